@@ -62,7 +62,7 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo::run(args),
         #[cfg(feature = "host")]
         Command::Serve(args) => serve::run(args),
-        Command::Check(args) => check::run(&args),
+        Command::Check(args) => on_large_stack(|| check::run(&args)),
         Command::Explain(args) => explain::run(&args),
         Command::Formats(command) => formats::run(&command),
         Command::Bench(command) => bench::run(&command),
@@ -70,6 +70,20 @@ fn main() -> ExitCode {
     outcome.unwrap_or_else(|error| {
         eprintln!("error: {}", describe(&error));
         ExitCode::from(USAGE)
+    })
+}
+
+/// Validators recurse as deep as the references of a schema, which may have megabytes.
+const STACK_BYTES: usize = 1 << 30;
+
+/// Runs a command on a thread with a stack for [`STACK_BYTES`]; only what is used takes memory.
+fn on_large_stack(
+    run: impl FnOnce() -> anyhow::Result<ExitCode> + Send,
+) -> anyhow::Result<ExitCode> {
+    std::thread::scope(|scope| {
+        let thread =
+            std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, run)?;
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
 

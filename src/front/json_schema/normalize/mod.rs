@@ -53,7 +53,7 @@ pub(super) const EMPTINESS_DEPTH: usize = 4;
 /// A disjunction of facets; none of them means `false`.
 type Alternatives<'a> = Rc<Vec<Facets<'a>>>;
 
-/// The state of the expansion of a location.
+/// The state of the expansion of a location or of a conjunction.
 #[derive(Clone, Default)]
 enum Expansion<'a> {
     /// Not expanded, or the expansion is not final.
@@ -71,8 +71,8 @@ pub(super) struct Normalizer<'a> {
     pub(super) reader: SchemaReader<'a>,
     /// Expansions of locations, by [`LocId::table_index`].
     memo: Vec<Expansion<'a>>,
-    /// Alternatives of conjunctions of several locations.
-    conjunctions: HashMap<Conjunction, Alternatives<'a>>,
+    /// Expansions of conjunctions of several locations.
+    conjunctions: HashMap<Conjunction, Expansion<'a>>,
     /// Memo: whether a conjunction certainly allows no value.
     contradictions: HashMap<Conjunction, bool>,
     /// The alternatives of `true`; shared, so that it is recognized by address.
@@ -136,34 +136,58 @@ impl<'a> Normalizer<'a> {
             [only] => return self.expand(*only),
             _ => {}
         }
-        if let Some(out) = self.conjunctions.get(conj) {
-            return out.clone();
+        let state = self.conjunctions.get(conj).cloned().unwrap_or_default();
+        if let Some(out) = self.known_alternatives(conj[0], state) {
+            return out;
         }
+        self.conjunctions.insert(conj.into(), Expansion::InProgress);
+        self.depth += 1;
         let mut all = Conjuncts::new(self.always_true.clone());
         for &loc in conj.iter() {
             self.join(loc, (loc, ""), &mut all);
         }
         let out = self.conjoin(conj[0], all);
-        if !self.probe_is_unknown {
-            self.conjunctions.insert(conj.into(), out.clone());
-        }
+        self.depth -= 1;
+        self.conjunctions.insert(conj.into(), self.expansion_of(&out));
         out
+    }
+
+    /// The alternatives of a location or a conjunction that is not to be expanded: it has been, or
+    /// it is being expanded already, or it is nested too deep.
+    fn known_alternatives(&mut self, loc: LocId, state: Expansion<'a>) -> Option<Alternatives<'a>> {
+        let is_deep =
+            self.depth >= self.reader.limits.depth && !self.reader.is_relaxed_to_types(loc);
+        match state {
+            Expansion::Done(out) => return Some(out),
+            Expansion::Missing if !is_deep => return None,
+            Expansion::Missing | Expansion::InProgress if self.probe_depth > 0 => {
+                self.probe_is_unknown = true;
+            }
+            Expansion::InProgress => {
+                let what = "the schema refers to itself without an object or array between";
+                self.reader.report(loc, "", Reason::Malformed(what.into()));
+            }
+            Expansion::Missing => {
+                let what = format!(
+                    "references and applicators nested deeper than {} (`Limits::depth`)",
+                    self.reader.limits.depth
+                );
+                self.reader.report(loc, "", Reason::Limit(what));
+            }
+        }
+        Some(self.always_true.clone())
+    }
+
+    /// What the memo holds once a location or a conjunction has been expanded.
+    fn expansion_of(&self, out: &Alternatives<'a>) -> Expansion<'a> {
+        if self.probe_is_unknown { Expansion::Missing } else { Expansion::Done(out.clone()) }
     }
 
     /// The alternatives of one location.
     fn expand(&mut self, loc: LocId) -> Alternatives<'a> {
-        match self.memo.get(loc.table_index()) {
-            Some(Expansion::Done(out)) => return out.clone(),
-            Some(Expansion::InProgress) if self.probe_depth > 0 => {
-                self.probe_is_unknown = true;
-                return self.always_true.clone();
-            }
-            Some(Expansion::InProgress) => {
-                let what = "the schema refers to itself without an object or array between";
-                self.reader.report(loc, "", Reason::Malformed(what.into()));
-                return self.always_true.clone();
-            }
-            Some(Expansion::Missing) | None => {}
+        let state = self.memo.get(loc.table_index()).cloned().unwrap_or_default();
+        if let Some(out) = self.known_alternatives(loc, state) {
+            return out;
         }
         let outer = self.reader.enter(loc);
         let keywords = self.reader.doc.object(loc).map_or(0, |object| object.len());
@@ -178,18 +202,8 @@ impl<'a> Normalizer<'a> {
 
     /// As [`Normalizer::expand`], of a location without a memo entry.
     fn expand_uncached(&mut self, loc: LocId) -> Alternatives<'a> {
-        let is_deep =
-            self.depth >= self.reader.limits.depth && !self.reader.is_relaxed_to_types(loc);
-        if is_deep || self.reader.doc.len() > self.reader.limits.nodes {
-            if is_deep {
-                let what = format!(
-                    "references and applicators nested deeper than {} (`Limits::depth`)",
-                    self.reader.limits.depth
-                );
-                self.reader.report(loc, "", Reason::Limit(what));
-            } else {
-                self.reader.halt_at_nodes();
-            }
+        if self.reader.doc.len() > self.reader.limits.nodes {
+            self.reader.halt_at_nodes();
             return self.always_true.clone();
         }
         let has_members = self.reader.doc.object(loc).is_some_and(|object| !object.is_empty());
@@ -222,8 +236,7 @@ impl<'a> Normalizer<'a> {
             }
         };
         self.depth -= 1;
-        self.memo[loc.table_index()] =
-            if self.probe_is_unknown { Expansion::Missing } else { Expansion::Done(out.clone()) };
+        self.memo[loc.table_index()] = self.expansion_of(&out);
         out
     }
 
@@ -329,7 +342,8 @@ impl<'a> Normalizer<'a> {
     /// The locations that are conjoined with a location in a product that exceeded a limit.
     pub(super) fn overflowed_with(&self, loc: LocId) -> impl Iterator<Item = LocId> {
         let overflowed = self.conjunctions.iter().filter(move |(conj, alternatives)| {
-            conj.contains(&loc) && self.is_limit_placeholder(alternatives)
+            conj.contains(&loc)
+                && matches!(alternatives, Expansion::Done(out) if self.is_limit_placeholder(out))
         });
         overflowed.flat_map(|(conj, _)| conj.iter().copied())
     }

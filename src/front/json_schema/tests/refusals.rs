@@ -241,3 +241,58 @@ fn schemas_that_multiply_are_named() {
         assert!(text.contains(part), "{part}: {text}");
     }
 }
+
+/// Conditionals are expanded as conjunctions with what stands around them, which must notice that
+/// they come back to themselves, however they are reached.
+#[test]
+fn conditionals_that_lead_back_to_themselves() {
+    let ways_back = [
+        r##""if": {"required": ["x"]}, "then": {"$ref": "#/$defs/d"}"##,
+        r##""if": {"required": ["x"]}, "else": {"$ref": "#/$defs/d"}"##,
+        r##""if": {"$ref": "#/$defs/d"}, "then": {"required": ["x"]}"##,
+        r##""if": {"required": ["x"]}, "then": {"allOf": [{"$ref": "#/$defs/d"}]}"##,
+        r##""dependentSchemas": {"x": {"$ref": "#/$defs/d"}}"##,
+    ];
+    let ways_in = [
+        r##""$ref": "#/$defs/d""##,
+        r##""$ref": "#/$defs/d", "title": "t""##,
+        r##""anyOf": [{"$ref": "#/$defs/d"}]"##,
+        r##""oneOf": [{"$ref": "#/$defs/d"}, {"type": "null"}]"##,
+        r##""properties": {"a": {"$ref": "#/$defs/d", "title": "t"}}, "required": ["a"]"##,
+        r##""items": {"$ref": "#/$defs/d", "minLength": 1}, "minItems": 1"##,
+    ];
+    for back in ways_back {
+        for way_in in ways_in {
+            let schema = format!(r#"{{{way_in}, "$defs": {{"d": {{{back}}}}}}}"#);
+            let errors = errors(&schema);
+            assert!(
+                errors.iter().any(|e| matches!(e.reason, SchemaErrorReason::Malformed(_))),
+                "{schema}: {errors:?}"
+            );
+        }
+    }
+}
+
+/// Chains of definitions without a value between them have a limit, whatever links them.
+#[test]
+fn long_chains_in_place() {
+    for link in [
+        r##"{"if": {"required": ["x"]}, "then": {"$ref": "#/$defs/NEXT"}}"##,
+        r##"{"allOf": [{"$ref": "#/$defs/NEXT"}], "minLength": 1}"##,
+        r##"{"oneOf": [{"$ref": "#/$defs/NEXT"}, {"type": "null"}]}"##,
+        r##"{"not": {"$ref": "#/$defs/NEXT"}}"##,
+    ] {
+        let definitions: Vec<String> = (0..3_000)
+            .map(|n| format!(r#""d{n}": {}"#, link.replace("NEXT", &format!("d{}", n + 1))))
+            .collect();
+        let schema = format!(
+            r##"{{"$ref": "#/$defs/d0", "$defs": {{{}, "d3000": {{}}}}}}"##,
+            definitions.join(", ")
+        );
+        let errors = errors(&schema);
+        assert!(
+            errors.iter().all(|e| matches!(e.reason, SchemaErrorReason::Limit(_))),
+            "{link}: {errors:?}"
+        );
+    }
+}
