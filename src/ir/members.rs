@@ -21,8 +21,11 @@ pub struct Members {
     pub often: Vec<Expr>,
     /// The separator between two members.
     pub separator: Expr,
-    /// Fewest members. Members of `often` count as one, however many there are.
+    /// Fewest members.
     pub min: u32,
+    /// Whether each member of `often` counts towards `min`. Otherwise all of them count as one,
+    /// because they may be one and the same.
+    pub count_often: bool,
     /// Most members; all are counted.
     pub max: Option<u32>,
 }
@@ -116,7 +119,7 @@ struct MemberTally {
     total: u32,
     /// Members that count towards the lower bound; saturates there.
     counted: u32,
-    /// Whether a repeatable member has been counted.
+    /// Whether a repeatable member has been counted, and no other one counts.
     repeated: bool,
 }
 
@@ -140,8 +143,9 @@ pub(crate) struct MemberBounds {
     repeatable: bool,
     /// The separator is productive, so that a second member can follow.
     separable: bool,
-    /// See [`Members::min`].
     min: u32,
+    /// See [`Members::count_often`].
+    count_often: bool,
     max: Option<u32>,
 }
 
@@ -202,6 +206,7 @@ impl Members {
             repeatable: self.often.iter().any(&mut productive),
             separable: productive(&self.separator),
             min: self.min,
+            count_often: self.count_often,
             max: self.max,
         }
     }
@@ -366,7 +371,7 @@ impl MemberBounds {
             total: seen.total + u32::from(self.max.is_some()),
             counted,
             // Forget what no longer matters, so that states coincide.
-            repeated: (seen.repeated || !is_once) && counted < self.min,
+            repeated: (seen.repeated || !is_once && !self.count_often) && counted < self.min,
         }
     }
 
@@ -374,7 +379,11 @@ impl MemberBounds {
     /// have not been seen; `left`: productive ones.
     fn can_complete(&self, missing: u32, left: u32, seen: MemberTally) -> bool {
         let uncounted = self.min.saturating_sub(seen.counted);
-        let countable = left + u32::from(self.repeatable && !seen.repeated);
+        let often = match self.repeatable && !seen.repeated {
+            true if self.count_often => u32::MAX,
+            repeatable => u32::from(repeatable),
+        };
+        let countable = left.saturating_add(often);
         let fewest = missing.max(uncounted);
         self.required.words_without(&self.usable).all(|word| word == 0)
             && uncounted <= countable

@@ -252,6 +252,9 @@ impl Printer<'_> {
         if let Some(max) = members.max {
             write!(f, ", max={max}")?;
         }
+        if members.count_often {
+            f.write_str(", count_repeated=true")?;
+        }
         f.write_str(")")
     }
 

@@ -177,13 +177,16 @@ impl Network {
         let separator = self.add(&members.separator);
         let may_end = |list: &[usize]| {
             let of_once = list.iter().filter(|&&i| i < once.len()).count();
-            let distinct = of_once + usize::from(of_once < list.len());
+            let distinct = match members.count_often {
+                true => list.len(),
+                false => of_once + usize::from(of_once < list.len()),
+            };
             members.once.iter().enumerate().all(|(i, member)| !member.required || list.contains(&i))
                 && distinct >= members.min as usize
         };
         // Repeated members differ in nothing but their number, of which only what the bounds allow
         // counts.
-        let bound = members.max.unwrap_or(1) as usize;
+        let bound = members.max.unwrap_or(members.min.max(1)) as usize;
         let mut states_by_list: HashMap<Vec<usize>, usize> = HashMap::new();
         let mut pending = vec![Vec::new()];
         states_by_list.insert(Vec::new(), 0);

@@ -232,8 +232,10 @@ fn members(inner: impl Strategy<Value = Expr> + Clone + 'static) -> impl Strateg
     let often = prop_oneof![2 => vec(body.clone(), 0..1), 1 => vec(body, 1..3)];
     let min = prop_oneof![3 => Just(0u32), 1 => 1u32..4];
     let max = prop_oneof![3 => Just(None), 1 => (0u32..5).prop_map(Some)];
-    (vec(once, 0..5), often, separator, min, max).prop_map(|(once, often, separator, min, max)| {
-        Expr::Members(Box::new(Members { once, often, separator, min, max }))
+    let bounds = (min, any::<bool>(), max);
+    (vec(once, 0..5), often, separator, bounds).prop_map(|(once, often, separator, bounds)| {
+        let (min, count_often, max) = bounds;
+        Expr::Members(Box::new(Members { once, often, separator, min, count_often, max }))
     })
 }
 

@@ -26,6 +26,7 @@ struct MemberSet {
     once: Vec<(usize, bool)>,
     often: Vec<usize>,
     min: u32,
+    count_often: bool,
     max: Option<u32>,
 }
 
@@ -41,7 +42,9 @@ fn set() -> impl Strategy<Value = MemberSet> {
     let sizes = prop_oneof![2 => (once, min), 1 => (large, 0u32..3)];
     let often = prop_oneof![2 => vec(0usize..1, 0..1), 1 => vec(0usize..9, 1..3)];
     let max = prop_oneof![2 => Just(None), 1 => (0u32..70).prop_map(Some)];
-    (sizes, often, max).prop_map(|((once, min), often, max)| MemberSet { once, often, min, max })
+    (sizes, often, any::<bool>(), max).prop_map(|((once, min), often, count_often, max)| {
+        MemberSet { once, often, min, count_often, max }
+    })
 }
 
 impl MemberSet {
@@ -74,8 +77,9 @@ impl MemberSet {
         let once = self.once.iter().enumerate();
         let once = once.map(|(i, &(_, required))| Member { body: body(i), required }).collect();
         let often = (self.once.len()..self.len()).map(&mut body).collect();
-        let set =
-            Members { once, often, separator: Expr::text(", "), min: self.min, max: self.max };
+        let (separator, min) = (Expr::text(", "), self.min);
+        let count_often = self.count_often;
+        let set = Members { once, often, separator, min, count_often, max: self.max };
         let object = Expr::seq([Expr::text("{"), Expr::Members(Box::new(set)), Expr::text("}")]);
         let start = b.rule("start", Expr::repeat(object, 1, Some(2)));
         b.finish(start).expect("well formed")
@@ -91,8 +95,8 @@ impl MemberSet {
         let twice = (0..n).any(|i| list.iter().filter(|&&other| other == i).count() > 1);
         let missing =
             self.once.iter().enumerate().any(|(i, &(_, required))| required && !list.contains(&i));
-        let counted =
-            list.iter().filter(|&&i| i < n).count() + usize::from(list.iter().any(|&i| i >= n));
+        let often = list.iter().filter(|&&i| i >= n).count();
+        let counted = list.len() - often + if self.count_often { often } else { often.min(1) };
         !twice
             && !missing
             && counted >= self.min as usize
@@ -107,8 +111,12 @@ impl MemberSet {
         let missing = (0..n).filter(|i| self.once[*i].1 && !list.contains(i));
         let mut taken: Vec<usize> = list.iter().copied().chain(missing).collect();
         let mut others: Vec<usize> = (0..n).filter(|i| !taken.contains(i)).collect();
-        if !list.iter().any(|&i| i >= n) {
-            others.extend((n..self.len()).min_by_key(|&i| cost(i)));
+        let times = match self.count_often {
+            true => self.min as usize,
+            false => usize::from(!list.iter().any(|&i| i >= n)),
+        };
+        if let Some(often) = (n..self.len()).min_by_key(|&i| cost(i)) {
+            others.extend(std::iter::repeat_n(often, times));
         }
         others.sort_by_key(|&i| cost(i));
         for next in others {
@@ -209,8 +217,14 @@ proptest! {
 fn member_sets_are_large_but_have_no_empty_members() {
     let grammar = |count: usize, body: Expr| {
         let once = (0..count).map(|_| Member { body: body.clone(), required: false }).collect();
-        let set =
-            Members { once, often: Vec::new(), separator: Expr::text(","), min: 0, max: None };
+        let set = Members {
+            once,
+            often: Vec::new(),
+            separator: Expr::text(","),
+            min: 0,
+            count_often: false,
+            max: None,
+        };
         let mut b = GrammarBuilder::new();
         let start = b.rule("start", Expr::Members(Box::new(set)));
         b.finish(start)

@@ -137,6 +137,8 @@ pub(super) struct MembersNode {
     /// Members that may repeat.
     pub(super) often: Vec<Node>,
     pub(super) min: u32,
+    /// Whether each member that may repeat counts towards `min`.
+    pub(super) count_often: bool,
     pub(super) max: Option<u32>,
 }
 

@@ -329,7 +329,8 @@ impl EbnfLowering<'_> {
         let once = once.collect();
         let often = node.often.iter().map(|body| self.expr(body)).collect();
         let separator = self.expr(&node.separator);
-        Expr::Members(Box::new(Members { once, often, separator, min: node.min, max: node.max }))
+        let MembersNode { min, count_often, max, .. } = *node;
+        Expr::Members(Box::new(Members { once, often, separator, min, count_often, max }))
     }
 
     /// Lowers a reference to another grammar.

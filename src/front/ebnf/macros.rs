@@ -355,12 +355,18 @@ impl Parser<'_> {
         Ok(SyntaxKind::Automaton(Arc::new(builder.finish())))
     }
 
-    /// Parses `Members(separator, required(a), optional(b), repeated(c), min=n, max=n)`, after its
-    /// `(`.
+    /// Parses `Members(separator, required(a), optional(b), repeated(c), min=n, max=n,
+    /// count_repeated=bool)`, after its `(`.
     fn members(&mut self, name: &Name) -> Result<SyntaxKind, Reported> {
         let separator = self.alternatives()?;
-        let mut out =
-            MembersNode { separator, once: Vec::new(), often: Vec::new(), min: 0, max: None };
+        let mut out = MembersNode {
+            separator,
+            once: Vec::new(),
+            often: Vec::new(),
+            min: 0,
+            count_often: false,
+            max: None,
+        };
         let mut keys = UniqueKeys::default();
         loop {
             self.cursor.skip()?;
@@ -369,17 +375,19 @@ impl Parser<'_> {
             }
             self.comma()?;
             self.cursor.skip()?;
-            const EXPECTED: &str =
-                "`required(...)`, `optional(...)`, `repeated(...)`, `min=...` or `max=...`";
+            const EXPECTED: &str = "`required(...)`, `optional(...)`, `repeated(...)`, `min=...`, \
+                                    `max=...` or `count_repeated=...`";
             let open = self.cursor.offset;
             let Some(kind) = self.cursor.name()? else { return self.cursor.expected(EXPECTED) };
-            if matches!(&*kind.text, "min" | "max") && self.cursor.eat("=") {
+            if matches!(&*kind.text, "min" | "max" | "count_repeated") && self.cursor.eat("=") {
                 self.add_key(&mut keys, &kind)?;
-                let number = self.graph_number()?;
-                if kind.text == "min" {
-                    out.min = number
-                } else {
-                    out.max = Some(number)
+                match &*kind.text {
+                    "min" => out.min = self.graph_number()?,
+                    "max" => out.max = Some(self.graph_number()?),
+                    _ => {
+                        let value = self.value(0)?;
+                        out.count_often = self.boolean(&value)?;
+                    }
                 }
                 continue;
             }

@@ -253,6 +253,7 @@ fn write_members<'g>(members: &'g Members, out: &mut impl Encoder<'g>) {
     write_tag(out, 14, members.often.len());
     write_tag(out, 14, members.min as usize);
     out.word(members.max.map_or(0, |max| u64::from(max) + 1));
+    out.word(u64::from(members.count_often));
     out.word(members.once.iter().fold(0, |bits, member| bits << 1 | u64::from(member.required)));
     members.parts().for_each(|part| write(part, out));
 }

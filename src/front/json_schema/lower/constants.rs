@@ -135,7 +135,14 @@ impl<'a> SchemaLowering<'a, '_> {
         let n = members.len();
         if n > MAX_WRITTEN_OUT {
             let once = members.into_iter().map(|body| Member { body, required: true }).collect();
-            let set = Members { once, often: Vec::new(), separator: comma, min: 0, max: None };
+            let set = Members {
+                once,
+                often: Vec::new(),
+                separator: comma,
+                min: 0,
+                count_often: false,
+                max: None,
+            };
             return Expr::Members(Box::new(set));
         }
         // A node for each subset of the members.

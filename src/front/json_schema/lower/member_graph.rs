@@ -251,9 +251,7 @@ impl<'a> SchemaLowering<'a, '_> {
         let (declared, has_additional) = (members.declared.len(), !members.additional.is_empty());
         let mut bounds = CountedBounds::new(facets, &members);
         let order = self.normalizer.reader.options.order;
-        // A member set counts additional members as one (for a lower bound).
-        let as_set = bounds.witnesses == 0
-            && !(members.distinct_names && bounds.min as usize > declared + 1);
+        let as_set = bounds.witnesses == 0;
         let any_order = order == MemberOrder::Any
             || (order != MemberOrder::Fixed && (as_set || declared <= MAX_UNORDERED_GRAPH));
         let unordered = any_order && declared + usize::from(has_additional) > 1;
@@ -299,6 +297,7 @@ impl<'a> SchemaLowering<'a, '_> {
             often: members.additional.into_iter().flat_map(ObjectMember::into_bodies).collect(),
             separator: comma.clone(),
             min: bounds.min.max(u32::from(may_be_empty)),
+            count_often: members.distinct_names,
             max: bounds.max,
         };
         let whole = enclosed(open, Expr::Members(Box::new(set)), close);

@@ -83,11 +83,12 @@ fn objects_of_any_size_take_any_order() {
     let constant = r#"{"const":{"a":1,"b":2,"c":3,"d":4,"e":5}}"#;
     check(constant, &[r#"{"e":5,"b":2,"a":1,"c":3,"d":4}"#], &[r#"{"e":5,"b":2,"a":1,"c":3}"#]);
     let counted = r#"{"properties":{"a":{},"b":{},"c":{},"d":{},"e":{}},"minProperties":3,"maxProperties":4}"#;
-    let counts = [r#"{"e":5,"b":2,"x":1}"#, r#"{"x":5,"c":2,"y":1,"a":1}"#];
+    let counts =
+        [r#"{"e":5,"b":2,"x":1}"#, r#"{"x":5,"c":2,"y":1,"a":1}"#, r#"{"x":1,"y":1,"z":1}"#];
     check(
         counted,
         &counts,
-        &[r#"{"a":1,"b":1}"#, r#"{"e":1,"d":1,"c":1,"b":1,"a":1}"#, r#"{"x":1,"y":1,"z":1}"#],
+        &[r#"{"a":1,"b":1}"#, r#"{"e":1,"d":1,"c":1,"b":1,"a":1}"#, r#"{"x":1,"y":1,"x":1}"#],
     );
 }
 

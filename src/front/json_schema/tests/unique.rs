@@ -201,6 +201,17 @@ fn additional_names_are_distinct() {
 
 #[test]
 fn min_properties_counts_distinct_names() {
+    // Whatever is declared beside them, and in whatever order.
+    check(
+        r#"{"properties": {"a": {}, "b": {}}, "required": ["a"], "minProperties": 3}"#,
+        &[r#"{"a": 1, "x": 1, "y": 1}"#, r#"{"x": 1, "y": 1, "a": 1}"#],
+        &[
+            r#"{"a": 1, "x": 1}"#,
+            r#"{"a": 1, "x": 1, "x": 1}"#,
+            r#"{"a": 1, "x": 1, "\u0078": 1}"#,
+            r#"{"x": 1, "y": 1, "z": 1}"#,
+        ],
+    );
     check(
         r#"{"type": "object", "minProperties": 3, "additionalProperties": false, "patternProperties": {"^[a-d]$": {}}}"#,
         &[r#"{"a": 1, "c": 1, "b": 1}"#, r#"{"a": 1, "b": 1, "c": 1, "d": 1}"#],
