@@ -4,6 +4,7 @@
 
 mod algebra;
 mod builder;
+mod call_graph;
 mod counted_graph;
 mod deferred;
 mod excluded_words;
@@ -20,6 +21,7 @@ mod unroll;
 mod validate;
 
 pub use builder::GrammarBuilder;
+pub(crate) use call_graph::CallGraph;
 pub use counted_graph::Counted;
 pub use deferred::Deferred;
 pub use excluded_words::Except;

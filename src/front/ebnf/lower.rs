@@ -110,7 +110,7 @@ fn apply_operations(
     }
     let limit = lowering.limits.automaton_states;
     let mut simplified = 0;
-    for id in warn::callees_first(grammar) {
+    for id in warn::callees_first(grammar).into_iter().map(RuleId::from_raw) {
         let Some((operation, span)) = lowering.operations.get(&id) else { continue };
         let body = &grammar.rules[id.index()].body;
         let mut automaton = regular::automaton(body, &grammar.rules, limit);

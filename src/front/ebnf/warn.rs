@@ -3,7 +3,7 @@
 use super::ast::RuleDef;
 use crate::front::diagnostic::{Diagnostic, Diagnostics};
 use crate::ids::RuleId;
-use crate::ir::{Expr, Grammar};
+use crate::ir::{CallGraph, Expr, Grammar};
 
 /// Maximum number of rounds of the fixed point of productive rules. Hand-written grammars need two
 /// or three.
@@ -11,10 +11,10 @@ const MAX_ROUNDS: usize = 64;
 
 /// Adds the warnings for a grammar whose first rules are `rules`. Cost: linear per round.
 pub(super) fn warnings(grammar: &Grammar, rules: &[RuleDef], diagnostics: &mut Diagnostics) {
-    let order = callees_first(grammar);
+    let calls = CallGraph::build(&grammar.rules);
     let mut reached = vec![false; grammar.rules.len()];
-    visit(grammar, grammar.start, &mut reached, &mut Vec::new());
-    let productive = productive(grammar, &order);
+    calls.callees_first([grammar.start]).iter().for_each(|&rule| reached[rule as usize] = true);
+    let productive = productive(grammar, &callees_first(grammar));
     for (i, rule) in rules.iter().enumerate() {
         let (name, span) = (&rule.name.text, rule.name.span.clone());
         if !reached[i] {
@@ -38,66 +38,17 @@ pub(super) fn warnings(grammar: &Grammar, rules: &[RuleDef], diagnostics: &mut D
     }
 }
 
-/// The rules an expression refers to.
-fn references(expr: &Expr, out: &mut Vec<RuleId>) {
-    match expr {
-        Expr::Ref(rule) => out.push(*rule),
-        Expr::Seq(parts) | Expr::Alt(parts) => parts.iter().for_each(|part| references(part, out)),
-        Expr::Repeat { body, .. } => references(body, out),
-        Expr::Graph(graph) => graph.edges.iter().for_each(|(_, expr, _)| references(expr, out)),
-        Expr::Members(members) => members.parts().for_each(|part| references(part, out)),
-        Expr::Except(except) => out.extend([except.tail, except.other]),
-        Expr::Counted(counted) => {
-            counted.graph.edges.iter().for_each(|(_, expr, _)| references(expr, out))
-        }
-        Expr::Dispatch(dispatch) => out.extend(dispatch.tags.iter().map(|(_, rule)| *rule)),
-        Expr::Empty | Expr::Never | Expr::Bytes(_) | Expr::Class(_) | Expr::Special(_) => {}
-        Expr::Automaton(_) | Expr::Deferred(_) => {}
-    }
-}
-
-/// Marks the rules reachable from a rule, and appends them to `order` in post-order.
-fn visit(grammar: &Grammar, from: RuleId, seen: &mut [bool], order: &mut Vec<RuleId>) {
-    if std::mem::replace(&mut seen[from.index()], true) {
-        return;
-    }
-    let callees = |rule: RuleId| {
-        let mut out = Vec::new();
-        references(&grammar.rules[rule.index()].body, &mut out);
-        out
-    };
-    let mut stack = vec![(from, callees(from))];
-    while let Some((rule, todo)) = stack.last_mut() {
-        match todo.pop() {
-            Some(next) if !std::mem::replace(&mut seen[next.index()], true) => {
-                stack.push((next, callees(next)))
-            }
-            Some(_) => {}
-            None => {
-                order.push(*rule);
-                stack.pop();
-            }
-        }
-    }
-}
-
 /// All rules in an order where callees precede callers, except in recursion. Linear.
-pub(super) fn callees_first(grammar: &Grammar) -> Vec<RuleId> {
-    let mut seen = vec![false; grammar.rules.len()];
-    let mut order = Vec::with_capacity(seen.len());
-    for i in 0..grammar.rules.len() {
-        visit(grammar, RuleId::new(i), &mut seen, &mut order);
-    }
-    order
+pub(super) fn callees_first(grammar: &Grammar) -> Vec<u32> {
+    CallGraph::build(&grammar.rules).callees_first((0..grammar.rules.len()).map(RuleId::new))
 }
 
 /// Per rule, whether it derives a text; `None` after too many rounds.
-fn productive(grammar: &Grammar, order: &[RuleId]) -> Option<Vec<bool>> {
+fn productive(grammar: &Grammar, order: &[u32]) -> Option<Vec<bool>> {
     let mut out = vec![false; grammar.rules.len()];
     for _ in 0..MAX_ROUNDS {
         let mut changed = false;
-        for rule in order {
-            let i = rule.index();
+        for i in order.iter().map(|&rule| rule as usize) {
             if !out[i] && derives(&grammar.rules[i].body, &out) {
                 out[i] = true;
                 changed = true;

@@ -6,7 +6,7 @@
 //!   as long as the rule around them is the same. Inlined, each string of each schema would have
 //!   masks of its own.
 
-use super::call_graph::CallGraph;
+use crate::ir::call_graph::CallGraph;
 use crate::ir::{Expr, Grammar, Rule};
 
 /// Largest rule that is inlined everywhere.
@@ -23,7 +23,7 @@ pub(super) const WIDE_CLASS: usize = 80;
 
 /// Runs the pass; returns whether anything changed.
 pub(super) fn run(grammar: &mut Grammar) -> bool {
-    let calls = CallGraph::build(grammar);
+    let calls = CallGraph::build(&grammar.rules);
     let (uses, recursive) = (calls.reference_counts(), calls.recursive());
     let budget = grammar.size() / 16 + 8;
     let mut inliner = Inliner {

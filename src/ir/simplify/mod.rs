@@ -5,7 +5,6 @@
 //! bytes keep their label; the meaning of a dispatch is unchanged; a grammar that the compiler
 //! rejects is still rejected.
 
-mod call_graph;
 mod inline;
 mod loops;
 mod merge;
@@ -163,7 +162,7 @@ impl Expr {
     }
 
     /// Calls `f` with every callee, in a fixed order.
-    fn each_ref(&self, f: &mut impl FnMut(RuleId)) {
+    pub(in crate::ir) fn each_ref(&self, f: &mut impl FnMut(RuleId)) {
         match self {
             Expr::Empty | Expr::Never | Expr::Bytes(_) | Expr::Class(_) | Expr::Special(_) => {}
             Expr::Automaton(_) | Expr::Deferred(_) => {}

@@ -9,9 +9,9 @@
 
 use std::sync::Arc;
 
-use super::call_graph::CallGraph;
 use super::inline::{WIDE_CLASS, has_free_text};
 use crate::fsm::Dfa;
+use crate::ir::call_graph::CallGraph;
 use crate::ir::regular::automaton;
 use crate::ir::{Expr, Grammar, Rule};
 
@@ -24,7 +24,7 @@ const MAX_UNROLLED: u32 = 4;
 
 /// Runs the pass; returns whether anything changed.
 pub(super) fn run(grammar: &mut Grammar) -> bool {
-    let calls = CallGraph::build(grammar);
+    let calls = CallGraph::build(&grammar.rules);
     let (callers, recursive) = (calls.reversed(), calls.recursive());
     let mut uses = calls.reference_counts();
     let (mut regular, mut named) = (vec![false; calls.len()], vec![false; calls.len()]);

@@ -1,7 +1,7 @@
 //! Whether the grammar of a schema derives any text.
 
 use crate::ids::RuleId;
-use crate::ir::{Expr, Graph, Rule};
+use crate::ir::{CallGraph, Expr, Graph, Rule};
 
 /// Whether a value is productive is first decided by a search of at most [`QUICK_SEARCH_RULES`]
 /// rules and [`QUICK_SEARCH_DEPTH`] levels, then by a fixpoint over all rules.
@@ -18,11 +18,14 @@ pub(super) fn is_productive(value: &Expr, rules: &[Rule], caller_rules: usize) -
     if search.finds_text(value, QUICK_SEARCH_DEPTH) {
         return true;
     }
+    let all = (caller_rules..rules.len()).map(RuleId::new);
+    let callees_first = CallGraph::build(rules).callees_first(all);
     loop {
         let mut changed = false;
-        // Rules mostly refer to later ones, so the reverse order needs few rounds.
-        for (rule, body_rule) in rules.iter().enumerate().skip(caller_rules).rev() {
-            if !productive[rule] && derives(&body_rule.body, &mut |rule| productive[rule.index()]) {
+        // Callees come first, so that only recursion needs further rounds.
+        for rule in callees_first.iter().map(|&rule| rule as usize) {
+            let body = &rules[rule].body;
+            if !productive[rule] && derives(body, &mut |rule| productive[rule.index()]) {
                 productive[rule] = true;
                 changed = true;
             }

@@ -1,21 +1,21 @@
 //! The call graph of a grammar.
 
+use super::Rule;
 use crate::ids::RuleId;
-use crate::ir::Grammar;
 
 /// Calls as flat arrays, in the order of the bodies.
-pub(super) struct CallGraph {
+pub(crate) struct CallGraph {
     offsets: Vec<u32>,
     targets: Vec<u32>,
 }
 
 impl CallGraph {
     /// The call graph. Cost: linear.
-    pub(super) fn build(grammar: &Grammar) -> CallGraph {
+    pub(crate) fn build(rules: &[Rule]) -> CallGraph {
         let mut calls =
-            CallGraph { offsets: Vec::with_capacity(grammar.rules.len() + 1), targets: Vec::new() };
+            CallGraph { offsets: Vec::with_capacity(rules.len() + 1), targets: Vec::new() };
         calls.offsets.push(0);
-        for rule in &grammar.rules {
+        for rule in rules {
             rule.body.each_ref(&mut |target| calls.targets.push(target.raw()));
             calls.offsets.push(calls.targets.len() as u32);
         }
@@ -34,7 +34,7 @@ impl CallGraph {
     }
 
     /// The rules reachable from `roots` in postorder: callees before callers, except along cycles.
-    pub(super) fn callees_first(&self, roots: impl IntoIterator<Item = RuleId>) -> Vec<u32> {
+    pub(crate) fn callees_first(&self, roots: impl IntoIterator<Item = RuleId>) -> Vec<u32> {
         let mut seen = vec![false; self.len()];
         let mut order = Vec::with_capacity(self.len());
         let mut work: Vec<(u32, usize)> = Vec::new();
