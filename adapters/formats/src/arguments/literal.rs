@@ -108,14 +108,13 @@ impl LiteralReader {
         }
         let top = self.open.is_empty();
         match byte {
-            b' ' | b'\t' | b'\n' | b'\r' => self.end_word(),
-            b'=' if self.syntax == LiteralSyntax::Keywords && top && self.name_next => {
+            _ if self.name_next && !self.ends_name(byte) => self.word.push(byte),
+            _ if is_white_space(byte) => self.end_word(),
+            b'=' if self.name_next => {
                 if !std::mem::replace(&mut self.has_argument, true) {
                     self.out.push(b'{');
                 }
                 self.name();
-                self.out.extend_from_slice(b": ");
-                self.name_next = false;
             }
             b',' => {
                 self.end_word();
@@ -125,13 +124,8 @@ impl LiteralReader {
                     _ => self.open.last() == Some(&b'{'),
                 };
             }
-            b':' => {
-                if self.name_next {
-                    self.name();
-                }
-                self.out.extend_from_slice(b": ");
-                self.name_next = false;
-            }
+            b':' if self.name_next => self.name(),
+            b':' => self.out.extend_from_slice(b": "),
             b'[' | b'{' => {
                 self.open.push(byte);
                 self.out.push(byte);
@@ -168,20 +162,34 @@ impl LiteralReader {
         self.out.push(byte);
     }
 
-    /// Writes the word as a name.
+    /// Whether a byte ends a name that is no string. All others belong to it.
+    fn ends_name(&self, byte: u8) -> bool {
+        match self.syntax {
+            LiteralSyntax::Keywords => byte == b'=',
+            // An object may have no member.
+            _ => matches!(byte, b':' | b'}'),
+        }
+    }
+
+    /// Writes the word as a name, without the white space around it.
     fn name(&mut self) {
         self.out.push(b'"');
-        for byte in std::mem::take(&mut self.word) {
+        let word = std::mem::take(&mut self.word);
+        let rest = word.iter().position(|&byte| !is_white_space(byte)).unwrap_or(word.len());
+        let end =
+            word.iter().rposition(|&byte| !is_white_space(byte)).map_or(rest, |last| last + 1);
+        for &byte in &word[rest..end] {
             self.char_byte(byte);
         }
-        self.out.push(b'"');
+        self.out.extend_from_slice(b"\": ");
+        self.name_next = false;
     }
 
     fn end_word(&mut self) {
+        let word = std::mem::take(&mut self.word);
         if self.name_next {
             return;
         }
-        let word = std::mem::take(&mut self.word);
         self.out.extend_from_slice(match (&self.syntax, &word[..]) {
             (LiteralSyntax::Delimited(_), other) => other,
             (_, b"True") => b"true",
@@ -261,6 +269,11 @@ impl LiteralReader {
     }
 }
 
+/// White space between tokens.
+fn is_white_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -293,6 +306,7 @@ mod tests {
             ("a={}, b=[[], {}]", r#"{"a": {}, "b": [[], {}]}"#),
             ("n=-1", r#"{"n": -1}"#),
             ("s='None, x=1'", r#"{"s": "None, x=1"}"#),
+            ("x:y=1, [a={'b': 2}, }{=[3]", r#"{"x:y": 1, "[a": {"b": 2}, "}{": [3]}"#),
         ] {
             assert_reads_in_two_chunks(LiteralReader::keywords, text, want);
         }
@@ -331,6 +345,7 @@ mod tests {
                 r#"{a:<|"|><|<|"|>,o:{k:[<|"|>é"\<|"|>,true]}}"#,
                 r#"{"a": "<|", "o": {"k": ["é\"\\", true]}}"#,
             ),
+            ("{ a  b : 1, c\td:{ },e: [{\n}] }", r#"{"a  b": 1, "c\td": {}, "e": [{}] }"#),
         ] {
             assert_reads_in_two_chunks(|| LiteralReader::delimited("<|\"|>"), text, want);
         }

@@ -8,6 +8,7 @@
 //! witnesses that it serves as, with the value schemas conjoined; the graph tracks which witnesses
 //! are still missing.
 
+use super::super::error::SchemaErrorReason as Reason;
 use super::super::normalize::Normalizer;
 use super::super::options::{AdditionalNames, MemberOrder};
 use super::super::read::doc::{LocId, Locs};
@@ -224,15 +225,19 @@ impl<'a> SchemaLowering<'a, '_> {
             let candidates = self.witness_candidates(facets, |normalizer, witness| {
                 normalizer.can_be_witness(witness, name)
             });
-            let member = match self.normalizer.accepts_name(facets, name) && key != Expr::Never {
+            let loc = first_loc.filter(|&loc| loc != LocId::FALSE).unwrap_or(self.location);
+            let is_written = key != Expr::Never;
+            let member = match self.normalizer.accepts_name(facets, name) {
                 true => self.member_variants((key, after, locs), &candidates, rank.is_some()),
                 false => None,
             };
-            if let Some(member) = member {
+            if member.is_some() && !is_written {
+                let what = format!("the wire format cannot write the name {name:?}");
+                self.normalizer.reader.report(loc, "", Reason::Unsupported(what));
+            } else if let Some(member) = member {
                 required.extend(rank.map(|rank| (rank, members.len())));
                 members.push(member);
             } else if rank.is_some() {
-                let loc = first_loc.filter(|&loc| loc != LocId::FALSE).unwrap_or(self.location);
                 self.normalizer.reader.conflict(
                     loc,
                     "",
