@@ -200,8 +200,16 @@ impl ConstraintReader<'_> {
     }
 
     fn value(&mut self, pointer: String, kind: ConstraintKind, value: &Json) {
-        if matches!(value, Json::Null) || value.as_str() == Some("") {
-            return;
+        // In the APIs of llama.cpp and Ollama, an empty text is none.
+        let may_be_empty = [ConstraintKind::TypedValue, ConstraintKind::OllamaFormat];
+        match value.as_str() {
+            _ if *value == Json::Null => return,
+            Some("") if may_be_empty.contains(&kind) => return,
+            Some("") => {
+                let message = "must not be empty: leave it out if nothing is constrained";
+                return self.fail(&pointer, "out_of_range", message);
+            }
+            _ => {}
         }
         let mut pointers = PointerMap::default();
         let format = match kind {
@@ -226,11 +234,7 @@ impl ConstraintReader<'_> {
                 self.expected(&pointer, "\"json\" or a JSON Schema")
             }
             ConstraintKind::Schema | ConstraintKind::OllamaFormat => {
-                self.parse_if_text(&pointer, value, "a JSON Schema").map(|schema| {
-                    pointers.insert("/response_format/json_schema/schema", &*pointer);
-                    let wrapper = object([("name", text("answer")), ("schema", schema)]);
-                    object([("type", text("json_schema")), ("json_schema", wrapper)])
-                })
+                self.schema(&pointer, value, &mut pointers)
             }
             ConstraintKind::Regex => self.text(&pointer, value).map(|pattern| {
                 pointers.insert("/response_format/format/pattern", &*pointer);
@@ -256,6 +260,19 @@ impl ConstraintReader<'_> {
         if let Some(format) = format {
             self.set_constraint(pointer, Some((format, pointers)));
         }
+    }
+
+    fn schema(&mut self, pointer: &str, value: &Json, pointers: &mut PointerMap) -> Option<Json> {
+        let mut schema = self.parse_if_text(pointer, value, "a JSON Schema")?;
+        let mut at = pointer.to_owned();
+        if let Some(inner) = schema_of_wrapper(&schema).cloned() {
+            schema = inner;
+            // Nothing points into a text.
+            at.push_str(if value.as_object().is_some() { "/schema" } else { "" });
+        }
+        pointers.insert("/response_format/json_schema/schema", at);
+        let wrapper = object([("name", text("answer")), ("schema", schema)]);
+        Some(object([("type", text("json_schema")), ("json_schema", wrapper)]))
     }
 
     fn options(&mut self, pointer: &str, value: &Json) {
@@ -326,6 +343,17 @@ impl ConstraintReader<'_> {
             |value: &str| object([("type", text("const_string")), ("value", text(value))]);
         Some(Json::Array(texts.into_iter().map(element).collect()))
     }
+}
+
+/// The schema in OpenAI's `json_schema` of a `response_format`: beside it are members that
+/// constrain nothing. As a schema, the whole would allow any value.
+fn schema_of_wrapper(value: &Json) -> Option<&Json> {
+    let members = value.as_object()?;
+    let schema = members.get("schema").filter(|schema| schema.as_object().is_some())?;
+    let is_neutral = |(name, _): (&str, &Json)| name == "schema" || NEUTRAL_MEMBERS.contains(&name);
+    (members.get("name").is_some() && members.get("type").is_none())
+        .then_some(schema)
+        .filter(|_| members.iter().all(is_neutral))
 }
 
 fn has_value(object: &Json, name: &str) -> bool {

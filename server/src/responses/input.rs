@@ -38,6 +38,9 @@ impl InputTranslator<'_> {
                 let items = items.iter().enumerate();
                 items.for_each(|(j, item)| self.item(item, format!("/input/{j}")));
             }
+            Some(Json::Array(_)) => {
+                body.fail(&mut self.faults, "input", "out_of_range", "must not be empty");
+            }
             Some(_) => {
                 let message = "must be a string or a list of items";
                 body.fail(&mut self.faults, "input", "invalid_type", message);

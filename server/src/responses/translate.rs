@@ -97,10 +97,16 @@ pub(crate) fn translate(
     if let Some(text) = members.object(&mut faults, "text") {
         let message = "there is no such member: use `text.format`";
         text.refuse_unknown(&mut faults, &["format", "verbosity"], message);
-        out.extend(
-            translate_format(&text, &mut pointers, &mut faults)
-                .map(|translate_format| ("response_format".to_owned(), translate_format)),
-        );
+        let format = translate_format(&text, &mut pointers, &mut faults);
+        let is_constraint =
+            |format: &Json| format.get("type").and_then(Json::as_str) != Some("text");
+        if format.as_ref().is_some_and(is_constraint)
+            && let Some(other) = structure::names().find(|name| members.get(name).is_some())
+        {
+            let message = "/text/format already constrains the response";
+            members.fail(&mut faults, other, "contradiction", message);
+        }
+        out.extend(format.map(|format| ("response_format".to_owned(), format)));
     }
     let mut input = InputTranslator { messages: Vec::new(), pointers, tools, faults };
     input.read(&members, earlier);

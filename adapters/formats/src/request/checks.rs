@@ -58,14 +58,16 @@ impl ToolRequest {
         }
         let has_schema = self.response_format.is_some();
         refuse(has_schema, "a structural tag and a schema of the answer")?;
-        refuse(!self.stop.is_empty(), "stop strings and `response_format`")?;
+        refuse(!self.stop.is_empty(), "stop strings and a constraint on the response")?;
         // The free text of the tag could be taken for calls.
         let may_call = self.tool_choice != ToolChoice::None && self.names().next().is_some();
-        refuse(may_call, "a structural tag as `response_format`, and tools that may be called")?;
+        let what = "a structural tag, regular expression, choice or grammar for the response, and \
+                    tools that may be called";
+        refuse(may_call, what)?;
         let frame_end = format.frame.as_ref().map(|frame| &frame.end);
         let mut ends = format.text.end.iter().chain(frame_end).flat_map(Marker::plain_texts);
-        let what = "a structural tag as `response_format`, in a format that ends text with a \
-                    written marker";
+        let what = "a structural tag, regular expression, choice or grammar for the response, in \
+                    a format that ends text with a written marker";
         refuse(ends.next().is_some(), what)
     }
 
@@ -88,7 +90,10 @@ impl ToolRequest {
         }
         refuse(texts().any(String::is_empty), "an empty stop string or ban")?;
         let has_schema = self.response_format.is_some();
-        refuse(!self.stop.is_empty() && has_schema, "stop strings and `response_format`")?;
+        refuse(
+            !self.stop.is_empty() && has_schema,
+            "stop strings and a constraint on the response",
+        )?;
         let frame = format.frame.iter().flat_map(|frame| [&frame.begin, &frame.end]);
         let section = format.section.iter().map(|section| &section.begin);
         let markers = section
