@@ -218,7 +218,7 @@ impl<K: Eq + Hash, V: Clone> ProcessCache<K, V> {
     /// Keeps a value, unless the request that has made it is out of fuel: then an automaton may not
     /// be minimal, and other requests would have it for good.
     pub(crate) fn insert(&self, key: K, value: V, bytes: usize) {
-        if fuel::check().is_ok() {
+        if !fuel::is_exhausted() {
             self.lock().insert(key, value, bytes);
         }
     }

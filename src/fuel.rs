@@ -178,6 +178,19 @@ pub(crate) fn check() -> Result<(), OutOfFuel> {
     METER.with(FuelMeter::check)
 }
 
+/// Whether the budget of this thread is spent, or its work cancelled. Then an automaton may not be
+/// minimal, so what others share is not made of it.
+///
+/// ```
+/// use louver::fuel;
+///
+/// assert!(!fuel::is_exhausted());
+/// assert!(fuel::limited(0, fuel::is_exhausted));
+/// ```
+pub fn is_exhausted() -> bool {
+    check().is_err()
+}
+
 /// Runs `work` with a budget of `units`, or with the rest of the surrounding budget if that is
 /// less. The work itself reports [`OutOfFuel`], as a limit error of its own stage.
 ///

@@ -200,16 +200,8 @@ impl ConstraintReader<'_> {
     }
 
     fn value(&mut self, pointer: String, kind: ConstraintKind, value: &Json) {
-        // In the APIs of llama.cpp and Ollama, an empty text is none.
-        let may_be_empty = [ConstraintKind::TypedValue, ConstraintKind::OllamaFormat];
-        match value.as_str() {
-            _ if *value == Json::Null => return,
-            Some("") if may_be_empty.contains(&kind) => return,
-            Some("") => {
-                let message = "must not be empty: leave it out if nothing is constrained";
-                return self.fail(&pointer, "out_of_range", message);
-            }
-            _ => {}
+        if self.is_none(&pointer, kind, value) {
+            return;
         }
         let mut pointers = PointerMap::default();
         let format = match kind {
@@ -260,6 +252,19 @@ impl ConstraintReader<'_> {
         if let Some(format) = format {
             self.set_constraint(pointer, Some((format, pointers)));
         }
+    }
+
+    /// Whether a value constrains nothing. Reports an empty text where that is no usual way to say
+    /// so.
+    fn is_none(&mut self, pointer: &str, kind: ConstraintKind, value: &Json) -> bool {
+        let is_empty = value.as_str() == Some("");
+        // As in the APIs of llama.cpp and Ollama.
+        let may_be_empty = [ConstraintKind::TypedValue, ConstraintKind::OllamaFormat];
+        if is_empty && !may_be_empty.contains(&kind) {
+            let message = "must not be empty: leave it out if nothing is constrained";
+            self.fail(pointer, "out_of_range", message);
+        }
+        is_empty || *value == Json::Null
     }
 
     fn schema(&mut self, pointer: &str, value: &Json, pointers: &mut PointerMap) -> Option<Json> {

@@ -186,9 +186,11 @@ impl LiteralReader {
     }
 
     fn end_word(&mut self) {
-        let word = std::mem::take(&mut self.word);
+        let mut word = std::mem::take(&mut self.word);
         if self.name_next {
-            return;
+            // A name without a value, as in `f("x")`: no JSON, so that it is not lost.
+            word.retain(|&byte| !is_white_space(byte));
+            return self.out.extend_from_slice(&word);
         }
         self.out.extend_from_slice(match (&self.syntax, &word[..]) {
             (LiteralSyntax::Delimited(_), other) => other,
@@ -345,7 +347,7 @@ mod tests {
                 r#"{a:<|"|><|<|"|>,o:{k:[<|"|>é"\<|"|>,true]}}"#,
                 r#"{"a": "<|", "o": {"k": ["é\"\\", true]}}"#,
             ),
-            ("{ a  b : 1, c\td:{ },e: [{\n}] }", r#"{"a  b": 1, "c\td": {}, "e": [{}] }"#),
+            ("{ a  b : 1, c\td:{ },e: [{\n}] }", r#"{"a  b": 1, "c\td": {}, "e": [{}]}"#),
         ] {
             assert_reads_in_two_chunks(|| LiteralReader::delimited("<|\"|>"), text, want);
         }

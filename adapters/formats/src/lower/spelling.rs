@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use louver::fsm::{ByteSet, Combine, Dfa, DfaBuilder, TooLarge};
+use louver::fuel;
 use louver::ids::RuleId;
 use louver::ir::{Except, Expr, Literal, regular};
 
@@ -199,7 +200,8 @@ impl<'a> Lowering<'a> {
         };
         let dfa = dfa.combine(&ends_clean(watched), Combine::And, limit).map_err(error)?;
         let dfa = Arc::new(dfa);
-        if watched.iter().map(Vec::len).sum::<usize>() < MAX_CACHED_TEXT_BYTES {
+        let is_small = watched.iter().map(Vec::len).sum::<usize>() < MAX_CACHED_TEXT_BYTES;
+        if is_small && !fuel::is_exhausted() {
             let mut cache = cache();
             if cache.len() >= MAX_CACHED_AUTOMATA {
                 cache.clear();
