@@ -174,11 +174,7 @@ impl LiteralReader {
     /// Writes the word as a name, without the white space around it.
     fn name(&mut self) {
         self.out.push(b'"');
-        let word = std::mem::take(&mut self.word);
-        let rest = word.iter().position(|&byte| !is_white_space(byte)).unwrap_or(word.len());
-        let end =
-            word.iter().rposition(|&byte| !is_white_space(byte)).map_or(rest, |last| last + 1);
-        for &byte in &word[rest..end] {
+        for &byte in std::mem::take(&mut self.word).trim_ascii() {
             self.char_byte(byte);
         }
         self.out.extend_from_slice(b"\": ");
