@@ -61,6 +61,11 @@ impl CallGraph {
         order
     }
 
+    /// All rules in the order of [`CallGraph::callees_first`].
+    pub(crate) fn all_callees_first(&self) -> Vec<u32> {
+        self.callees_first((0..self.len()).map(RuleId::new))
+    }
+
     /// By rule: number of calls of it.
     pub(super) fn reference_counts(&self) -> Vec<u32> {
         let mut counts = vec![0; self.len()];

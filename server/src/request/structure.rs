@@ -254,11 +254,11 @@ impl ConstraintReader<'_> {
         }
     }
 
-    /// Whether a value constrains nothing. Reports an empty text where that is no usual way to say
-    /// so.
+    /// Whether a value constrains nothing: null, or an empty text where other servers take it for
+    /// none. Any other empty text is reported.
     fn is_none(&mut self, pointer: &str, kind: ConstraintKind, value: &Json) -> bool {
         let is_empty = value.as_str() == Some("");
-        // As in the APIs of llama.cpp and Ollama.
+        // Those of llama.cpp and Ollama.
         let may_be_empty = [ConstraintKind::TypedValue, ConstraintKind::OllamaFormat];
         if is_empty && !may_be_empty.contains(&kind) {
             let message = "must not be empty: leave it out if nothing is constrained";

@@ -20,8 +20,8 @@ use crate::hash::{HashMap, HashSet};
 use crate::ids::RuleId;
 use crate::ir::regular::{self, BYTES, NotRegular};
 use crate::ir::{
-    AfterTag, Dispatch, Expr, Grammar, GrammarBuilder, Graph, Member, Members, SpecialToken,
-    Trigger,
+    AfterTag, CallGraph, Dispatch, Expr, Grammar, GrammarBuilder, Graph, Member, Members,
+    SpecialToken, Trigger,
 };
 use crate::limits::Limits;
 
@@ -110,7 +110,8 @@ fn apply_operations(
     }
     let limit = lowering.limits.automaton_states;
     let mut simplified = 0;
-    for id in warn::callees_first(grammar).into_iter().map(RuleId::from_raw) {
+    let order = CallGraph::build(&grammar.rules).all_callees_first();
+    for id in order.into_iter().map(RuleId::from_raw) {
         let Some((operation, span)) = lowering.operations.get(&id) else { continue };
         let body = &grammar.rules[id.index()].body;
         let mut automaton = regular::automaton(body, &grammar.rules, limit);

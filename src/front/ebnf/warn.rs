@@ -14,7 +14,7 @@ pub(super) fn warnings(grammar: &Grammar, rules: &[RuleDef], diagnostics: &mut D
     let calls = CallGraph::build(&grammar.rules);
     let mut reached = vec![false; grammar.rules.len()];
     calls.callees_first([grammar.start]).iter().for_each(|&rule| reached[rule as usize] = true);
-    let productive = productive(grammar, &callees_first(grammar));
+    let productive = productive(grammar, &calls.all_callees_first());
     for (i, rule) in rules.iter().enumerate() {
         let (name, span) = (&rule.name.text, rule.name.span.clone());
         if !reached[i] {
@@ -36,11 +36,6 @@ pub(super) fn warnings(grammar: &Grammar, rules: &[RuleDef], diagnostics: &mut D
             diagnostics.push(Diagnostic::warning(span, message).help(help));
         }
     }
-}
-
-/// All rules in an order where callees precede callers, except in recursion. Linear.
-pub(super) fn callees_first(grammar: &Grammar) -> Vec<u32> {
-    CallGraph::build(&grammar.rules).callees_first((0..grammar.rules.len()).map(RuleId::new))
 }
 
 /// Per rule, whether it derives a text; `None` after too many rounds.

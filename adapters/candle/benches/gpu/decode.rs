@@ -69,6 +69,7 @@ enum Constrained {
     All,
 }
 
+/// One of the loops that are compared.
 struct Way {
     name: &'static str,
     constrained: Constrained,
@@ -102,6 +103,7 @@ impl Bench {
         (0..ROWS).map(request).collect()
     }
 
+    /// A loop to which all requests have been submitted.
     fn decode_loop(&self, way: &Way) -> Outcome<DecodeLoop<Llama>> {
         let settings = Settings {
             max_rows: ROWS,

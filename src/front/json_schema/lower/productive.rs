@@ -18,8 +18,7 @@ pub(super) fn is_productive(value: &Expr, rules: &[Rule], caller_rules: usize) -
     if search.finds_text(value, QUICK_SEARCH_DEPTH) {
         return true;
     }
-    let all = (caller_rules..rules.len()).map(RuleId::new);
-    let callees_first = CallGraph::build(rules).callees_first(all);
+    let callees_first = CallGraph::build(rules).all_callees_first();
     loop {
         let mut changed = false;
         // Callees come first, so that only recursion needs further rounds.

@@ -178,7 +178,8 @@ impl<'a> Normalizer<'a> {
         Some(self.always_true.clone())
     }
 
-    /// What the memo holds once a location or a conjunction has been expanded.
+    /// What the memo holds once a location or a conjunction has been expanded: nothing, if the
+    /// result is unknown.
     fn expansion_of(&self, out: &Alternatives<'a>) -> Expansion<'a> {
         if self.probe_is_unknown { Expansion::Missing } else { Expansion::Done(out.clone()) }
     }
