@@ -44,7 +44,7 @@
 //!   |                 array          positions, contains, small uniqueItems
 //!   |                 unique         uniqueItems by comparison
 //!   |                 string         patterns, lengths; spelling: escapes
-//!   |                 number         bounds; mantissa, comparison, exponent, listed, magnitude,
+//!   |                 number         bounds; number_text, comparison, exponent, listed,
 //!   |                                multiples: its automata
 //!   |                 punctuation    brackets, commas, white space
 //!   |                 syntax, elements, nested, parameters, raw_strings, json_types: values

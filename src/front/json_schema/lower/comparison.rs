@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 
 use super::super::decimal::Decimal;
 use super::super::read::facets::Bound;
-use super::magnitude::{MINUS, NINE, POINT, ZERO};
+use super::number_text::{MINUS, NINE, POINT, ZERO};
 use crate::fsm::{Dfa, DfaBuilder};
 
 /// Maximum number of digits of a bound.
@@ -202,7 +202,7 @@ fn add_digit_edges(b: &mut DfaBuilder, from: u32, digit: u8, to: [u32; 3]) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::mantissa::{MantissaSyntax, SAMPLES};
+    use super::super::number_text::{MantissaSyntax, SAMPLES};
     use super::*;
     use crate::fsm::Combine;
 
@@ -227,7 +227,7 @@ mod tests {
                 for order in [Ordering::Less, Ordering::Greater] {
                     let dfa = comparison_dfa(&b, order)
                         .unwrap()
-                        .combine(&syntax, Combine::And, 10_000)
+                        .combine(syntax, Combine::And, 10_000)
                         .unwrap();
                     for sample in SAMPLES.iter().filter(|s| !s.contains('e')) {
                         let value = Decimal::parse(sample);

@@ -1,104 +1,141 @@
 //! Scientific notation: the automaton of numbers with an exponent that lie within bounds.
 //!
-//! Numbers have one digit before the point that is not zero, an optional fraction, and an exponent.
-//! In this form, numbers of one sign are ordered by exponent first and by digits second, so the set
-//! of numbers within bounds is regular. An automaton state records how the digits read so far
-//! compare to those of both bounds; after `e` it records the interval of exponents that remain.
+//! Numbers are zero, or have one digit before the point that is not zero. With mantissas `m` and `l`
+//! from 1 to below 10, `m * 10^e` is at least `l * 10^p` if `e > p`, or if `e = p` and `m >= l`. So
+//! a bound divides the mantissas into two classes, and all mantissas of a class may have the same
+//! exponents. The automaton is a union of mantissas with the exponents of their class.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
 use super::super::decimal::Decimal;
 use super::super::read::facets::{Bound, NumberFacets, TypeSet};
-use crate::fsm::{Dfa, DfaBuilder};
+use super::builtin_pattern::builtin_pattern_dfa;
+use super::comparison::comparison_dfa;
+use super::number_text::{LOWER_E, MINUS, PLUS, UPPER_E, ZERO};
+use crate::cache::ProcessCell;
+use crate::fsm::{Dfa, Nfa};
 use crate::hash::HashMap;
+
+/// All bytes.
+const BYTES: [(u32, u32); 1] = [(0, 255)];
 
 /// Builds the automaton of numbers with an exponent that satisfy the bounds and multiples of the
 /// facets; it ignores excluded values.
 ///
 /// Zero takes any exponent. Whole multiples, and integers if `types` has only those, have only
 /// zeros after the first digit. If `types` has only fractions, exponents are negative. The
-/// automaton is not minimal. Cost: linear in the digits of the bounds.
-pub(super) fn scientific_dfa(facets: &NumberFacets, types: TypeSet) -> Dfa {
+/// automaton is not minimal, and fails past `limit` states. Cost: close to linear in the digits of
+/// the bounds.
+pub(super) fn scientific_dfa(
+    facets: &NumberFacets,
+    types: TypeSet,
+    limit: usize,
+) -> Result<Dfa, String> {
     let mut units = facets.multiples.clone();
     if types == TypeSet::INTEGER {
         units.push(Decimal::parse("1"));
     }
+    let mut out = Scientific::new(limit);
     let zero = Decimal::parse("0");
-    let low = facets.low.as_ref().is_none_or(|b| zero > b.value || !b.exclusive && zero == b.value);
-    let high =
-        facets.high.as_ref().is_none_or(|b| zero < b.value || !b.exclusive && zero == b.value);
-    let builder = ScientificBuilder {
-        magnitudes: [false, true].map(|negative| MagnitudeBounds::for_sign(facets, negative)),
-        least: (!units.is_empty()).then(|| least_exponents(&units)),
-        highest: (types == TypeSet::FRACTION).then_some(-1),
-        zero: types != TypeSet::FRACTION && low && high,
-        builder: DfaBuilder::new(),
-        states: HashMap::default(),
-        pending: Vec::new(),
-    };
-    builder.run()
-}
-
-/// For each first digit, the least exponent for which the digit followed by zeros is a multiple of
-/// all units; `None` if there is no such exponent.
-fn least_exponents(units: &[Decimal]) -> [Option<i64>; 9] {
-    // No unit whose remainders are tracked has this many factors of two or five.
-    const FACTORS: i64 = 64;
-    std::array::from_fn(|i| {
-        let least_for = |unit: &Decimal| {
-            let is_multiple = |&power: &i64| {
-                let value = Decimal::new(false, vec![i as u8 + 1], power + 1);
-                value.is_multiple_of(unit, 4_096) == Some(true)
-            };
-            (unit.last_place()..unit.last_place() + FACTORS).find(is_multiple)
-        };
-        units
-            .iter()
-            .map(least_for)
-            .try_fold(i64::MIN, |least, next| next.map(|next| least.max(next)))
-    })
-}
-
-/// Bounds on the magnitudes of the numbers of one sign.
-struct MagnitudeBounds {
-    low: Option<Bound>,
-    high: Option<Bound>,
-}
-
-impl MagnitudeBounds {
-    /// The bounds for one sign; `None` if only zero satisfies the facets with this sign.
-    fn for_sign(facets: &NumberFacets, negative: bool) -> Option<MagnitudeBounds> {
-        let mut out = MagnitudeBounds { low: None, high: None };
-        for (bound, from_below) in [(&facets.low, true), (&facets.high, false)] {
-            let Some(bound) = bound else { continue };
-            let same_sign = !bound.value.is_zero() && bound.value.is_negative() == negative;
-            let magnitude = Bound { value: bound.value.abs(), ..*bound };
-            match (from_below == negative, same_sign) {
-                (true, true) => out.high = Some(magnitude),
-                (true, false) => return None,
-                (false, true) => out.low = Some(magnitude),
-                (false, false) => {}
+    if types != TypeSet::FRACTION && facets.is_within_bounds(&zero) {
+        static CELL: ProcessCell<Dfa> = ProcessCell::new();
+        let mantissa = CELL.get_or_make(|| builtin_pattern_dfa(r"-?0(?:\.0+)?"));
+        out.add(out.start, mantissa, ExponentInterval(None, None))?;
+    }
+    let mantissas = mantissas(&units);
+    for negative in [false, true] {
+        let Some([low, high]) = magnitude_bounds(facets, negative) else { continue };
+        let from = out.after_sign(negative);
+        let low = BoundClass::both(low.as_ref(), Ordering::Greater)?;
+        let high = BoundClass::both(high.as_ref(), Ordering::Less)?;
+        for (mantissas, least) in &mantissas {
+            for (low, high) in low.iter().flat_map(|low| high.iter().map(move |high| (low, high))) {
+                let bounds = [low, high].into_iter().flat_map(|class| &class.mantissas);
+                let parts: Vec<(&Dfa, bool)> =
+                    bounds.chain([mantissas]).map(|dfa| (dfa, true)).collect();
+                let part = Dfa::all_of(&parts, &BYTES, limit).map_err(|e| e.to_string())?;
+                let highest = (types == TypeSet::FRACTION).then_some(-1);
+                let high = [high.exponent, highest].into_iter().flatten().min();
+                out.add(from, &part, ExponentInterval(low.exponent.max(*least), high))?;
             }
         }
-        Some(out)
     }
+    out.finish()
+}
 
-    /// The exponents that place digits within the bounds, given their comparison to the bounds'
-    /// digits.
-    fn exponents(&self, low: DigitComparison, high: DigitComparison) -> ExponentInterval {
-        // At the exponent of the bound itself, the digits decide.
-        let bound =
-            |bound: &Option<Bound>, track: DigitComparison, outside: Ordering, away: i64| {
-                let bound = bound.as_ref()?;
-                let order = track.order(bound);
-                let inside =
-                    order == outside.reverse() || order == Ordering::Equal && !bound.exclusive;
-                Some(bound.value.first_place() + if inside { 0 } else { away })
-            };
-        ExponentInterval(
-            bound(&self.low, low, Ordering::Less, 1),
-            bound(&self.high, high, Ordering::Greater, -1),
-        )
+/// The mantissas that are not zero. Where numbers must be multiples of units, those of one digit,
+/// grouped by the least exponent with which they are.
+fn mantissas(units: &[Decimal]) -> Vec<(Dfa, Option<i64>)> {
+    if units.is_empty() {
+        return vec![(builtin_pattern_dfa(r"[1-9](?:\.[0-9]+)?"), None)];
+    }
+    let mut digits: BTreeMap<i64, String> = BTreeMap::new();
+    for digit in 1..=9 {
+        if let Some(least) = least_exponent(digit, units) {
+            digits.entry(least).or_default().push(char::from(b'0' + digit));
+        }
+    }
+    let group =
+        |(least, digits)| (builtin_pattern_dfa(&format!(r"[{digits}](?:\.0+)?")), Some(least));
+    digits.into_iter().map(group).collect()
+}
+
+/// The least exponent for which a digit followed by zeros is a multiple of all units; `None` if
+/// there is none.
+fn least_exponent(digit: u8, units: &[Decimal]) -> Option<i64> {
+    // No unit whose remainders are tracked has this many factors of two or five.
+    const FACTORS: i64 = 64;
+    let least_for = |unit: &Decimal| {
+        let is_multiple = |&power: &i64| {
+            let value = Decimal::new(false, vec![digit], power + 1);
+            value.is_multiple_of(unit, 4_096) == Some(true)
+        };
+        (unit.last_place()..unit.last_place() + FACTORS).find(is_multiple)
+    };
+    units.iter().map(least_for).try_fold(i64::MIN, |least, next| next.map(|next| least.max(next)))
+}
+
+/// The lower and the upper bound of the magnitudes of the numbers of one sign; `None` if only zero
+/// satisfies the facets with this sign.
+fn magnitude_bounds(facets: &NumberFacets, negative: bool) -> Option<[Option<Bound>; 2]> {
+    let mut out = [None, None];
+    for (bound, from_below) in [(&facets.low, true), (&facets.high, false)] {
+        let Some(bound) = bound else { continue };
+        let has_sign = !bound.value.is_zero() && bound.value.is_negative() == negative;
+        let magnitude = Bound { value: bound.value.abs(), ..*bound };
+        match (from_below == negative, has_sign) {
+            (true, true) => out[1] = Some(magnitude),
+            (true, false) => return None,
+            (false, true) => out[0] = Some(magnitude),
+            (false, false) => {}
+        }
+    }
+    Some(out)
+}
+
+/// The mantissas that lie on one side of a bound's, with the exponent next to the bound.
+struct BoundClass {
+    /// `None`: all mantissas.
+    mantissas: Option<Dfa>,
+    /// The last exponent within the bound. `None`: any exponent.
+    exponent: Option<i64>,
+}
+
+impl BoundClass {
+    /// Both classes of a bound, which numbers are on the given side of. One class without a bound.
+    fn both(bound: Option<&Bound>, side: Ordering) -> Result<Vec<BoundClass>, String> {
+        let Some(Bound { value, exclusive }) = bound else {
+            return Ok(vec![BoundClass { mantissas: None, exponent: None }]);
+        };
+        let mantissa = Decimal::new(false, value.digits().to_vec(), 1);
+        let class = |exclusive: bool, order: Ordering, away: i64| -> Result<BoundClass, String> {
+            let bound = Bound { value: mantissa.clone(), exclusive };
+            let mantissas = Some(comparison_dfa(&bound, order)?);
+            Ok(BoundClass { mantissas, exponent: Some(value.first_place() + away) })
+        };
+        let away = if side == Ordering::Greater { 1 } else { -1 };
+        Ok(vec![class(*exclusive, side, 0)?, class(!exclusive, side.reverse(), away)?])
     }
 }
 
@@ -106,304 +143,87 @@ impl MagnitudeBounds {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct ExponentInterval(Option<i64>, Option<i64>);
 
-impl ExponentInterval {
-    /// Magnitudes of the exponents in the interval that are written with a minus sign, or
-    /// without.
-    fn magnitudes(self, negative: bool) -> Option<MagnitudeInterval> {
-        let ExponentInterval(low, high) = self;
-        let (low, high) = if negative { (high.map(|e| -e), low.map(|e| -e)) } else { (low, high) };
-        let high = high.map(u64::try_from).transpose().ok()?;
-        let low = low.and_then(|low| u64::try_from(low).ok()).unwrap_or(0);
-        high.is_none_or(|high| low <= high).then_some(MagnitudeInterval(low, high))
-    }
+/// A union of mantissas with their exponents.
+struct Scientific {
+    nfa: Nfa,
+    limit: usize,
+    start: u32,
+    end: u32,
+    /// States after `e`.
+    exponents: HashMap<ExponentInterval, u32>,
 }
 
-/// An inclusive interval of magnitudes of exponents; `None` is unbounded.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct MagnitudeInterval(u64, Option<u64>);
-
-/// The decimal digit of `value` at an index; `None` past the last one.
-fn digit_of(value: u64, index: u32) -> Option<u8> {
-    value.to_string().as_bytes().get(index as usize).map(|digit| digit - b'0')
-}
-
-/// Comparison of the digits read so far with those of a bound.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum DigitComparison {
-    /// The first digits are equal; their number.
-    Tied(u32),
-    /// They differ, in this order.
-    Decided(Ordering),
-}
-
-impl DigitComparison {
-    /// The comparison after one more digit.
-    fn next(self, bound: Option<&Bound>, digit: u8) -> DigitComparison {
-        let (DigitComparison::Tied(n), Some(bound)) = (self, bound) else { return self };
-        let digits = bound.value.digits();
-        match digit.cmp(&digits.get(n as usize).copied().unwrap_or(0)) {
-            Ordering::Equal => DigitComparison::Tied((n + 1).min(digits.len() as u32)),
-            order => DigitComparison::Decided(order),
-        }
+impl Scientific {
+    /// The empty union.
+    fn new(limit: usize) -> Self {
+        let mut nfa = Nfa::new();
+        let [start, end] = [0; 2].map(|_| nfa.state());
+        nfa.set_final(end);
+        Scientific { nfa, limit, start, end, exponents: HashMap::default() }
     }
 
-    /// The order if no more digits follow.
-    fn order(self, bound: &Bound) -> Ordering {
-        match self {
-            DigitComparison::Tied(n) if (n as usize) < bound.value.digits().len() => Ordering::Less,
-            DigitComparison::Tied(_) => Ordering::Equal,
-            DigitComparison::Decided(order) => order,
+    /// The state where numbers of one sign begin.
+    fn after_sign(&mut self, negative: bool) -> u32 {
+        let from = self.nfa.state();
+        if negative {
+            self.nfa.edge(self.start, MINUS, MINUS, from);
+        } else {
+            self.nfa.epsilon(self.start, from);
         }
-    }
-}
-
-/// Position within the mantissa.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum MantissaPosition {
-    /// After the one digit before the point.
-    First,
-    /// After the point.
-    Point,
-    /// After a digit of the fraction.
-    Fraction,
-}
-
-/// State of a mantissa that is not zero.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct MantissaState {
-    negative: bool,
-    position: MantissaPosition,
-    /// Comparison with the lower bound of the magnitude.
-    low: DigitComparison,
-    /// Comparison with the upper bound of the magnitude.
-    high: DigitComparison,
-    /// Least exponent with which the number is a multiple of all units.
-    least: Option<i64>,
-}
-
-/// A state of the automaton: the information about the text read so far.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum PrefixState {
-    /// Nothing.
-    Start,
-    /// A minus sign.
-    Minus,
-    /// A mantissa of zeros.
-    Zero(MantissaPosition),
-    /// A mantissa that is not zero.
-    Mantissa(MantissaState),
-    /// After `e`.
-    Exponent(ExponentInterval),
-    /// After the sign of the exponent.
-    Signed(MagnitudeInterval),
-    /// After leading zeros of the exponent.
-    Zeros(MagnitudeInterval),
-    /// After leading zeros and the given number of further digits of the exponent. The orders
-    /// compare these digits to the first digits of both ends of the interval.
-    Digits(MagnitudeInterval, u32, [Ordering; 2]),
-}
-
-/// Builds the automaton state by state, from the start on.
-struct ScientificBuilder {
-    /// Bounds of non-negative and of negative numbers.
-    magnitudes: [Option<MagnitudeBounds>; 2],
-    /// Least exponent per first digit, where numbers must be multiples.
-    least: Option<[Option<i64>; 9]>,
-    /// Greatest exponent, where numbers must not be whole.
-    highest: Option<i64>,
-    /// Whether zero is accepted.
-    zero: bool,
-    builder: DfaBuilder,
-    states: HashMap<PrefixState, u32>,
-    /// States without edges yet.
-    pending: Vec<(PrefixState, u32)>,
-}
-
-impl ScientificBuilder {
-    /// Builds all reachable states.
-    fn run(mut self) -> Dfa {
-        self.state(PrefixState::Start);
-        while let Some((at, from)) = self.pending.pop() {
-            match at {
-                PrefixState::Start => {
-                    self.edge(from, b'-', PrefixState::Minus);
-                    self.first_digit(from, false);
-                }
-                PrefixState::Minus => self.first_digit(from, true),
-                PrefixState::Zero(position) => {
-                    self.point(from, position, PrefixState::Zero(MantissaPosition::Point));
-                    if position != MantissaPosition::First {
-                        self.edge(from, b'0', PrefixState::Zero(MantissaPosition::Fraction));
-                    }
-                    self.exponent_marks(from, position, ExponentInterval(None, None));
-                }
-                PrefixState::Mantissa(digits) => self.digits(from, digits),
-                PrefixState::Exponent(interval) => {
-                    if let Some(range) = interval.magnitudes(true) {
-                        self.edge(from, b'-', PrefixState::Signed(range));
-                    }
-                    if let Some(range) = interval.magnitudes(false) {
-                        self.edge(from, b'+', PrefixState::Signed(range));
-                        self.exponent_start(from, range);
-                    }
-                }
-                PrefixState::Signed(range) | PrefixState::Zeros(range) => {
-                    self.exponent_start(from, range)
-                }
-                PrefixState::Digits(range, n, orders) => {
-                    self.exponent_digits(from, range, n, orders)
-                }
-            }
-        }
-        self.builder.finish()
+        from
     }
 
-    /// Interns a state.
-    fn state(&mut self, at: PrefixState) -> u32 {
-        if let Some(&state) = self.states.get(&at) {
-            return state;
+    /// Adds mantissas with the exponents of an interval.
+    fn add(&mut self, from: u32, mantissas: &Dfa, range: ExponentInterval) -> Result<(), String> {
+        if mantissas.is_empty() || range.0.zip(range.1).is_some_and(|(low, high)| low > high) {
+            return Ok(());
         }
-        let is_final = match at {
-            PrefixState::Zeros(MagnitudeInterval(low, _)) => low == 0,
-            PrefixState::Digits(MagnitudeInterval(low, high), n, [to_low, to_high]) => {
-                // Order of the whole exponent and an end of the interval: shorter is less.
-                let order = |bound: u64, order: Ordering| {
-                    if digit_of(bound, n).is_some() { Ordering::Less } else { order }
-                };
-                order(low, to_low) != Ordering::Less
-                    && high.is_none_or(|high| order(high, to_high) != Ordering::Greater)
-            }
-            _ => false,
+        let after_mark = match self.exponents.get(&range) {
+            Some(&state) => state,
+            None => self.add_exponents(range)?,
         };
-        let state = self.builder.state(is_final);
-        self.states.insert(at, state);
-        self.pending.push((at, state));
-        state
-    }
-
-    /// Adds an edge to a state, which is interned.
-    fn edge(&mut self, from: u32, symbol: u8, at: PrefixState) {
-        let to = self.state(at);
-        self.builder.edge(from, u32::from(symbol), u32::from(symbol), to);
-    }
-
-    /// Adds the edge for the decimal point, where it may follow.
-    fn point(&mut self, from: u32, position: MantissaPosition, at: PrefixState) {
-        if position == MantissaPosition::First {
-            self.edge(from, b'.', at);
+        let (start, end) = self.nfa.embed(mantissas);
+        self.nfa.epsilon(from, start);
+        for mark in [UPPER_E, LOWER_E] {
+            self.nfa.edge(end, mark, mark, after_mark);
         }
+        Ok(())
     }
 
-    /// Adds the edges for `e` and `E`, where they may follow.
-    fn exponent_marks(
-        &mut self,
-        from: u32,
-        position: MantissaPosition,
-        interval: ExponentInterval,
-    ) {
-        if position != MantissaPosition::Point {
-            self.edge(from, b'e', PrefixState::Exponent(interval));
-            self.edge(from, b'E', PrefixState::Exponent(interval));
-        }
-    }
-
-    /// Adds the edges for the first digit.
-    fn first_digit(&mut self, from: u32, negative: bool) {
-        if self.zero {
-            self.edge(from, b'0', PrefixState::Zero(MantissaPosition::First));
-        }
-        let Some(MagnitudeBounds { low, high }) = self.magnitudes[usize::from(negative)].take()
-        else {
-            return;
-        };
-        for digit in 1..=9u8 {
-            let least = match &self.least {
-                None => None,
-                Some(least) => match least[usize::from(digit) - 1] {
-                    None => continue,
-                    exponent => exponent,
-                },
-            };
-            let tied = DigitComparison::Tied(0);
-            let (low, high) = (tied.next(low.as_ref(), digit), tied.next(high.as_ref(), digit));
-            self.edge(
-                from,
-                b'0' + digit,
-                PrefixState::Mantissa(MantissaState {
-                    negative,
-                    position: MantissaPosition::First,
-                    low,
-                    high,
-                    least,
-                }),
-            );
-        }
-        self.magnitudes[usize::from(negative)] = Some(MagnitudeBounds { low, high });
-    }
-
-    /// Adds the edges after a digit or the point.
-    fn digits(&mut self, from: u32, digits: MantissaState) {
-        let Some(MagnitudeBounds { low, high }) =
-            self.magnitudes[usize::from(digits.negative)].take()
-        else {
-            return;
-        };
-        self.point(
-            from,
-            digits.position,
-            PrefixState::Mantissa(MantissaState { position: MantissaPosition::Point, ..digits }),
-        );
-        if digits.position != MantissaPosition::First {
-            for digit in 0..=if self.least.is_some() { 0 } else { 9 } {
-                let next = MantissaState {
-                    position: MantissaPosition::Fraction,
-                    low: digits.low.next(low.as_ref(), digit),
-                    high: digits.high.next(high.as_ref(), digit),
-                    ..digits
-                };
-                self.edge(from, b'0' + digit, PrefixState::Mantissa(next));
+    /// Adds the exponents of an interval, with leading zeros. Returns the state before them.
+    fn add_exponents(&mut self, range: ExponentInterval) -> Result<u32, String> {
+        static CELL: ProcessCell<Dfa> = ProcessCell::new();
+        let whole = CELL.get_or_make(|| builtin_pattern_dfa("0|[1-9][0-9]*"));
+        let from = self.nfa.state();
+        self.exponents.insert(range, from);
+        let ExponentInterval(low, high) = range;
+        let negate = |end: Option<i64>| end.map(|exponent| -exponent);
+        for (sign, low, high) in [(PLUS, low, high), (MINUS, negate(high), negate(low))] {
+            let mut ends = Vec::new();
+            for (end, order) in [(low, Ordering::Greater), (high, Ordering::Less)] {
+                let Some(end) = end else { continue };
+                let bound = Bound { value: Decimal::parse(&end.to_string()), exclusive: false };
+                ends.push(comparison_dfa(&bound, order)?);
             }
-        }
-        let magnitudes = MagnitudeBounds { low, high };
-        let ExponentInterval(low, high) = magnitudes.exponents(digits.low, digits.high);
-        self.magnitudes[usize::from(digits.negative)] = Some(magnitudes);
-        let low = low.max(digits.least);
-        let high = [high, self.highest].into_iter().flatten().min();
-        if low.zip(high).is_none_or(|(low, high)| low <= high) {
-            self.exponent_marks(from, digits.position, ExponentInterval(low, high));
-        }
-    }
-
-    /// Adds the edges for the first digits of an exponent, leading zeros included.
-    fn exponent_start(&mut self, from: u32, range: MagnitudeInterval) {
-        self.edge(from, b'0', PrefixState::Zeros(range));
-        self.exponent_digits(from, range, 0, [Ordering::Equal; 2]);
-    }
-
-    /// Adds the edges after `n` digits of an exponent.
-    fn exponent_digits(
-        &mut self,
-        from: u32,
-        range: MagnitudeInterval,
-        n: u32,
-        orders: [Ordering; 2],
-    ) {
-        let MagnitudeInterval(low, high) = range;
-        let end_digits = [digit_of(low, n), high.and_then(|high| digit_of(high, n))];
-        if high.is_some() && end_digits[1].is_none() {
-            return;
-        }
-        for digit in u8::from(n == 0)..=9 {
-            let mut next = [Ordering::Equal; 2];
-            for (i, order) in next.iter_mut().enumerate() {
-                // More digits than the end of the interval: greater. No text is longer than the
-                // upper end.
-                *order =
-                    end_digits[i].map_or(Ordering::Greater, |end| orders[i].then(digit.cmp(&end)));
+            let parts: Vec<(&Dfa, bool)> =
+                ends.iter().chain([whole]).map(|dfa| (dfa, true)).collect();
+            let magnitudes =
+                Dfa::all_of(&parts, &BYTES, self.limit).map_err(|error| error.to_string())?;
+            let zeros = self.nfa.state();
+            self.nfa.edge(from, sign, sign, zeros);
+            if sign == PLUS {
+                self.nfa.epsilon(from, zeros);
             }
-            // Without an upper end, digits past those of the lower end are not counted.
-            let n = if high.is_none() && end_digits[0].is_none() { n } else { n + 1 };
-            self.edge(from, b'0' + digit, PrefixState::Digits(range, n, next));
+            self.nfa.edge(zeros, ZERO, ZERO, zeros);
+            let (start, end) = self.nfa.embed(&magnitudes);
+            self.nfa.epsilon(zeros, start);
+            self.nfa.epsilon(end, self.end);
         }
+        Ok(from)
+    }
+
+    /// The automaton of the union.
+    fn finish(self) -> Result<Dfa, String> {
+        self.nfa.determinize(self.limit).map_err(|error| error.to_string())
     }
 }

@@ -2,7 +2,7 @@
 //! takes for a value rather than for a string.
 
 use super::super::read::facets::TypeSet;
-use super::syntax::builtin_pattern_dfa;
+use super::builtin_pattern::builtin_pattern_dfa;
 use crate::cache::ProcessCell;
 use crate::fsm::Dfa;
 

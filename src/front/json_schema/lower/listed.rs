@@ -5,7 +5,7 @@
 //! minimised.
 
 use super::super::decimal::Decimal;
-use super::magnitude::{LOWER_E, MINUS, NINE, PLUS, UPPER_E, ZERO};
+use super::number_text::{LOWER_E, MINUS, NINE, PLUS, UPPER_E, ZERO};
 use crate::fsm::{Dfa, DfaBuilder};
 use crate::hash::HashMap;
 

@@ -10,6 +10,7 @@
 
 mod array;
 pub(super) mod attempts;
+mod builtin_pattern;
 mod comparison;
 mod constants;
 mod containers;
@@ -17,8 +18,6 @@ pub(super) mod elements;
 mod exponent;
 pub(super) mod json_types;
 mod listed;
-mod magnitude;
-mod mantissa;
 mod member_graph;
 mod memo;
 mod multiples;
@@ -26,6 +25,7 @@ mod name_classes;
 mod names;
 pub(super) mod nested;
 mod number;
+mod number_text;
 mod object;
 pub(super) mod parameters;
 mod productive;

@@ -3,7 +3,7 @@
 //! The automaton tracks the remainder of the digits read so far, once per decimal place.
 
 use super::super::decimal::{Decimal, MAX_REMAINDERS, modulus_and_places};
-use super::magnitude::{MINUS, POINT, ZERO};
+use super::number_text::{MINUS, POINT, ZERO};
 use crate::fsm::{Dfa, DfaBuilder};
 
 /// The automaton of decimal texts that are whole multiples of a positive unit. The texts have no
@@ -73,7 +73,7 @@ fn add_point_edges(mut b: DfaBuilder, modulus: u64, places: usize) -> Dfa {
 
 #[cfg(test)]
 mod tests {
-    use super::super::mantissa::{MantissaSyntax, SAMPLES};
+    use super::super::number_text::{MantissaSyntax, SAMPLES};
     use super::*;
     use crate::fsm::Combine;
 
@@ -82,8 +82,7 @@ mod tests {
         let syntax = MantissaSyntax::Decimal.dfa();
         for unit in ["1", "2", "3", "7", "10", "100", "0.5", "0.1", "0.01", "2.5", "1.50"] {
             let unit = Decimal::parse(unit);
-            let dfa =
-                multiples_dfa(&unit).unwrap().combine(&syntax, Combine::And, 100_000).unwrap();
+            let dfa = multiples_dfa(&unit).unwrap().combine(syntax, Combine::And, 100_000).unwrap();
             for sample in SAMPLES.iter().filter(|s| !s.contains('e')) {
                 let want = Decimal::parse(sample).is_multiple_of(&unit, 100).unwrap();
                 assert_eq!(

@@ -17,13 +17,10 @@ use super::SchemaLowering;
 use super::comparison::{comparison_dfa, equality_dfa};
 use super::exponent::scientific_dfa;
 use super::listed::{NumberSpellings, listed_dfa};
-use super::magnitude::{
-    DOUBLE_RANGE, MINUS, NINE, ONE, PLUS, POINT, ZERO, add_exponent_marks, digit_cap_dfa,
-};
-use super::mantissa::MantissaSyntax;
 use super::multiples::multiples_dfa;
+use super::number_text::{MantissaSyntax, Signs, digit_cap_dfa, double_range_dfa};
 use crate::cache::ProcessCache;
-use crate::fsm::{Combine, Dfa, DfaBuilder, TooLarge};
+use crate::fsm::{Combine, Dfa, TooLarge};
 use crate::hash::HashMap;
 use crate::ir::{Expr, Literal};
 
@@ -195,7 +192,7 @@ fn number_dfa(
     let too_large = |e: TooLarge| e.to_string();
     let restrict_digits = |mut dfa: Dfa, cap: Option<u32>| {
         if syntax.exponents == Exponents::Double && syntax.mantissa != MantissaSyntax::Digits {
-            dfa = dfa.combine(&DOUBLE_RANGE, Combine::And, limit).map_err(too_large)?;
+            dfa = dfa.combine(double_range_dfa(), Combine::And, limit).map_err(too_large)?;
         }
         match cap {
             None => Ok(dfa),
@@ -206,9 +203,9 @@ fn number_dfa(
     };
     let exponents = syntax.exponents != Exponents::Forbidden;
     if syntax.mantissa == MantissaSyntax::Decimal && exponents && facets.sign_decides() {
-        return restrict_digits(sign_dfa(facets), cap);
+        return restrict_digits(accepted_signs(facets).dfa().clone(), cap);
     }
-    let mut parts = vec![(syntax.mantissa.dfa(), true)];
+    let mut parts = Vec::new();
     if let Some(bound) = &facets.low {
         parts.push((comparison_dfa(bound, Ordering::Greater)?, true));
     }
@@ -224,16 +221,21 @@ fn number_dfa(
     for value in &facets.excluded {
         parts.push((equality_dfa(value)?, false));
     }
-    let parts: Vec<(&Dfa, bool)> = parts.iter().map(|(dfa, within)| (dfa, *within)).collect();
+    let parts = parts.iter().map(|(dfa, within)| (dfa, *within));
+    let parts: Vec<(&Dfa, bool)> = parts.chain([(syntax.mantissa.dfa(), true)]).collect();
     let mut dfa = Dfa::all_of(&parts, &[(0, 255)], limit).map_err(too_large)?;
     if exponents && syntax.mantissa != MantissaSyntax::Digits && facets.not_multiples.is_empty() {
-        let mut scientific = scientific_dfa(facets, types);
+        let mut scientific = scientific_dfa(facets, types, limit)?;
         for value in &facets.excluded {
             let bound = || Some(Bound { value: value.clone(), exclusive: false });
             let just_value =
                 NumberFacets { low: bound(), high: bound(), ..NumberFacets::default() };
             scientific = scientific
-                .combine(&scientific_dfa(&just_value, TypeSet::NUMBER), Combine::Minus, limit)
+                .combine(
+                    &scientific_dfa(&just_value, TypeSet::NUMBER, limit)?,
+                    Combine::Minus,
+                    limit,
+                )
                 .map_err(too_large)?;
         }
         dfa = dfa.combine(&scientific, Combine::Or, limit).map_err(too_large)?;
@@ -241,50 +243,10 @@ fn number_dfa(
     restrict_digits(dfa, cap)
 }
 
-/// The automaton of the numbers that satisfy the facets, where only the sign decides.
-fn sign_dfa(facets: &NumberFacets) -> Dfa {
-    let mut b = DfaBuilder::new();
-    let start = b.state(false);
-    let minus = b.state(false);
-    b.edge(start, MINUS, MINUS, minus);
-    for (from, negative) in [(start, false), (minus, true)] {
-        // Exponent states: after a mantissa of zero, and after any other.
-        let exponents = [Decimal::parse("0"), Decimal::new(negative, vec![1], 1)].map(|value| {
-            let (after, sign) = (b.state(false), b.state(false));
-            let is_final = facets.allow(&value);
-            let digits = b.state(is_final);
-            b.edge(after, PLUS, PLUS, sign);
-            b.edge(after, MINUS, MINUS, sign);
-            [after, sign, digits].into_iter().for_each(|from| b.edge(from, ZERO, NINE, digits));
-            (after, is_final)
-        });
-        // Mantissa states, of zero and of other numbers: a single zero, digits, after the point,
-        // digits after the point.
-        let parts = exponents.map(|(after, is_final)| {
-            let [zero, digits, fraction] = [0; 3].map(|_| b.state(is_final));
-            let point = b.state(false);
-            for from in [zero, digits] {
-                b.edge(from, POINT, POINT, point);
-            }
-            [zero, digits, fraction]
-                .into_iter()
-                .for_each(|from| add_exponent_marks(&mut b, from, after));
-            [zero, digits, point, fraction]
-        });
-        let [[zero, ..], [_, digits, ..]] = parts;
-        b.edge(from, ZERO, ZERO, zero);
-        b.edge(from, ONE, NINE, digits);
-        b.edge(digits, ZERO, NINE, digits);
-        let [[_, _, zero_point, zeros], [_, _, point, fraction]] = parts;
-        for from in [zero_point, zeros] {
-            b.edge(from, ZERO, ZERO, zeros);
-            b.edge(from, ONE, NINE, fraction);
-        }
-        for from in [point, fraction] {
-            b.edge(from, ZERO, NINE, fraction);
-        }
-    }
-    b.finish().minimize()
+/// The signs of the numbers that satisfy the facets, where only the sign decides.
+fn accepted_signs(facets: &NumberFacets) -> Signs {
+    let allows = |text: &str| facets.allow(&Decimal::parse(text));
+    Signs { zero: allows("0"), positive: allows("1"), negative: allows("-1") }
 }
 
 #[cfg(test)]
@@ -297,7 +259,7 @@ mod tests {
 
     /// All JSON numbers of up to `n` bytes with the digits 0, 1, 2, 5.
     fn numbers(n: usize) -> Vec<String> {
-        let any = sign_dfa(&NumberFacets::default());
+        let any = accepted_signs(&NumberFacets::default()).dfa();
         let mut stack = vec![(0, String::new())];
         let mut out = Vec::new();
         while let Some((at, text)) = stack.pop() {

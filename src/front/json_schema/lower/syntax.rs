@@ -7,15 +7,15 @@ use std::sync::Arc;
 
 use super::super::read::facets::StringFacets;
 use super::SchemaLowering;
+use super::builtin_pattern::builtin_pattern_dfa;
 use super::spelling::Spelling;
 use crate::cache::ProcessCell;
 use crate::front::regex::{
-    CountedDfa, Lengths, Pattern, SCALARS, scalar_from, scalar_until, spell_utf8,
+    CountedDfa, Lengths, SCALARS, scalar_from, scalar_until, spell_utf8,
 };
 use crate::fsm::{ByteSet, Combine, Dfa, DfaBuilder, Nfa, TooLarge};
 use crate::ids::RuleId;
 use crate::ir::{Except, Expr, Literal, Trigger};
-use crate::limits::Limits;
 
 /// The words of an automaton over code points that have a length within the bounds.
 pub(super) type CountedNames = (Dfa, Lengths);
@@ -409,18 +409,6 @@ pub(super) fn bare_complement(mut excluded: Vec<&str>) -> Expr {
 fn bare_name_dfa() -> &'static Dfa {
     static CELL: ProcessCell<Dfa> = ProcessCell::new();
     CELL.get_or_make(|| builtin_pattern_dfa(BARE_NAME))
-}
-
-/// The automaton of the texts that match a built-in pattern as a whole.
-pub(super) fn builtin_pattern_dfa(source: &str) -> Dfa {
-    let limits = Limits::default();
-    let dfa =
-        Pattern::parse(source, &limits).map(|pattern| pattern.match_dfa(limits.automaton_states));
-    match dfa {
-        Ok(Ok(dfa)) => dfa,
-        Ok(Err(error)) => unreachable!("{source} is small: {error}"),
-        Err(error) => unreachable!("{source} is a pattern: {error}"),
-    }
 }
 
 impl<'a> SchemaLowering<'a, '_> {

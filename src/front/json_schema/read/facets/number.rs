@@ -129,14 +129,19 @@ impl NumberFacets {
                 .any(|not| self.multiples.iter().any(|unit| divides(not, unit)))
     }
 
-    /// Whether a number satisfies these facets. Divisibility that is too costly to compute (4096
-    /// digits) counts as not satisfied.
-    pub(crate) fn allow(&self, value: &Decimal) -> bool {
+    /// Whether a number lies within the bounds.
+    pub(crate) fn is_within_bounds(&self, value: &Decimal) -> bool {
         self.low.as_ref().is_none_or(|b| *value > b.value || (!b.exclusive && *value == b.value))
             && self
                 .high
                 .as_ref()
                 .is_none_or(|b| *value < b.value || (!b.exclusive && *value == b.value))
+    }
+
+    /// Whether a number satisfies these facets. Divisibility that is too costly to compute (4096
+    /// digits) counts as not satisfied.
+    pub(crate) fn allow(&self, value: &Decimal) -> bool {
+        self.is_within_bounds(value)
             && !self.excluded.contains(value)
             && self.multiples.iter().all(|unit| value.is_multiple_of(unit, 4_096) == Some(true))
             && self
