@@ -11,13 +11,13 @@ use crate::front::diagnostic::Diagnostics;
 use crate::front::ebnf::{self, EbnfOptions};
 use crate::front::json_schema::{
     self, LoweredSchema, Policy, Registry, SchemaError, SchemaErrors, SchemaKey, SchemaOptions,
+    SchemaSource,
 };
 use crate::front::lark::{self, LarkOptions};
 use crate::front::regex::{self, RegexError, RegexOptions};
 use crate::front::structural_tag::{self, StructuralTagErrors, StructuralTagOptions};
 use crate::fuel;
 use crate::ir::Grammar;
-use crate::limits::Limits;
 use crate::spec::json::{Json, JsonError};
 
 /// Why a JSON Schema was not compiled.
@@ -80,32 +80,27 @@ const CACHED_BYTES_PER_SOURCE_BYTE: usize = 4;
 /// ```
 /// use louver::compile::Compiled;
 /// use louver::engine::lower_and_compile;
-/// use louver::front::json_schema::Registry;
+/// use louver::front::json_schema::{Registry, SchemaSource};
 /// use louver::{Json, Limits, SchemaOptions};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let limits = Limits::default();
-/// let schema = Json::parse(r#"{"type": "integer"}"#, &limits)?;
-/// let options = SchemaOptions::default();
-/// let compile = |grammar| Compiled::new(grammar, &limits);
-/// let (compiled, relaxed) =
-///     lower_and_compile(&schema, &Registry::default(), &options, &limits, compile)?;
+/// let (limits, registry, options) = (&Limits::default(), &Registry::new(), Default::default());
+/// let schema = &Json::parse(r#"{"type": "integer"}"#, limits)?;
+/// let source = SchemaSource { schema, registry, options, limits };
+/// let (compiled, relaxed) = lower_and_compile(source, |grammar| Compiled::new(grammar, limits))?;
 /// assert!(relaxed.is_empty() && !compiled.grammar().rules.is_empty());
 /// # Ok(())
 /// # }
 /// ```
 pub fn lower_and_compile<T>(
-    schema: &Json,
-    registry: &Registry,
-    options: &SchemaOptions,
-    limits: &Limits,
+    source: SchemaSource<'_>,
     mut compile: impl FnMut(Grammar) -> Result<T, CompileError>,
 ) -> Result<(T, Vec<SchemaError>), SchemaCompileError> {
-    let mut limits = limits.clone();
+    let mut limits = source.limits.clone();
     loop {
-        let LoweredSchema { grammar, relaxed } =
-            json_schema::lower_reported(schema, registry, options, &limits)?;
-        let compiled = match options.policy {
+        let source = SchemaSource { limits: &limits, ..source };
+        let LoweredSchema { grammar, relaxed } = json_schema::lower_reported(source)?;
+        let compiled = match source.options.policy {
             Policy::Strict => return Ok((compile(grammar)?, relaxed)),
             Policy::Validate | Policy::BestEffort => fuel::with_half(|| compile(grammar)),
         };
@@ -241,7 +236,9 @@ impl Engine {
         registry: &Registry,
         options: &SchemaOptions,
     ) -> Result<(Constraint, Vec<SchemaError>), SchemaCompileError> {
-        lower_and_compile(schema, registry, options, &self.options.limits, |grammar| {
+        let limits = &self.options.limits;
+        let source = SchemaSource { schema, registry, options: *options, limits };
+        lower_and_compile(source, |grammar| {
             let constraint = self.compile(grammar)?;
             if options.policy != Policy::Strict {
                 constraint.make_first_mask()?;

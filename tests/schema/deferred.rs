@@ -5,9 +5,8 @@ use std::sync::Arc;
 use louver::compile::Compiled;
 use louver::front::json_schema::{
     AmbiguousText, MemberOrder, MemberPart, NestedStyle, ParameterStyle, PythonDialect,
-    PythonValues, RawStrings, Registry, SchemaOptions, Undeclared, ValueSyntax, Whitespace, defer,
-    defer_nested, defer_parameters, defer_syntax, lower, lower_nested, lower_parameters,
-    lower_syntax,
+    PythonValues, RawStrings, Registry, SchemaOptions, SchemaSource, Undeclared, ValueStyle,
+    ValueSyntax, Whitespace, defer, lower, lower_into,
 };
 use louver::ir::{Expr, GrammarBuilder, SpecialToken, Trigger};
 use louver::limits::Limits;
@@ -21,7 +20,11 @@ use super::number;
 fn put_off(schema: &Value, options: &SchemaOptions) -> bool {
     let limits = Limits::default();
     let schema = Json::parse(&schema.to_string(), &limits).expect("JSON");
-    let Some(deferred) = defer(&schema, options, &limits) else { return false };
+    let registry = Registry::new();
+    let source =
+        SchemaSource { schema: &schema, registry: &registry, options: *options, limits: &limits };
+    let style = ValueStyle::Syntax(ValueSyntax::Json);
+    let Some((deferred, _)) = defer(&GrammarBuilder::new(), source, &style) else { return false };
     let made = deferred.grammar().unwrap_or_else(|| panic!("cannot be made: {schema:?}"));
     let lowered =
         lower(&schema, options, &limits).unwrap_or_else(|error| panic!("{schema:?}: {error}"));
@@ -120,34 +123,26 @@ fn put_off_in_styles(schema: &Value, options: &SchemaOptions) -> usize {
     let limits = Limits::default();
     let (json, registry) =
         (Json::parse(&schema.to_string(), &limits).expect("JSON"), Registry::new());
-    let source = (&json, &registry);
     let mut empty = GrammarBuilder::new();
-    let mark = empty.special(SpecialToken::Name("<|mark|>".into()));
-    let syntax = ValueSyntax::Delimited(vec![Trigger::Special(mark), Trigger::Text(b"a".to_vec())]);
+    let special = empty.special(SpecialToken::Name("<|mark|>".into()));
+    let mark = || vec![Trigger::Special(special), Trigger::Text(b"a".to_vec())];
+    let nested = NestedStyle { mark: mark(), item: "b".to_owned() };
+    let mut all = vec![
+        ValueStyle::Syntax(ValueSyntax::Delimited(mark())),
+        ValueStyle::Syntax(ValueSyntax::Nested(Box::new(nested))),
+    ];
+    all.extend(styles().map(|style| ValueStyle::Parameters(Box::new(style))));
     let mut deferred = Vec::new();
-    if let Some(body) = defer_syntax(&empty, &json, options, &limits, &syntax) {
-        let mut builder = empty.clone();
-        let rule = lower_syntax(&mut builder, source, options, &limits, &syntax);
-        let (rule, _) = rule.unwrap_or_else(|error| panic!("{schema}: {error}"));
-        deferred.push((body, builder.finish(rule).expect("valid")));
-    }
-    for style in styles() {
-        if let Some((body, types)) = defer_parameters(&empty, &json, options, &limits, &style) {
+    for style in &all {
+        let source =
+            SchemaSource { schema: &json, registry: &registry, options: *options, limits: &limits };
+        if let Some((body, types)) = defer(&empty, source, style) {
             let mut builder = empty.clone();
-            let lowered = lower_parameters(&mut builder, source, options, &limits, &style);
+            let lowered = lower_into(&mut builder, source, style);
             let lowered = lowered.unwrap_or_else(|error| panic!("{schema}: {error}"));
             assert_eq!(**types, lowered.types, "{schema}");
             deferred.push((body, builder.finish(lowered.rule).expect("valid")));
         }
-    }
-    let marks = vec![Trigger::Special(mark), Trigger::Text(b"a".to_vec())];
-    let style = NestedStyle { mark: marks, item: "b".to_owned() };
-    if let Some((body, types)) = defer_nested(&empty, &json, options, &limits, &style) {
-        let mut builder = empty.clone();
-        let lowered = lower_nested(&mut builder, source, options, &limits, &style);
-        let lowered = lowered.unwrap_or_else(|error| panic!("{schema}: {error}"));
-        assert_eq!(**types, lowered.types, "{schema}");
-        deferred.push((body, builder.finish(lowered.rule).expect("valid")));
     }
     for (body, lowered) in &deferred {
         let made = body.grammar().unwrap_or_else(|| panic!("cannot be made: {schema}"));

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use louver::compile::Compiled;
-use louver::front::json_schema::{Policy, Registry, SchemaOptions, lower_reported};
+use louver::front::json_schema::{Policy, Registry, SchemaOptions, SchemaSource, lower_reported};
 use louver::limits::Limits;
 use louver::matcher::Recognizer;
 use louver::spec::json::Json;
@@ -85,7 +85,8 @@ fn compare(seed: u64, counts: &mut Counts) {
     let (schema, registry) = (Json::from(&root), Registry::new());
     let lower = |policy| {
         let options = SchemaOptions { policy, ..any_spelling() };
-        lower_reported(&schema, &registry, &options, &limits)
+        let (schema, registry, limits) = (&schema, &registry, &limits);
+        lower_reported(SchemaSource { schema, registry, options, limits })
     };
     let strict = lower(Policy::Strict);
     let relaxed = lower(Policy::BestEffort);

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use louver::compile::Compiled;
-use louver::front::json_schema::{Dialect, Formats, Registry, SchemaOptions, lower_reported};
+use louver::front::json_schema::{
+    Dialect, Formats, Registry, SchemaOptions, SchemaSource, lower_reported,
+};
 use louver::limits::Limits;
 use louver::matcher::Recognizer;
 use louver::spec::json::Json;
@@ -61,7 +63,8 @@ fn outcomes(cases: &str, registry: &Registry) -> BTreeMap<String, Outcome> {
             ..any_spelling()
         };
         let schema = case.get("schema").expect("a schema");
-        let lowered = lower_reported(schema, registry, &options, &limits);
+        let source = SchemaSource { schema, registry, options, limits: &limits };
+        let lowered = lower_reported(source);
         let nothing = lowered.as_ref().is_err_and(|errors| errors.is_unsatisfiable());
         let mut recognizer = lowered.ok().map(|lowered| {
             let compiled = Compiled::new(&lowered.grammar, &limits)

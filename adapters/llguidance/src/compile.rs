@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use louver::front::json_schema::{Registry, SchemaError, lower_reported};
+use louver::front::json_schema::{Registry, SchemaError, SchemaSource, lower_reported};
 use louver::front::lark::{self, LarkOptions, NamedGrammar};
 use louver::{Constraint, Engine, Json, Limits, fuel};
 use serde_json::Value;
@@ -138,7 +138,8 @@ impl Lowering<'_> {
     fn schema(&mut self, schema: Option<&Value>) -> Result<louver::Grammar> {
         let (text, options) = take_options(schema)?;
         let schema = Json::parse(&text, self.limits)?;
-        let lowered = lower_reported(&schema, &Registry::default(), &options, self.limits)?;
+        let (schema, registry, limits) = (&schema, &Registry::default(), self.limits);
+        let lowered = lower_reported(SchemaSource { schema, registry, options, limits })?;
         self.warn_of(&lowered.relaxed);
         Ok(lowered.grammar)
     }

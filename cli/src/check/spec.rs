@@ -10,7 +10,7 @@ use louver::front::LoweredGrammar;
 use louver::front::diagnostic::Diagnostics;
 use louver::front::ebnf::{self, EbnfDialect, EbnfOptions};
 use louver::front::json_schema::{
-    self, Policy, Registry, SchemaError, SchemaErrors, SchemaOptions,
+    self, Policy, Registry, SchemaError, SchemaErrors, SchemaOptions, SchemaSource,
 };
 use louver::front::lark::{self, LarkOptions, NamedGrammar};
 use louver::front::regex::{self, RegexError, RegexOptions};
@@ -261,10 +261,12 @@ pub(crate) fn lowered(
             let options: SchemaOptions = parse_options("json_schema", options)?;
             let spec = json(spec, limits)?;
             if options.policy == Policy::Strict {
-                let lowered = json_schema::lower_reported(&spec, registry, &options, limits)?;
+                let source = SchemaSource { schema: &spec, registry, options, limits };
+                let lowered = json_schema::lower_reported(source)?;
                 without_warnings(lowered.grammar, lowered.relaxed)
             } else {
-                let (compiled, relaxed) = schema(&spec, registry, &options, limits)?;
+                let source = SchemaSource { schema: &spec, registry, options, limits };
+                let (compiled, relaxed) = schema(source)?;
                 without_warnings(Grammar::clone(compiled.grammar()), relaxed)
             }
         }
@@ -314,18 +316,14 @@ pub(crate) fn schema_text(
     options: &SchemaOptions,
     limits: &Limits,
 ) -> Result<(Compiled, Vec<SchemaError>), SpecError> {
-    schema(&Json::parse(text, limits)?, registry, options, limits)
+    let (schema, options) = (&Json::parse(text, limits)?, *options);
+    self::schema(SchemaSource { schema, registry, options, limits })
 }
 
 /// Compiles a JSON Schema. Also returns the keywords that the policy relaxes.
-fn schema(
-    schema: &Json,
-    registry: &Registry,
-    options: &SchemaOptions,
-    limits: &Limits,
-) -> Result<(Compiled, Vec<SchemaError>), SpecError> {
-    let compile = |grammar: Grammar| Compiled::new(grammar, limits);
-    Ok(lower_and_compile(schema, registry, options, limits, compile)?)
+fn schema(source: SchemaSource<'_>) -> Result<(Compiled, Vec<SchemaError>), SpecError> {
+    let compile = |grammar: Grammar| Compiled::new(grammar, source.limits);
+    Ok(lower_and_compile(source, compile)?)
 }
 
 /// Parses schema options of the command line.

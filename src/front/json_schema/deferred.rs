@@ -7,13 +7,13 @@
 use std::sync::{Arc, LazyLock};
 
 use super::keyword::is_annotation;
-use super::lower::nested::{ValueTypes, lower_nested};
-use super::lower::parameters::{ParameterStyle, ParameterTypes, lower_parameters, lower_syntax};
-use super::lower::syntax::{NestedStyle, ValueSyntax, contains, trigger_texts};
-use super::lower_reported;
+use super::lower::style::{ParameterStyle, ValueStyle};
+use super::lower::syntax::{ValueSyntax, contains, trigger_texts};
+use super::lower::value_types::ValueTypes;
 use super::options::{Formats, Policy, SchemaOptions};
+use super::read::SchemaSource;
 use super::read::registry::Registry;
-use crate::ids::RuleId;
+use super::{LoweredValue, finish, lower_into};
 use crate::ir::{Deferred, Expr, Grammar, GrammarBuilder};
 use crate::limits::Limits;
 use crate::spec::json::{Json, Object};
@@ -31,125 +31,68 @@ const MAX_LENGTH: i64 = 1 << 20;
 /// Longest declared name, in bytes, where undeclared names need an automaton.
 const MAX_NAME_BYTES: usize = 128;
 
-/// The grammar of a schema, lowered when a parse first reaches it. `None` if only lowering can tell
-/// whether the schema can be enforced; a deferred schema certainly can.
+/// The types of the values of a schema, once it is lowered.
+pub type LazyTypes = Arc<LazyLock<ValueTypes, Box<dyn FnOnce() -> ValueTypes + Send>>>;
+
+/// The grammar of a schema, lowered when a parse first reaches it, and the types that a reader
+/// expects. `None` if only lowering can tell whether the schema can be enforced; a deferred schema
+/// certainly can. The special tokens of the style are those of the builder.
 ///
 /// Schemas can be deferred that use types, properties, items, lists of strings or integers, plain
 /// bounds, and references to such definitions, as those of most tools do. Cost: linear in the
 /// schema with its definitions written out.
 ///
 /// ```
-/// # use louver::front::json_schema::defer;
+/// # use louver::front::json_schema::{Registry, SchemaSource, ValueStyle, ValueSyntax, defer};
+/// # use louver::ir::GrammarBuilder;
 /// # use louver::{Json, Limits, SchemaOptions};
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let limits = Limits::default();
-/// let options = SchemaOptions::default();
+/// let (limits, registry, builder) = (Limits::default(), Registry::new(), GrammarBuilder::new());
+/// let json = ValueStyle::Syntax(ValueSyntax::Json);
+/// let deferred = |schema: &Json| {
+///     let (registry, options) = (&registry, SchemaOptions::default());
+///     let source = SchemaSource { schema, registry, options, limits: &limits };
+///     defer(&builder, source, &json).map(|(deferred, _)| deferred)
+/// };
 /// let text = r#"{"type": "object", "properties": {"city": {"type": "string"}}}"#;
-/// let schema = Json::parse(text, &limits)?;
-/// let deferred = defer(&schema, &options, &limits).expect("a plain schema");
-/// assert!(!deferred.is_made());
-/// assert!(deferred.grammar().is_some());
-/// let schema = Json::parse(r#"{"type": "string", "pattern": "^("}"#, &limits)?;
-/// assert!(defer(&schema, &options, &limits).is_none());
+/// let plain = deferred(&Json::parse(text, &limits)?).expect("a plain schema");
+/// assert!(!plain.is_made());
+/// assert!(plain.grammar().is_some());
+/// assert!(deferred(&Json::parse(r#"{"type": "string", "pattern": "^("}"#, &limits)?).is_none());
 /// # Ok(())
 /// # }
 /// ```
-pub fn defer(schema: &Json, options: &SchemaOptions, limits: &Limits) -> Option<Deferred> {
-    if !DeferralCheck::new(schema, options, &ValueSyntax::Json, None).accepts(limits) {
-        return None;
-    }
-    let (schema, options, limits) = (schema.clone(), *options, limits.clone());
-    Some(Deferred::new(move || {
-        let lowered = lower_reported(&schema, &Registry::default(), &options, &limits);
-        Some(lowered.ok()?.grammar)
-    }))
-}
-
-/// As [`defer`], in another syntax than JSON ([`lower_syntax`]). The special tokens of the syntax
-/// are those of the builder.
-pub fn defer_syntax(
+pub fn defer(
     builder: &GrammarBuilder,
-    schema: &Json,
-    options: &SchemaOptions,
-    limits: &Limits,
-    syntax: &ValueSyntax,
-) -> Option<Deferred> {
-    if !DeferralCheck::new(schema, options, syntax, None).accepts(limits) {
+    source: SchemaSource<'_>,
+    style: &ValueStyle,
+) -> Option<(Deferred, LazyTypes)> {
+    let SchemaSource { schema, options, limits, .. } = source;
+    let is_nullable = match style {
+        ValueStyle::Parameters(style) => {
+            let is_bare = derives_empty(&style.open)? && derives_empty(&style.close)?;
+            members_may_be_none(schema, is_bare)?
+        }
+        ValueStyle::Syntax(ValueSyntax::Nested(_)) => members_may_be_none(schema, true)?,
+        ValueStyle::Syntax(_) => false,
+    };
+    if !DeferralCheck::new(&source, style).accepts(limits) {
         return None;
     }
-    let (schema, options, limits) = (schema.clone(), *options, limits.clone());
-    let (empty, syntax) = (builder.with_same_specials(), syntax.clone());
-    Some(Deferred::new(move || {
-        let mut builder = empty.clone();
-        let source = (&schema, &Registry::default());
-        let (rule, _) = lower_syntax(&mut builder, source, &options, &limits, &syntax).ok()?;
-        Some(builder.into_grammar(rule))
-    }))
-}
-
-/// The types of the values of a schema, once it is lowered.
-pub type LazyTypes<T> = Arc<LazyLock<T, Box<dyn FnOnce() -> T + Send>>>;
-
-/// As [`defer`], for an object whose members are written in `style` ([`lower_parameters`]). The
-/// special tokens of the style are those of the builder.
-pub fn defer_parameters(
-    builder: &GrammarBuilder,
-    schema: &Json,
-    options: &SchemaOptions,
-    limits: &Limits,
-    style: &ParameterStyle,
-) -> Option<(Deferred, LazyTypes<ParameterTypes>)> {
-    let is_nullable = derives_empty(&style.open)? && derives_empty(&style.close)?;
-    let is_nullable = members_may_be_none(schema, is_nullable)?;
-    if !DeferralCheck::new(schema, options, &style.syntax, Some(style)).accepts(limits) {
-        return None;
-    }
-    let (options, limits, style) = (*options, limits.clone(), style.clone());
-    Some(deferred_with_types(is_nullable, (builder, schema), move |builder, source| {
-        let lowered = lower_parameters(builder, source, &options, &limits, &style).ok()?;
-        Some((lowered.rule, lowered.types))
-    }))
-}
-
-/// As [`defer_parameters`], for members that are tags ([`lower_nested`]).
-pub fn defer_nested(
-    builder: &GrammarBuilder,
-    schema: &Json,
-    options: &SchemaOptions,
-    limits: &Limits,
-    style: &NestedStyle,
-) -> Option<(Deferred, LazyTypes<ValueTypes>)> {
-    let is_nullable = members_may_be_none(schema, true)?;
-    let syntax = ValueSyntax::Nested(Box::new(style.clone()));
-    if !DeferralCheck::new(schema, options, &syntax, None).accepts(limits) {
-        return None;
-    }
-    let (options, limits, style) = (*options, limits.clone(), style.clone());
-    Some(deferred_with_types(is_nullable, (builder, schema), move |builder, source| {
-        let lowered = lower_nested(builder, source, &options, &limits, &style).ok()?;
-        Some((lowered.rule, lowered.types))
-    }))
-}
-
-/// The grammar of a schema and the types of its values, which are made together: `lower` adds the
-/// rules to a builder with the special tokens of the given one.
-fn deferred_with_types<T: Clone + Default + Send + Sync + 'static>(
-    is_nullable: bool,
-    (builder, schema): (&GrammarBuilder, &Json),
-    lower: impl Fn(&mut GrammarBuilder, (&Json, &Registry)) -> Option<(RuleId, T)> + Send + 'static,
-) -> (Deferred, LazyTypes<T>) {
-    let (empty, schema) = (builder.with_same_specials(), schema.clone());
-    let lowered = Arc::new(LazyLock::new(move || -> Option<(Grammar, T)> {
-        let mut builder = empty.clone();
-        let (rule, types) = lower(&mut builder, (&schema, &Registry::default()))?;
-        Some((builder.into_grammar(rule), types))
+    let (empty, schema, limits, style) =
+        (builder.with_same_specials(), schema.clone(), limits.clone(), style.clone());
+    let lowered = Arc::new(LazyLock::new(move || -> Option<(Grammar, ValueTypes)> {
+        // References lead to definitions of the schema.
+        let (mut builder, registry) = (empty.clone(), &Registry::default());
+        let source = SchemaSource { schema: &schema, registry, options, limits: &limits };
+        let LoweredValue { rule, types, .. } = lower_into(&mut builder, source, &style).ok()?;
+        Some((finish(builder, rule, &schema), types))
     }));
     let source = lowered.clone();
     let types = move || Some(LazyLock::force(&source).as_ref()?.1.clone());
-    let types: LazyTypes<T> =
-        Arc::new(LazyLock::new(Box::new(move || types().unwrap_or_default())));
+    let types: LazyTypes = Arc::new(LazyLock::new(Box::new(move || types().unwrap_or_default())));
     let make = move || Some(LazyLock::force(&lowered).as_ref()?.0.clone());
-    (Deferred::with_nullability(is_nullable, make), types)
+    Some((Deferred::with_nullability(is_nullable, make), types))
 }
 
 /// Whether the members of an object of a schema that can be deferred may be no text, if no text
@@ -203,12 +146,12 @@ struct DeferralCheck<'o> {
 }
 
 impl<'o> DeferralCheck<'o> {
-    fn new(
-        root: &'o Json,
-        options: &'o SchemaOptions,
-        syntax: &'o ValueSyntax,
-        style: Option<&'o ParameterStyle>,
-    ) -> Self {
+    fn new(source: &'o SchemaSource<'o>, style: &'o ValueStyle) -> Self {
+        let SchemaSource { schema: root, options, .. } = source;
+        let (syntax, style) = match style {
+            ValueStyle::Parameters(style) => (&style.syntax, Some(&**style)),
+            ValueStyle::Syntax(syntax) => (syntax, None),
+        };
         DeferralCheck { root, options, syntax, style, remaining: MAX_NODES }
     }
 

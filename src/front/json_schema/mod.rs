@@ -47,7 +47,7 @@
 //!   |                 number         bounds; number_text, comparison, exponent, listed,
 //!   |                                multiples: its automata
 //!   |                 punctuation    brackets, commas, white space
-//!   |                 syntax, elements, nested, parameters, raw_strings, json_types: values
+//!   |                 syntax, elements, nested, parameters, raw_strings, lookalikes: values
 //!   |                                that are not JSON text
 //!   v
 //! Grammar
@@ -82,23 +82,20 @@ use crate::ir::{Grammar, GrammarBuilder};
 use crate::limits::Limits;
 use crate::spec::json::Json;
 
-pub use deferred::{LazyTypes, defer, defer_nested, defer_parameters, defer_syntax};
+pub use deferred::{LazyTypes, defer};
 pub use error::{SchemaError, SchemaErrorReason, SchemaErrors};
-pub use lower::elements::lower_elements;
-pub use lower::json_types::JsonTypes;
-pub use lower::nested::{LoweredNested, ValueTypes, lower_nested};
-pub use lower::parameters::{
-    LoweredParameters, MemberPart, NameWriter, ParameterStyle, ParameterTypes, lower_parameters,
-    lower_syntax,
-};
 pub use lower::python_values::PythonValues;
 pub use lower::raw_strings::{AmbiguousText, RawQuotes, RawStrings};
+pub use lower::style::{MemberPart, NameWriter, ParameterStyle, ValueStyle};
 pub use lower::syntax::{ElementStyle, NestedStyle, PythonDialect, ValueSyntax};
+pub use lower::value_types::ValueTypes;
 pub use options::{
     AdditionalNames, Dialect, Escapes, Exponents, Formats, Integers, MemberOrder, NonAscii, Policy,
     SchemaOptions, Undeclared, UniqueItems, Whitespace,
 };
 pub use profile::{ProfileError, openai_strict};
+pub use read::SchemaSource;
+pub use read::facets::JsonTypes;
 pub use read::registry::Registry;
 pub(crate) use schema_key::SchemaKey;
 
@@ -139,14 +136,16 @@ pub fn lower(
     limits: &Limits,
 ) -> Result<Grammar, SchemaErrors> {
     options.require_strict()?;
-    lower_reported(schema, &Registry::default(), options, limits).map(|lowered| lowered.grammar)
+    let registry = Registry::default();
+    let source = SchemaSource { schema, registry: &registry, options: *options, limits };
+    lower_reported(source).map(|lowered| lowered.grammar)
 }
 
 /// As [`lower()`], with a registry of other documents, under any policy, and with a report of what
 /// the policy relaxed.
 ///
 /// ```
-/// use louver::front::json_schema::{self, Policy, Registry};
+/// use louver::front::json_schema::{self, Policy, Registry, SchemaSource};
 /// use louver::{Json, Limits, SchemaOptions};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -154,32 +153,30 @@ pub fn lower(
 /// // A back reference is not regular.
 /// let schema = Json::parse(r#"{"pattern": "(a)\\1"}"#, &limits)?;
 /// let options = SchemaOptions::default().with_policy(Policy::BestEffort);
-/// let lowered = json_schema::lower_reported(&schema, &Registry::new(), &options, &limits)?;
+/// let (schema, registry) = (&schema, &Registry::new());
+/// let source = SchemaSource { schema, registry, options, limits: &limits };
+/// let lowered = json_schema::lower_reported(source)?;
 /// assert_eq!(lowered.relaxed[0].pointer, "/pattern");
 /// # Ok(())
 /// # }
 /// ```
-pub fn lower_reported(
-    schema: &Json,
-    registry: &Registry,
-    options: &SchemaOptions,
-    limits: &Limits,
-) -> Result<LoweredSchema, SchemaErrors> {
-    fuel::with_default_budget(
-        || options.compile_budget(limits, schema.bytes()),
-        || lower_within(schema, registry, options, limits),
-    )
+pub fn lower_reported(source: SchemaSource<'_>) -> Result<LoweredSchema, SchemaErrors> {
+    within_budget(&source, || {
+        let mut builder = GrammarBuilder::new();
+        let style = ValueStyle::Syntax(ValueSyntax::Json);
+        let LoweredValue { rule, relaxed, .. } = lower_into(&mut builder, source, &style)?;
+        Ok(LoweredSchema { grammar: finish(builder, rule, source.schema), relaxed })
+    })
 }
 
-/// Lowers within the fuel budget of the calling thread, and merges equal rules if there are many.
-fn lower_within(
-    schema: &Json,
-    registry: &Registry,
-    options: &SchemaOptions,
-    limits: &Limits,
-) -> Result<LoweredSchema, SchemaErrors> {
-    let mut builder = GrammarBuilder::new();
-    let (start, relaxed) = lower_into_reported(&mut builder, schema, registry, options, limits)?;
+/// Runs `work` within the fuel budget of the calling thread, or within that of a schema.
+fn within_budget<T>(source: &SchemaSource<'_>, work: impl FnOnce() -> T) -> T {
+    let budget = || source.options.compile_budget(source.limits, source.schema.bytes());
+    fuel::with_default_budget(budget, work)
+}
+
+/// The grammar of a lowered schema, without equal rules if there are many.
+fn finish(builder: GrammarBuilder, start: RuleId, schema: &Json) -> Grammar {
     // All rule references are to rules of this builder.
     let mut grammar = builder.into_grammar(start);
     let rules = grammar.rules.len();
@@ -189,7 +186,7 @@ fn lower_within(
     {
         grammar.merge_rules();
     }
-    Ok(LoweredSchema { grammar, relaxed })
+    grammar
 }
 
 /// A grammar is simplified if it has more rules than this, and more than
@@ -213,37 +210,70 @@ fn count_containers(json: &Json) -> usize {
     containers
 }
 
-/// As [`lower()`], but adds the rules to a grammar under construction and returns the rule of the
-/// value. After an error the builder may hold unused rules.
-pub fn lower_into(
-    builder: &mut GrammarBuilder,
-    schema: &Json,
-    options: &SchemaOptions,
-    limits: &Limits,
-) -> Result<RuleId, SchemaErrors> {
-    options.require_strict()?;
-    lower_into_reported(builder, schema, &Registry::default(), options, limits)
-        .map(|(rule, _)| rule)
+/// A schema's value as a rule of a grammar under construction.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoweredValue {
+    /// The rule.
+    pub rule: RuleId,
+    /// The types that a reader expects of the values in parameters and between tags. All types, in
+    /// other styles.
+    pub types: ValueTypes,
+    /// Keywords that are not enforced, with their pointers; empty with [`Policy::Strict`].
+    pub relaxed: Vec<SchemaError>,
 }
 
-/// As [`lower_reported`], but adds the rules to a grammar under construction. Returns the rule of
-/// the value, and what was relaxed.
-pub fn lower_into_reported(
+/// As [`lower_reported`], but adds the rules to a grammar under construction, in any style. After
+/// an error the builder may hold unused rules.
+///
+/// Between tags there is no white space, whatever the options say.
+///
+/// ```
+/// use louver::front::json_schema::{self, PythonDialect, Registry, SchemaSource, ValueStyle};
+/// use louver::front::json_schema::ValueSyntax;
+/// use louver::ir::GrammarBuilder;
+/// use louver::{Json, Limits, Recognizer, SchemaOptions};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let (limits, registry, options) = (Limits::default(), Registry::new(), Default::default());
+/// let schema = &Json::parse(r#"{"type": "boolean"}"#, &limits)?;
+/// let source = SchemaSource { schema, registry: &registry, options, limits: &limits };
+/// let mut builder = GrammarBuilder::new();
+/// let python = ValueStyle::Syntax(ValueSyntax::Python(PythonDialect::Literals));
+/// let lowered = json_schema::lower_into(&mut builder, source, &python)?;
+/// let grammar = builder.finish(lowered.rule)?;
+/// assert!(Recognizer::accepts_text(&grammar, b"True"));
+/// # Ok(())
+/// # }
+/// ```
+pub fn lower_into(
+    builder: &mut GrammarBuilder,
+    mut source: SchemaSource<'_>,
+    style: &ValueStyle,
+) -> Result<LoweredValue, SchemaErrors> {
+    if matches!(style, ValueStyle::Syntax(ValueSyntax::Nested(_))) {
+        source.options.whitespace = Whitespace::Compact;
+    }
+    within_budget(&source, || {
+        let ((rule, types), relaxed) = lower::attempts::retry(&source.options, |attempt| {
+            lower::SchemaLowering::new(builder, source, attempt).lower_root(style)
+        })?;
+        Ok(LoweredValue { rule, types, relaxed })
+    })
+}
+
+/// As [`lower_into`], without other documents. Relaxes nothing, and refuses a policy other than
+/// [`Policy::Strict`]: for callers that cannot report what is relaxed.
+pub(crate) fn lower_strict_into(
     builder: &mut GrammarBuilder,
     schema: &Json,
-    registry: &Registry,
     options: &SchemaOptions,
     limits: &Limits,
-) -> Result<(RuleId, Vec<SchemaError>), SchemaErrors> {
-    fuel::with_default_budget(
-        || options.compile_budget(limits, schema.bytes()),
-        || {
-            lower::attempts::retry(options, |attempt| {
-                let source = (schema, registry);
-                lower::SchemaLowering::new(builder, source, *options, limits, attempt).lower_root()
-            })
-        },
-    )
+    style: &ValueStyle,
+) -> Result<RuleId, SchemaErrors> {
+    options.require_strict()?;
+    let registry = &Registry::default();
+    let source = SchemaSource { schema, registry, options: *options, limits };
+    lower_into(builder, source, style).map(|lowered| lowered.rule)
 }
 
 #[cfg(test)]

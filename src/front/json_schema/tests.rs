@@ -21,6 +21,27 @@ fn options(whitespace: Whitespace) -> SchemaOptions {
     SchemaOptions { whitespace, ..SchemaOptions::default() }
 }
 
+/// A schema to lower.
+fn source<'s>(
+    schema: &'s Json,
+    registry: &'s Registry,
+    options: &SchemaOptions,
+    limits: &'s Limits,
+) -> SchemaSource<'s> {
+    SchemaSource { schema, registry, options: *options, limits }
+}
+
+/// Adds the JSON text that a schema allows to a grammar.
+fn lower_json_into(
+    builder: &mut GrammarBuilder,
+    schema: &Json,
+    options: &SchemaOptions,
+    limits: &Limits,
+) -> Result<RuleId, SchemaErrors> {
+    let style = ValueStyle::Syntax(ValueSyntax::Json);
+    lower_strict_into(builder, schema, options, limits, &style)
+}
+
 fn recognizer_with(schema: &str, options: &SchemaOptions) -> Recognizer {
     let limits = Limits::default();
     let json = Json::parse(schema, &limits).unwrap();
@@ -434,7 +455,7 @@ fn policies_relax_and_report() {
     let json = Json::parse(schema, &limits).unwrap();
     let lowered = |policy| {
         let options = SchemaOptions { policy, ..SchemaOptions::default() };
-        lower_reported(&json, &Registry::new(), &options, &limits)
+        lower_reported(source(&json, &Registry::new(), &options, &limits))
     };
     let mut pointers = vec![
         "/$ref",
@@ -467,7 +488,7 @@ fn functions_without_a_report_refuse_policies_that_relax() {
         let mut builder = GrammarBuilder::new();
         let outcomes = [
             lower(&enforceable, &options, &limits).map(|_| ()),
-            lower_into(&mut builder, &enforceable, &options, &limits).map(|_| ()),
+            lower_json_into(&mut builder, &enforceable, &options, &limits).map(|_| ()),
         ];
         for outcome in outcomes {
             match policy {
@@ -490,7 +511,8 @@ fn references_resolve_in_the_registry() {
     registry.insert("http://x/b.json", parse(r##"{"$ref":"a.json#n"}"##));
     let check = |schema: &str, valid: &[&str], invalid: &[&str]| {
         let lowered =
-            lower_reported(&parse(schema), &registry, &SchemaOptions::default(), &limits).unwrap();
+            lower_reported(source(&parse(schema), &registry, &SchemaOptions::default(), &limits));
+        let lowered = lowered.unwrap();
         let mut recognizer =
             Recognizer::new(Arc::new(Compiled::new(&lowered.grammar, &limits).unwrap()));
         valid.iter().for_each(|text| assert!(accepts(&mut recognizer, text), "{schema} {text}"));
@@ -499,9 +521,8 @@ fn references_resolve_in_the_registry() {
     check(r#"{"$ref":"http://x/a.json"}"#, &["[1,2]", "\"\""], &["[null]"]);
     check(r#"{"$id":"http://x/y/z","$ref":"../a.json#/$defs/n"}"#, &["1"], &["[]"]);
     let broken = parse(r#"{"items":{"$ref":"http://x/c.json"}}"#);
-    let errors =
-        lower_reported(&broken, &registry, &SchemaOptions::default(), &limits).unwrap_err();
-    assert_eq!(errors.0[0].pointer, "/items/$ref");
+    let errors = lower_reported(source(&broken, &registry, &SchemaOptions::default(), &limits));
+    assert_eq!(errors.unwrap_err().0[0].pointer, "/items/$ref");
 }
 
 #[test]
@@ -536,9 +557,10 @@ fn embeds_into_a_grammar_under_construction() {
     let mut builder = GrammarBuilder::new();
     let limits = Limits::default();
     let schema = Json::parse(r#"{"type":"integer"}"#, &limits).unwrap();
-    let first = lower_into(&mut builder, &schema, &SchemaOptions::default(), &limits).unwrap();
+    let first = lower_json_into(&mut builder, &schema, &SchemaOptions::default(), &limits).unwrap();
     let schema = Json::parse(r#"{"const":"x"}"#, &limits).unwrap();
-    let second = lower_into(&mut builder, &schema, &SchemaOptions::default(), &limits).unwrap();
+    let second =
+        lower_json_into(&mut builder, &schema, &SchemaOptions::default(), &limits).unwrap();
     let start = builder.rule(
         "both",
         crate::ir::Expr::Seq(vec![crate::ir::Expr::Ref(first), crate::ir::Expr::Ref(second)]),
@@ -566,7 +588,7 @@ fn equal_rules_of_multiplied_alternatives_are_merged() {
     let options = SchemaOptions::default();
     let one = lower(&json, &options, &limits).unwrap().rules.len();
     let mut builder = GrammarBuilder::new();
-    let start = lower_into(&mut builder, &json, &options, &limits).unwrap();
+    let start = lower_json_into(&mut builder, &json, &options, &limits).unwrap();
     let as_made = builder.into_grammar(start).rules.len();
     assert!(one * 3 < as_made, "{one} of {as_made}");
     check(

@@ -4,7 +4,7 @@
 use super::ast::Spanned;
 use super::{LarkOptions, NamedGrammar};
 use crate::front::diagnostic::{Diagnostic, Diagnostics, similar};
-use crate::front::json_schema;
+use crate::front::json_schema::{self, ValueStyle, ValueSyntax};
 use crate::fsm::Dfa;
 use crate::fuel;
 use crate::hash::HashMap;
@@ -151,11 +151,12 @@ impl<'o> Session<'o> {
             }
             Ok(schema) => {
                 let before = self.builder.len();
-                let rule = json_schema::lower_into(
+                let rule = json_schema::lower_strict_into(
                     &mut self.builder,
                     &schema,
                     &self.options.schema,
                     self.limits,
+                    &ValueStyle::Syntax(ValueSyntax::Json),
                 );
                 let nodes = (self.builder.len() - before).saturating_mul(NODES_PER_RULE);
                 if !self.spend(nodes, &text.span) {

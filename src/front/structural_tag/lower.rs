@@ -1,8 +1,6 @@
 //! Lowers the formats of structural tags to grammar expressions.
 
-use super::model::{
-    Begin, End, Format, GrammarSyntax, JsonSchema, StructuralTag, Style, Tag, TagCount,
-};
+use super::model::{Begin, End, Format, GrammarSyntax, JsonSchema, StructuralTag, Tag, TagCount};
 use super::read::member_pointer;
 use super::special_names::{SpecialTokenNames, TextPart};
 use super::{
@@ -311,12 +309,10 @@ impl TagLowering<'_> {
         if let Some(max) = format.max_whitespace {
             options.whitespace = Whitespace::Flexible { max };
         }
-        let lowered = match format.style {
-            Style::Json => {
-                json_schema::lower_into(&mut self.builder, &format.schema, &options, self.limits)
-            }
-            style => self.styled(style, &format.schema, &options),
-        };
+        let style = self.value_style(format.style, &options);
+        let (builder, limits) = (&mut self.builder, self.limits);
+        let lowered =
+            json_schema::lower_strict_into(builder, &format.schema, &options, limits, &style);
         match lowered {
             Ok(rule) => Some(rule),
             Err(SchemaErrors(errors)) => {

@@ -5,13 +5,11 @@ use std::sync::Arc;
 use super::lower::TagLowering;
 use super::model::Style;
 use crate::front::json_schema::{
-    self, AmbiguousText, ElementStyle, JsonTypes, MemberPart, ParameterStyle, PythonValues,
-    RawStrings, Registry, SchemaErrors, SchemaOptions, ValueSyntax, Whitespace,
+    AmbiguousText, ElementStyle, JsonTypes, MemberPart, ParameterStyle, PythonValues, RawStrings,
+    SchemaOptions, ValueStyle, ValueSyntax, Whitespace,
 };
 use crate::fsm::ByteSet;
-use crate::ids::RuleId;
 use crate::ir::Expr;
-use crate::spec::json::Json;
 
 /// Names of types.
 type TypeNames = &'static [(JsonTypes, &'static str)];
@@ -50,7 +48,7 @@ const PLAIN: MemberTexts = MemberTexts {
 
 /// Names of types that only distinguish strings from other values.
 const STRING_OR_NOT: TypeNames =
-    &[(JsonTypes::STRING, "true"), (JsonTypes::from_bits(!JsonTypes::STRING.bits()), "false")];
+    &[(JsonTypes::STRING, "true"), (JsonTypes::ALL.minus(JsonTypes::STRING), "false")];
 
 /// Names of all types.
 const TYPES: TypeNames = &[
@@ -62,70 +60,56 @@ const TYPES: TypeNames = &[
     (JsonTypes::NULL, "null"),
 ];
 
-/// The texts of a style; `None` for styles without tagged members.
-fn member(style: Style) -> Option<MemberTexts> {
-    Some(match style {
-        Style::Json | Style::CohereXml => return None,
-        Style::QwenXml => PLAIN,
-        Style::MinimaxXml => {
-            MemberTexts { open: "<parameter name=\"", name_end: "\"", after_name: "\">", ..PLAIN }
-        }
-        Style::DeepseekXml => MemberTexts {
-            open: "<｜DSML｜parameter name=\"",
-            name_end: "\"",
-            after_name: "\" string=\"",
-            kinds: Some((STRING_OR_NOT, "\">")),
-            close: "</｜DSML｜parameter>",
-            ..PLAIN
-        },
-        Style::GlmXml => MemberTexts {
-            open: "<arg_key>",
-            name_end: "</arg_key>",
-            after_name: "</arg_key>",
-            before_value: Some("<arg_value>"),
-            close: "</arg_value>",
-            ..PLAIN
-        },
-        Style::KimiK3Xml => MemberTexts {
-            open: "<|open|>argument key=\"",
-            name_end: "\"",
-            escaped: true,
-            after_name: "\" type=\"",
-            kinds: Some((TYPES, "\"<|sep|>")),
-            other_kinds: &[(JsonTypes::INTEGER, "integer")],
-            close: "<|close|>argument<|sep|>",
-            ..PLAIN
-        },
-    })
-}
-
 /// Names of types, as parameters have them.
 fn type_names(names: TypeNames) -> Vec<(JsonTypes, Vec<u8>)> {
     names.iter().map(|(kinds, name)| (*kinds, name.as_bytes().to_vec())).collect()
 }
 
 impl TagLowering<'_> {
-    /// Lowers an object with the schema in a style other than JSON; returns its rule.
-    pub(super) fn styled(
-        &mut self,
-        style: Style,
-        schema: &Json,
-        options: &SchemaOptions,
-    ) -> Result<RuleId, SchemaErrors> {
-        options.require_strict()?;
-        let limits = self.limits;
-        let Some(member) = member(style) else {
-            return json_schema::lower_elements(
-                &mut self.builder,
-                schema,
-                options,
-                limits,
-                &cohere_elements(),
-            );
+    /// How the value of a schema is written in a style.
+    pub(super) fn value_style(&mut self, style: Style, options: &SchemaOptions) -> ValueStyle {
+        let member = match style {
+            Style::Json => return ValueStyle::Syntax(ValueSyntax::Json),
+            Style::CohereXml => {
+                return ValueStyle::Syntax(ValueSyntax::Elements(Box::new(cohere_elements())));
+            }
+            Style::QwenXml => PLAIN,
+            Style::MinimaxXml => MemberTexts {
+                open: "<parameter name=\"",
+                name_end: "\"",
+                after_name: "\">",
+                ..PLAIN
+            },
+            Style::DeepseekXml => MemberTexts {
+                open: "<｜DSML｜parameter name=\"",
+                name_end: "\"",
+                after_name: "\" string=\"",
+                kinds: Some((STRING_OR_NOT, "\">")),
+                close: "</｜DSML｜parameter>",
+                ..PLAIN
+            },
+            Style::GlmXml => MemberTexts {
+                open: "<arg_key>",
+                name_end: "</arg_key>",
+                after_name: "</arg_key>",
+                before_value: Some("<arg_value>"),
+                close: "</arg_value>",
+                ..PLAIN
+            },
+            Style::KimiK3Xml => MemberTexts {
+                open: "<|open|>argument key=\"",
+                name_end: "\"",
+                escaped: true,
+                after_name: "\" type=\"",
+                kinds: Some((TYPES, "\"<|sep|>")),
+                other_kinds: &[(JsonTypes::INTEGER, "integer")],
+                close: "<|close|>argument<|sep|>",
+                ..PLAIN
+            },
         };
         let gap = self.gap(options);
         let (escaped, name_end) = (member.escaped, member.name_end);
-        let parameters = ParameterStyle {
+        ValueStyle::Parameters(Box::new(ParameterStyle {
             open: gap.clone(),
             between: gap.clone(),
             close: gap.clone(),
@@ -150,10 +134,7 @@ impl TagLowering<'_> {
                 };
                 (!written.is_empty() && !written.contains(name_end)).then_some(written)
             }),
-        };
-        let source = (schema, &Registry::default());
-        json_schema::lower_parameters(&mut self.builder, source, options, limits, &parameters)
-            .map(|lowered| lowered.rule)
+        }))
     }
 
     /// The parts of a member.

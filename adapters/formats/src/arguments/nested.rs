@@ -32,7 +32,7 @@ struct Container {
 pub(crate) struct NestedReader {
     mark: Vec<u8>,
     item: String,
-    types: LazyTypes<ValueTypes>,
+    types: LazyTypes,
     /// The open containers, the arguments first.
     open: Vec<Container>,
     state: NestedState,
@@ -42,7 +42,7 @@ pub(crate) struct NestedReader {
 }
 
 impl NestedReader {
-    pub(crate) fn new(tags: &NestedTags, types: LazyTypes<ValueTypes>) -> Self {
+    pub(crate) fn new(tags: &NestedTags, types: LazyTypes) -> Self {
         NestedReader {
             mark: tags.mark.write().into_bytes(),
             item: tags.item.clone(),
@@ -176,8 +176,8 @@ impl NestedReader {
 
 /// The value between two tags without tags inside, as JSON text. See [`ValueTypes`].
 fn leaf(text: &str, kinds: JsonTypes) -> String {
-    let scalars = JsonTypes::NULL.with(JsonTypes::BOOLEAN).with(JsonTypes::NUMBER);
-    if looks_like(text, kinds.within(scalars)) {
+    let scalars = JsonTypes::NULL.union(JsonTypes::BOOLEAN).union(JsonTypes::NUMBER);
+    if looks_like(text, kinds.intersect(scalars)) {
         return text.to_owned();
     }
     match text {
@@ -225,7 +225,9 @@ fn write_value(
 
 #[cfg(test)]
 mod tests {
-    use louver::front::json_schema::{Registry, SchemaOptions, lower_nested};
+    use louver::front::json_schema::{
+        Registry, SchemaOptions, SchemaSource, ValueStyle, ValueSyntax, lower_into,
+    };
     use louver::ir::{GrammarBuilder, Trigger};
     use louver::limits::Limits;
 
@@ -237,9 +239,10 @@ mod tests {
         let schema = Json::parse(schema, &Limits::default()).expect("JSON");
         let style = NestedStyle { mark: vec![Trigger::Text(b"%".to_vec())], item: "item".into() };
         let (options, limits) = (SchemaOptions::default(), Limits::default());
-        let source = (&schema, &Registry::default());
-        let mut builder = GrammarBuilder::new();
-        lower_nested(&mut builder, source, &options, &limits, &style).expect("lowers").types
+        let (schema, registry) = (&schema, &Registry::default());
+        let source = SchemaSource { schema, registry, options, limits: &limits };
+        let style = ValueStyle::Syntax(ValueSyntax::Nested(Box::new(style)));
+        lower_into(&mut GrammarBuilder::new(), source, &style).expect("lowers").types
     }
 
     #[test]

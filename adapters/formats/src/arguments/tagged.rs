@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use louver::front::json_schema::{JsonTypes, LazyTypes, ParameterTypes};
+use louver::front::json_schema::{JsonTypes, LazyTypes, ValueTypes};
 use louver::spec::json::Json;
 
 use super::LiteralReader;
@@ -65,7 +65,7 @@ pub(crate) struct TaggedReader {
     pieces: Vec<TagPiece>,
     frame: ValueFrame,
     /// The types of the arguments.
-    types: LazyTypes<ParameterTypes>,
+    types: LazyTypes,
     state: TaggedState,
     /// Bytes that were not decided.
     buffer: Vec<u8>,
@@ -78,7 +78,7 @@ pub(crate) struct TaggedReader {
 }
 
 /// Types that are known from the start.
-pub(crate) fn known_types<T: Send + 'static>(types: T) -> LazyTypes<T> {
+pub(crate) fn known_types(types: ValueTypes) -> LazyTypes {
     Arc::new(LazyLock::new(Box::new(move || types)))
 }
 
@@ -94,7 +94,7 @@ pub(crate) fn kinds_by_word(words: &KindWords) -> Vec<(JsonTypes, Vec<u8>)> {
         (JsonTypes::OBJECT, &words.object),
     ] {
         match out.iter_mut().find(|(_, known)| known == word.as_bytes()) {
-            Some((kinds, _)) => *kinds = kinds.with(kind),
+            Some((kinds, _)) => *kinds = kinds.union(kind),
             None => out.push((kind, word.clone().into_bytes())),
         }
     }
@@ -136,7 +136,7 @@ pub(super) fn is_space(byte: u8) -> bool {
 }
 
 impl TaggedReader {
-    pub(crate) fn new(style: &TaggedStyle, types: LazyTypes<ParameterTypes>) -> Self {
+    pub(crate) fn new(style: &TaggedStyle, types: LazyTypes) -> Self {
         let mut pieces: Vec<TagPiece> = Vec::new();
         for part in style.open.iter().skip(2) {
             match part {
@@ -214,8 +214,7 @@ impl TaggedReader {
                 let Some(at) = find(&self.buffer, text) else { return false };
                 let key = self.key.read(&String::from_utf8_lossy(&self.buffer[..at]));
                 self.buffer.drain(..at + text.len());
-                let declared = self.types.declared.iter().find(|(name, _)| *name == key);
-                self.value = declared.map_or(self.types.others, |(_, kinds)| *kinds);
+                self.value = self.types.of_member(&key);
                 self.out.push_str(if std::mem::replace(&mut self.has_argument, true) {
                     ", "
                 } else {
@@ -293,7 +292,7 @@ impl TaggedReader {
         self.buffer.drain(..lead);
         self.state = if !may_be_text {
             TaggedState::Value { seen: 0, string: None }
-        } else if self.value.within(JsonTypes::STRING) == self.value {
+        } else if self.value.intersect(JsonTypes::STRING) == self.value {
             self.out.push('"');
             TaggedState::Text
         } else {

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use louver::front::json_schema::{
-    self, AmbiguousText, LazyTypes, MemberPart, NestedStyle, ParameterStyle, ParameterTypes,
-    PythonDialect, PythonValues, RawQuotes, RawStrings, SchemaError, SchemaErrors, SchemaOptions,
-    ValueSyntax, ValueTypes, Whitespace,
+    self, AmbiguousText, LazyTypes, MemberPart, NestedStyle, ParameterStyle, PythonDialect,
+    PythonValues, RawQuotes, RawStrings, SchemaError, SchemaErrors, SchemaOptions, SchemaSource,
+    ValueStyle, ValueSyntax, Whitespace,
 };
 use louver::ids::RuleId;
-use louver::ir::{Deferred, Expr};
+use louver::ir::Expr;
 use louver::spec::json::Json;
 use louver::spec::tools::Tool;
 
@@ -20,7 +20,10 @@ use crate::arguments::{
 };
 use crate::format::{ArgumentStyle, PythonLiterals, TagPart, TaggedStyle};
 use crate::plan::Role;
-use crate::request::LazyTools;
+use crate::request::{LazyTools, ToolRequest};
+
+/// Values as JSON text.
+const JSON: ValueStyle = ValueStyle::Syntax(ValueSyntax::Json);
 
 /// Lowered arguments: their rule and their reader.
 pub(crate) struct LoweredArguments {
@@ -55,81 +58,56 @@ impl Lowering<'_> {
     /// The rule of JSON text that a schema allows. Errors and relaxed keywords are collected, with
     /// pointers into the request.
     pub(crate) fn json(&mut self, schema: &Json, pointer: &str) -> Option<RuleId> {
-        let (options, limits) = (self.request.schema_options, &self.request.limits);
-        let lowered = json_schema::lower_into_reported(
-            &mut self.builder,
-            schema,
-            &self.request.registry,
-            &options,
-            limits,
-        );
-        let (rule, relaxed) = self.collect_errors(lowered, pointer)?;
-        self.collect_relaxed(relaxed, pointer);
-        Some(rule)
+        let options = self.request.schema_options;
+        self.value(schema, pointer, options, &JSON).map(|(rule, _)| rule)
+    }
+
+    /// The rule of the value of a schema, and the types that its reader expects.
+    fn value(
+        &mut self,
+        schema: &Json,
+        pointer: &str,
+        options: SchemaOptions,
+        style: &ValueStyle,
+    ) -> Option<(RuleId, LazyTypes)> {
+        let source = self.source(schema, options);
+        let lowered = json_schema::lower_into(&mut self.builder, source, style);
+        let lowered = self.collect_errors(lowered, pointer)?;
+        self.collect_relaxed(lowered.relaxed, pointer);
+        Some((lowered.rule, known_types(lowered.types)))
+    }
+
+    /// As [`Lowering::value`]; the rule is deferred if the request wants that and the schema
+    /// certainly has no errors.
+    fn deferred_value(
+        &mut self,
+        schema: &Json,
+        pointer: &str,
+        options: SchemaOptions,
+        style: &ValueStyle,
+    ) -> Option<(RuleId, LazyTypes)> {
+        let request = self.request;
+        if matches!(request.lazy, LazyTools::From(tools) if request.tools.len() >= tools) {
+            let source = self.source(schema, options);
+            if let Some((body, types)) = json_schema::defer(&self.builder, source, style) {
+                return Some((self.builder.rule("value", Expr::Deferred(body)), types));
+            }
+        }
+        self.value(schema, pointer, options, style)
+    }
+
+    /// A schema of the request.
+    fn source<'s>(&self, schema: &'s Json, options: SchemaOptions) -> SchemaSource<'s>
+    where
+        Self: 's,
+    {
+        let ToolRequest { registry, limits, .. } = self.request;
+        SchemaSource { schema, registry, options, limits }
     }
 
     /// Collects relaxed keywords of a schema.
     fn collect_relaxed(&mut self, relaxed: Vec<SchemaError>, pointer: &str) {
         self.findings.relaxed.extend(relaxed.into_iter().map(|error| rebased(error, pointer)));
-    }
-
-    /// A rule whose body `defer` defers. `None` if the request does not want that, or if the schema
-    /// may have errors.
-    fn deferred<T>(
-        &mut self,
-        defer: impl FnOnce(&Self) -> Option<(Deferred, T)>,
-    ) -> Option<(RuleId, T)> {
-        let LazyTools::From(tools) = self.request.lazy else { return None };
-        if self.request.tools.len() < tools {
-            return None;
-        }
-        let (deferred, more) = defer(self)?;
-        Some((self.builder.rule("value", Expr::Deferred(deferred)), more))
-    }
-
-    /// The rule of parameters that a schema allows, deferred if possible, and the types of their
-    /// values.
-    fn parameters(
-        &mut self,
-        schema: &Json,
-        pointer: &str,
-        options: &SchemaOptions,
-        style: &ParameterStyle,
-    ) -> Option<(RuleId, LazyTypes<ParameterTypes>)> {
-        let limits = &self.request.limits;
-        let deferred = self.deferred(|lowering| {
-            json_schema::defer_parameters(&lowering.builder, schema, options, limits, style)
-        });
-        if deferred.is_some() {
-            return deferred;
-        }
-        let source = (schema, &self.request.registry);
-        let lowered =
-            json_schema::lower_parameters(&mut self.builder, source, options, limits, style);
-        let lowered = self.collect_errors(lowered, pointer)?;
-        self.collect_relaxed(lowered.relaxed, pointer);
-        Some((lowered.rule, known_types(lowered.types)))
-    }
-
-    /// As [`Lowering::parameters`], for arguments between tags that have their names.
-    fn nested(
-        &mut self,
-        schema: &Json,
-        pointer: &str,
-        style: &NestedStyle,
-    ) -> Option<(RuleId, LazyTypes<ValueTypes>)> {
-        let (options, limits) = (self.request.schema_options, &self.request.limits);
-        let deferred = self.deferred(|lowering| {
-            json_schema::defer_nested(&lowering.builder, schema, &options, limits, style)
-        });
-        if deferred.is_some() {
-            return deferred;
-        }
-        let (source, builder) = ((schema, &self.request.registry), &mut self.builder);
-        let lowered = json_schema::lower_nested(builder, source, &options, limits, style);
-        let lowered = self.collect_errors(lowered, pointer)?;
-        self.collect_relaxed(lowered.relaxed, pointer);
-        Some((lowered.rule, known_types(lowered.types)))
     }
 
     /// The value, or `None` with the errors collected.
@@ -160,58 +138,46 @@ impl Lowering<'_> {
         pointer: &str,
     ) -> Option<LoweredArguments> {
         let mut options = self.request.schema_options;
-        let limits = &self.request.limits;
         let schema = &*self.collect_errors(object::and_object(schema, options.dialect), pointer)?;
-        let (rule, reader) = match style {
-            ArgumentStyle::Json => {
-                let options = &self.request.schema_options;
-                let deferred =
-                    self.deferred(|_| Some((json_schema::defer(schema, options, limits)?, ())));
-                let rule = match deferred {
-                    Some((rule, ())) => rule,
-                    None => self.json(schema, pointer)?,
-                };
-                (rule, ArgumentReader::default())
-            }
+        let style_of_values = self.value_style(style);
+        if matches!(style, ArgumentStyle::Delimited(_)) {
+            options.whitespace = Whitespace::Compact;
+        }
+        let (rule, types) = self.deferred_value(schema, pointer, options, &style_of_values)?;
+        let reader = match style {
+            ArgumentStyle::Json => ArgumentReader::default(),
             ArgumentStyle::Keywords | ArgumentStyle::JsonKeywords => {
-                let (rule, _) = self.parameters(schema, pointer, &options, &keywords(style))?;
-                (rule, ArgumentReader::Literal(LiteralReader::keywords()))
+                ArgumentReader::Literal(LiteralReader::keywords())
             }
             ArgumentStyle::Delimited(marker) => {
-                let syntax = ValueSyntax::Delimited(self.triggers(marker));
-                options.whitespace = Whitespace::Compact;
-                let deferred = self.deferred(|Lowering { builder, .. }| {
-                    let deferred =
-                        json_schema::defer_syntax(builder, schema, &options, limits, &syntax);
-                    Some((deferred?, ()))
-                });
-                let rule = match deferred {
-                    Some((rule, ())) => rule,
-                    None => {
-                        let source = (schema, &self.request.registry);
-                        let builder = &mut self.builder;
-                        let lowered =
-                            json_schema::lower_syntax(builder, source, &options, limits, &syntax);
-                        let (rule, relaxed) = self.collect_errors(lowered, pointer)?;
-                        self.collect_relaxed(relaxed, pointer);
-                        rule
-                    }
-                };
-                (rule, ArgumentReader::Literal(LiteralReader::delimited(&marker.write())))
+                ArgumentReader::Literal(LiteralReader::delimited(&marker.write()))
             }
             ArgumentStyle::Tagged(tagged) => {
-                let style = self.tagged_parameters(tagged);
-                let (rule, types) = self.parameters(schema, pointer, &options, &style)?;
-                (rule, ArgumentReader::Tagged(Box::new(TaggedReader::new(tagged, types))))
+                ArgumentReader::Tagged(Box::new(TaggedReader::new(tagged, types)))
             }
             ArgumentStyle::Nested(tags) => {
-                let style =
-                    NestedStyle { mark: self.triggers(&tags.mark), item: tags.item.clone() };
-                let (rule, types) = self.nested(schema, pointer, &style)?;
-                (rule, ArgumentReader::Nested(Box::new(NestedReader::new(tags, types))))
+                ArgumentReader::Nested(Box::new(NestedReader::new(tags, types)))
             }
         };
         Some(LoweredArguments { rule, reader })
+    }
+
+    /// How the arguments of a style are written.
+    fn value_style(&mut self, style: &ArgumentStyle) -> ValueStyle {
+        ValueStyle::Syntax(match style {
+            ArgumentStyle::Json => ValueSyntax::Json,
+            ArgumentStyle::Keywords | ArgumentStyle::JsonKeywords => {
+                return ValueStyle::Parameters(Box::new(keywords(style)));
+            }
+            ArgumentStyle::Tagged(tagged) => {
+                return ValueStyle::Parameters(Box::new(self.tagged_parameters(tagged)));
+            }
+            ArgumentStyle::Delimited(marker) => ValueSyntax::Delimited(self.triggers(marker)),
+            ArgumentStyle::Nested(tags) => {
+                let (mark, item) = (self.triggers(&tags.mark), tags.item.clone());
+                ValueSyntax::Nested(Box::new(NestedStyle { mark, item }))
+            }
+        })
     }
 
     /// The parts of an argument's opening tag.

@@ -1,7 +1,7 @@
 //! The input of a custom tool, as grammar: the one string in arguments `{"input": "..."}`.
 
 use louver::compile::{CompileError, Compiled};
-use louver::front::json_schema::{JsonTypes, MemberPart, ParameterTypes, ValueTypes, Whitespace};
+use louver::front::json_schema::{JsonTypes, MemberPart, ValueTypes, Whitespace};
 use louver::fsm::ByteSet;
 use louver::ids::RuleId;
 use louver::ir::{Expr, Grammar, Homomorphism, IntersectError};
@@ -96,7 +96,7 @@ impl Lowering<'_> {
                 (body, ArgumentReader::Nested(Box::new(reader)))
             }
             ArgumentStyle::Tagged(style) => {
-                let types = ParameterTypes { others: JsonTypes::STRING, ..Default::default() };
+                let types = ValueTypes::uniform(JsonTypes::STRING);
                 let reader = TaggedReader::new(style, known_types(types));
                 let body = self.tagged_input(style, grammar)?;
                 (body, ArgumentReader::Tagged(Box::new(reader)))

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use louver::compile::Compiled;
 use louver::engine::{Engine, EngineOptions};
-use louver::front::json_schema::{self, MemberOrder, Policy};
+use louver::front::json_schema::{self, MemberOrder, Policy, SchemaSource};
 use louver::fuel;
 use louver::ids::TokenId;
 use louver::ir::Grammar;
@@ -221,9 +221,9 @@ fn mismatch(plan: &Plan, request: &ToolRequest, tool: usize, arguments: &str) ->
     let orders = [MemberOrder::Any, request.schema_options.order];
     let grammar = orders.into_iter().find_map(|order| {
         let options = request.schema_options.with_order(order).with_policy(Policy::Strict);
-        let lowered =
-            json_schema::lower_reported(&schema, &request.registry, &options, &request.limits);
-        Some(lowered.ok()?.grammar)
+        let (schema, registry, limits) = (&schema, &request.registry, &request.limits);
+        let source = SchemaSource { schema, registry, options, limits };
+        Some(json_schema::lower_reported(source).ok()?.grammar)
     })?;
     grammar_mismatch(&grammar, request, arguments)
 }

@@ -1,7 +1,7 @@
 //! A tolerant scanner: finds reasoning, text and calls in output that need not follow the format.
 //! White space is ignored, and end markers may be missing.
 
-use louver::front::json_schema::{JsonTypes, ParameterTypes, ValueTypes};
+use louver::front::json_schema::ValueTypes;
 use louver::limits::Limits;
 use louver::spec::json::{Json, Object};
 
@@ -416,8 +416,8 @@ impl Scanner<'_> {
 fn untyped_reader(style: &ArgumentStyle) -> ArgumentReader {
     match style {
         ArgumentStyle::Tagged(style) => {
-            let types = ParameterTypes { others: JsonTypes::ALL, ..Default::default() };
-            ArgumentReader::Tagged(Box::new(TaggedReader::new(style, known_types(types))))
+            let types = known_types(ValueTypes::default());
+            ArgumentReader::Tagged(Box::new(TaggedReader::new(style, types)))
         }
         ArgumentStyle::Nested(tags) => {
             let types = known_types(ValueTypes::default());

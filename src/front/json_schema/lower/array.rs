@@ -7,9 +7,8 @@
 //! `uniqueItems` are compared by the parser: see `unique`.
 
 use super::super::read::doc::{LocId, Locs};
-use super::super::read::facets::{ArrayFacets, Contains};
+use super::super::read::facets::{ArrayFacets, Contains, JsonTypes};
 use super::SchemaLowering;
-use super::json_types::JsonTypes;
 use super::punctuation::{Delimiters, enclosed};
 use crate::hash::HashMap;
 use crate::ir::{Expr, Graph};
@@ -246,7 +245,7 @@ impl<'a> SchemaLowering<'a, '_> {
         self.expected = (0..=facets.prefix()).fold(JsonTypes::default(), |all, i| {
             let mut element = facets.element(i);
             self.normalizer.canonicalize(&mut element);
-            all.with(self.expected_types(&element))
+            all.union(self.expected_types(&element))
         });
         let ElementSet { values, positions } = self.element_set(facets, elements);
         let mut max_len = facets.max.map_or(usize::MAX, |max| max as usize);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::super::decimal::Decimal;
-use super::super::read::facets::{Facets, TypeSet};
+use super::super::read::facets::{Facets, JsonTypes};
 use super::SchemaLowering;
 use super::punctuation::{Delimiters, enclosed};
 use super::spelling::single;
@@ -40,7 +40,7 @@ impl<'a> SchemaLowering<'a, '_> {
     fn constants(
         &mut self,
         values: &[&Json],
-        types: TypeSet,
+        types: JsonTypes,
         parts: &mut Vec<Expr>,
         scalars: &mut Vec<Literal>,
     ) {
@@ -160,7 +160,7 @@ impl<'a> SchemaLowering<'a, '_> {
     /// The spellings of one constant.
     pub(super) fn lower_constant(&mut self, value: &Json) -> Expr {
         let (mut parts, mut scalars) = (Vec::new(), Vec::new());
-        self.constants(&[value], TypeSet::ALL, &mut parts, &mut scalars);
+        self.constants(&[value], JsonTypes::ALL, &mut parts, &mut scalars);
         self.union_of(parts, scalars)
     }
 

@@ -3,7 +3,7 @@
 
 use super::super::read::Features;
 use super::super::read::doc::LocId;
-use super::super::read::facets::{ArrayFacets, ObjectFacets, TypeSet};
+use super::super::read::facets::{ArrayFacets, JsonTypes, ObjectFacets};
 use super::super::read::shared_facets::SharedFacets;
 use super::SchemaLowering;
 use super::python_values::PythonRules;
@@ -14,8 +14,8 @@ use crate::ir::Expr;
 /// A container whose content is constrained by type only: the key by which equal ones share a rule.
 #[derive(PartialEq, Eq, Hash)]
 enum UniformContainer {
-    Array(TypeSet, u32, Option<u32>),
-    Object(TypeSet),
+    Array(JsonTypes, u32, Option<u32>),
+    Object(JsonTypes),
 }
 
 /// The body of a rule that is still to be lowered.

@@ -1,38 +1,13 @@
 //! Values as XML-like elements: each value is enclosed in tags that state its type, and the values
 //! of objects and arrays are nested elements.
 
-use super::super::error::{SchemaErrorReason as Reason, SchemaErrors};
-use super::super::options::SchemaOptions;
+use super::super::error::SchemaErrorReason as Reason;
 use super::super::read::doc::LocId;
-use super::super::read::facets::{StringFacets, TypeSet};
-use super::super::read::registry::Registry;
+use super::super::read::facets::{JsonTypes, StringFacets};
 use super::SchemaLowering;
-use super::attempts::retry;
 use super::punctuation::Delimiters;
 use super::syntax::{CountedNames, ElementStyle, ValueSyntax};
-use crate::ids::RuleId;
-use crate::ir::{AfterTag, Dispatch, DispatchEnd, Expr, GrammarBuilder, Trigger};
-use crate::limits::Limits;
-use crate::spec::json::Json;
-
-/// As [`lower_into`](super::super::lower_into), for an object whose members are elements that are
-/// not themselves enclosed in an element. Values of other types than objects are left out.
-pub fn lower_elements(
-    builder: &mut GrammarBuilder,
-    schema: &Json,
-    options: &SchemaOptions,
-    limits: &Limits,
-    elements: &ElementStyle,
-) -> Result<RuleId, SchemaErrors> {
-    let registry = Registry::default();
-    options.require_strict()?;
-    let (rule, _) = retry(options, |attempt| {
-        let lowering = SchemaLowering::new(builder, (schema, &registry), *options, limits, attempt);
-        let lowering = lowering.with_syntax(ValueSyntax::Elements(Box::new(elements.clone())));
-        lowering.lower_root_with(SchemaLowering::outermost_elements)
-    })?;
-    Ok(rule)
-}
+use crate::ir::{AfterTag, Dispatch, DispatchEnd, Expr, Trigger};
 
 impl<'a> SchemaLowering<'a, '_> {
     /// Lowers the outermost object, without an element around its members.
@@ -47,14 +22,14 @@ impl<'a> SchemaLowering<'a, '_> {
             empty: Expr::seq([gap.clone(), gap]),
         };
         let mut parts = Vec::new();
-        for facets in alternatives.iter().filter(|facets| facets.types.meets(TypeSet::OBJECT)) {
+        for facets in alternatives.iter().filter(|facets| facets.types.meets(JsonTypes::OBJECT)) {
             if facets.values.is_some() {
                 let what = "listed objects as elements";
                 self.normalizer.reader.report(self.location, "", Reason::Unsupported(what.into()));
                 continue;
             }
             let facets = self.close_undeclared(facets);
-            self.normalizer.reader.report_unenforced(&facets, TypeSet::OBJECT);
+            self.normalizer.reader.report_unenforced(&facets, JsonTypes::OBJECT);
             parts.push(self.framed_object(&facets.object, Some(&delimiters)));
         }
         Expr::Ref(self.rule("elements".into(), Expr::alt(parts)))

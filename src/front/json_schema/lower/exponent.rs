@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use super::super::decimal::Decimal;
-use super::super::read::facets::{Bound, NumberFacets, TypeSet};
+use super::super::read::facets::{Bound, JsonTypes, NumberFacets};
 use super::builtin_pattern::builtin_pattern_dfa;
 use super::comparison::comparison_dfa;
 use super::number_text::{LOWER_E, MINUS, PLUS, UPPER_E, ZERO};
@@ -29,16 +29,16 @@ const BYTES: [(u32, u32); 1] = [(0, 255)];
 /// the bounds.
 pub(super) fn scientific_dfa(
     facets: &NumberFacets,
-    types: TypeSet,
+    types: JsonTypes,
     limit: usize,
 ) -> Result<Dfa, String> {
     let mut units = facets.multiples.clone();
-    if types == TypeSet::INTEGER {
+    if types == JsonTypes::INTEGER {
         units.push(Decimal::parse("1"));
     }
     let mut out = Scientific::new(limit);
     let zero = Decimal::parse("0");
-    if types != TypeSet::FRACTION && facets.is_within_bounds(&zero) {
+    if types != JsonTypes::FRACTION && facets.is_within_bounds(&zero) {
         static CELL: ProcessCell<Dfa> = ProcessCell::new();
         let mantissa = CELL.get_or_make(|| builtin_pattern_dfa(r"-?0(?:\.0+)?"));
         out.add(out.start, mantissa, ExponentInterval(None, None))?;
@@ -55,7 +55,7 @@ pub(super) fn scientific_dfa(
                 let parts: Vec<(&Dfa, bool)> =
                     bounds.chain([mantissas]).map(|dfa| (dfa, true)).collect();
                 let part = Dfa::all_of(&parts, &BYTES, limit).map_err(|e| e.to_string())?;
-                let highest = (types == TypeSet::FRACTION).then_some(-1);
+                let highest = (types == JsonTypes::FRACTION).then_some(-1);
                 let high = [high.exponent, highest].into_iter().flatten().min();
                 out.add(from, &part, ExponentInterval(low.exponent.max(*least), high))?;
             }

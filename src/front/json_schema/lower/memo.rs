@@ -2,8 +2,7 @@
 
 use super::super::normalize::Conjunction;
 use super::super::read::doc::{LocId, Locs};
-use super::super::read::facets::TypeSet;
-use super::json_types::JsonTypes;
+use super::super::read::facets::JsonTypes;
 use crate::hash::HashMap;
 use crate::ir::Expr;
 
@@ -15,7 +14,7 @@ pub(super) struct ValueMemo {
     /// By conjunction of several locations, or of none.
     by_conjunction: HashMap<Conjunction, Expr>,
     /// Values that are constrained by type only: by those types, and those that a reader expects.
-    pub(super) by_types: HashMap<(TypeSet, JsonTypes), Expr>,
+    pub(super) by_types: HashMap<(JsonTypes, JsonTypes), Expr>,
     /// By conjunction: the types that a reader expects of its values, between nested tags.
     pub(super) expected_types: HashMap<Conjunction, JsonTypes>,
 }

@@ -14,29 +14,31 @@ mod builtin_pattern;
 mod comparison;
 mod constants;
 mod containers;
-pub(super) mod elements;
+mod elements;
 mod exponent;
-pub(super) mod json_types;
 mod listed;
+mod lookalikes;
 mod member_graph;
 mod memo;
 mod multiples;
 mod name_classes;
 mod names;
-pub(super) mod nested;
+mod nested;
 mod number;
 mod number_text;
 mod object;
-pub(super) mod parameters;
+mod parameters;
 mod productive;
 mod punctuation;
 pub(super) mod python_values;
 pub(super) mod raw_strings;
 mod spelling;
 mod string;
+pub(super) mod style;
 pub(super) mod syntax;
 mod unconstrained;
 mod unique;
+pub(super) mod value_types;
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -44,19 +46,15 @@ use std::rc::Rc;
 use super::error::{SchemaError, SchemaErrorReason as Reason, SchemaErrors};
 use super::normalize::Normalizer;
 use super::options::{Policy, SchemaOptions, Undeclared};
-use super::read::SchemaReader;
 use super::read::doc::{LocId, Locs};
-use super::read::facets::{Facets, TypeSet};
-use super::read::registry::Registry;
+use super::read::facets::{Facets, JsonTypes};
 use super::read::relaxations::Attempt;
+use super::read::{SchemaReader, SchemaSource};
 use crate::fuel::{self, OutOfFuel};
 use crate::ids::RuleId;
 use crate::ir::{Expr, GrammarBuilder, Literal};
-use crate::limits::Limits;
-use crate::spec::json::Json;
-use attempts::LoweringError;
+use attempts::{LoweringError, Reported};
 use containers::ContainerRules;
-use json_types::JsonTypes;
 use memo::ValueMemo;
 use names::NameMemo;
 use number::NumberMemo;
@@ -64,8 +62,10 @@ use productive::is_productive;
 use punctuation::Punctuation;
 use spelling::Spelling;
 use string::StringMemo;
+use style::ValueStyle;
 use syntax::ValueSyntax;
 use unconstrained::CommonRules;
+use value_types::ValueTypes;
 
 /// The state of lowering one schema into a grammar builder.
 pub(super) struct SchemaLowering<'a, 'b> {
@@ -100,12 +100,10 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
     /// Prepares to lower the document of `source` with the features and relaxations of `attempt`.
     pub(super) fn new(
         builder: &'b mut GrammarBuilder,
-        source: (&'a Json, &'a Registry),
-        options: SchemaOptions,
-        limits: &'a Limits,
+        source: SchemaSource<'a>,
         attempt: Attempt,
     ) -> Self {
-        Self::of(builder, Normalizer::new(source, options, limits, attempt))
+        Self::of(builder, Normalizer::new(source, attempt))
     }
 
     /// Prepares to lower the normalizer's document, with the features that it has.
@@ -138,20 +136,17 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
         self
     }
 
-    /// Lowers the root schema. Returns the rule of the value, and what was relaxed.
-    pub(super) fn lower_root(self) -> Result<(RuleId, Vec<SchemaError>), LoweringError> {
-        self.lower_root_with(|lowering| lowering.lower_value(vec![LocId::ROOT]))
-    }
-
-    /// As [`SchemaLowering::lower_root`], with `root` in place of the root schema's value.
-    fn lower_root_with(
+    /// Lowers the root schema. Returns the rule of the value with the types that its reader expects,
+    /// and what was relaxed.
+    pub(super) fn lower_root(
         mut self,
-        root: impl FnOnce(&mut Self) -> Expr,
-    ) -> Result<(RuleId, Vec<SchemaError>), LoweringError> {
+        style: &ValueStyle,
+    ) -> Result<Reported<(RuleId, ValueTypes)>, LoweringError> {
+        self.syntax = style.syntax().clone();
         // The rules before these belong to the caller.
         let caller_rules = self.builder.len();
         let enabled = self.normalizer.reader.features;
-        let value = root(&mut self);
+        let (value, types) = self.root_value(style);
         self.lower_containers(enabled);
         let features = self.normalizer.reader.features;
         if features != enabled {
@@ -179,7 +174,22 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
             Expr::Ref(rule) => rule,
             body => self.builder.rule("value", body),
         };
-        Ok((rule, self.normalizer.reader.relaxed))
+        Ok(((rule, types), self.normalizer.reader.relaxed))
+    }
+
+    /// The value of the root schema, and the types that its reader expects.
+    fn root_value(&mut self, style: &ValueStyle) -> (Expr, ValueTypes) {
+        match style {
+            ValueStyle::Parameters(style) => self.root_parameters(style),
+            ValueStyle::Syntax(ValueSyntax::Nested(_)) => {
+                let types = self.types_by_node();
+                (self.outermost_elements(), types)
+            }
+            ValueStyle::Syntax(ValueSyntax::Elements(_)) => {
+                (self.outermost_elements(), ValueTypes::default())
+            }
+            ValueStyle::Syntax(_) => (self.lower_value(vec![LocId::ROOT]), ValueTypes::default()),
+        }
     }
 
     /// Ends an attempt with errors. If all of them are limits that the policy relaxes, the schema
@@ -225,7 +235,7 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
             return expr.clone();
         }
         let types = match locs[..] {
-            [] => Some(TypeSet::ALL),
+            [] => Some(JsonTypes::ALL),
             [only] => self.normalizer.reader.type_only(only),
             _ => None,
         };
@@ -243,7 +253,7 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
     }
 
     /// The values of these types.
-    fn values_of_types(&mut self, types: TypeSet) -> Expr {
+    fn values_of_types(&mut self, types: JsonTypes) -> Expr {
         let key = (types, self.expected);
         if let Some(expr) = self.values.by_types.get(&key) {
             return expr.clone();
@@ -292,7 +302,7 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
         let facets = &*closed;
         let types = facets.types;
         self.normalizer.reader.report_unenforced(facets, types);
-        if types == TypeSet::ALL
+        if types == JsonTypes::ALL
             && facets.number.is_free()
             && facets.string.is_free()
             && facets.array.is_free()
@@ -301,24 +311,24 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
             parts.push(Expr::Ref(self.json_rule()));
             return;
         }
-        if types.meets(TypeSet::NULL) {
+        if types.meets(JsonTypes::NULL) {
             scalars.extend(self.syntax.words()[0].iter().map(|word| Literal::from(*word)));
         }
-        if types.meets(TypeSet::BOOLEAN) {
+        if types.meets(JsonTypes::BOOLEAN) {
             let words = self.syntax.words()[1..].concat();
             scalars.extend(words.into_iter().map(Literal::from));
         }
-        if types.meets(TypeSet::NUMBER) {
+        if types.meets(JsonTypes::NUMBER) {
             let number = self.number(&facets.number, types, self.location);
             parts.push(self.scalar(number));
         }
-        if types.meets(TypeSet::STRING) {
+        if types.meets(JsonTypes::STRING) {
             parts.push(self.string(&facets.string));
         }
-        if types.meets(TypeSet::ARRAY) {
+        if types.meets(JsonTypes::ARRAY) {
             parts.push(self.declare_array(&facets.array));
         }
-        if types.meets(TypeSet::OBJECT) {
+        if types.meets(JsonTypes::OBJECT) {
             self.refuse_member_of_element_name(&facets.object);
             parts.push(self.declare_object(&facets.object));
         }

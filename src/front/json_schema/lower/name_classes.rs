@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::super::read::doc::{LocId, Locs};
 use super::super::read::facets::{
-    Facets, NameTest, ObjectFacets, PatternUse, StringFacets, TypeSet,
+    Facets, JsonTypes, NameTest, ObjectFacets, PatternUse, StringFacets,
 };
 use super::SchemaLowering;
 use super::syntax::CountedNames;
@@ -163,11 +163,11 @@ impl<'a> SchemaLowering<'a, '_> {
         let conj = self.normalizer.conjunction(names);
         let alternatives = self.normalizer.alternatives(&conj);
         if let [facets] = &alternatives[..]
-            && facets.types.meets(TypeSet::STRING)
+            && facets.types.meets(JsonTypes::STRING)
             && facets.values.is_none()
             && !facets.string.is_free()
         {
-            self.normalizer.reader.report_unenforced(facets, TypeSet::STRING);
+            self.normalizer.reader.report_unenforced(facets, JsonTypes::STRING);
             let parts = self.normalizer.text_parts(&facets.string)?;
             if let [(dfa, lengths)] = &parts[..] {
                 return Some(((**dfa).clone(), *lengths));
@@ -194,10 +194,10 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// The strings that satisfy facets, as an automaton over code points.
     fn string_automaton(&mut self, facets: &Facets<'a>) -> Option<Dfa> {
-        if !facets.types.meets(TypeSet::STRING) {
+        if !facets.types.meets(JsonTypes::STRING) {
             return Some(Dfa::empty_language());
         }
-        self.normalizer.reader.report_unenforced(facets, TypeSet::STRING);
+        self.normalizer.reader.report_unenforced(facets, JsonTypes::STRING);
         if let Some(values) = &facets.values {
             let texts: Vec<&str> = values.iter().filter_map(|v| v.as_str()).collect();
             let accepted =

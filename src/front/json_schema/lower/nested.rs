@@ -10,30 +10,25 @@
 //! Alternatives of a value may differ in the types of a member. A reader does not know which
 //! alternative it reads, so it expects the types of all.
 
-use super::super::error::{SchemaError, SchemaErrorReason as Reason, SchemaErrors};
-use super::super::options::{SchemaOptions, Whitespace};
+use super::super::error::SchemaErrorReason as Reason;
 use super::super::read::doc::{LocId, Locs};
-use super::super::read::facets::{ArrayFacets, Facets, ObjectFacets, StringFacets, TypeSet};
-use super::super::read::registry::Registry;
+use super::super::read::facets::{ArrayFacets, Facets, JsonTypes, ObjectFacets, StringFacets};
 use super::super::read::shared_facets::SharedFacets;
 use super::SchemaLowering;
-use super::attempts::retry;
-use super::json_types::JsonTypes;
 use super::python_values::PythonValues;
 use super::raw_strings::{AmbiguousText, RawStrings};
 use super::syntax::{CountedNames, NestedStyle, ValueSyntax};
+use super::value_types::{ValueNode, ValueTypes};
 use crate::fsm::{Combine, Dfa};
 use crate::hash::HashMap;
-use crate::ids::RuleId;
-use crate::ir::{AfterTag, Dispatch, DispatchEnd, Expr, GrammarBuilder};
-use crate::limits::Limits;
+use crate::ir::{AfterTag, Dispatch, DispatchEnd, Expr};
 use crate::spec::json::Json;
 
 /// The largest number of nodes of a schema whose values have types of their own.
 const MAX_VALUE_KINDS: usize = 4_096;
 
 /// The types whose values are written as in JSON.
-const SCALARS: JsonTypes = JsonTypes::NULL.with(JsonTypes::BOOLEAN).with(JsonTypes::NUMBER);
+const SCALARS: JsonTypes = JsonTypes::NULL.union(JsonTypes::BOOLEAN).union(JsonTypes::NUMBER);
 
 impl NestedStyle {
     /// Strings, as those of parameters.
@@ -49,103 +44,6 @@ impl NestedStyle {
             quotes: None,
         }
     }
-}
-
-/// The result of [`lower_nested`].
-#[derive(Clone, Debug, PartialEq)]
-pub struct LoweredNested {
-    /// The rule of all members.
-    pub rule: RuleId,
-    /// The types of their values.
-    pub types: ValueTypes,
-    /// Keywords that are not enforced, with their pointers; empty with
-    /// [`Policy::Strict`](super::super::Policy::Strict).
-    pub relaxed: Vec<SchemaError>,
-}
-
-/// The types that the values of a schema may have, as a graph: a node for the root, and one for
-/// each member and element that has types of its own. A reader of text between tags
-/// reads it accordingly:
-///
-/// * Text that is JSON of an allowed type other than strings is that value.
-/// * Other text is a string, if that is allowed.
-/// * No text is an empty array, if that is allowed and strings are not, or else an empty object.
-/// * Tags whose first is that of an element are an array, if that is allowed, or else an object.
-///
-/// By default, all types are allowed at all nodes.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ValueTypes {
-    nodes: Vec<ValueNode>,
-}
-
-/// The types of a value, and the nodes of the values in it.
-#[derive(Clone, Debug, PartialEq)]
-struct ValueNode {
-    kinds: JsonTypes,
-    /// Declared members, in ascending order of their names.
-    members: Vec<(String, usize)>,
-    others: usize,
-    /// The first elements.
-    prefix: Vec<usize>,
-    rest: usize,
-}
-
-impl ValueTypes {
-    /// The node of the value of the schema itself.
-    pub const ROOT: usize = 0;
-
-    /// An object all of whose values have these types, at any depth.
-    pub fn uniform(kinds: JsonTypes) -> ValueTypes {
-        let node = |kinds| ValueNode {
-            kinds,
-            members: Vec::new(),
-            others: 1,
-            prefix: Vec::new(),
-            rest: 1,
-        };
-        ValueTypes { nodes: vec![node(JsonTypes::OBJECT), node(kinds)] }
-    }
-
-    /// The types of the values at a node.
-    pub fn kinds(&self, node: usize) -> JsonTypes {
-        self.nodes.get(node).map_or(JsonTypes::ALL, |node| node.kinds)
-    }
-
-    /// The node of the member of this name in an object at a node.
-    pub fn member(&self, node: usize, name: &str) -> usize {
-        let Some(ValueNode { members, others, .. }) = self.nodes.get(node) else { return node };
-        let found = members.binary_search_by(|(declared, _)| declared.as_str().cmp(name));
-        found.map_or(*others, |at| members[at].1)
-    }
-
-    /// The node of element `index` of an array at a node.
-    pub fn element(&self, node: usize, index: usize) -> usize {
-        let Some(ValueNode { prefix, rest, .. }) = self.nodes.get(node) else { return node };
-        prefix.get(index).copied().unwrap_or(*rest)
-    }
-}
-
-/// As [`lower_parameters`](super::parameters::lower_parameters), for an object whose members are
-/// tags. The tags are written without white space between them.
-pub fn lower_nested(
-    builder: &mut GrammarBuilder,
-    source: (&Json, &Registry),
-    options: &SchemaOptions,
-    limits: &Limits,
-    style: &NestedStyle,
-) -> Result<LoweredNested, SchemaErrors> {
-    let options = SchemaOptions { whitespace: Whitespace::Compact, ..*options };
-    let ((rule, types), relaxed) = retry(&options, |attempt| {
-        let mut types = ValueTypes::uniform(JsonTypes::ALL);
-        let lowering = SchemaLowering::new(builder, source, options, limits, attempt);
-        let lowering = lowering.with_syntax(ValueSyntax::Nested(Box::new(style.clone())));
-        let (rule, relaxed) = lowering.lower_root_with(|lowering| {
-            types = lowering.types_by_node();
-            lowering.outermost_elements()
-        })?;
-        Ok(((rule, types), relaxed))
-    })?;
-    Ok(LoweredNested { rule, types, relaxed })
 }
 
 /// The nodes of a schema that are found so far: each is a list of conjunctions of locations, one
@@ -180,13 +78,14 @@ struct NodeValues<'a> {
 impl<'a> SchemaLowering<'a, '_> {
     /// The types that the values of alternatives may have.
     pub(super) fn kinds_of(alternatives: &[Facets<'a>]) -> JsonTypes {
-        let types = alternatives.iter().fold(TypeSet::NONE, |all, f| all.or(allowed_types(f)));
-        JsonTypes::of(types)
+        let types =
+            alternatives.iter().fold(JsonTypes::default(), |all, f| all.union(allowed_types(f)));
+        types.as_read()
     }
 
     /// The types of the values of the root schema, by their nodes. Reports values that cannot be
     /// written.
-    fn types_by_node(&mut self) -> ValueTypes {
+    pub(super) fn types_by_node(&mut self) -> ValueTypes {
         let mut nodes = ValueNodes::default();
         nodes.index(vec![self.normalizer.conjunction(vec![LocId::ROOT])]);
         let mut out = Vec::new();
@@ -199,7 +98,7 @@ impl<'a> SchemaLowering<'a, '_> {
             let node = self.node(&conjunctions, &mut nodes);
             for conjunction in conjunctions {
                 let expected = self.values.expected_types.entry(conjunction).or_default();
-                *expected = expected.with(node.kinds);
+                *expected = expected.union(node.kinds);
             }
             out.push(node);
         }
@@ -252,17 +151,17 @@ impl<'a> SchemaLowering<'a, '_> {
         let mut values = NodeValues::default();
         for locs in of {
             let alternatives = self.normalizer.alternatives(locs);
-            values.kinds = values.kinds.with(Self::kinds_of(&alternatives));
+            values.kinds = values.kinds.union(Self::kinds_of(&alternatives));
             for facets in alternatives.iter() {
                 let facets = self.close_undeclared(facets).into_owned();
                 let listed = facets.values.as_deref().into_iter().flatten();
                 if listed.clone().any(|value| matches!(value, Json::Array(_) | Json::Object(_))) {
                     self.refuse_nested(of, "listed arrays and objects between tags");
                 }
-                if facets.values.is_none() && facets.types.meets(TypeSet::OBJECT) {
+                if facets.values.is_none() && facets.types.meets(JsonTypes::OBJECT) {
                     values.objects.push(facets.object.clone());
                 }
-                if facets.values.is_none() && facets.types.meets(TypeSet::ARRAY) {
+                if facets.values.is_none() && facets.types.meets(JsonTypes::ARRAY) {
                     values.arrays.push(facets.array.clone());
                 }
             }
@@ -293,7 +192,7 @@ impl<'a> SchemaLowering<'a, '_> {
     /// A string between tags, with the mark after it. Excludes texts that read as a value of
     /// another type.
     pub(super) fn nested_text(&mut self, style: &NestedStyle, facets: &StringFacets<'a>) -> Expr {
-        let others = self.expected.within(SCALARS);
+        let others = self.expected.intersect(SCALARS);
         if facets.is_free() && others == JsonTypes::default() {
             return Expr::Dispatch(Box::new(Dispatch {
                 tags: Vec::new(),
@@ -303,7 +202,7 @@ impl<'a> SchemaLowering<'a, '_> {
                 end: DispatchEnd::AtStop,
             }));
         }
-        let mut strings = Facets { types: TypeSet::STRING, ..Facets::any() };
+        let mut strings = Facets { types: JsonTypes::STRING, ..Facets::any() };
         if !facets.is_free() {
             *strings.string = facets.clone();
         }
@@ -313,7 +212,7 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// A listed string between tags; [`Expr::Never`] if it reads as a value of another type.
     pub(super) fn nested_constant(&self, style: &NestedStyle, text: &str) -> Expr {
-        match style.strings().reads_as_string(text, self.expected.within(SCALARS)) {
+        match style.strings().reads_as_string(text, self.expected.intersect(SCALARS)) {
             true => Expr::seq([Expr::text(text), style.mark()]),
             false => Expr::Never,
         }
@@ -346,9 +245,11 @@ impl<'a> SchemaLowering<'a, '_> {
 }
 
 /// The types of the values that facets allow.
-fn allowed_types(facets: &Facets<'_>) -> TypeSet {
+fn allowed_types(facets: &Facets<'_>) -> JsonTypes {
     match &facets.values {
-        Some(values) => values.iter().fold(TypeSet::NONE, |all, value| all.or(TypeSet::of(value))),
+        Some(values) => {
+            values.iter().fold(JsonTypes::default(), |all, value| all.union(JsonTypes::of(value)))
+        }
         None => facets.types,
     }
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::super::decimal::Decimal;
 use super::super::options::{Dialect as Draft, Exponents, Integers, SchemaOptions};
 use super::super::read::doc::LocId;
-use super::super::read::facets::{Bound, NumberFacets, TypeSet};
+use super::super::read::facets::{Bound, JsonTypes, NumberFacets};
 use super::SchemaLowering;
 use super::comparison::{comparison_dfa, equality_dfa};
 use super::exponent::scientific_dfa;
@@ -47,7 +47,7 @@ struct NumberSyntax {
 #[derive(Default)]
 pub(super) struct NumberMemo {
     /// By facets and types.
-    by_facets: HashMap<(NumberFacets, TypeSet), Expr>,
+    by_facets: HashMap<(NumberFacets, JsonTypes), Expr>,
     /// How many numbers were listed (`enum`, `const`) so far.
     listed: usize,
 }
@@ -61,7 +61,7 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// An integer without bounds.
     pub(super) fn any_integer(&mut self) -> Expr {
-        self.bounded(&NumberFacets::default(), TypeSet::INTEGER, self.location)
+        self.bounded(&NumberFacets::default(), JsonTypes::INTEGER, self.location)
     }
 
     /// Lowers numbers listed by `enum` or `const`. Each comes with its text in the schema, which is
@@ -69,14 +69,14 @@ impl<'a> SchemaLowering<'a, '_> {
     pub(super) fn listed_numbers(
         &mut self,
         mut numbers: Vec<(Decimal, &str)>,
-        types: TypeSet,
+        types: JsonTypes,
         scalars: &mut Vec<Literal>,
     ) -> Expr {
         let SchemaOptions { integers, exponents, max_digits, .. } = self.normalizer.reader.options;
         let spellings = NumberSpellings {
             // In dialects where `1.0` is not an integer, it still equals the listed number 1.
             zero_fraction: integers == Integers::ZeroFraction
-                && (self.zero_fraction() || types.meets(TypeSet::FRACTION)),
+                && (self.zero_fraction() || types.meets(JsonTypes::FRACTION)),
             exponents: exponents == Exponents::Allowed,
         };
         self.numbers.listed += numbers.len();
@@ -117,12 +117,12 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// Lowers a number of the given types (integers, fractions or both) with the given facets.
     /// Equal requests share one rule.
-    pub(super) fn number(&mut self, facets: &NumberFacets, types: TypeSet, at: LocId) -> Expr {
-        let types = types.and(TypeSet::NUMBER);
+    pub(super) fn number(&mut self, facets: &NumberFacets, types: JsonTypes, at: LocId) -> Expr {
+        let types = types.intersect(JsonTypes::NUMBER);
         if facets.is_free() {
             match types {
-                TypeSet::NUMBER => return Expr::Ref(self.number_rule()),
-                TypeSet::INTEGER => return Expr::Ref(self.integer_rule()),
+                JsonTypes::NUMBER => return Expr::Ref(self.number_rule()),
+                JsonTypes::INTEGER => return Expr::Ref(self.integer_rule()),
                 _ => {}
             }
         }
@@ -142,11 +142,11 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// The automaton of the numbers of the given types that satisfy the facets. Reports a conflict
     /// if there are none, and a limit if the automaton is too large.
-    pub(super) fn bounded(&mut self, facets: &NumberFacets, types: TypeSet, at: LocId) -> Expr {
+    pub(super) fn bounded(&mut self, facets: &NumberFacets, types: JsonTypes, at: LocId) -> Expr {
         let mantissa = match types {
-            TypeSet::INTEGER if self.zero_fraction() => MantissaSyntax::ZeroFraction,
-            TypeSet::INTEGER => MantissaSyntax::Digits,
-            TypeSet::FRACTION => MantissaSyntax::Fraction,
+            JsonTypes::INTEGER if self.zero_fraction() => MantissaSyntax::ZeroFraction,
+            JsonTypes::INTEGER => MantissaSyntax::Digits,
+            JsonTypes::FRACTION => MantissaSyntax::Fraction,
             _ => MantissaSyntax::Decimal,
         };
         let syntax = NumberSyntax { mantissa, exponents: self.normalizer.reader.options.exponents };
@@ -184,7 +184,7 @@ impl<'a> SchemaLowering<'a, '_> {
 /// limits the digits of each part of the number, `limit` the states of the automaton.
 fn number_dfa(
     facets: &NumberFacets,
-    types: TypeSet,
+    types: JsonTypes,
     syntax: NumberSyntax,
     cap: Option<u32>,
     limit: usize,
@@ -232,7 +232,7 @@ fn number_dfa(
                 NumberFacets { low: bound(), high: bound(), ..NumberFacets::default() };
             scientific = scientific
                 .combine(
-                    &scientific_dfa(&just_value, TypeSet::NUMBER, limit)?,
+                    &scientific_dfa(&just_value, JsonTypes::NUMBER, limit)?,
                     Combine::Minus,
                     limit,
                 )
@@ -278,9 +278,9 @@ mod tests {
     }
 
     /// Whether the text has an exponent form that `super::exponent` documents.
-    fn is_spelt(text: &str, facets: &NumberFacets, types: TypeSet) -> bool {
+    fn is_spelt(text: &str, facets: &NumberFacets, types: JsonTypes) -> bool {
         let Some((mantissa, exponent)) = text.split_once('e') else { return true };
-        if facets.sign_decides() && types == TypeSet::NUMBER {
+        if facets.sign_decides() && types == JsonTypes::NUMBER {
             return true;
         }
         let mantissa = mantissa.trim_start_matches('-');
@@ -289,8 +289,8 @@ mod tests {
         let negative = exponent.starts_with('-') && exponent.bytes().any(|b| b"125".contains(&b));
         first.len() == 1
             && (first != "0" || zeros)
-            && (zeros || types != TypeSet::INTEGER && facets.multiples.is_empty())
-            && (negative || types != TypeSet::FRACTION)
+            && (zeros || types != JsonTypes::INTEGER && facets.multiples.is_empty())
+            && (negative || types != JsonTypes::FRACTION)
     }
 
     #[test]
@@ -298,8 +298,8 @@ mod tests {
         let texts = numbers(7);
         let syntax = |types| NumberSyntax {
             mantissa: match types {
-                TypeSet::INTEGER => MantissaSyntax::ZeroFraction,
-                TypeSet::FRACTION => MantissaSyntax::Fraction,
+                JsonTypes::INTEGER => MantissaSyntax::ZeroFraction,
+                JsonTypes::FRACTION => MantissaSyntax::Fraction,
                 _ => MantissaSyntax::Decimal,
             },
             exponents: Exponents::Allowed,
@@ -346,7 +346,7 @@ mod tests {
         });
         let mut accepted = 0;
         for facets in &all {
-            for types in [TypeSet::INTEGER, TypeSet::NUMBER, TypeSet::FRACTION] {
+            for types in [JsonTypes::INTEGER, JsonTypes::NUMBER, JsonTypes::FRACTION] {
                 for cap in [None, Some(2)] {
                     let dfa = number_dfa(facets, types, syntax(types), cap, 100_000).unwrap();
                     let divides = !facets.multiples.is_empty() || !facets.not_multiples.is_empty();
@@ -356,8 +356,11 @@ mod tests {
                         .filter(|text| !divides || !text.split('e').any(|part| part.len() > 3))
                     {
                         let value = Decimal::parse(text);
-                        let of_type =
-                            if value.is_integer() { TypeSet::INTEGER } else { TypeSet::FRACTION };
+                        let of_type = if value.is_integer() {
+                            JsonTypes::INTEGER
+                        } else {
+                            JsonTypes::FRACTION
+                        };
                         let fits = cap.is_none_or(|cap| {
                             text.split(['-', '+', '.', 'e']).all(|d| d.len() <= cap as usize)
                         });

@@ -6,9 +6,9 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::super::read::facets::{Facets, StringFacets, TypeSet};
+use super::super::read::facets::{Facets, JsonTypes, StringFacets};
 use super::SchemaLowering;
-use super::json_types::{JsonTypes, lookalike_dfa};
+use super::lookalikes::lookalike_dfa;
 use super::python_values::{PythonValues, python_words};
 use super::syntax::{any_trigger, contains, trigger_texts, without_texts};
 use crate::cache::ProcessCache;
@@ -106,11 +106,11 @@ impl<'a> SchemaLowering<'a, '_> {
         };
         let (mut parts, mut any_text) = (Vec::new(), false);
         for facets in alternatives {
-            if let Some(others) = restrict(facets, TypeSet::ALL.minus(TypeSet::STRING)) {
+            if let Some(others) = restrict(facets, JsonTypes::ALL.minus(JsonTypes::STRING)) {
                 parts.push(self.values_beside_strings(&others, present, raw));
             }
-            if let Some(text) = restrict(facets, TypeSet::STRING) {
-                self.normalizer.reader.report_unenforced(&text, TypeSet::STRING);
+            if let Some(text) = restrict(facets, JsonTypes::STRING) {
+                self.normalizer.reader.report_unenforced(&text, JsonTypes::STRING);
                 let is_free = text.values.is_none() && text.string.is_free();
                 if present == JsonTypes::STRING && is_free && raw.quotes.is_none() {
                     any_text = true;
@@ -142,7 +142,7 @@ impl<'a> SchemaLowering<'a, '_> {
             values.extend(python_words(&values));
         }
         if raw.python == PythonValues::All {
-            let containers = restrict(facets, TypeSet::ARRAY.or(TypeSet::OBJECT));
+            let containers = restrict(facets, JsonTypes::ARRAY.union(JsonTypes::OBJECT));
             values.extend(containers.map(|facets| self.python_containers(facets)));
         }
         let gap = if raw.spaced { self.gap() } else { Expr::Empty };
@@ -332,16 +332,16 @@ fn optional(text: &[u8]) -> Expr {
 }
 
 /// Restricts facets to values of the given types; `None` if no value remains.
-pub(super) fn restrict<'a>(facets: &Facets<'a>, types: TypeSet) -> Option<Facets<'a>> {
+pub(super) fn restrict<'a>(facets: &Facets<'a>, types: JsonTypes) -> Option<Facets<'a>> {
     let mut out = facets.clone();
-    out.types = out.types.and(types);
+    out.types = out.types.intersect(types);
     if let Some(values) = &facets.values {
         let restricted: Vec<&Json> =
-            values.iter().copied().filter(|value| types.meets(TypeSet::of(value))).collect();
+            values.iter().copied().filter(|value| types.meets(JsonTypes::of(value))).collect();
         if restricted.is_empty() {
             return None;
         }
         out.values = Some(Rc::new(restricted));
     }
-    (!out.types.is_none()).then_some(out)
+    (!out.types.is_empty()).then_some(out)
 }

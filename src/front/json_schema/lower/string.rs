@@ -8,9 +8,8 @@
 //! * the product automaton of all facets.
 
 use super::super::options::Escapes;
-use super::super::read::facets::{PatternUse, StringFacets};
+use super::super::read::facets::{JsonTypes, PatternUse, StringFacets};
 use super::SchemaLowering;
-use super::json_types::JsonTypes;
 use super::spelling::plain_ascii;
 use crate::front::regex::{Lengths, SCALARS, edges_by_target, spell_dfa};
 use crate::fsm::{ByteSet, Dfa, Edge, ExactSteps, TooLarge};

@@ -10,9 +10,7 @@ use super::SchemaLowering;
 use super::builtin_pattern::builtin_pattern_dfa;
 use super::spelling::Spelling;
 use crate::cache::ProcessCell;
-use crate::front::regex::{
-    CountedDfa, Lengths, SCALARS, scalar_from, scalar_until, spell_utf8,
-};
+use crate::front::regex::{CountedDfa, Lengths, SCALARS, scalar_from, scalar_until, spell_utf8};
 use crate::fsm::{ByteSet, Combine, Dfa, DfaBuilder, Nfa, TooLarge};
 use crate::ids::RuleId;
 use crate::ir::{Except, Expr, Literal, Trigger};

@@ -1,9 +1,8 @@
 //! The rules of unconstrained values: of all strings, all numbers, all arrays and so on.
 
-use super::super::read::facets::{NumberFacets, StringFacets, TypeSet};
+use super::super::read::facets::{JsonTypes, NumberFacets, StringFacets};
 use super::SchemaLowering;
 use super::constants::word_set;
-use super::json_types::JsonTypes;
 use super::names::NameSet;
 use super::punctuation::Delimiters;
 use super::syntax::{PythonDialect, ValueSyntax};
@@ -70,7 +69,7 @@ impl SchemaLowering<'_, '_> {
         if let Some(rule) = self.common_rules.number {
             return rule;
         }
-        let body = self.bounded(&NumberFacets::default(), TypeSet::NUMBER, self.location);
+        let body = self.bounded(&NumberFacets::default(), JsonTypes::NUMBER, self.location);
         let rule = self.rule("number".into(), body);
         *self.common_rules.number.insert(rule)
     }

@@ -12,7 +12,7 @@ use super::super::normalize::EMPTINESS_DEPTH;
 use super::super::options::UniqueItems;
 use super::super::read::doc::{LocId, Locs};
 use super::super::read::facets::{
-    ArrayFacets, Facets, MembershipTest, NumberFacets, ObjectFacets, StringFacets, TypeSet,
+    ArrayFacets, Facets, JsonTypes, MembershipTest, NumberFacets, ObjectFacets, StringFacets,
 };
 use super::SchemaLowering;
 use super::array::Comparison;
@@ -171,9 +171,9 @@ impl<'a> SchemaLowering<'a, '_> {
     /// Whether an object or an array may satisfy all of the locations.
     fn may_be_container(&mut self, locs: Locs) -> bool {
         let conj = self.normalizer.conjunction(locs);
-        let containers = TypeSet::OBJECT.or(TypeSet::ARRAY);
+        let containers = JsonTypes::OBJECT.union(JsonTypes::ARRAY);
         self.normalizer.alternatives(&conj).iter().any(|facets| match &facets.values {
-            Some(values) => values.iter().any(|value| containers.meets(TypeSet::of(value))),
+            Some(values) => values.iter().any(|value| containers.meets(JsonTypes::of(value))),
             None => containers.meets(facets.types),
         })
     }
@@ -204,7 +204,7 @@ impl<'a> SchemaLowering<'a, '_> {
                         |value: &&Json| Some(value.as_str()?.chars().map(u32::from).collect());
                     Arc::new(Dfa::words(accepted.map(symbols).collect::<Option<Vec<Vec<u32>>>>()?))
                 }
-                None if facets.types == TypeSet::STRING => {
+                None if facets.types == JsonTypes::STRING => {
                     self.normalizer.text_dfa(&facets.string)?
                 }
                 None => return None,
@@ -229,19 +229,20 @@ impl<'a> SchemaLowering<'a, '_> {
         }
         let types = facets.types;
         let mut all = ValueCount::exactly(
-            u64::from(types.meets(TypeSet::NULL)) + 2 * u64::from(types.meets(TypeSet::BOOLEAN)),
+            u64::from(types.meets(JsonTypes::NULL))
+                + 2 * u64::from(types.meets(JsonTypes::BOOLEAN)),
         );
-        if types.meets(TypeSet::NUMBER) {
-            all = all.sum(count_numbers(&facets.number, types.meets(TypeSet::FRACTION)));
+        if types.meets(JsonTypes::NUMBER) {
+            all = all.sum(count_numbers(&facets.number, types.meets(JsonTypes::FRACTION)));
         }
         // Once there are plenty, other types need no counting.
-        if types.meets(TypeSet::STRING) && all.least < INEXHAUSTIBLE {
+        if types.meets(JsonTypes::STRING) && all.least < INEXHAUSTIBLE {
             all = all.sum(self.count_strings(&facets.string));
         }
-        if types.meets(TypeSet::ARRAY) && all.least < INEXHAUSTIBLE {
+        if types.meets(JsonTypes::ARRAY) && all.least < INEXHAUSTIBLE {
             all = all.sum(self.count_arrays(&facets.array, depth));
         }
-        if types.meets(TypeSet::OBJECT) && all.least < INEXHAUSTIBLE {
+        if types.meets(JsonTypes::OBJECT) && all.least < INEXHAUSTIBLE {
             all = all.sum(self.count_objects(&facets.object, depth));
         }
         all

@@ -10,7 +10,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::super::options::Policy;
 use super::super::read::doc::LocId;
-use super::super::read::facets::{Evaluates, Facets, ObjectPart, TypeSet, canonical};
+use super::super::read::facets::{Evaluates, Facets, JsonTypes, ObjectPart, canonical};
 use super::{Alternatives, Normalizer};
 use crate::hash::HashMap;
 use crate::spec::json::Json;
@@ -248,7 +248,7 @@ impl<'a> Normalizer<'a> {
     fn satisfies_listed(&mut self, listed: LocId, loc: LocId, is_listed: bool) -> Option<bool> {
         if let Some(value) = self.reader.doc.constant(listed) {
             if let Some(types) = self.reader.type_only(loc) {
-                return Some(types.meets(TypeSet::of(value)));
+                return Some(types.meets(JsonTypes::of(value)));
             }
             let (holds, unknown) = self.probe(|normalizer| normalizer.satisfies(vec![loc], value));
             return (!unknown).then_some(holds);
@@ -273,7 +273,7 @@ impl<'a> Normalizer<'a> {
             out.possible.remove(ABSENT);
             out.implied.remove(ABSENT);
         }
-        if !facets.types.meets(TypeSet::OBJECT) {
+        if !facets.types.meets(JsonTypes::OBJECT) {
             out.possible.retain(|_| false);
             out.implied.retain(|_| false);
         }
@@ -318,7 +318,7 @@ impl<'a> Normalizer<'a> {
         base: &Allowed,
         class: &[usize],
     ) -> Facets<'a> {
-        let mut out = Facets { types: TypeSet::OBJECT, ..Facets::any() };
+        let mut out = Facets { types: JsonTypes::OBJECT, ..Facets::any() };
         let name = atoms.name;
         let has = |atom: usize| class.contains(&atom);
         if class == [ABSENT] {

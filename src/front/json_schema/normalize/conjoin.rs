@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::super::error::SchemaErrorReason as Reason;
 use super::super::read::doc::{LocId, Locs};
-use super::super::read::facets::{Facets, TypeSet, UnenforcedKeyword};
+use super::super::read::facets::{Facets, JsonTypes, UnenforcedKeyword};
 use super::super::read::keywords::{Conditional, ParsedKeywords};
 use super::distribute::Choice;
 use super::{Alternatives, Expansion, FUEL_PER_LOCATION, Normalizer};
@@ -48,11 +48,11 @@ impl<'a> Normalizer<'a> {
         all: &mut Conjuncts<'a>,
     ) {
         let ParsedKeywords { facets, all_of, any_of, one_of, conditionals, .. } = parsed;
-        if facets.types.is_none() {
+        if facets.types.is_empty() {
             self.reader.note_contradictory_keywords(loc);
         }
-        if facets.types.is_none() || !facets.is_always_true() {
-            let own = if facets.types.is_none() { Vec::new() } else { vec![facets] };
+        if facets.types.is_empty() || !facets.is_always_true() {
+            let own = if facets.types.is_empty() { Vec::new() } else { vec![facets] };
             all.out = self.product(all.out.clone(), own.into(), loc, "");
         }
         for other in all_of {
@@ -170,7 +170,7 @@ impl<'a> Normalizer<'a> {
             Conditional::Dependency { trigger, names, schema } => {
                 let mut absent = Facets::any();
                 absent.object.forbidden.push(trigger);
-                let mut brought = Facets { types: TypeSet::OBJECT, ..Facets::any() };
+                let mut brought = Facets { types: JsonTypes::OBJECT, ..Facets::any() };
                 brought.object.required.extend(names);
                 let mut present = brought.clone();
                 present.object.required.insert(0, trigger);
@@ -207,7 +207,7 @@ impl<'a> Normalizer<'a> {
                  `unevaluatedItems`: use `additionalProperties` or `items`"
             );
             // If that is relaxed, everything counts as evaluated.
-            let (types, keyword, reason) = (TypeSet::ALL, "anyOf", Reason::Limit(what));
+            let (types, keyword, reason) = (JsonTypes::ALL, "anyOf", Reason::Limit(what));
             self.reader.relax(loc, keyword, reason.clone());
             let mut open = Facets::any();
             open.unenforced.push(UnenforcedKeyword { types, loc, keyword, reason });

@@ -15,7 +15,7 @@ use std::rc::Rc;
 
 use super::super::options::Undeclared;
 use super::super::read::doc::LocId;
-use super::super::read::facets::{Evaluates, Facets, TypeSet, first_common};
+use super::super::read::facets::{Evaluates, Facets, JsonTypes, first_common};
 use super::classes::Allowed;
 use super::{Alternatives, MAX_ALTERNATIVES, Normalizer};
 use crate::hash::HashMap;
@@ -143,9 +143,9 @@ impl<'a> Normalizer<'a> {
         };
         let resolved = [resolved, &[name]].concat();
         let (others, objects) =
-            (base.types.minus(TypeSet::OBJECT), base.types.and(TypeSet::OBJECT));
+            (base.types.minus(JsonTypes::OBJECT), base.types.intersect(JsonTypes::OBJECT));
         run.path.push(choices[at].source);
-        if !others.is_none() {
+        if !others.is_empty() {
             let base = Facets { types: others, ..base.clone() };
             if !self.distribute_over(run, base, choices.clone(), &resolved) {
                 return false;
@@ -174,7 +174,7 @@ impl<'a> Normalizer<'a> {
                 return false;
             }
             let both = base.clone().conjoin(case);
-            if !both.types.is_none() && !self.distribute_over(run, both, choices.clone(), resolved)
+            if !both.types.is_empty() && !self.distribute_over(run, both, choices.clone(), resolved)
             {
                 return false;
             }
@@ -246,7 +246,7 @@ impl<'a> Normalizer<'a> {
                         }
                         let types = base.types;
                         base = base.conjoin(only);
-                        if base.types.is_none() {
+                        if base.types.is_empty() {
                             return None;
                         }
                         let object = &only.object;
@@ -289,7 +289,7 @@ impl<'a> Normalizer<'a> {
     ) -> Option<(&'a str, usize)> {
         /// The weight of a choice all of whose alternatives test the member.
         const WEIGHT: usize = 1 << 10;
-        if !base.types.meets(TypeSet::OBJECT) {
+        if !base.types.meets(JsonTypes::OBJECT) {
             return None;
         }
         /// The choices that test a member.
@@ -384,7 +384,7 @@ impl<'a> Normalizer<'a> {
     /// Whether facets are certainly satisfied by all objects, which they leave unevaluated.
     fn allows_all_objects(&self, facets: &Facets<'a>) -> bool {
         !self.declarations_count()
-            && TypeSet::OBJECT.minus(facets.types).is_none()
+            && JsonTypes::OBJECT.minus(facets.types).is_empty()
             && facets.values.is_none()
             && facets.unenforced.is_empty()
             && facets.object.is_free()
@@ -410,10 +410,10 @@ fn choices_in_class<'a>(
 
 /// Whether facets may hold together, judged by types and presence of members.
 fn is_possible(base: &Facets<'_>, facets: &Facets<'_>) -> bool {
-    let types = base.types.and(facets.types);
+    let types = base.types.intersect(facets.types);
     let (a, b) = (&base.object, &facets.object);
-    types != TypeSet::OBJECT && !types.is_none()
-        || types == TypeSet::OBJECT
+    types != JsonTypes::OBJECT && !types.is_empty()
+        || types == JsonTypes::OBJECT
             && first_common(&b.required, &a.forbidden).is_none()
             && first_common(&b.forbidden, &a.required).is_none()
 }

@@ -13,7 +13,7 @@ use super::super::error::SchemaErrorReason as Reason;
 use super::super::options::Policy;
 use super::super::read::doc::{LocId, Locs};
 use super::super::read::facets::{
-    ArrayFacets, Contains, Facets, NameTest, ObjectFacets, StringFacets, TypeSet, Witness,
+    ArrayFacets, Contains, Facets, JsonTypes, NameTest, ObjectFacets, StringFacets, Witness,
 };
 use super::{EMPTINESS_DEPTH, Normalizer};
 use crate::front::regex::{CountedDfa, Lengths, SCALARS};
@@ -24,7 +24,7 @@ impl<'a> Normalizer<'a> {
     /// Whether a value satisfies all facets except `values`. Keywords that are not enforced are
     /// reported if they constrain the value.
     pub(crate) fn accepts(&mut self, facets: &Facets<'a>, value: &Json) -> bool {
-        let types = TypeSet::of(value);
+        let types = JsonTypes::of(value);
         let listed = facets.string.excluded.len() + facets.number.excluded.len();
         if !facets.types.meets(types) || !self.reader.spend(1 + listed) {
             return false;
@@ -191,25 +191,25 @@ impl<'a> Normalizer<'a> {
         if let Some(values) = &facets.values {
             return !values.iter().any(|value| self.accepts(facets, value));
         }
-        if types.meets(TypeSet::STRING) && self.has_no_text(&facets.string) {
-            types = types.minus(TypeSet::STRING);
+        if types.meets(JsonTypes::STRING) && self.has_no_text(&facets.string) {
+            types = types.minus(JsonTypes::STRING);
         }
-        if types.meets(TypeSet::ARRAY) && depth > 0 {
+        if types.meets(JsonTypes::ARRAY) && depth > 0 {
             let needed = (facets.array.min as usize).min(facets.array.prefix() + 1);
             if (0..needed).any(|i| self.is_false(facets.array.element(i), depth - 1)) {
-                types = types.minus(TypeSet::ARRAY);
+                types = types.minus(JsonTypes::ARRAY);
             }
         }
-        if types.meets(TypeSet::OBJECT) && depth > 0 {
+        if types.meets(JsonTypes::OBJECT) && depth > 0 {
             let impossible = facets.object.required.iter().any(|name| {
                 let locs = self.member_schemas(&facets.object, name);
                 self.is_false(locs, depth - 1) || !self.accepts_name(&facets.object, name)
             });
             if impossible {
-                types = types.minus(TypeSet::OBJECT);
+                types = types.minus(JsonTypes::OBJECT);
             }
         }
-        types.is_none()
+        types.is_empty()
     }
 
     /// Whether certainly no value satisfies all of the locations.
@@ -307,13 +307,15 @@ impl<'a> Normalizer<'a> {
         let conj = self.conjunction(locs);
         let mut out: Vec<&'a Json> = Vec::new();
         for facets in self.alternatives(&conj).iter() {
-            let finite = TypeSet::NULL.or(TypeSet::BOOLEAN);
+            let finite = JsonTypes::NULL.union(JsonTypes::BOOLEAN);
             match &facets.values {
                 Some(values) => {
                     out.extend(values.iter().filter(|value| self.accepts(facets, value)))
                 }
-                None if facets.types.minus(finite).is_none() => {
-                    out.extend(WORDS.iter().filter(|value| facets.types.meets(TypeSet::of(value))));
+                None if facets.types.minus(finite).is_empty() => {
+                    out.extend(
+                        WORDS.iter().filter(|value| facets.types.meets(JsonTypes::of(value))),
+                    );
                 }
                 None if self.is_empty(facets, EMPTINESS_DEPTH) => {}
                 None => return None,

@@ -26,15 +26,12 @@ mod unevaluated;
 use std::rc::Rc;
 
 use super::error::SchemaErrorReason as Reason;
-use super::options::SchemaOptions;
-use super::read::SchemaReader;
 use super::read::doc::{LocId, Locs};
 use super::read::facets::Facets;
 use super::read::keywords::ParsedKeywords;
-use super::read::registry::Registry;
 use super::read::relaxations::Attempt;
+use super::read::{SchemaReader, SchemaSource};
 use crate::hash::HashMap;
-use crate::limits::Limits;
 use crate::spec::json::Json;
 use conjoin::Conjuncts;
 
@@ -92,14 +89,9 @@ pub(super) struct Normalizer<'a> {
 
 impl<'a> Normalizer<'a> {
     /// A normalizer of the document of `source`, with the features and relaxations of `attempt`.
-    pub(super) fn new(
-        source: (&'a Json, &'a Registry),
-        options: SchemaOptions,
-        limits: &'a Limits,
-        attempt: Attempt,
-    ) -> Self {
+    pub(super) fn new(source: SchemaSource<'a>, attempt: Attempt) -> Self {
         Normalizer {
-            reader: SchemaReader::new(source, options, limits, attempt),
+            reader: SchemaReader::new(source, attempt),
             memo: Vec::new(),
             conjunctions: HashMap::default(),
             contradictions: HashMap::default(),
@@ -332,7 +324,7 @@ impl<'a> Normalizer<'a> {
         let out: Vec<Facets<'a>> = a
             .iter()
             .flat_map(|x| b.iter().map(move |y| x.clone().conjoin(y)))
-            .filter(|f| !f.types.is_none())
+            .filter(|f| !f.types.is_empty())
             .collect();
         if out.is_empty() && before > 0 {
             self.reader.conflict(loc, keyword, "contradicts the other constraints on this value");
@@ -365,7 +357,7 @@ impl<'a> Normalizer<'a> {
                     return true;
                 }
                 let both = x.clone().conjoin(y);
-                if both.types.is_none() {
+                if both.types.is_empty() {
                     return true;
                 }
                 let (empty, unknown) =

@@ -11,8 +11,8 @@ use super::super::decimal::Decimal;
 use super::super::error::SchemaErrorReason as Reason;
 use super::super::read::doc::{LocId, Locs};
 use super::super::read::facets::{
-    ArrayFacets, ArrayPart, Bound, Contains, Evaluates, Facets, NameTest, NumberFacets,
-    ObjectFacets, ObjectPart, PatternUse, StringFacets, TypeSet, UnenforcedKeyword, Witness,
+    ArrayFacets, ArrayPart, Bound, Contains, Evaluates, Facets, JsonTypes, NameTest, NumberFacets,
+    ObjectFacets, ObjectPart, PatternUse, StringFacets, UnenforcedKeyword, Witness,
 };
 use super::super::read::keywords::{Conditional, ParsedKeywords};
 use super::{Alternatives, FUEL_PER_LOCATION, Normalizer};
@@ -128,7 +128,7 @@ impl<'a> Normalizer<'a> {
                 }
             }
             Conditional::Dependency { trigger, names, schema } => {
-                let mut present = of_types(TypeSet::OBJECT);
+                let mut present = of_types(JsonTypes::OBJECT);
                 present.object.required.push(trigger);
                 for name in names {
                     let mut facets = present.clone();
@@ -168,7 +168,7 @@ impl<'a> Normalizer<'a> {
     fn report_not_negatable(&mut self, loc: LocId, keyword: &'a str, out: &mut Vec<Facets<'a>>) {
         let what = "the negation of this keyword, by `not`, `if` or overlapping `oneOf` branches";
         self.reader.unsupported(loc, keyword, what.into());
-        let (types, reason) = (TypeSet::ALL, Reason::Unsupported(what.into()));
+        let (types, reason) = (JsonTypes::ALL, Reason::Unsupported(what.into()));
         let mut open = Facets::any();
         open.unenforced.push(UnenforcedKeyword { types, loc, keyword, reason });
         out.push(open);
@@ -180,8 +180,8 @@ impl<'a> Normalizer<'a> {
         if let Some(values) = &values {
             // Contradictory keywords leave no listed value; then every value violates them.
             out.extend(self.negate_values(loc, values).iter().cloned());
-        } else if types != TypeSet::ALL {
-            out.push(of_types(TypeSet::ALL.minus(types)));
+        } else if types != JsonTypes::ALL {
+            out.push(of_types(JsonTypes::ALL.minus(types)));
         }
         negate_numbers(&number, out);
         negate_strings(&string, out);
@@ -192,7 +192,7 @@ impl<'a> Normalizer<'a> {
     /// Adds one alternative for each constraint on arrays.
     fn negate_arrays(&mut self, array: &ArrayFacets, out: &mut Vec<Facets<'a>>) {
         for (min, max) in violated_bounds(array.min, array.max) {
-            let mut facets = of_types(TypeSet::ARRAY);
+            let mut facets = of_types(JsonTypes::ARRAY);
             (facets.array.min, facets.array.max) = (min, max);
             out.push(facets);
         }
@@ -201,7 +201,7 @@ impl<'a> Normalizer<'a> {
         }
         for contains in &array.contains {
             for (min, max) in violated_bounds(contains.min, contains.max) {
-                let mut facets = of_types(TypeSet::ARRAY);
+                let mut facets = of_types(JsonTypes::ARRAY);
                 facets.array.contains.push(Contains {
                     min,
                     max,
@@ -212,7 +212,7 @@ impl<'a> Normalizer<'a> {
             }
         }
         if let Some(loc) = array.unique {
-            let mut facets = of_types(TypeSet::ARRAY);
+            let mut facets = of_types(JsonTypes::ARRAY);
             (facets.array.min, facets.array.repeats) = (2, Some(loc));
             out.push(facets);
         }
@@ -225,8 +225,8 @@ impl<'a> Normalizer<'a> {
         let mut compound = Vec::new();
         for &value in values {
             match value {
-                Json::Null => rest.types = rest.types.minus(TypeSet::NULL),
-                Json::Bool(_) => rest.types = rest.types.minus(TypeSet::BOOLEAN),
+                Json::Null => rest.types = rest.types.minus(JsonTypes::NULL),
+                Json::Bool(_) => rest.types = rest.types.minus(JsonTypes::BOOLEAN),
                 Json::String(text) => rest.string.excluded.push(text),
                 Json::Number(n) => rest.number.excluded.push(Decimal::parse(n.as_str())),
                 Json::Array(items) => compound.push(self.values_but_array(loc, items)),
@@ -238,7 +238,7 @@ impl<'a> Normalizer<'a> {
         let mut out = vec![rest];
         if booleans.len() == 1 {
             out.push(Facets {
-                types: TypeSet::BOOLEAN,
+                types: JsonTypes::BOOLEAN,
                 values: Some(Rc::new(booleans)),
                 ..Facets::any()
             });
@@ -253,15 +253,16 @@ impl<'a> Normalizer<'a> {
     /// The values that are not this array.
     fn values_but_array(&mut self, loc: LocId, items: &'a [Json]) -> Vec<Facets<'a>> {
         let length = u32::try_from(items.len()).unwrap_or(u32::MAX);
-        let mut out = vec![of_types(TypeSet::ALL.minus(TypeSet::ARRAY)), of_types(TypeSet::ARRAY)];
+        let mut out =
+            vec![of_types(JsonTypes::ALL.minus(JsonTypes::ARRAY)), of_types(JsonTypes::ARRAY)];
         out[1].array.min = length.saturating_add(1);
         if length > 0 {
-            let mut shorter = of_types(TypeSet::ARRAY);
+            let mut shorter = of_types(JsonTypes::ARRAY);
             shorter.array.max = Some(length - 1);
             out.push(shorter);
         }
         for (i, item) in items.iter().enumerate() {
-            let mut facets = of_types(TypeSet::ARRAY);
+            let mut facets = of_types(JsonTypes::ARRAY);
             (facets.array.min, facets.array.max) = (length, Some(length));
             let mut prefix = vec![LocId::TRUE; i];
             prefix.push(self.reader.doc.constant_location(loc, item).negated());
@@ -277,7 +278,7 @@ impl<'a> Normalizer<'a> {
 
     /// The values that are not this object.
     fn values_but_object(&mut self, loc: LocId, object: &'a Object) -> Vec<Facets<'a>> {
-        let mut out = vec![of_types(TypeSet::ALL.minus(TypeSet::OBJECT))];
+        let mut out = vec![of_types(JsonTypes::ALL.minus(JsonTypes::OBJECT))];
         out.push(objects_with(Witness {
             matching: None,
             not_named: object.iter().map(|(name, _)| name).collect(),
@@ -285,10 +286,10 @@ impl<'a> Normalizer<'a> {
             schema: LocId::TRUE,
         }));
         for (name, value) in object.iter() {
-            let mut without = of_types(TypeSet::OBJECT);
+            let mut without = of_types(JsonTypes::OBJECT);
             without.object.forbidden.push(name);
             out.push(without);
-            let mut differs = of_types(TypeSet::OBJECT);
+            let mut differs = of_types(JsonTypes::OBJECT);
             differs.object.required.push(name);
             let mut part = ObjectPart::new(vec![(
                 name,
@@ -304,7 +305,7 @@ impl<'a> Normalizer<'a> {
     /// Adds the arrays with an element that this part does not allow.
     fn negate_array_part(&mut self, part: &ArrayPart, out: &mut Vec<Facets<'a>>) {
         for (i, schema) in part.prefix.iter().enumerate() {
-            let mut facets = of_types(TypeSet::ARRAY);
+            let mut facets = of_types(JsonTypes::ARRAY);
             let mut prefix = vec![LocId::TRUE; i];
             prefix.push(schema.negated());
             facets.array.min = i as u32 + 1;
@@ -336,7 +337,7 @@ fn in_place_schemas(parsed: &ParsedKeywords<'_>) -> Vec<LocId> {
 fn violated_rest<'a>(part: &ArrayPart) -> Option<Facets<'a>> {
     let schema = part.rest?.negated();
     let from = part.prefix.len() as u32;
-    let mut facets = of_types(TypeSet::ARRAY);
+    let mut facets = of_types(JsonTypes::ARRAY);
     let evaluates = Evaluates::Nothing;
     facets.array.contains.push(Contains { schema, min: 1, max: None, from, evaluates });
     Some(facets)
@@ -344,7 +345,7 @@ fn violated_rest<'a>(part: &ArrayPart) -> Option<Facets<'a>> {
 
 /// Objects with this witness.
 fn objects_with<'a>(witness: Witness<'a>) -> Facets<'a> {
-    let mut facets = of_types(TypeSet::OBJECT);
+    let mut facets = of_types(JsonTypes::OBJECT);
     facets.object.witnesses.push(Rc::new(witness));
     facets
 }
@@ -352,17 +353,17 @@ fn objects_with<'a>(witness: Witness<'a>) -> Facets<'a> {
 /// Adds one alternative for each constraint on numbers.
 fn negate_numbers(number: &NumberFacets, out: &mut Vec<Facets<'_>>) {
     if let Some(bound) = number.low.clone() {
-        let mut facets = of_types(TypeSet::NUMBER);
+        let mut facets = of_types(JsonTypes::NUMBER);
         facets.number.add_upper_bound(Bound { exclusive: !bound.exclusive, ..bound });
         out.push(facets);
     }
     if let Some(bound) = number.high.clone() {
-        let mut facets = of_types(TypeSet::NUMBER);
+        let mut facets = of_types(JsonTypes::NUMBER);
         facets.number.add_lower_bound(Bound { exclusive: !bound.exclusive, ..bound });
         out.push(facets);
     }
     for unit in &number.multiples {
-        let mut facets = of_types(TypeSet::NUMBER);
+        let mut facets = of_types(JsonTypes::NUMBER);
         facets.number.not_multiples.push(unit.clone());
         out.push(facets);
     }
@@ -371,12 +372,12 @@ fn negate_numbers(number: &NumberFacets, out: &mut Vec<Facets<'_>>) {
 /// Adds one alternative for each constraint on strings.
 fn negate_strings<'a>(string: &StringFacets<'a>, out: &mut Vec<Facets<'a>>) {
     for (min, max) in violated_bounds(string.min, string.max) {
-        let mut facets = of_types(TypeSet::STRING);
+        let mut facets = of_types(JsonTypes::STRING);
         (facets.string.min, facets.string.max) = (min, max);
         out.push(facets);
     }
     for pattern in &string.patterns {
-        let mut facets = of_types(TypeSet::STRING);
+        let mut facets = of_types(JsonTypes::STRING);
         facets.string.patterns.push(PatternUse { negated: !pattern.negated, ..pattern.clone() });
         out.push(facets);
     }
@@ -395,12 +396,12 @@ fn additional_witness<'a>(part: &ObjectPart<'a>) -> Option<Witness<'a>> {
 /// Adds one alternative for each constraint on objects.
 fn negate_objects<'a>(object: &ObjectFacets<'a>, out: &mut Vec<Facets<'a>>) {
     for (min, max) in violated_bounds(object.min, object.max) {
-        let mut facets = of_types(TypeSet::OBJECT);
+        let mut facets = of_types(JsonTypes::OBJECT);
         (facets.object.min, facets.object.max) = (min, max);
         out.push(facets);
     }
     for &name in &object.required {
-        let mut facets = of_types(TypeSet::OBJECT);
+        let mut facets = of_types(JsonTypes::OBJECT);
         facets.object.forbidden.push(name);
         out.push(facets);
     }
@@ -424,7 +425,7 @@ fn negate_objects<'a>(object: &ObjectFacets<'a>, out: &mut Vec<Facets<'a>>) {
         }
         out.extend(additional_witness(part).map(objects_with));
         for &(name, schema) in &part.properties {
-            let mut facets = of_types(TypeSet::OBJECT);
+            let mut facets = of_types(JsonTypes::OBJECT);
             facets.object.required.push(name);
             facets.object.parts.push(Rc::new(ObjectPart::new(vec![(name, schema.negated())])));
             out.push(facets);
@@ -440,6 +441,6 @@ fn violated_bounds(min: u32, max: Option<u32>) -> impl Iterator<Item = (u32, Opt
 }
 
 /// No constraint but the types.
-fn of_types<'a>(types: TypeSet) -> Facets<'a> {
+fn of_types<'a>(types: JsonTypes) -> Facets<'a> {
     Facets { types, ..Facets::any() }
 }

@@ -8,7 +8,7 @@
 use super::super::error::SchemaErrorReason as Reason;
 use super::super::options::Policy;
 use super::super::read::doc::LocId;
-use super::super::read::facets::{Facets, TypeSet};
+use super::super::read::facets::{Facets, JsonTypes};
 use super::{Alternatives, Normalizer};
 use crate::hash::HashMap;
 
@@ -57,7 +57,7 @@ impl<'a> Normalizer<'a> {
                 false => {
                     let own = self.expand(loc);
                     let both = own.iter().map(|facets| facets.clone().conjoin(base));
-                    let both = both.filter(|facets| !facets.types.is_none()).collect();
+                    let both = both.filter(|facets| !facets.types.is_empty()).collect();
                     (Some(own), std::rc::Rc::new(both))
                 }
             };
@@ -117,8 +117,8 @@ impl<'a> Normalizer<'a> {
         union: &mut Vec<Facets<'a>>,
     ) -> bool {
         let resolved = [resolved, &[name]].concat();
-        let others = base.types.minus(TypeSet::OBJECT);
-        if !others.is_none() {
+        let others = base.types.minus(JsonTypes::OBJECT);
+        if !others.is_empty() {
             let base = Facets { types: others, ..base.clone() };
             let rest = branches.iter().map(|branch| branch.of_types(others)).collect();
             if !self.exactly_one(loc, &base, without_empty(rest), &resolved, union) {
@@ -131,7 +131,7 @@ impl<'a> Normalizer<'a> {
         for facets in all() {
             tests.push(self.allowed(&mut atoms, facets));
         }
-        let objects = Facets { types: base.types.and(TypeSet::OBJECT), ..base.clone() };
+        let objects = Facets { types: base.types.intersect(JsonTypes::OBJECT), ..base.clone() };
         let allowed_by_base = self.allowed(&mut atoms, &objects);
         for class in self.classes(&allowed_by_base, tests.iter()) {
             let of_class = self.class_facets(loc, &atoms, &allowed_by_base, &class);
@@ -141,7 +141,7 @@ impl<'a> Normalizer<'a> {
                 tests = others;
                 let possible = |i: &usize| own[*i].possible.contains(class[0]);
                 let is_within = own.iter().zip(&branch.narrowed).all(|(allowed, facets)| {
-                    facets.types == TypeSet::OBJECT && allowed.possible.is_among(&class)
+                    facets.types == JsonTypes::OBJECT && allowed.possible.is_among(&class)
                 });
                 let mut narrowed = Vec::new();
                 for i in (0..own.len()).filter(possible) {
@@ -308,7 +308,7 @@ impl<'a> Normalizer<'a> {
         let mut both = |a: &Option<Facets<'a>>, b: &Option<Facets<'a>>| {
             let (a, b) = (a.as_ref()?, b.as_ref()?);
             let spent = self.spend_on_conjoin(a, b);
-            Some(a.clone().conjoin(b)).filter(|facets| spent && !facets.types.is_none())
+            Some(a.clone().conjoin(b)).filter(|facets| spent && !facets.types.is_empty())
         };
         // The conjunction of all negations from a branch on.
         let mut from = vec![Some(Facets::any())];
@@ -371,10 +371,10 @@ impl<'a> Normalizer<'a> {
 
 impl<'a> Branch<'a> {
     /// The values of these types.
-    fn of_types(&self, types: TypeSet) -> Branch<'a> {
+    fn of_types(&self, types: JsonTypes) -> Branch<'a> {
         let narrowed = self.narrowed.iter().filter(|facets| facets.types.meets(types));
-        let narrowed =
-            narrowed.map(|facets| Facets { types: facets.types.and(types), ..facets.clone() });
+        let narrowed = narrowed
+            .map(|facets| Facets { types: facets.types.intersect(types), ..facets.clone() });
         Branch { loc: self.loc, own: None, narrowed: narrowed.collect() }
     }
 }

@@ -17,8 +17,8 @@ use std::rc::Rc;
 use super::super::options::{MemberOrder, Undeclared};
 use super::super::read::doc::LocId;
 use super::super::read::facets::{
-    Evaluates, Facets, MembershipTest, NumberFacets, ObjectFacets, ObjectPart, PatternUse,
-    StringFacets, TypeSet, Witness, divides, first_common, is_subset, min_bound,
+    Evaluates, Facets, JsonTypes, MembershipTest, NumberFacets, ObjectFacets, ObjectPart,
+    PatternUse, StringFacets, Witness, divides, first_common, is_subset, min_bound,
 };
 use super::super::read::shared_facets::SharedFacets;
 use super::super::schema_key::equal_schemas;
@@ -52,7 +52,7 @@ impl<'a> Normalizer<'a> {
                     return None;
                 }
                 let both = x.clone().conjoin(y);
-                if !both.types.is_none() {
+                if !both.types.is_empty() {
                     out.extend(self.reduce(both));
                 }
             }
@@ -115,7 +115,7 @@ impl<'a> Normalizer<'a> {
     /// One alternative for two, of which the first forbids a member and the second requires it, if
     /// they differ in that member only.
     fn either_presence(&mut self, without: &Facets<'a>, with: &Facets<'a>) -> Option<Facets<'a>> {
-        let objects = without.types.meets(TypeSet::OBJECT) && with.types == TypeSet::OBJECT;
+        let objects = without.types.meets(JsonTypes::OBJECT) && with.types == JsonTypes::OBJECT;
         let (a, b) = (&without.object, &with.object);
         if !objects
             || a.forbidden.is_empty()
@@ -137,7 +137,7 @@ impl<'a> Normalizer<'a> {
         let (mut a, mut b) = (without.clone(), with.clone());
         a.object.forbidden.retain(|other| *other != name);
         b.object.required.retain(|other| *other != name);
-        a.types = TypeSet::OBJECT;
+        a.types = JsonTypes::OBJECT;
         // What constrains only this member holds in both.
         let mut of_member = Vec::new();
         b.object.parts.retain(|part| {
@@ -185,7 +185,7 @@ impl<'a> Normalizer<'a> {
             let reduced = Facets { types: facets.types, values: Some(values), ..Facets::any() };
             return Some(if self.reader.tracks_evaluation { facets } else { reduced });
         }
-        if facets.types == TypeSet::OBJECT
+        if facets.types == JsonTypes::OBJECT
             && self.probe_depth <= MAX_NESTED_PROBES
             && !self.reduce_object(&mut facets.object)
         {
@@ -357,7 +357,7 @@ impl<'a> Normalizer<'a> {
 
     /// Whether `whole` certainly allows every value of `part`, in every spelling that it has there.
     pub(super) fn subsumes(&self, whole: &Facets<'a>, part: &Facets<'a>) -> bool {
-        if !part.types.minus(whole.types).is_none() {
+        if !part.types.minus(whole.types).is_empty() {
             return false;
         }
         let types = part.types;
@@ -371,13 +371,13 @@ impl<'a> Normalizer<'a> {
         };
         listed
             && whole.unenforced.iter().all(|item| part.unenforced.contains(item))
-            && (!types.meets(TypeSet::NUMBER)
+            && (!types.meets(JsonTypes::NUMBER)
                 || whole.number.is_shared_with(&part.number)
                 || subsumes_numbers(&whole.number, &part.number))
-            && (!types.meets(TypeSet::STRING)
+            && (!types.meets(JsonTypes::STRING)
                 || whole.string.is_shared_with(&part.string)
                 || subsumes_strings(&whole.string, &part.string))
-            && (!types.meets(TypeSet::ARRAY) || {
+            && (!types.meets(JsonTypes::ARRAY) || {
                 let (a, b) = (&whole.array, &part.array);
                 a.parts.iter().all(|part| b.parts.contains(part))
                     && a.min <= b.min
@@ -386,7 +386,8 @@ impl<'a> Normalizer<'a> {
                     && (a.unique.is_none() || b.unique.is_some())
                     && (a.repeats.is_none() || b.repeats.is_some())
             })
-            && (!types.meets(TypeSet::OBJECT) || self.subsumes_objects(&whole.object, &part.object))
+            && (!types.meets(JsonTypes::OBJECT)
+                || self.subsumes_objects(&whole.object, &part.object))
     }
 
     /// As [`Normalizer::subsumes`], for objects.
@@ -481,7 +482,7 @@ struct Signature {
 impl Signature {
     /// The signature of facets. Constraints get bits in the order in which they are met.
     fn new<'a>(facets: &Facets<'a>, bits: &mut HashMap<MemberConstraint<'a>, u32>) -> Signature {
-        if !facets.types.meets(TypeSet::OBJECT) {
+        if !facets.types.meets(JsonTypes::OBJECT) {
             // Facets without objects subsume no others, and all others may subsume them.
             return Signature { demanded: u128::MAX, satisfied: u128::MAX };
         }

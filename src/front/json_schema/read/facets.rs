@@ -6,9 +6,9 @@
 //! stay lists of parts, whose locations are conjoined when a member is lowered.
 
 mod equality;
+mod json_types;
 mod lists;
 mod number;
-mod type_set;
 
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
@@ -20,10 +20,10 @@ use crate::hash::HashMap;
 use crate::spec::json::Json;
 pub(crate) use equality::canonical;
 pub(super) use equality::intersect_values;
+pub use json_types::JsonTypes;
 pub(crate) use lists::{MembershipTest, first_common, is_subset};
 use lists::{extend_distinct, extend_hashed};
 pub(crate) use number::{Bound, NumberFacets, divides};
-pub(crate) use type_set::TypeSet;
 
 /// An assertion that a string contains a match of a pattern, or that it contains none. Equality
 /// ignores the location.
@@ -161,7 +161,7 @@ pub(crate) struct ObjectFacets<'a> {
 /// A keyword that is not enforced, and the types of the values that it constrains.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct UnenforcedKeyword<'a> {
-    pub(crate) types: TypeSet,
+    pub(crate) types: JsonTypes,
     pub(crate) loc: LocId,
     pub(crate) keyword: &'a str,
     pub(crate) reason: Reason,
@@ -171,7 +171,7 @@ pub(crate) struct UnenforcedKeyword<'a> {
 /// `'a` is the lifetime of the schema document.
 #[derive(Clone, Debug)]
 pub(crate) struct Facets<'a> {
-    pub(crate) types: TypeSet,
+    pub(crate) types: JsonTypes,
     pub(crate) number: SharedFacets<NumberFacets>,
     pub(crate) string: SharedFacets<StringFacets<'a>>,
     pub(crate) array: SharedFacets<ArrayFacets>,
@@ -186,7 +186,7 @@ impl<'a> Facets<'a> {
     /// No constraint.
     pub(crate) fn any() -> Facets<'a> {
         Facets {
-            types: TypeSet::ALL,
+            types: JsonTypes::ALL,
             number: SharedFacets::UNCONSTRAINED,
             string: SharedFacets::UNCONSTRAINED,
             array: SharedFacets::UNCONSTRAINED,
@@ -199,7 +199,7 @@ impl<'a> Facets<'a> {
     /// Whether nothing is constrained. Constraints that hold for every value count.
     pub(crate) fn is_always_true(&self) -> bool {
         let Facets { types, number, string, array, object, values, unenforced } = self;
-        *types == TypeSet::ALL
+        *types == JsonTypes::ALL
             && values.is_none()
             && unenforced.is_empty()
             && number.is_unconstrained()
@@ -228,7 +228,7 @@ impl<'a> Facets<'a> {
 
     /// The conjunction. Cost: linear in the number of keywords, not in their contents.
     pub(crate) fn conjoin(mut self, other: &Facets<'a>) -> Facets<'a> {
-        self.types = self.types.and(other.types);
+        self.types = self.types.intersect(other.types);
         self.number.conjoin_with(&other.number, NumberFacets::conjoin);
         self.string.conjoin_with(&other.string, StringFacets::conjoin);
         self.array.conjoin_with(&other.array, ArrayFacets::conjoin);
@@ -276,34 +276,34 @@ impl<'a> Facets<'a> {
     /// Removes types whose bounds contradict each other, and listed values of removed types.
     pub(super) fn drop_contradictory_types(&mut self) {
         if !self.number.is_unconstrained() && self.number.is_contradictory() {
-            self.types = self.types.minus(TypeSet::NUMBER);
+            self.types = self.types.minus(JsonTypes::NUMBER);
         }
         if self.string.max.is_some_and(|max| max < self.string.min) {
-            self.types = self.types.minus(TypeSet::STRING);
+            self.types = self.types.minus(JsonTypes::STRING);
         }
         let array = &self.array;
         if array.max.is_some_and(|max| max < array.min)
             || array.unique.is_some() && array.repeats.is_some()
         {
-            self.types = self.types.minus(TypeSet::ARRAY);
+            self.types = self.types.minus(JsonTypes::ARRAY);
         }
         let object = &self.object;
         if object.max.is_some_and(|max| max < object.min || (max as usize) < object.required.len())
             || first_common(&object.required, &object.forbidden).is_some()
         {
-            self.types = self.types.minus(TypeSet::OBJECT);
+            self.types = self.types.minus(JsonTypes::OBJECT);
         }
         if let Some(values) = &self.values
-            && self.types != TypeSet::ALL
-            && values.iter().any(|v| !self.types.meets(TypeSet::of(v)))
+            && self.types != JsonTypes::ALL
+            && values.iter().any(|v| !self.types.meets(JsonTypes::of(v)))
         {
             let types = self.types;
             self.values = Some(Rc::new(
-                values.iter().copied().filter(|v| types.meets(TypeSet::of(v))).collect(),
+                values.iter().copied().filter(|v| types.meets(JsonTypes::of(v))).collect(),
             ));
         }
         if self.values.as_ref().is_some_and(|values| values.is_empty()) {
-            self.types = TypeSet::NONE;
+            self.types = JsonTypes::default();
         }
     }
 }

@@ -18,7 +18,7 @@ use super::super::keyword::{Keyword, is_annotation};
 use super::super::options::{Dialect, Formats};
 use super::SchemaReader;
 use super::doc::{LocId, PointerStep};
-use super::facets::{Bound, Facets, PatternUse, TypeSet, intersect_values, min_bound};
+use super::facets::{Bound, Facets, JsonTypes, PatternUse, intersect_values, min_bound};
 use super::relaxations::KeywordTreatment;
 use super::vocabulary::unknown_required_vocabularies;
 use crate::front::diagnostic::similar;
@@ -106,7 +106,7 @@ impl<'a> SchemaReader<'a> {
             "$schema" => self.check_required_vocabularies(loc, value),
             "type" => {
                 let types = self.parse_types(loc, value);
-                facets.types = facets.types.and(types);
+                facets.types = facets.types.intersect(types);
             }
             "enum" => self.parse_enum(loc, value, facets),
             "const" => self.parse_values(loc, facets, vec![value]),
@@ -125,8 +125,8 @@ impl<'a> SchemaReader<'a> {
                 Json::Bool(false) => {}
                 _ => self.malformed(loc, "uniqueItems", "must be a boolean"),
             },
-            "extends" | "disallow" => self.push_draft_3(parsed, TypeSet::ALL, loc, name),
-            "divisibleBy" => self.push_draft_3(parsed, TypeSet::NUMBER, loc, name),
+            "extends" | "disallow" => self.push_draft_3(parsed, JsonTypes::ALL, loc, name),
+            "divisibleBy" => self.push_draft_3(parsed, JsonTypes::NUMBER, loc, name),
             _ => self.parse_applicator(loc, object, (name, value), parsed),
         }
     }
@@ -138,27 +138,27 @@ impl<'a> SchemaReader<'a> {
 
     /// The types that a schema allows, if it has no assertion but `type`. Not for negated
     /// locations.
-    pub(crate) fn type_only(&self, loc: LocId) -> Option<TypeSet> {
+    pub(crate) fn type_only(&self, loc: LocId) -> Option<JsonTypes> {
         let object = self
             .doc
             .object(loc)
             .filter(|_| !loc.is_negated() && self.doc.vocabularies(loc).has_assertions())?;
-        let types = object.iter().try_fold(TypeSet::ALL, |types, (name, value)| match name {
+        let types = object.iter().try_fold(JsonTypes::ALL, |types, (name, value)| match name {
             "type" => types_of(value),
             _ => is_annotation(name).then_some(types),
         });
-        types.filter(|types| !types.is_none())
+        types.filter(|types| !types.is_empty())
     }
 
     /// Parses `type`; a malformed value is reported and allows all types.
-    fn parse_types(&mut self, loc: LocId, value: &Json) -> TypeSet {
+    fn parse_types(&mut self, loc: LocId, value: &Json) -> JsonTypes {
         types_of(value).unwrap_or_else(|| {
             let names = match value {
                 Json::Array(names) => &names[..],
                 name => std::slice::from_ref(name),
             };
             let unknown =
-                names.iter().filter_map(Json::as_str).find(|name| TypeSet::named(name).is_none());
+                names.iter().filter_map(Json::as_str).find(|name| JsonTypes::named(name).is_none());
             let help = unknown.map(|name| {
                 let suggestion =
                     similar(name, TYPE_NAMES).map(|name| format!("; is `{name}` meant?"));
@@ -169,7 +169,7 @@ impl<'a> SchemaReader<'a> {
                 help.unwrap_or_default()
             );
             self.malformed(loc, "type", &what);
-            TypeSet::ALL
+            JsonTypes::ALL
         })
     }
 
@@ -178,7 +178,7 @@ impl<'a> SchemaReader<'a> {
         match value.as_array() {
             Some([]) => {
                 self.conflict(loc, "enum", "an empty list allows no value");
-                facets.types = TypeSet::NONE;
+                facets.types = JsonTypes::default();
             }
             Some(values) => self.parse_values(loc, facets, values.iter().collect()),
             None => self.malformed(loc, "enum", "must be an array"),
@@ -225,7 +225,7 @@ impl<'a> SchemaReader<'a> {
         }
         let what = "`pattern`: not a regular expression that an automaton can match";
         let reason = Reason::Unsupported(what.into());
-        self.push_unenforced(&mut parsed.facets, TypeSet::STRING, (loc, "pattern"), reason);
+        self.push_unenforced(&mut parsed.facets, JsonTypes::STRING, (loc, "pattern"), reason);
     }
 
     /// Parses the value of a length or count keyword; a malformed value is reported and counts as
@@ -308,7 +308,12 @@ impl<'a> SchemaReader<'a> {
             None if refuse_unknown => {
                 let what = "`format`: no draft defines the format";
                 let reason = Reason::Unsupported(what.into());
-                self.push_unenforced(&mut parsed.facets, TypeSet::STRING, (loc, "format"), reason);
+                self.push_unenforced(
+                    &mut parsed.facets,
+                    JsonTypes::STRING,
+                    (loc, "format"),
+                    reason,
+                );
             }
             None => {}
         }
@@ -327,7 +332,7 @@ impl<'a> SchemaReader<'a> {
     fn push_draft_3(
         &self,
         parsed: &mut ParsedKeywords<'a>,
-        types: TypeSet,
+        types: JsonTypes,
         loc: LocId,
         keyword: &'a str,
     ) {
@@ -345,12 +350,12 @@ impl<'a> SchemaReader<'a> {
 const TYPE_NAMES: [&str; 7] = ["null", "boolean", "integer", "number", "string", "array", "object"];
 
 /// The types that the value of `type` lists; `None` if it is malformed.
-fn types_of(value: &Json) -> Option<TypeSet> {
+fn types_of(value: &Json) -> Option<JsonTypes> {
     match value {
-        Json::String(name) => TypeSet::named(name),
-        Json::Array(names) => names
-            .iter()
-            .try_fold(TypeSet::NONE, |types, name| Some(types.or(TypeSet::named(name.as_str()?)?))),
+        Json::String(name) => JsonTypes::named(name),
+        Json::Array(names) => names.iter().try_fold(JsonTypes::default(), |types, name| {
+            Some(types.union(JsonTypes::named(name.as_str()?)?))
+        }),
         _ => None,
     }
 }

@@ -26,7 +26,7 @@ use crate::hash::HashMap;
 use crate::limits::Limits;
 use crate::spec::json::Json;
 use doc::{Doc, LocId};
-use facets::{Facets, PatternUse, TypeSet};
+use facets::{Facets, JsonTypes, PatternUse};
 use registry::Registry;
 use relaxations::{Attempt, KeywordTreatment, Relaxations, WorkLog};
 
@@ -36,6 +36,19 @@ const FUEL_PER_PATTERN_BYTE: usize = 10;
 const MAX_ERRORS: usize = 1_000;
 /// The largest number of contradictions in a report.
 const MAX_CONFLICTS: usize = 16;
+
+/// A schema to lower, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct SchemaSource<'s> {
+    /// The schema.
+    pub schema: &'s Json,
+    /// Other documents that its references may lead to.
+    pub registry: &'s Registry,
+    /// Spelling, defaults and policy.
+    pub options: SchemaOptions,
+    /// Bounds on the schema and on its automata.
+    pub limits: &'s Limits,
+}
 
 /// Rare features that make lowering of the whole schema costlier. Lowering starts without them;
 /// when it first meets one, it starts again with the feature enabled.
@@ -83,13 +96,11 @@ pub(super) struct SchemaReader<'a> {
 impl<'a> SchemaReader<'a> {
     /// A reader of the document `root`, with the features and relaxations of `attempt`.
     pub(super) fn new(
-        (root, remotes): (&'a Json, &'a Registry),
-        options: SchemaOptions,
-        limits: &'a Limits,
+        SchemaSource { schema, registry, options, limits }: SchemaSource<'a>,
         Attempt { features, relaxations }: Attempt,
     ) -> Self {
         SchemaReader {
-            doc: Doc::new(root, remotes, options.dialect, features.dynamic),
+            doc: Doc::new(schema, registry, options.dialect, features.dynamic),
             options,
             limits,
             features,
@@ -312,7 +323,7 @@ impl<'a> SchemaReader<'a> {
     }
 
     /// Reports the keywords that are not enforced and that constrain values of these types.
-    pub(super) fn report_unenforced(&mut self, facets: &Facets<'a>, types: TypeSet) {
+    pub(super) fn report_unenforced(&mut self, facets: &Facets<'a>, types: JsonTypes) {
         for item in &facets.unenforced {
             if item.types.meets(types) {
                 self.relax(item.loc, item.keyword, item.reason.clone());

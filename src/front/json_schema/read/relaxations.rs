@@ -14,7 +14,7 @@ use super::super::error::SchemaErrorReason as Reason;
 use super::super::keyword::{Keyword, RelaxationLevel};
 use super::super::options::Undeclared;
 use super::doc::LocId;
-use super::facets::{Facets, TypeSet, UnenforcedKeyword};
+use super::facets::{Facets, JsonTypes, UnenforcedKeyword};
 use super::resources::address;
 use super::{Features, SchemaReader};
 use crate::fuel;
@@ -204,17 +204,17 @@ impl<'a> SchemaReader<'a> {
         facets: &mut Facets<'a>,
     ) {
         let what = format!("`{keyword}` is not enforced, as that would take too much work");
-        self.push_unenforced(facets, TypeSet::ALL, (loc, keyword), Reason::Limit(what));
+        self.push_unenforced(facets, JsonTypes::ALL, (loc, keyword), Reason::Limit(what));
         let constants = match keyword {
             "enum" => value.as_array().unwrap_or_default(),
             "const" => std::slice::from_ref(value),
             _ => return,
         };
-        let types = constants.iter().fold(TypeSet::NONE, |types, value| match value {
-            Json::Number(_) => types.or(TypeSet::NUMBER),
-            value => types.or(TypeSet::of(value)),
+        let types = constants.iter().fold(JsonTypes::default(), |types, value| match value {
+            Json::Number(_) => types.union(JsonTypes::NUMBER),
+            value => types.union(JsonTypes::of(value)),
         });
-        facets.types = facets.types.and(types);
+        facets.types = facets.types.intersect(types);
     }
 
     /// Notes that a keyword which constrains values of these types is not enforced. Which members
@@ -222,7 +222,7 @@ impl<'a> SchemaReader<'a> {
     pub(super) fn push_unenforced(
         &self,
         facets: &mut Facets<'a>,
-        types: TypeSet,
+        types: JsonTypes,
         (loc, keyword): (LocId, &'a str),
         reason: Reason,
     ) {

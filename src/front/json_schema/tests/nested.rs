@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::super::{JsonTypes, NestedStyle, Registry, SchemaErrorReason, ValueTypes, lower_nested};
+use super::super::{JsonTypes, NestedStyle, SchemaErrorReason, ValueTypes};
 use super::*;
 use crate::ir::{GrammarBuilder, Trigger};
 
@@ -14,8 +14,9 @@ fn lowered(schema: &str) -> Result<(Recognizer, ValueTypes), SchemaErrors> {
     let limits = Limits::default();
     let json = Json::parse(schema, &limits).unwrap_or_else(|error| panic!("{schema}: {error}"));
     let mut builder = GrammarBuilder::new();
-    let source = (&json, &Registry::default());
-    let lowered = lower_nested(&mut builder, source, &SchemaOptions::default(), &limits, &style())?;
+    let (registry, options) = (Registry::new(), SchemaOptions::default());
+    let style = ValueStyle::Syntax(ValueSyntax::Nested(Box::new(style())));
+    let lowered = lower_into(&mut builder, source(&json, &registry, &options, &limits), &style)?;
     let grammar = builder.finish(lowered.rule).expect("valid");
     let compiled = Compiled::new(&grammar, &limits).unwrap_or_else(|e| panic!("{schema}: {e}"));
     Ok((Recognizer::new(Arc::new(compiled)), lowered.types))
@@ -122,7 +123,7 @@ fn types_are_known_by_place() {
     assert_eq!(types.element(tuple, 1), root);
     assert_eq!(types.element(tuple, 2), root);
     let union = member(root, "u");
-    assert_eq!(types.kinds(union), JsonTypes::NUMBER.with(JsonTypes::OBJECT));
+    assert_eq!(types.kinds(union), JsonTypes::NUMBER.union(JsonTypes::OBJECT));
     assert_eq!(types.kinds(member(union, "any")), JsonTypes::BOOLEAN);
     assert_eq!(types.kinds(member(member(root, "other"), "any")), JsonTypes::ALL);
 }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use super::super::{
     AmbiguousText, JsonTypes, MemberPart, ParameterStyle, PythonDialect, PythonValues, RawQuotes,
-    RawStrings, Registry, SchemaOptions, ValueSyntax, lower_parameters, lower_syntax,
+    RawStrings, Registry, SchemaOptions, ValueStyle, ValueSyntax, ValueTypes, lower_into,
 };
+use super::source;
 use crate::compile::Compiled;
 use crate::ir::{Expr, GrammarBuilder, Trigger};
 use crate::limits::Limits;
@@ -28,7 +29,7 @@ fn json(text: &str) -> Json {
 }
 
 /// A recognizer of members written as `<NAME>VALUE;`, and the kinds of their values.
-fn tagged(schema: &str) -> (Recognizer, Vec<(String, JsonTypes)>, JsonTypes) {
+fn tagged(schema: &str) -> (Recognizer, ValueTypes) {
     tagged_in(schema, PythonValues::None, None)
 }
 
@@ -37,8 +38,7 @@ fn tagged_in(
     schema: &str,
     python: PythonValues,
     quotes: Option<RawQuotes>,
-) -> (Recognizer, Vec<(String, JsonTypes)>, JsonTypes) {
-    let mut builder = GrammarBuilder::new();
+) -> (Recognizer, ValueTypes) {
     let style = ParameterStyle {
         open: Expr::Empty,
         between: Expr::Empty,
@@ -63,15 +63,17 @@ fn tagged_in(
         other_kinds: Vec::new(),
         name: Arc::new(|name| (!name.contains('>')).then(|| name.to_owned())),
     };
-    let lowered = lower_parameters(
-        &mut builder,
-        (&json(schema), &Registry::new()),
-        &SchemaOptions::default(),
-        &Limits::default(),
-        &style,
-    )
-    .unwrap();
-    (recognizer(builder, lowered.rule), lowered.types.declared, lowered.types.others)
+    lowered(schema, &ValueStyle::Parameters(Box::new(style)))
+}
+
+/// A recognizer of values in a style, and their types.
+fn lowered(schema: &str, style: &ValueStyle) -> (Recognizer, ValueTypes) {
+    let mut builder = GrammarBuilder::new();
+    let (schema, registry) = (json(schema), Registry::new());
+    let (options, limits) = (SchemaOptions::default(), Limits::default());
+    let source = source(&schema, &registry, &options, &limits);
+    let lowered = lower_into(&mut builder, source, style).unwrap();
+    (recognizer(builder, lowered.rule), lowered.types)
 }
 
 #[test]
@@ -79,12 +81,12 @@ fn raw_strings_and_other_values() {
     let schema = r#"{"type": "object", "additionalProperties": false, "required": ["s"], "properties": {
         "s": {"type": "string"}, "n": {"type": ["string", "integer", "null"]}, "e": {"enum": ["on", 3]},
         "l": {"type": "string", "minLength": 2, "maxLength": 3}}}"#;
-    let (mut recognizer, kinds, others) = tagged(schema);
-    assert_eq!(others, JsonTypes::default());
-    let kinds_of = |name: &str| kinds.iter().find(|(n, _)| n == name).unwrap().1;
+    let (mut recognizer, types) = tagged(schema);
+    assert_eq!(types.of_member("undeclared"), JsonTypes::default());
+    let kinds_of = |name: &str| types.of_member(name);
     assert_eq!(kinds_of("s"), JsonTypes::STRING);
-    assert_eq!(kinds_of("n"), JsonTypes::STRING.with(JsonTypes::NUMBER).with(JsonTypes::NULL));
-    assert_eq!(kinds_of("e"), JsonTypes::STRING.with(JsonTypes::NUMBER));
+    assert_eq!(kinds_of("n"), JsonTypes::STRING.union(JsonTypes::NUMBER).union(JsonTypes::NULL));
+    assert_eq!(kinds_of("e"), JsonTypes::STRING.union(JsonTypes::NUMBER));
     for good in [
         "<s>;",
         "<s>5;",
@@ -127,8 +129,8 @@ fn kinds_of_a_name_are_those_of_all_alternatives() {
         {"type": "object", "properties": {"a": {"type": "string"}, "k": {"const": 1}}, "required": ["a", "k"],
          "additionalProperties": false},
         {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": false}]}"#;
-    let (mut recognizer, kinds, _) = tagged(schema);
-    assert_eq!(kinds[0], ("a".to_owned(), JsonTypes::STRING.with(JsonTypes::NUMBER)));
+    let (mut recognizer, types) = tagged(schema);
+    assert_eq!(types.of_member("a"), JsonTypes::STRING.union(JsonTypes::NUMBER));
     assert!(takes(&mut recognizer, "<a>x;<k>1;") && takes(&mut recognizer, "<a>5;"));
     // In the first alternative, the text `5` would be read as a number.
     assert!(!takes(&mut recognizer, "<a>5;<k>1;") && !takes(&mut recognizer, "<a>x;"));
@@ -138,8 +140,8 @@ fn kinds_of_a_name_are_those_of_all_alternatives() {
 fn additional_names_are_written_bare() {
     let schema = r#"{"type": "object", "properties": {"a": {"type": "integer"}}, "additionalProperties": {"type": "string"},
         "patternProperties": {"^n_": {"type": "number"}}}"#;
-    let (mut recognizer, _, others) = tagged(schema);
-    assert_eq!(others, JsonTypes::STRING.with(JsonTypes::NUMBER));
+    let (mut recognizer, types) = tagged(schema);
+    assert_eq!(types.of_member("undeclared"), JsonTypes::STRING.union(JsonTypes::NUMBER));
     for (text, taken) in [
         ("<b>x;", true),
         ("<n_x>5;", true),
@@ -153,19 +155,10 @@ fn additional_names_are_written_bare() {
 
 #[test]
 fn python_and_delimited_syntax() {
-    let schema = json(
-        r#"{"type": "object", "properties": {"s": {"type": "string"}, "e": {"enum": ["it's", null, true]},
-            "p": {"type": "string", "pattern": "^[a-c]+$"}}, "required": ["s"], "additionalProperties": false}"#,
-    );
-    let lower = |syntax: &ValueSyntax| {
-        let mut builder = GrammarBuilder::new();
-        let (options, limits) = (SchemaOptions::default(), Limits::default());
-        let (rule, _) =
-            lower_syntax(&mut builder, (&schema, &Registry::new()), &options, &limits, syntax)
-                .unwrap();
-        recognizer(builder, rule)
-    };
-    let mut python = lower(&ValueSyntax::Python(PythonDialect::Literals));
+    let schema = r#"{"type": "object", "properties": {"s": {"type": "string"}, "e": {"enum": ["it's", null, true]},
+            "p": {"type": "string", "pattern": "^[a-c]+$"}}, "required": ["s"], "additionalProperties": false}"#;
+    let lower = |syntax| lowered(schema, &ValueStyle::Syntax(syntax)).0;
+    let mut python = lower(ValueSyntax::Python(PythonDialect::Literals));
     for (text, taken) in [
         (r#"{'s': "it's", "e": None, 'p': 'abc'}"#, true),
         (r#"{'s': 'a\'b\n\x41\u00e9', 'e': "it's"}"#, true),
@@ -178,7 +171,7 @@ fn python_and_delimited_syntax() {
     ] {
         assert_eq!(takes(&mut python, text), taken, "{text}");
     }
-    let mut delimited = lower(&ValueSyntax::Delimited(vec![Trigger::Text(b"''".to_vec())]));
+    let mut delimited = lower(ValueSyntax::Delimited(vec![Trigger::Text(b"''".to_vec())]));
     for (text, taken) in [
         ("{s:''a \"b\" ' c'',e:null,p:''abc''}", true),
         ("{s:''a\nb''}", true),
@@ -195,17 +188,9 @@ fn python_and_delimited_syntax() {
 /// No spelling of a declared name is an undeclared one.
 #[test]
 fn undeclared_names_in_python_and_delimited_syntax() {
-    let schema = json(
-        r#"{"type": "object", "properties": {"key": {"type": "integer"}, "keys": {"type": "null"}}}"#,
-    );
-    let lower = |syntax: &ValueSyntax| {
-        let mut builder = GrammarBuilder::new();
-        let (options, limits) = (SchemaOptions::default(), Limits::default());
-        let source = (&schema, &Registry::new());
-        let (rule, _) = lower_syntax(&mut builder, source, &options, &limits, syntax).unwrap();
-        recognizer(builder, rule)
-    };
-    let mut python = lower(&ValueSyntax::Python(PythonDialect::Literals));
+    let schema = r#"{"type": "object", "properties": {"key": {"type": "integer"}, "keys": {"type": "null"}}}"#;
+    let lower = |syntax| lowered(schema, &ValueStyle::Syntax(syntax)).0;
+    let mut python = lower(ValueSyntax::Python(PythonDialect::Literals));
     for (text, taken) in [
         ("{'key': 1, \"keys\": None}", true),
         ("{'key': 's'}", false),
@@ -220,7 +205,7 @@ fn undeclared_names_in_python_and_delimited_syntax() {
     ] {
         assert_eq!(takes(&mut python, text), taken, "{text}");
     }
-    let mut delimited = lower(&ValueSyntax::Delimited(vec![Trigger::Text(b"''".to_vec())]));
+    let mut delimited = lower(ValueSyntax::Delimited(vec![Trigger::Text(b"''".to_vec())]));
     for (text, taken) in [
         ("{key:1,keys:null}", true),
         ("{key:''s''}", false),
@@ -318,16 +303,10 @@ fn raw_strings_in_quotes() {
 /// Words of JSON and of Python are the same values.
 #[test]
 fn python_syntax_with_the_words_of_json() {
-    let schema = json(
-        r#"{"type": "object", "properties": {"e": {"enum": ["null", null, true]}, "a": {"type": "array", "items": {"type": "boolean"}},
-            "any": {}}, "additionalProperties": false}"#,
-    );
-    let mut builder = GrammarBuilder::new();
-    let (options, limits) = (SchemaOptions::default(), Limits::default());
-    let syntax = ValueSyntax::Python(PythonDialect::JsonWords);
-    let source = (&schema, &Registry::new());
-    let (rule, _) = lower_syntax(&mut builder, source, &options, &limits, &syntax).unwrap();
-    let mut recognizer = recognizer(builder, rule);
+    let schema = r#"{"type": "object", "properties": {"e": {"enum": ["null", null, true]}, "a": {"type": "array", "items": {"type": "boolean"}},
+            "any": {}}, "additionalProperties": false}"#;
+    let style = ValueStyle::Syntax(ValueSyntax::Python(PythonDialect::JsonWords));
+    let (mut recognizer, _) = lowered(schema, &style);
     for (text, taken) in [
         ("{'e': null, \"a\": [true, False, True, false]}", true),
         ("{'e': None, 'any': [null, None, {'x': true}]}", true),

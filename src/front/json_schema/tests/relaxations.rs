@@ -10,7 +10,7 @@ fn lower_relaxed(schema: &str, limits: &Limits) -> Result<LoweredSchema, SchemaE
     let strict = lower(&json, &SchemaOptions::default(), limits);
     assert!(strict.is_err(), "{schema} reaches no limit");
     let options = SchemaOptions::default().with_policy(Policy::BestEffort);
-    lower_reported(&json, &Registry::new(), &options, limits)
+    lower_reported(source(&json, &Registry::new(), &options, limits))
 }
 
 #[track_caller]

@@ -29,7 +29,8 @@ fn keywords_outside_the_vocabularies_are_annotations() {
     metaschema("format", vocabulary(&["core", "validation", "format-assertion"]));
     metaschema("required", vocabulary(&["core"]) + r#","http://x/strange":true"#);
     let annotate = SchemaOptions { formats: Formats::Annotate, ..SchemaOptions::default() };
-    let lower = |schema: &str| lower_reported(&parse(schema), &registry, &annotate, &limits);
+    let lower =
+        |schema: &str| lower_reported(super::source(&parse(schema), &registry, &annotate, &limits));
     for (schema, valid, invalid) in [
         (
             r#"{"$schema":"http://x/applicator","type":"null","properties":{"a":{"minimum":1},"b":false},"contains":{},"minContains":2}"#,

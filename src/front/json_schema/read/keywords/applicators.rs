@@ -3,7 +3,7 @@
 use super::super::super::error::SchemaErrorReason as Reason;
 use super::super::SchemaReader;
 use super::super::doc::{LocId, PointerStep};
-use super::super::facets::TypeSet;
+use super::super::facets::JsonTypes;
 use super::super::relaxations::KeywordTreatment;
 use super::super::resolve::ResolveError;
 use super::{Conditional, ParsedKeywords};
@@ -183,7 +183,7 @@ impl<'a> SchemaReader<'a> {
                 let what = format!("{reference:?} is neither in this document nor in the registry");
                 self.unsupported(loc, keyword, what.clone());
                 let reason = Reason::Unsupported(what);
-                self.push_unenforced(&mut parsed.facets, TypeSet::ALL, (loc, keyword), reason);
+                self.push_unenforced(&mut parsed.facets, JsonTypes::ALL, (loc, keyword), reason);
             }
         }
     }

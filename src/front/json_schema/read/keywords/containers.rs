@@ -7,7 +7,7 @@ use super::super::super::options::{Dialect, MemberOrder};
 use super::super::SchemaReader;
 use super::super::doc::{LocId, PointerStep, is_trivially_true};
 use super::super::facets::{
-    ArrayPart, Contains, Evaluates, Facets, ObjectPart, PatternUse, TypeSet,
+    ArrayPart, Contains, Evaluates, Facets, JsonTypes, ObjectPart, PatternUse,
 };
 use super::ParsedKeywords;
 use crate::spec::json::{Json, Object};
@@ -50,7 +50,7 @@ impl<'a> SchemaReader<'a> {
         if matched.has_unknown {
             let what = "`patternProperties`: a pattern that an automaton cannot match";
             let (place, reason) = ((loc, "patternProperties"), Reason::Unsupported(what.into()));
-            self.push_unenforced(&mut parsed.facets, TypeSet::OBJECT, place, reason);
+            self.push_unenforced(&mut parsed.facets, JsonTypes::OBJECT, place, reason);
         }
         // Names that a relaxed (unsupported) pattern matches are unknown, so nothing is required of
         // the others.
@@ -179,7 +179,7 @@ impl<'a> SchemaReader<'a> {
             facets.array.contains.push(Contains { schema, min, max, from: 0, evaluates });
         }
         if max.is_some_and(|max| max < min) {
-            facets.types = facets.types.minus(TypeSet::ARRAY);
+            facets.types = facets.types.minus(JsonTypes::ARRAY);
         }
     }
 }
