@@ -19,6 +19,7 @@ mod simplify;
 mod tags;
 mod unroll;
 mod validate;
+mod visit;
 
 pub use builder::GrammarBuilder;
 pub(crate) use call_graph::CallGraph;

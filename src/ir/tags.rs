@@ -96,30 +96,9 @@ impl Dispatch {
 
 /// Visits the dispatches of an expression; returns their number.
 fn visit_dispatches(expr: &mut Expr, visit: &mut dyn FnMut(&mut Dispatch)) -> usize {
-    match expr {
-        Expr::Dispatch(dispatch) => {
-            visit(dispatch);
-            1
-        }
-        Expr::Seq(parts) | Expr::Alt(parts) => {
-            parts.iter_mut().map(|part| visit_dispatches(part, visit)).sum()
-        }
-        Expr::Repeat { body, .. } => visit_dispatches(body, visit),
-        Expr::Graph(graph) => {
-            graph.edges.iter_mut().map(|(_, edge, _)| visit_dispatches(edge, visit)).sum()
-        }
-        Expr::Members(members) => {
-            members.parts_mut().map(|part| visit_dispatches(part, visit)).sum()
-        }
-        Expr::Empty
-        | Expr::Never
-        | Expr::Bytes(_)
-        | Expr::Class(_)
-        | Expr::Special(_)
-        | Expr::Ref(_)
-        | Expr::Except(_)
-        | Expr::Counted(_)
-        | Expr::Deferred(_)
-        | Expr::Automaton(_) => 0,
+    if let Expr::Dispatch(dispatch) = expr {
+        visit(dispatch);
+        return 1;
     }
+    expr.children_mut().map(|part| visit_dispatches(part, visit)).sum()
 }

@@ -19,26 +19,15 @@ impl Grammar {
 impl Expr {
     /// Unrolls the repeats of an expression, inner ones first.
     fn unroll_repeats(&mut self, most: usize, budget: &mut usize) {
-        match self {
-            Expr::Seq(parts) | Expr::Alt(parts) => {
-                parts.iter_mut().for_each(|part| part.unroll_repeats(most, budget))
-            }
-            Expr::Graph(graph) => {
-                graph.edges.iter_mut().for_each(|(_, e, _)| e.unroll_repeats(most, budget))
-            }
-            Expr::Members(members) => {
-                members.parts_mut().for_each(|part| part.unroll_repeats(most, budget))
-            }
-            Expr::Repeat { body, min, max } => {
-                body.unroll_repeats(most, budget);
-                let (copies, size) = (max.unwrap_or(*min) as usize, body.size());
-                let cost = copies.saturating_mul(size);
-                if copies > 1 && cost <= most.min(*budget) {
-                    *budget -= cost;
-                    *self = unrolled_graph(body, *min, *max);
-                }
-            }
-            _ => {}
+        if !matches!(self, Expr::Counted(_)) {
+            self.children_mut().for_each(|part| part.unroll_repeats(most, budget));
+        }
+        let Expr::Repeat { body, min, max } = self else { return };
+        let (copies, size) = (max.unwrap_or(*min) as usize, body.size());
+        let cost = copies.saturating_mul(size);
+        if copies > 1 && cost <= most.min(*budget) {
+            *budget -= cost;
+            *self = unrolled_graph(body, *min, *max);
         }
     }
 }

@@ -88,13 +88,8 @@ impl Grammar {
         }
         let malformed = |what| Err(GrammarError::Malformed { rule: rule.to_owned(), what });
         match expr {
-            Expr::Empty | Expr::Never | Expr::Bytes(_) | Expr::Class(_) => Ok(()),
             Expr::Special(s) => self.check_special(rule, *s),
             Expr::Ref(r) => self.check_rule(rule, *r),
-            Expr::Seq(parts) | Expr::Alt(parts) => {
-                parts.iter().try_for_each(|part| self.check(rule, part, depth + 1))
-            }
-            Expr::Repeat { body, .. } => self.check(rule, body, depth + 1),
             Expr::Automaton(dfa) => {
                 if (0..dfa.len() as u32).any(|s| dfa.edges(s).iter().any(|e| e.hi > 255)) {
                     return malformed("an automaton has an edge that is not over bytes");
@@ -118,9 +113,6 @@ impl Grammar {
                 }
                 [except.tail, except.other].into_iter().try_for_each(|r| self.check_rule(rule, r))
             }
-            Expr::Members(members) => {
-                members.parts().try_for_each(|part| self.check(rule, part, depth + 1))
-            }
             Expr::Dispatch(dispatch) => {
                 for trigger in dispatch.tags.iter().map(|(t, _)| t).chain(&dispatch.stops) {
                     match trigger {
@@ -139,7 +131,7 @@ impl Grammar {
             Expr::Deferred(_) if depth > 0 => {
                 malformed("only the whole body of a rule can be deferred")
             }
-            Expr::Deferred(_) => Ok(()),
+            expr => expr.children().try_for_each(|part| self.check(rule, part, depth + 1)),
         }
     }
 
@@ -197,23 +189,8 @@ impl Expr {
         special: &impl Fn(SpecialId) -> SpecialId,
     ) {
         match self {
-            Expr::Empty | Expr::Never | Expr::Bytes(_) | Expr::Class(_) => {}
-            Expr::Automaton(_) | Expr::Deferred(_) => {}
             Expr::Special(s) => *s = special(*s),
             Expr::Ref(r) => *r = rule(*r),
-            Expr::Seq(parts) | Expr::Alt(parts) => {
-                parts.iter_mut().for_each(|p| p.remap(rule, special))
-            }
-            Expr::Repeat { body, .. } => body.remap(rule, special),
-            Expr::Graph(graph) => {
-                graph.edges.iter_mut().for_each(|(_, e, _)| e.remap(rule, special))
-            }
-            Expr::Members(members) => {
-                members.parts_mut().for_each(|part| part.remap(rule, special))
-            }
-            Expr::Counted(counted) => {
-                counted.graph.edges.iter_mut().for_each(|(_, e, _)| e.remap(rule, special))
-            }
             Expr::Except(except) => {
                 [&mut except.tail, &mut except.other].into_iter().for_each(|r| *r = rule(*r))
             }
@@ -229,6 +206,7 @@ impl Expr {
                 }
                 dispatch.stops.iter_mut().for_each(remap);
             }
+            _ => self.children_mut().for_each(|part| part.remap(rule, special)),
         }
     }
 }

@@ -3,7 +3,6 @@
 //! The parser predicts callers before callees. Rules of a left-recursive component share a rank.
 
 use super::RuleBodies;
-use super::derivability::reached;
 use crate::compile::Compiled;
 use crate::compile::components::Components;
 use crate::hash::HashMap;
@@ -101,7 +100,7 @@ impl Compiled {
                 self.leading(body, out);
             }
             Expr::Graph(graph) => {
-                let seen = reached(graph, |e| self.nullable(e));
+                let seen = graph.reached(|e| self.nullable(e));
                 let first = graph.edges.iter().filter(|(from, _, _)| seen[*from as usize]);
                 first.for_each(|(_, e, _)| self.leading(e, out));
             }

@@ -6,9 +6,8 @@ use super::RuleBodies;
 use crate::compile::Compiled;
 use crate::compile::components::Components;
 use crate::compile::expressions::is_tiny;
-use crate::fsm::Csr;
 use crate::ids::RuleId;
-use crate::ir::{Expr, Graph};
+use crate::ir::{Counted, Expr};
 
 impl Compiled {
     /// Computes which rules are productive and nullable: callees first, each recursive component to
@@ -52,31 +51,18 @@ impl Compiled {
 
     /// Whether an expression derives a finite text.
     pub(in crate::compile) fn productive(&self, expr: &Expr) -> bool {
-        match expr {
-            Expr::Never => false,
-            Expr::Class(set) => !set.is_empty(),
-            Expr::Empty | Expr::Bytes(_) | Expr::Special(_) | Expr::Deferred(_) => true,
-            Expr::Ref(r) => self
-                .inlined_rule(*r)
-                .map_or_else(|| self.rules[r.index()].productive, |e| self.productive(e)),
-            Expr::Seq(parts) => parts.iter().all(|p| self.productive(p)),
-            Expr::Alt(parts) => parts.iter().any(|p| self.productive(p)),
-            Expr::Repeat { body, min, max } => {
-                max.is_none_or(|max| max >= *min) && (*min == 0 || self.productive(body))
+        expr.derives_text(&mut |expr| match expr {
+            Expr::Ref(r) => Some(match self.inlined_rule(*r) {
+                Some(body) => self.productive(body),
+                None => self.rules[r.index()].productive,
+            }),
+            Expr::Counted(counted) => {
+                let Counted { graph, min, max } = &**counted;
+                Some(self.auxiliary.levels(expr).ends_within(graph.start, *min, *max))
             }
-            Expr::Automaton(dfa) => !dfa.is_empty(),
-            Expr::Counted(counted) => self.auxiliary.levels(expr).ends_within(
-                counted.graph.start,
-                counted.min,
-                counted.max,
-            ),
-            Expr::Except(except) => {
-                except.is_always_productive() || self.productive(&except.to_graph())
-            }
-            Expr::Graph(graph) => self.reaches(graph, |e| self.productive(e)),
-            Expr::Members(members) => members.derives(|part| self.productive(part)),
-            Expr::Dispatch(_) => self.rules[self.auxiliary.rule(expr) as usize].productive,
-        }
+            Expr::Dispatch(_) => Some(self.rules[self.auxiliary.rule(expr) as usize].productive),
+            _ => None,
+        })
     }
 
     /// Whether an expression derives the empty string.
@@ -98,7 +84,7 @@ impl Compiled {
                 counted.min == 0 && counted.graph.ends.contains(&counted.graph.start)
             }
             Expr::Except(except) => self.nullable(&Expr::Ref(except.other)),
-            Expr::Graph(graph) => self.reaches(graph, |e| self.nullable(e)),
+            Expr::Graph(graph) => graph.has_path(|e| self.nullable(e)),
             Expr::Members(members) => members.nullable(),
             Expr::Dispatch(_) => self.rules[self.auxiliary.rule(expr) as usize].nullable,
         }
@@ -109,17 +95,4 @@ impl Compiled {
         let rule = &self.split_grammar.rules[rule.index()];
         (rule.attributes.is_empty() && is_tiny(&rule.body)).then_some(&rule.body)
     }
-
-    /// Whether an end is reachable over edges that pass.
-    fn reaches(&self, graph: &Graph, passes: impl Fn(&Expr) -> bool) -> bool {
-        let seen = reached(graph, passes);
-        graph.ends.iter().any(|&end| seen[end as usize])
-    }
-}
-
-/// The nodes of a graph that are reachable over edges that pass. Linear.
-pub(super) fn reached(graph: &Graph, passes: impl Fn(&Expr) -> bool) -> Vec<bool> {
-    let passing: Vec<(u32, u32)> =
-        graph.edges.iter().filter(|(_, e, _)| passes(e)).map(|&(from, _, to)| (from, to)).collect();
-    Csr::new(graph.nodes as usize, || passing.iter().copied()).reached([graph.start])
 }

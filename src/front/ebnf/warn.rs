@@ -56,39 +56,13 @@ fn productive(grammar: &Grammar, order: &[u32]) -> Option<Vec<bool>> {
     None
 }
 
-/// Whether an expression derives a text if exactly the given rules do.
+/// Whether an expression derives a text, given the rules that do. Free text may end almost
+/// anywhere; stops are not considered.
 fn derives(expr: &Expr, rules: &[bool]) -> bool {
-    match expr {
-        Expr::Empty | Expr::Bytes(_) | Expr::Special(_) => true,
-        Expr::Never => false,
-        Expr::Class(set) => !set.is_empty(),
-        Expr::Ref(rule) => rules[rule.index()],
-        Expr::Seq(parts) => parts.iter().all(|part| derives(part, rules)),
-        Expr::Alt(parts) => parts.iter().any(|part| derives(part, rules)),
-        Expr::Repeat { body, min, .. } => *min == 0 || derives(body, rules),
-        Expr::Automaton(dfa) => !dfa.is_empty(),
-        Expr::Members(members) => members.derives(|part| derives(part, rules)),
-        Expr::Counted(counted) => derives(&counted.to_graph(), rules),
-        Expr::Except(except) => derives(&except.to_graph(), rules),
-        Expr::Graph(graph) => {
-            let mut reached = vec![false; graph.nodes as usize];
-            let mut out: Vec<Vec<u32>> = vec![Vec::new(); reached.len()];
-            for (from, expr, to) in &graph.edges {
-                if derives(expr, rules) {
-                    out[*from as usize].push(*to);
-                }
-            }
-            let mut stack = vec![graph.start];
-            while let Some(node) = stack.pop() {
-                if !std::mem::replace(&mut reached[node as usize], true) {
-                    stack.extend(&out[node as usize]);
-                }
-            }
-            graph.ends.iter().any(|&end| reached[end as usize])
-        }
-        // Free text may end almost anywhere; stops are not considered.
-        Expr::Dispatch(_) | Expr::Deferred(_) => true,
-    }
+    expr.derives_text(&mut |part| match part {
+        Expr::Ref(rule) => Some(rules[rule.index()]),
+        _ => None,
+    })
 }
 
 /// Whether a rule has an alternative that begins and ends with itself: `S ::= S S` or `S ::= S op

@@ -19,14 +19,9 @@ const MAX_INLINE_BYTES: usize = 64;
 
 /// Whether an expression has a repeat with a large bound.
 fn has_large_count(expr: &Expr) -> bool {
-    match expr {
-        Expr::Repeat { body, min, max } => {
-            max.unwrap_or(*min) > COMPACT_COUNT || has_large_count(body)
-        }
-        Expr::Seq(parts) | Expr::Alt(parts) => parts.iter().any(has_large_count),
-        Expr::Graph(graph) => graph.edges.iter().any(|(_, e, _)| has_large_count(e)),
-        _ => false,
-    }
+    let is_large =
+        matches!(expr, Expr::Repeat { min, max, .. } if max.unwrap_or(*min) > COMPACT_COUNT);
+    is_large || expr.children().any(has_large_count)
 }
 
 impl<'a, 't> FileLowering<'_, '_, 'a, 't> {

@@ -60,6 +60,43 @@ const TYPES: TypeNames = &[
     (JsonTypes::NULL, "null"),
 ];
 
+/// The texts of a style; `None` for styles without tagged members.
+fn member(style: Style) -> Option<MemberTexts> {
+    Some(match style {
+        Style::Json | Style::CohereXml => return None,
+        Style::QwenXml => PLAIN,
+        Style::MinimaxXml => {
+            MemberTexts { open: "<parameter name=\"", name_end: "\"", after_name: "\">", ..PLAIN }
+        }
+        Style::DeepseekXml => MemberTexts {
+            open: "<｜DSML｜parameter name=\"",
+            name_end: "\"",
+            after_name: "\" string=\"",
+            kinds: Some((STRING_OR_NOT, "\">")),
+            close: "</｜DSML｜parameter>",
+            ..PLAIN
+        },
+        Style::GlmXml => MemberTexts {
+            open: "<arg_key>",
+            name_end: "</arg_key>",
+            after_name: "</arg_key>",
+            before_value: Some("<arg_value>"),
+            close: "</arg_value>",
+            ..PLAIN
+        },
+        Style::KimiK3Xml => MemberTexts {
+            open: "<|open|>argument key=\"",
+            name_end: "\"",
+            escaped: true,
+            after_name: "\" type=\"",
+            kinds: Some((TYPES, "\"<|sep|>")),
+            other_kinds: &[(JsonTypes::INTEGER, "integer")],
+            close: "<|close|>argument<|sep|>",
+            ..PLAIN
+        },
+    })
+}
+
 /// Names of types, as parameters have them.
 fn type_names(names: TypeNames) -> Vec<(JsonTypes, Vec<u8>)> {
     names.iter().map(|(kinds, name)| (*kinds, name.as_bytes().to_vec())).collect()
@@ -68,44 +105,11 @@ fn type_names(names: TypeNames) -> Vec<(JsonTypes, Vec<u8>)> {
 impl TagLowering<'_> {
     /// How the value of a schema is written in a style.
     pub(super) fn value_style(&mut self, style: Style, options: &SchemaOptions) -> ValueStyle {
-        let member = match style {
-            Style::Json => return ValueStyle::Syntax(ValueSyntax::Json),
-            Style::CohereXml => {
-                return ValueStyle::Syntax(ValueSyntax::Elements(Box::new(cohere_elements())));
-            }
-            Style::QwenXml => PLAIN,
-            Style::MinimaxXml => MemberTexts {
-                open: "<parameter name=\"",
-                name_end: "\"",
-                after_name: "\">",
-                ..PLAIN
-            },
-            Style::DeepseekXml => MemberTexts {
-                open: "<｜DSML｜parameter name=\"",
-                name_end: "\"",
-                after_name: "\" string=\"",
-                kinds: Some((STRING_OR_NOT, "\">")),
-                close: "</｜DSML｜parameter>",
-                ..PLAIN
-            },
-            Style::GlmXml => MemberTexts {
-                open: "<arg_key>",
-                name_end: "</arg_key>",
-                after_name: "</arg_key>",
-                before_value: Some("<arg_value>"),
-                close: "</arg_value>",
-                ..PLAIN
-            },
-            Style::KimiK3Xml => MemberTexts {
-                open: "<|open|>argument key=\"",
-                name_end: "\"",
-                escaped: true,
-                after_name: "\" type=\"",
-                kinds: Some((TYPES, "\"<|sep|>")),
-                other_kinds: &[(JsonTypes::INTEGER, "integer")],
-                close: "<|close|>argument<|sep|>",
-                ..PLAIN
-            },
+        let Some(member) = member(style) else {
+            return ValueStyle::Syntax(match style {
+                Style::CohereXml => ValueSyntax::Elements(Box::new(cohere_elements())),
+                _ => ValueSyntax::Json,
+            });
         };
         let gap = self.gap(options);
         let (escaped, name_end) = (member.escaped, member.name_end);

@@ -78,13 +78,7 @@ impl ExprSize {
 
 /// Nesting depth.
 fn depth(expr: &Expr) -> usize {
-    match expr {
-        Expr::Seq(parts) | Expr::Alt(parts) => parts.iter().map(depth).max().unwrap_or(0) + 1,
-        Expr::Repeat { body, .. } => depth(body) + 1,
-        Expr::Graph(graph) => graph.edges.iter().map(|(_, e, _)| depth(e)).max().unwrap_or(0) + 1,
-        Expr::Members(members) => members.parts().map(depth).max().unwrap_or(0) + 1,
-        _ => 1,
-    }
+    expr.children().map(depth).max().unwrap_or(0) + 1
 }
 
 /// Whether an expression may be inlined.
@@ -100,33 +94,27 @@ fn is_inlinable(body: &Expr) -> bool {
 pub(super) fn has_free_text(expr: &Expr, repeated: bool) -> bool {
     match expr {
         Expr::Class(set) => repeated && set.len() >= WIDE_CLASS,
-        Expr::Seq(parts) | Expr::Alt(parts) => {
-            parts.iter().any(|part| has_free_text(part, repeated))
-        }
-        Expr::Repeat { body, max, .. } => {
-            has_free_text(body, repeated || max.is_none_or(|max| max > 1))
-        }
-        Expr::Graph(graph) => graph.edges.iter().any(|(_, e, _)| has_free_text(e, true)),
-        Expr::Members(members) => members.parts().any(|part| has_free_text(part, true)),
         Expr::Automaton(dfa) => (0..dfa.len() as u32).any(|s| {
             dfa.edges(s).iter().map(|e| e.hi - e.lo + 1).sum::<u32>() as usize >= WIDE_CLASS
         }),
-        _ => false,
+        expr => {
+            let repeats = match expr {
+                Expr::Repeat { max, .. } => max.is_none_or(|max| max > 1),
+                Expr::Graph(_) | Expr::Members(_) => true,
+                Expr::Counted(_) => return false,
+                _ => false,
+            };
+            expr.children().any(|part| has_free_text(part, repeated || repeats))
+        }
     }
 }
 
 /// Marks the rules that are tag bodies.
 fn mark_tags(expr: &Expr, tags: &mut [bool]) {
-    match expr {
-        Expr::Dispatch(dispatch) => {
-            dispatch.tags.iter().for_each(|(_, rule)| tags[rule.index()] = true)
-        }
-        Expr::Seq(parts) | Expr::Alt(parts) => parts.iter().for_each(|part| mark_tags(part, tags)),
-        Expr::Repeat { body, .. } => mark_tags(body, tags),
-        Expr::Graph(graph) => graph.edges.iter().for_each(|(_, e, _)| mark_tags(e, tags)),
-        Expr::Members(members) => members.parts().for_each(|part| mark_tags(part, tags)),
-        _ => {}
+    if let Expr::Dispatch(dispatch) = expr {
+        dispatch.tags.iter().for_each(|(_, rule)| tags[rule.index()] = true);
     }
+    expr.children().for_each(|part| mark_tags(part, tags));
 }
 
 /// The state of the pass.
@@ -143,32 +131,25 @@ struct Inliner<'g> {
 impl Inliner<'_> {
     /// Inlines callees; `size` is the size of the whole rule. Returns whether anything changed.
     fn substitute(&mut self, expr: &mut Expr, size: &mut ExprSize) -> bool {
-        let mut all = |parts: &mut dyn Iterator<Item = &mut Expr>| {
-            parts.fold(false, |changed, part| self.substitute(part, size) | changed)
+        let is_counted = matches!(expr, Expr::Counted(_));
+        let Expr::Ref(rule) = expr else {
+            // What is counted was too large to be written out.
+            let parts = expr.children_mut().filter(|_| !is_counted);
+            return parts.fold(false, |changed, part| self.substitute(part, size) | changed);
         };
-        match expr {
-            Expr::Seq(parts) | Expr::Alt(parts) => all(&mut parts.iter_mut()),
-            Expr::Graph(graph) => all(&mut graph.edges.iter_mut().map(|(_, e, _)| e)),
-            Expr::Members(members) => all(&mut members.parts_mut()),
-            Expr::Repeat { body, .. } => self.substitute(body, size),
-            Expr::Ref(rule) => {
-                let i = rule.index();
-                let Some(inner) = self.inlinable[i] else { return false };
-                let once = self.uses[i] == 1;
-                let growth = if once { 0 } else { inner.nodes - 1 };
-                let grown =
-                    ExprSize { nodes: size.nodes + inner.nodes, depth: size.depth + inner.depth };
-                if growth > self.budget || grown.nodes > MAX_RESULT || grown.depth > MAX_DEPTH {
-                    return false;
-                }
-                self.budget -= growth;
-                *size = grown;
-                // The rule was used only here, so its body can be moved.
-                let body = &mut self.rules[i].body;
-                *expr = if once { std::mem::replace(body, Expr::Never) } else { body.clone() };
-                true
-            }
-            _ => false,
+        let i = rule.index();
+        let Some(inner) = self.inlinable[i] else { return false };
+        let once = self.uses[i] == 1;
+        let growth = if once { 0 } else { inner.nodes - 1 };
+        let grown = ExprSize { nodes: size.nodes + inner.nodes, depth: size.depth + inner.depth };
+        if growth > self.budget || grown.nodes > MAX_RESULT || grown.depth > MAX_DEPTH {
+            return false;
         }
+        self.budget -= growth;
+        *size = grown;
+        // The rule was used only here, so its body can be moved.
+        let body = &mut self.rules[i].body;
+        *expr = if once { std::mem::replace(body, Expr::Never) } else { body.clone() };
+        true
     }
 }

@@ -145,37 +145,24 @@ impl Expr {
     /// Replaces every [`Expr::Except`], and every [`Expr::Counted`] that is not too large, by its
     /// graph.
     fn expand_compact(&mut self) {
+        self.children_mut().for_each(Expr::expand_compact);
         match self {
             Expr::Except(except) => *self = except.to_graph(),
-            Expr::Counted(counted) => {
-                counted.graph.edges.iter_mut().for_each(|(_, e, _)| e.expand_compact());
-                if counted.unrolled_size() <= MAX_UNROLLED {
-                    *self = counted.to_graph();
-                }
+            Expr::Counted(counted) if counted.unrolled_size() <= MAX_UNROLLED => {
+                *self = counted.to_graph();
             }
-            Expr::Seq(parts) | Expr::Alt(parts) => parts.iter_mut().for_each(Expr::expand_compact),
-            Expr::Repeat { body, .. } => body.expand_compact(),
-            Expr::Graph(graph) => graph.edges.iter_mut().for_each(|(_, e, _)| e.expand_compact()),
-            Expr::Members(members) => members.parts_mut().for_each(Expr::expand_compact),
             _ => {}
         }
     }
 
     /// Calls `f` with every callee, in a fixed order.
     pub(in crate::ir) fn each_ref(&self, f: &mut impl FnMut(RuleId)) {
+        self.children().for_each(|part| part.each_ref(f));
         match self {
-            Expr::Empty | Expr::Never | Expr::Bytes(_) | Expr::Class(_) | Expr::Special(_) => {}
-            Expr::Automaton(_) | Expr::Deferred(_) => {}
             Expr::Ref(rule) => f(*rule),
-            Expr::Seq(parts) | Expr::Alt(parts) => parts.iter().for_each(|part| part.each_ref(f)),
-            Expr::Repeat { body, .. } => body.each_ref(f),
-            Expr::Graph(graph) => graph.edges.iter().for_each(|(_, e, _)| e.each_ref(f)),
-            Expr::Members(members) => members.parts().for_each(|part| part.each_ref(f)),
             Expr::Except(except) => [except.tail, except.other].into_iter().for_each(f),
-            Expr::Counted(counted) => {
-                counted.graph.edges.iter().for_each(|(_, e, _)| e.each_ref(f))
-            }
             Expr::Dispatch(dispatch) => dispatch.tags.iter().for_each(|&(_, rule)| f(rule)),
+            _ => {}
         }
     }
 }

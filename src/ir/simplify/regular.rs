@@ -87,11 +87,8 @@ fn rule_automaton(rules: &[Rule], rule: usize) -> Option<Dfa> {
 fn has_name(expr: &Expr) -> bool {
     match expr {
         Expr::Class(set) => set.len() >= MIN_NAME_BYTES as usize,
-        Expr::Repeat { body, .. } => has_name(body),
-        Expr::Seq(parts) | Expr::Alt(parts) => parts.iter().any(has_name),
-        Expr::Graph(graph) => graph.edges.iter().any(|(_, e, _)| has_name(e)),
         Expr::Automaton(dfa) => widest(dfa) >= MIN_NAME_BYTES,
-        _ => false,
+        expr => expr.children().any(has_name),
     }
 }
 
@@ -113,13 +110,9 @@ fn is_regular(expr: &Expr) -> bool {
         | Expr::Except(_)
         | Expr::Counted(_) => false,
         Expr::Deferred(_) => false,
-        Expr::Repeat { body, min, max } => {
-            *min <= MAX_UNROLLED && max.is_none_or(|max| max <= MAX_UNROLLED) && is_regular(body)
-        }
-        Expr::Seq(parts) | Expr::Alt(parts) => parts.iter().all(is_regular),
-        Expr::Graph(graph) => graph.edges.iter().all(|(_, e, _)| is_regular(e)),
+        Expr::Repeat { min, max, .. } if (*max).unwrap_or(*min).max(*min) > MAX_UNROLLED => false,
         Expr::Automaton(_) => !has_free_text(expr, false),
         Expr::Class(set) => set.len() < WIDE_CLASS,
-        Expr::Empty | Expr::Never | Expr::Bytes(_) | Expr::Ref(_) => true,
+        expr => expr.children().all(is_regular),
     }
 }

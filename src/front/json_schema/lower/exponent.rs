@@ -1,9 +1,10 @@
 //! Scientific notation: the automaton of numbers with an exponent that lie within bounds.
 //!
-//! Numbers are zero, or have one digit before the point that is not zero. With mantissas `m` and `l`
-//! from 1 to below 10, `m * 10^e` is at least `l * 10^p` if `e > p`, or if `e = p` and `m >= l`. So
-//! a bound divides the mantissas into two classes, and all mantissas of a class may have the same
-//! exponents. The automaton is a union of mantissas with the exponents of their class.
+//! Numbers are zero, or have one digit before the point that is not zero. With mantissas `m` and
+//! `l` from 1 to below 10, `m * 10^e` is at least `l * 10^p` if `e > p`, or if `e = p` and
+//! `m >= l`. So a bound divides the mantissas into two classes, and all mantissas of a class may
+//! have the same exponents. The automaton is the union of the mantissas of each class with its
+//! exponents.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;

@@ -136,8 +136,8 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
         self
     }
 
-    /// Lowers the root schema. Returns the rule of the value with the types that its reader expects,
-    /// and what was relaxed.
+    /// Lowers the root schema. Returns the rule of the value with the types that its reader
+    /// expects, and what was relaxed.
     pub(super) fn lower_root(
         mut self,
         style: &ValueStyle,

@@ -1,7 +1,7 @@
 //! Whether the grammar of a schema derives any text.
 
 use crate::ids::RuleId;
-use crate::ir::{CallGraph, Expr, Graph, Rule};
+use crate::ir::{CallGraph, Expr, Rule};
 
 /// Whether a value is productive is first decided by a search of at most [`QUICK_SEARCH_RULES`]
 /// rules and [`QUICK_SEARCH_DEPTH`] levels, then by a fixpoint over all rules.
@@ -62,42 +62,12 @@ impl QuickSearch<'_> {
     }
 }
 
-/// Whether an expression derives any text, given the productive rules.
+/// Whether an expression derives a text, given the rules that do.
 fn derives(expr: &Expr, is_productive: &mut dyn FnMut(RuleId) -> bool) -> bool {
-    match expr {
-        Expr::Never => false,
-        Expr::Empty | Expr::Bytes(_) | Expr::Class(_) | Expr::Special(_) => true,
-        Expr::Dispatch(_) | Expr::Deferred(_) => true,
-        Expr::Automaton(dfa) => !dfa.is_empty(),
+    expr.derives_text(&mut |part| match part {
+        Expr::Ref(rule) => Some(is_productive(*rule)),
         // Such a graph is made only if it derives a text.
-        Expr::Counted(_) => true,
-        Expr::Except(except) => {
-            except.is_always_productive() || derives(&except.to_graph(), is_productive)
-        }
-        Expr::Ref(rule) => is_productive(*rule),
-        Expr::Seq(parts) => parts.iter().all(|p| derives(p, is_productive)),
-        Expr::Alt(parts) => parts.iter().any(|p| derives(p, is_productive)),
-        Expr::Repeat { body, min, max } => {
-            *max == Some(0) || *min == 0 || derives(body, is_productive)
-        }
-        Expr::Members(members) => members.derives(|part| derives(part, is_productive)),
-        Expr::Graph(graph) => graph_derives(graph, is_productive),
-    }
-}
-
-/// As [`derives`], for a graph.
-fn graph_derives(graph: &Graph, is_productive: &mut dyn FnMut(RuleId) -> bool) -> bool {
-    let mut seen = vec![false; graph.nodes as usize];
-    seen[graph.start as usize] = true;
-    // Edges mostly lead to later nodes, so few rounds are needed.
-    let mut changed = true;
-    while std::mem::take(&mut changed) {
-        for (from, expr, to) in &graph.edges {
-            if seen[*from as usize] && !seen[*to as usize] && derives(expr, is_productive) {
-                seen[*to as usize] = true;
-                changed = true;
-            }
-        }
-    }
-    graph.ends.iter().any(|&end| seen[end as usize])
+        Expr::Counted(_) => Some(true),
+        _ => None,
+    })
 }

@@ -23,7 +23,7 @@ pub enum ValueStyle {
 
 impl ValueStyle {
     /// The syntax of values; of parameters, that of their values.
-    pub(in super::super) fn syntax(&self) -> &ValueSyntax {
+    pub(crate) fn syntax(&self) -> &ValueSyntax {
         match self {
             ValueStyle::Syntax(syntax) => syntax,
             ValueStyle::Parameters(style) => &style.syntax,
