@@ -266,7 +266,7 @@ fn longest_match_tokens(vocab: &Vocabulary, bytes: &[u8]) -> Vec<TokenId> {
         for (i, &byte) in bytes[start..].iter().enumerate() {
             let Some(child) = trie.child(node, byte) else { break };
             node = child;
-            best = trie.words_at(node).first().map(|&word| (word, i + 1)).or(best);
+            best = trie.tokens_at(node).first().map(|&word| (word, i + 1)).or(best);
         }
         let Some((word, len)) = best else { break };
         out.push(word);
@@ -321,7 +321,7 @@ fn can_extend(
             index = current.end;
             continue;
         }
-        if !trie.words_at(index).is_empty() {
+        if !trie.tokens_at(index).is_empty() {
             return Ok(true);
         }
         stack.push((current.end, next));

@@ -202,7 +202,7 @@ fn fewest_tokens(vocab: &Vocabulary, bytes: &[u8]) -> Option<Vec<TokenId>> {
             let Some(child) = trie.child(node, bytes[end - 1]) else { break };
             node = child;
             let rest = if end == bytes.len() { Some(0) } else { best[end].map(|b| b.0) };
-            if let (Some(&word), Some(rest)) = (trie.words_at(node).first(), rest)
+            if let (Some(&word), Some(rest)) = (trie.tokens_at(node).first(), rest)
                 && best[start].is_none_or(|(count, ..)| rest + 1 < count)
             {
                 best[start] = Some((rest + 1, word, end));

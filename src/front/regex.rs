@@ -1,8 +1,8 @@
 //! Regular expressions: parses patterns and lowers them to grammar expressions or automata.
 //!
-//! The syntax is that of ECMA-262, with the additions on which other engines agree. It is the same
-//! for every front end (docs/REGEX.md). [`RegexOptions`] select the meaning of classes and whether
-//! a match is searched for.
+//! The syntax is that of ECMA-262, with the additions on which other engines agree
+//! (docs/REGEX.md); Lark files have that of Rust's `regex` instead. [`RegexOptions`] select the
+//! meaning of classes and whether a match is searched for.
 //!
 //! `regex-syntax` parses all patterns. `translate` first rewrites the syntax to which ECMA-262
 //! gives another meaning: `\d` is ASCII, `.` excludes four line terminators, `$` is only the end of

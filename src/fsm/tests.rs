@@ -139,13 +139,6 @@ proptest! {
         }
         let not: Vec<bool> = la.iter().map(|x| !x).collect();
         prop_assert_eq!(language(&a.complement(&all, 10_000).unwrap(), &words), not);
-        for alphabet in [&all[..], &[(0, 3), (5, 6)]] {
-            let complement = a.complement(alphabet, 10_000).unwrap();
-            prop_assert_eq!(
-                a.minimize().complement_of_minimal(alphabet, 10_000).unwrap(),
-                complement
-            );
-        }
         // De Morgan, and minimal automata of equal languages are equal.
         let left = a.combine(&b, Combine::Or, 10_000).unwrap().complement(&all, 10_000).unwrap();
         let (na, nb) = (a.complement(&all, 10_000).unwrap(), b.complement(&all, 10_000).unwrap());

@@ -1,6 +1,67 @@
-//! Grammar algebra: union, concatenation and repetition.
+//! Grammar algebra: union, concatenation and repetition, and the error of all operations.
 
-use super::{Expr, Grammar, GrammarBuilder};
+use super::{Expr, Grammar, GrammarBuilder, GrammarError, Rule};
+use crate::fsm::TooLarge;
+use crate::fuel::OutOfFuel;
+
+/// Why an operation on grammars has no result.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AlgebraError {
+    /// The operation is not defined for what a rule has: a special token is no byte, a dispatch
+    /// searches whole texts, and budgets and distinct values concern whole occurrences.
+    #[error("rule `{rule}` has {what}")]
+    Undefined {
+        /// The rule.
+        rule: String,
+        /// What it has.
+        what: &'static str,
+    },
+    /// Expressions are nested too deeply.
+    #[error("rule `{rule}` is nested deeper than {limit}")]
+    TooDeep {
+        /// The rule.
+        rule: String,
+        /// The limit.
+        limit: usize,
+    },
+    /// The result has more expressions than [`Limits::nodes`](crate::limits::Limits::nodes), or
+    /// takes a hundred times as many steps.
+    #[error("the result has more than {limit} expressions")]
+    TooLarge {
+        /// The limit.
+        limit: usize,
+    },
+    /// An automaton inside grew past
+    /// [`Limits::automaton_states`](crate::limits::Limits::automaton_states).
+    #[error(transparent)]
+    Automaton(#[from] TooLarge),
+    /// The fuel was spent.
+    #[error(transparent)]
+    Fuel(#[from] OutOfFuel),
+    /// The grammar is not well formed.
+    #[error(transparent)]
+    Grammar(#[from] GrammarError),
+}
+
+impl AlgebraError {
+    pub(super) const BUDGET: &'static str = "a budget";
+    pub(super) const DISTINCT_VALUES: &'static str = "distinct values";
+
+    /// The error for a rule.
+    pub(super) fn undefined(rule: &Rule, what: &'static str) -> AlgebraError {
+        AlgebraError::Undefined { rule: rule.name.clone(), what }
+    }
+
+    /// What an expression is that operations are not defined for.
+    pub(super) fn kind_of(expr: &Expr) -> &'static str {
+        match expr {
+            Expr::Special(_) => "a special token, which is not a byte",
+            Expr::Deferred(_) => "a deferred body",
+            _ => "a tag dispatch",
+        }
+    }
+}
 
 impl Grammar {
     /// A grammar with a new start rule; `body` gets calls of the start rules of `parts`.

@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::{Attributes, Expr, Grammar, GrammarBuilder, GrammarError};
-use crate::fsm::{ByteSet, Dfa, Nfa, TooLarge};
+use super::algebra::AlgebraError;
+use super::{Attributes, Expr, Grammar, GrammarBuilder};
+use crate::fsm::{ByteSet, Dfa, Nfa};
 use crate::ids::RuleId;
 use crate::limits::Limits;
 
@@ -16,50 +17,6 @@ const MAX_DEPTH: usize = 500;
 pub struct Homomorphism {
     /// By byte.
     images: Vec<Vec<u8>>,
-}
-
-/// Why a grammar has no image.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum MapError {
-    /// A special token is not a byte.
-    #[error("rule `{rule}` has a special token, which is not a byte")]
-    Special {
-        /// The rule.
-        rule: String,
-    },
-    /// A tag dispatch searches for unescaped bytes.
-    #[error("rule `{rule}` has a tag dispatch")]
-    Dispatch {
-        /// The rule.
-        rule: String,
-    },
-    /// A budget counts bytes before they are mapped.
-    #[error("rule `{rule}` has a budget")]
-    Budget {
-        /// The rule.
-        rule: String,
-    },
-    /// Distinct values are compared before they are mapped.
-    #[error("rule `{rule}` has distinct values")]
-    Distinct {
-        /// The rule.
-        rule: String,
-    },
-    /// Expressions are nested too deeply.
-    #[error("rule `{rule}` is nested deeper than {limit}")]
-    TooDeep {
-        /// The rule.
-        rule: String,
-        /// The limit.
-        limit: usize,
-    },
-    /// An automaton inside grew past [`Limits::automaton_states`].
-    #[error(transparent)]
-    Automaton(#[from] TooLarge),
-    /// The grammar is not well formed.
-    #[error(transparent)]
-    Grammar(#[from] GrammarError),
 }
 
 impl Homomorphism {
@@ -109,7 +66,7 @@ impl Grammar {
     /// The image of the grammar's language. Rule ids and attributes are kept; unreachable rules
     /// derive nothing. Cost: the grammar's size times the longest image; automata are determinised
     /// again.
-    pub fn image(&self, map: &Homomorphism, limits: &Limits) -> Result<Grammar, MapError> {
+    pub fn image(&self, map: &Homomorphism, limits: &Limits) -> Result<Grammar, AlgebraError> {
         self.validate()?;
         if let Cow::Owned(whole) = self.with_deferred_bodies()? {
             return whole.image(map, limits);
@@ -134,10 +91,10 @@ impl Grammar {
             let source = &self.rules[rule.index()];
             let Attributes { budget, scope, element, .. } = &source.attributes;
             if budget.is_some() {
-                return Err(MapError::Budget { rule: mapping.name() });
+                return Err(AlgebraError::undefined(source, AlgebraError::BUDGET));
             }
             if *scope || *element {
-                return Err(MapError::Distinct { rule: mapping.name() });
+                return Err(AlgebraError::undefined(source, AlgebraError::DISTINCT_VALUES));
             }
             let body = mapping.expr(&source.body, 0, &mut todo)?;
             builder.define(rule, body);
@@ -169,9 +126,9 @@ impl ImageBuilder<'_> {
         expr: &Expr,
         depth: usize,
         todo: &mut Vec<RuleId>,
-    ) -> Result<Expr, MapError> {
+    ) -> Result<Expr, AlgebraError> {
         if depth > MAX_DEPTH {
-            return Err(MapError::TooDeep { rule: self.name(), limit: MAX_DEPTH });
+            return Err(AlgebraError::TooDeep { rule: self.name(), limit: MAX_DEPTH });
         }
         let depth = depth + 1;
         Ok(match expr {
@@ -183,9 +140,9 @@ impl ImageBuilder<'_> {
                     [Expr::class(single)].into_iter().chain(others.into_iter().map(Expr::bytes)),
                 )
             }
-            Expr::Special(_) => return Err(MapError::Special { rule: self.name() }),
-            Expr::Dispatch(_) | Expr::Deferred(_) => {
-                return Err(MapError::Dispatch { rule: self.name() });
+            Expr::Special(_) | Expr::Dispatch(_) | Expr::Deferred(_) => {
+                let rule = &self.grammar.rules[self.rule.index()];
+                return Err(AlgebraError::undefined(rule, AlgebraError::kind_of(expr)));
             }
             Expr::Ref(rule) => {
                 if !std::mem::replace(&mut self.reached[rule.index()], true) {
@@ -228,12 +185,12 @@ impl ImageBuilder<'_> {
         parts: &[Expr],
         depth: usize,
         todo: &mut Vec<RuleId>,
-    ) -> Result<Vec<Expr>, MapError> {
+    ) -> Result<Vec<Expr>, AlgebraError> {
         parts.iter().map(|part| self.expr(part, depth, todo)).collect()
     }
 
     /// The image of a DFA, minimal again.
-    fn automaton(&self, dfa: &Dfa) -> Result<Dfa, MapError> {
+    fn automaton(&self, dfa: &Dfa) -> Result<Dfa, AlgebraError> {
         let mut nfa = Nfa::new();
         let states: Vec<u32> = (0..dfa.len()).map(|_| nfa.state()).collect();
         for (state, &from) in (0u32..).zip(&states) {

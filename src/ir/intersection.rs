@@ -6,69 +6,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use self::graph_view::GraphView;
-use super::{Counted, Expr, Grammar, GrammarBuilder, GrammarError, Graph, Rule};
-use crate::fsm::{ByteSet, Combine, Csr, Dfa, TooLarge};
-use crate::fuel::{self, OutOfFuel};
+use super::algebra::AlgebraError;
+use super::{Counted, Expr, Grammar, GrammarBuilder, Graph, Rule};
+use crate::fsm::{ByteSet, Combine, Csr, Dfa};
+use crate::fuel;
 use crate::hash::{HashMap, HashSet};
 use crate::ids::RuleId;
 use crate::limits::Limits;
 
 /// Deepest expression that is intersected by recursion.
 const MAX_DEPTH: usize = 500;
-
-/// Why a grammar cannot be intersected with a regular language.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum IntersectError {
-    /// A special token is not a byte, so no language over bytes contains it.
-    #[error("rule `{rule}` has a special token, which is not a byte")]
-    Special {
-        /// The rule.
-        rule: String,
-    },
-    /// A dispatch cannot be split by states of the automaton.
-    #[error("rule `{rule}` has a tag dispatch")]
-    Dispatch {
-        /// The rule.
-        rule: String,
-    },
-    /// A budget counts whole occurrences of a rule, which the intersection splits.
-    #[error("rule `{rule}` has a budget")]
-    Budget {
-        /// The rule.
-        rule: String,
-    },
-    /// Distinct elements are compared whole; the intersection splits them.
-    #[error("rule `{rule}` has distinct values")]
-    Distinct {
-        /// The rule.
-        rule: String,
-    },
-    /// Expressions are nested too deeply.
-    #[error("rule `{rule}` is nested deeper than {limit}")]
-    TooDeep {
-        /// The rule.
-        rule: String,
-        /// The limit.
-        limit: usize,
-    },
-    /// The result has more expressions than [`Limits::nodes`], or takes a hundred times as many
-    /// steps.
-    #[error("the intersection has more than {limit} expressions")]
-    TooLarge {
-        /// The limit.
-        limit: usize,
-    },
-    /// An automaton inside grew past [`Limits::automaton_states`].
-    #[error(transparent)]
-    Automaton(#[from] TooLarge),
-    /// The fuel was spent.
-    #[error("the intersection: {0}")]
-    Fuel(#[from] OutOfFuel),
-    /// The grammar is not well formed.
-    #[error(transparent)]
-    Grammar(#[from] GrammarError),
-}
 
 /// Fuel per visit of one expression in one state of the automaton.
 const STEP: usize = 16;
@@ -97,7 +44,7 @@ impl Grammar {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn intersect(&self, language: &Dfa, limits: &Limits) -> Result<Grammar, IntersectError> {
+    pub fn intersect(&self, language: &Dfa, limits: &Limits) -> Result<Grammar, AlgebraError> {
         self.validate()?;
         let whole = self.with_deferred_bodies()?;
         let mut intersection = Intersection {
@@ -118,7 +65,7 @@ impl Grammar {
 /// A rule and the state in which it begins.
 type RuleStart = (RuleId, u32);
 
-type Result<T, E = IntersectError> = std::result::Result<T, E>;
+type Result<T, E = AlgebraError> = std::result::Result<T, E>;
 
 /// The construction: first a fixpoint of the states in which rules may end, then the rules of the
 /// result.
@@ -228,7 +175,7 @@ impl Intersection<'_> {
         fuel::spend(STEP)?;
         let limit = self.limits.nodes;
         if self.steps > limit.saturating_mul(100) {
-            Err(IntersectError::TooLarge { limit })
+            Err(AlgebraError::TooLarge { limit })
         } else {
             Ok(())
         }
@@ -239,7 +186,7 @@ impl Intersection<'_> {
         let limit = self.limits.nodes;
         match counted.unrolled_size() <= limit {
             true => Ok(counted.to_graph()),
-            false => Err(IntersectError::TooLarge { limit }),
+            false => Err(AlgebraError::TooLarge { limit }),
         }
     }
 
@@ -247,13 +194,13 @@ impl Intersection<'_> {
     fn count_expr(&mut self, expr: Expr) -> Result<Expr> {
         self.nodes += 1;
         let limit = self.limits.nodes;
-        if self.nodes > limit { Err(IntersectError::TooLarge { limit }) } else { Ok(expr) }
+        if self.nodes > limit { Err(AlgebraError::TooLarge { limit }) } else { Ok(expr) }
     }
 
     /// The depth of subexpressions.
     fn check_depth(&self, depth: usize) -> Result<usize> {
         if depth > MAX_DEPTH {
-            return Err(IntersectError::TooDeep { rule: self.name(), limit: MAX_DEPTH });
+            return Err(AlgebraError::TooDeep { rule: self.name(), limit: MAX_DEPTH });
         }
         Ok(depth + 1)
     }
@@ -266,10 +213,10 @@ impl Intersection<'_> {
             self.rule = start.0;
             let rule = &grammar.rules[start.0.index()];
             if rule.attributes.budget.is_some() {
-                return Err(IntersectError::Budget { rule: self.name() });
+                return Err(AlgebraError::undefined(rule, AlgebraError::BUDGET));
             }
             if rule.attributes.scope || rule.attributes.element {
-                return Err(IntersectError::Distinct { rule: self.name() });
+                return Err(AlgebraError::undefined(rule, AlgebraError::DISTINCT_VALUES));
             }
             let found = self.ends_of(&rule.body, start.1, 0)?;
             self.ends.add(start, found);
@@ -292,9 +239,9 @@ impl Intersection<'_> {
                     .map(|e| e.to)
                     .collect()
             }
-            Expr::Special(_) => return Err(IntersectError::Special { rule: self.name() }),
-            Expr::Dispatch(_) | Expr::Deferred(_) => {
-                return Err(IntersectError::Dispatch { rule: self.name() });
+            Expr::Special(_) | Expr::Dispatch(_) | Expr::Deferred(_) => {
+                let rule = &self.grammar.rules[self.rule.index()];
+                return Err(AlgebraError::undefined(rule, AlgebraError::kind_of(expr)));
             }
             Expr::Ref(rule) => self.ends.of((*rule, from)),
             Expr::Counted(counted) => self.ends_of(&self.unrolled(counted)?, from, depth)?,

@@ -21,13 +21,13 @@ mod unroll;
 mod validate;
 mod visit;
 
+pub use algebra::AlgebraError;
 pub use builder::GrammarBuilder;
 pub(crate) use call_graph::CallGraph;
 pub use counted_graph::Counted;
 pub use deferred::Deferred;
 pub use excluded_words::Except;
-pub use homomorphism::{Homomorphism, MapError};
-pub use intersection::IntersectError;
+pub use homomorphism::Homomorphism;
 pub use literal::Literal;
 pub use members::{Member, Members};
 pub(crate) use members::{MemberBounds, MemberChoices, NextMember, SeenMembers};

@@ -293,7 +293,7 @@ impl ProfileBuilder {
                 self.add_inside(node, node.tree(vocab).range_at(node.node), runs_needed)
             }
             BlockPosition::Outside(_) => {
-                let tokens = node.tree(vocab).words_at(node.node).iter();
+                let tokens = node.tree(vocab).tokens_at(node.node).iter();
                 self.outside.extend(tokens.map(|&token| TokenRuns { token, runs: runs_needed }));
             }
         }

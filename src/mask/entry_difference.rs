@@ -114,7 +114,7 @@ impl EntryDifference {
             return None;
         }
         if other.dead {
-            self.only_this.extend_from_slice(tree.words_at(node));
+            self.only_this.extend_from_slice(tree.tokens_at(node));
         }
         if excluded_above {
             self.restored.extend(this.exits.iter().map(|&exit| (exit, node, node)));

@@ -249,7 +249,7 @@ impl Vocabulary {
     /// ```
     pub fn find(&self, bytes: &[u8]) -> Option<TokenId> {
         let node = bytes.iter().try_fold(0, |node, &byte| self.trie().child(node, byte))?;
-        self.trie().words_at(node).first().copied()
+        self.trie().tokens_at(node).first().copied()
     }
 
     /// Whether the id is a special token.

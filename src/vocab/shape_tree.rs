@@ -38,7 +38,7 @@ impl ShapeTree {
             source_offsets.push(sources.len() as u32);
             sources.extend_from_slice(&here);
             for &node in &here {
-                tree.words(trie.words_at(node));
+                tree.words(trie.tokens_at(node));
                 children
                     .extend(trie.children(node).map(|child| (shape(trie.node(child).byte), child)));
             }
@@ -109,7 +109,7 @@ mod tests {
                     shapes.byte_kinds_below(node),
                     shapes.sources(node).iter().fold(0, |all, &n| all | trie.byte_kinds_below(n))
                 );
-                for &word in shapes.tree().words_at(node) {
+                for &word in shapes.tree().tokens_at(node) {
                     prop_assert!(!std::mem::replace(&mut seen[word.index()], true));
                     let bytes = &words[word.index()];
                     let own = bytes.iter().try_fold(0, |node, &byte| trie.child(node, byte));

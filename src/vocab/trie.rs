@@ -39,7 +39,7 @@ pub struct Tree {
 ///
 /// let trie = Trie::build(vec![(b"an", TokenId::from_raw(0)), (b"and", TokenId::from_raw(1))]);
 /// let node = b"an".iter().try_fold(0, |node, &byte| trie.child(node, byte)).unwrap();
-/// assert_eq!(trie.words_at(node), [TokenId::from_raw(0)]);
+/// assert_eq!(trie.tokens_at(node), [TokenId::from_raw(0)]);
 /// assert_eq!(trie.words_below(node).len(), 2);
 /// ```
 ///
@@ -113,7 +113,7 @@ impl Tree {
 
     /// Words that end at a node.
     #[inline]
-    pub fn words_at(&self, node: u32) -> &[TokenId] {
+    pub fn tokens_at(&self, node: u32) -> &[TokenId] {
         self.words(self.range_at(node))
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use louver::fsm::Dfa;
-use louver::ir::{Expr, Grammar, Homomorphism, IntersectError, MapError};
+use louver::ir::{AlgebraError, Expr, Grammar, Homomorphism};
 use louver::limits::Limits;
 use louver::spec::json::Json;
 use proptest::prelude::*;
@@ -104,7 +104,7 @@ proptest! {
         let limits = Limits { nodes: if small { 300 } else { 20_000 }, ..Limits::default() };
         let both = match grammar.intersect(&dfa, &limits) {
             Ok(both) => both,
-            Err(IntersectError::Dispatch { rule }) => {
+            Err(AlgebraError::Undefined { rule, what: "a tag dispatch" }) => {
                 let has = grammar
                     .rules
                     .iter()
@@ -112,7 +112,7 @@ proptest! {
                 prop_assert!(has, "no dispatch in {}", rule);
                 return Ok(());
             }
-            Err(IntersectError::TooLarge { limit }) => {
+            Err(AlgebraError::TooLarge { limit }) => {
                 prop_assert_eq!(limit, limits.nodes);
                 return Ok(());
             }
@@ -143,7 +143,7 @@ proptest! {
         let letters = Homomorphism::new(|byte| image_of(byte).unwrap_or_else(|| vec![byte]));
         let image = match grammar.image(&letters, &Limits::default()) {
             Ok(image) => image,
-            Err(MapError::Dispatch { rule }) => {
+            Err(AlgebraError::Undefined { rule, what: "a tag dispatch" }) => {
                 let has = grammar
                     .rules
                     .iter()
@@ -250,9 +250,11 @@ fn grammars_without_image_are_rejected_with_the_rule() {
         louver::front::ebnf::lower(text, &Default::default(), &limits).expect("a grammar").grammar
     };
     let budget = lower("root ::= part \npart[max_chars=3] ::= [a-z]*").image(&json, &limits);
-    assert_eq!(budget, Err(MapError::Budget { rule: "part".into() }));
+    let undefined = |what| Err(AlgebraError::Undefined { rule: "part".into(), what });
+    assert_eq!(budget, undefined("a budget"));
     let special = lower("root ::= \"a\" part \npart ::= <x>");
-    assert_eq!(special.image(&json, &limits), Err(MapError::Special { rule: "part".into() }));
+    let special_token = "a special token, which is not a byte";
+    assert_eq!(special.image(&json, &limits), undefined(special_token));
     let mut unmet = special.clone();
     unmet.start = louver::ids::RuleId::new(unmet.rules.len());
     unmet.rules.push(louver::ir::Rule {
@@ -278,10 +280,13 @@ fn intersections_with_counted_words_stay_small() {
         .expect("a grammar");
     assert!(matches!(
         special.grammar.intersect(&even, &limits),
-        Err(IntersectError::Special { .. })
+        Err(AlgebraError::Undefined { what: "a special token, which is not a byte", .. })
     ));
     let budget =
         louver::front::ebnf::lower("root[max_chars=3] ::= [a-z]*", &Default::default(), &limits)
             .expect("a grammar");
-    assert!(matches!(budget.grammar.intersect(&even, &limits), Err(IntersectError::Budget { .. })));
+    assert!(matches!(
+        budget.grammar.intersect(&even, &limits),
+        Err(AlgebraError::Undefined { what: "a budget", .. })
+    ));
 }

@@ -84,7 +84,7 @@ pub(crate) struct MemberTable {
 
 impl MemberTable {
     /// Reports unsupported and unknown members. An unsupported member with a neutral value (`null`,
-    /// `false`, empty) is accepted.
+    /// `false`, empty, a default) is accepted.
     pub(crate) fn check(
         &self,
         members: &Members<'_>,
@@ -97,7 +97,7 @@ impl MemberTable {
             let others = UNSUPPORTED.iter().filter(|(other, _)| !self.accepted.contains(other));
             let mut unsupported = self.unsupported.iter().chain(others);
             if let Some((_, reason)) = unsupported.find(|(unsupported, _)| *unsupported == name) {
-                if !is_neutral(value) {
+                if !is_neutral(name, value) {
                     members.fail(faults, name, "unsupported", *reason);
                 }
                 continue;
@@ -126,12 +126,16 @@ fn may_request_structure(name: &str) -> bool {
     STRUCTURE_NAME_PARTS.iter().any(|part| name.contains(part))
 }
 
-fn is_neutral(value: &Json) -> bool {
+/// Whether a member asks for nothing: some clients send every parameter with its default.
+fn is_neutral(name: &str, value: &Json) -> bool {
     match value {
         Json::Null | Json::Bool(false) => true,
         Json::Array(items) => items.is_empty(),
         Json::Object(members) => members.is_empty(),
-        Json::Bool(true) | Json::Number(_) | Json::String(_) => false,
+        Json::Number(number) => {
+            matches!((name, number.as_str()), ("best_of", "1") | ("min_tokens", "0"))
+        }
+        Json::Bool(true) | Json::String(_) => false,
     }
 }
 

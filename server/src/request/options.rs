@@ -95,7 +95,7 @@ impl Sampling {
     pub(crate) fn read_logprobs(&mut self, members: &Members<'_>, faults: &mut Faults) {
         let is_enabled = members.boolean(faults, "logprobs").unwrap_or(false);
         let top = members.integer(faults, "top_logprobs", 0..=MAX_TOP_LOGPROBS);
-        if top.is_some() && !is_enabled {
+        if top.is_some_and(|top| top > 0) && !is_enabled {
             members.fail(faults, "top_logprobs", "contradiction", "requires `logprobs` to be true");
         }
         self.logprobs =

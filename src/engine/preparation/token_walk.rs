@@ -166,7 +166,7 @@ impl<'w> TokenWalk<'w> {
     ) {
         let mut path = partial.path.clone();
         path.push(branch.symbol);
-        let is_token = !self.trie.words_at(child).is_empty();
+        let is_token = !self.trie.tokens_at(child).is_empty();
         if is_token && (branch.has_many_bytes || self.trie.node(child).end == child + 1) {
             self.found.add(branch.to, likelihood, &path);
             return;

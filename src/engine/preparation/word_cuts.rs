@@ -43,7 +43,7 @@ fn merge_rank(trie: &Trie, bytes: &[u8]) -> u32 {
     for &byte in bytes {
         node = node.and_then(|node| trie.child(node, byte));
     }
-    let tokens = node.map_or(&[][..], |node| trie.words_at(node));
+    let tokens = node.map_or(&[][..], |node| trie.tokens_at(node));
     tokens.iter().map(|token| token.raw()).min().unwrap_or(u32::MAX)
 }
 

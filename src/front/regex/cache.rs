@@ -120,7 +120,7 @@ impl CachedPattern {
     /// The minimal automaton of the texts that contain no match.
     pub(crate) fn complement(self: &Arc<Self>, limit: usize) -> Result<Arc<Dfa>, TooLarge> {
         self.get_or_build(&self.complement, limit, || {
-            self.search_dfa(limit)?.complement_of_minimal(&SCALARS, limit)
+            self.search_dfa(limit)?.complement(&SCALARS, limit)
         })
     }
 

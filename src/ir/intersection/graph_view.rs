@@ -1,6 +1,6 @@
 //! Composite expressions as graphs.
 
-use super::IntersectError;
+use crate::ir::AlgebraError;
 use crate::ir::{Expr, Graph};
 
 /// A sequence, repeat, graph or member set, viewed as a graph. For a member set it has a node for
@@ -15,7 +15,7 @@ pub(super) struct GraphView<'e> {
 impl<'e> GraphView<'e> {
     /// A composite expression as a graph; `None` if it derives nothing. Fails if a repeat or a
     /// member set has more than `limit` nodes.
-    pub(super) fn of(expr: &'e Expr, limit: usize) -> Result<Option<Self>, IntersectError> {
+    pub(super) fn of(expr: &'e Expr, limit: usize) -> Result<Option<Self>, AlgebraError> {
         Ok(Some(match expr {
             Expr::Seq(parts) => {
                 let edges = (0u32..).zip(parts).map(|(i, part)| (i, part, i + 1)).collect();
@@ -26,7 +26,7 @@ impl<'e> GraphView<'e> {
             Expr::Repeat { body, min, max } => {
                 let last = max.unwrap_or(*min);
                 if last as usize > limit {
-                    return Err(IntersectError::TooLarge { limit });
+                    return Err(AlgebraError::TooLarge { limit });
                 }
                 let mut edges: Vec<_> = (0..last).map(|i| (i, &**body, i + 1)).collect();
                 if max.is_none() {
@@ -42,7 +42,7 @@ impl<'e> GraphView<'e> {
             },
             Expr::Members(members) => {
                 let paths =
-                    members.to_graph(limit).map_err(|_| IntersectError::TooLarge { limit })?;
+                    members.to_graph(limit).map_err(|_| AlgebraError::TooLarge { limit })?;
                 GraphView { nodes: paths.nodes, start: 0, ends: paths.ends, edges: paths.edges }
             }
             _ => return Ok(None),

@@ -4,7 +4,7 @@ use louver::compile::{CompileError, Compiled};
 use louver::front::json_schema::{JsonTypes, MemberPart, ValueTypes, Whitespace};
 use louver::fsm::ByteSet;
 use louver::ids::RuleId;
-use louver::ir::{Expr, Grammar, Homomorphism, IntersectError};
+use louver::ir::{AlgebraError, Expr, Grammar, Homomorphism};
 use louver::limits::Limits;
 use louver::spec::json::write_string;
 
@@ -202,7 +202,7 @@ fn framed(
     format: &str,
     limits: &Limits,
 ) -> Result<Grammar, CustomErrorReason> {
-    let text = text_dfa(context, limits.automaton_states).map_err(IntersectError::from)?;
+    let text = text_dfa(context, limits.automaton_states).map_err(AlgebraError::from)?;
     let both = grammar.intersect(&text, limits)?;
     let both = both.simplify().map_err(CompileError::from)?;
     match Compiled::new(&both, limits) {

@@ -8,7 +8,7 @@ use louver::compile::CompileError;
 use louver::front::diagnostic::Diagnostics;
 use louver::front::lark::{self, LarkOptions};
 use louver::front::regex::{self, RegexError};
-use louver::ir::{Grammar, IntersectError, MapError};
+use louver::ir::{AlgebraError, Grammar};
 use louver::limits::Limits;
 use louver::spec::json::{Json, Object};
 use louver::spec::tools::{Tool, ToolError, ToolErrorKind, unknown_members};
@@ -74,10 +74,7 @@ pub enum CustomErrorReason {
     /// The grammar has something that arguments cannot have: a special token, a tag dispatch (lazy
     /// rules), a budget.
     #[error("cannot be the input of a tool: {0}")]
-    Intersect(#[from] IntersectError),
-    /// As above.
-    #[error("cannot be the input of a tool: {0}")]
-    Map(#[from] MapError),
+    Algebra(#[from] AlgebraError),
     /// The grammar is over a limit.
     #[error(transparent)]
     Compile(#[from] CompileError),

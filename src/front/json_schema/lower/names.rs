@@ -1,13 +1,11 @@
 //! Names of members: their spellings, and the rules of names that are compared within an object.
 
-use super::super::options::Escapes;
 use super::SchemaLowering;
 use super::spelling::plain_ascii;
 use super::syntax::{CountedNames, ValueSyntax, bare_complement};
-use crate::front::regex::SCALARS;
 use crate::hash::HashMap;
 use crate::ids::RuleId;
-use crate::ir::{Except, Expr, Graph};
+use crate::ir::{Except, Expr};
 
 /// Memo of rules of names.
 #[derive(Default)]
@@ -63,7 +61,7 @@ impl<'a> SchemaLowering<'a, '_> {
                         let graph = Expr::Except(Box::new(self.plain_name_complement(&excluded)));
                         Expr::seq([Expr::text("\""), graph])
                     }
-                    false => Expr::seq([Expr::text("\""), self.name_complement_trie(&excluded)]),
+                    false => self.escaped_name_complement(&excluded),
                 };
                 let rule = self.rule("name".into(), names);
                 self.names.complements.insert(excluded, rule);
@@ -92,84 +90,11 @@ impl<'a> SchemaLowering<'a, '_> {
         }
     }
 
-    /// As [`SchemaLowering::plain_name_complement`], for names with escapes: a trie of the names,
-    /// which free text leaves at any node.
-    fn name_complement_trie(&mut self, excluded: &[&str]) -> Expr {
-        let tail = Expr::Ref(self.tail_rule());
-        let mut graph = Graph::default();
-        let (start, end, free) = (graph.node(), graph.node(), graph.node());
-        graph.start = start;
-        graph.ends.push(end);
-        graph.edge(free, tail, end);
-        // (node, names below it, bytes of them already read)
-        let mut stack = vec![(start, excluded, 0usize)];
-        while let Some((node, texts, read)) = stack.pop() {
-            let (ended, longer) = match texts.split_first() {
-                Some((first, rest)) if first.len() == read => (true, rest),
-                _ => (false, texts),
-            };
-            if !ended {
-                graph.edge(node, Expr::text("\""), end);
-            }
-            let mut children: Vec<u32> = Vec::new();
-            let mut rest = longer;
-            while let Some(first) = rest.first() {
-                let Some(c) = first[read..].chars().next() else { break };
-                let siblings = rest.partition_point(|text| text[read..].starts_with(c));
-                let child = graph.node();
-                for symbol in self
-                    .spell_shared(&[(u32::from(c), u32::from(c))])
-                    .into_iter()
-                    .filter(is_possible)
-                {
-                    graph.edge(node, symbol, child);
-                }
-                stack.push((child, &rest[..siblings], read + c.len_utf8()));
-                children.push(u32::from(c));
-                rest = &rest[siblings..];
-            }
-            self.leave_trie(&mut graph, (node, free, end), &children);
-        }
-        Expr::Graph(Box::new(graph))
-    }
-
-    /// Adds the edges from a trie node to free text, for every code point that no child has.
-    fn leave_trie(
-        &mut self,
-        graph: &mut Graph,
-        (node, free, end): (u32, u32, u32),
-        children: &[u32],
-    ) {
-        let plain = |c: u32| u8::try_from(c).is_ok_and(|c| plain_ascii().contains(c));
-        if self.spelling().escapes == Escapes::Required && children.iter().all(|&c| plain(c)) {
-            // The common case: code points that are not plain ASCII share one rule.
-            let mut ascii = plain_ascii();
-            for &c in children {
-                ascii.remove(c as u8);
-            }
-            graph.edge(node, Expr::class(ascii), free);
-            graph.edge(node, Expr::Ref(self.special_tail_rule()), end);
-            return;
-        }
-        let mut ranges = Vec::new();
-        for (lo, hi) in SCALARS {
-            let mut from = lo;
-            let mut inside: Vec<u32> =
-                children.iter().copied().filter(|c| (lo..=hi).contains(c)).collect();
-            inside.sort_unstable();
-            for c in inside {
-                if c > from {
-                    ranges.push((from, c - 1));
-                }
-                from = c + 1;
-            }
-            if from <= hi {
-                ranges.push((from, hi));
-            }
-        }
-        for symbol in self.spell_shared(&ranges).into_iter().filter(is_possible) {
-            graph.edge(node, symbol, free);
-        }
+    /// As [`SchemaLowering::plain_name_complement`], for names with escapes, with both quotes.
+    fn escaped_name_complement(&mut self, excluded: &[&str]) -> Expr {
+        let Some(names) = self.all_but(excluded) else { return Expr::Never };
+        let (loc, spelt) = (self.location, self.quoted_text(&names, (0, None)));
+        self.or_report_limit(loc, spelt).unwrap_or(Expr::Never)
     }
 
     /// A rule with these names that are distinct in each object.
@@ -199,9 +124,4 @@ impl<'a> SchemaLowering<'a, '_> {
         self.names.distinct_elements.insert(name, rule);
         rule
     }
-}
-
-/// Whether a symbol has any spelling.
-fn is_possible(symbol: &Expr) -> bool {
-    *symbol != Expr::Never
 }
