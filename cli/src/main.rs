@@ -56,7 +56,34 @@ enum Command {
 /// Exit code for wrong usage and unusable specs, as in clap.
 const USAGE: u8 = 2;
 
+/// Exit code where the reader of the output is gone, as in `louver ... | head`: what shells report
+/// for programs that the signal ends.
+const BROKEN_PIPE: u8 = 141;
+
+/// Ends the process without a message if printing panics because the reader is gone.
+fn end_quietly_on_broken_pipe() {
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let is_broken_pipe = |message: &str| {
+            message.starts_with("failed printing to stdout") && message.contains("Broken pipe")
+        };
+        if panic.payload().downcast_ref::<String>().is_some_and(|text| is_broken_pipe(text)) {
+            std::process::exit(BROKEN_PIPE.into());
+        }
+        report(panic);
+    }));
+}
+
+/// Whether an error is that the reader of the output is gone.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
+        .any(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
 fn main() -> ExitCode {
+    end_quietly_on_broken_pipe();
     let outcome = match Cli::parse().command {
         #[cfg(feature = "host")]
         Command::Demo(args) => demo::run(args),
@@ -68,6 +95,9 @@ fn main() -> ExitCode {
         Command::Bench(command) => bench::run(&command),
     };
     outcome.unwrap_or_else(|error| {
+        if is_broken_pipe(&error) {
+            return ExitCode::from(BROKEN_PIPE);
+        }
         eprintln!("error: {}", describe(&error));
         ExitCode::from(USAGE)
     })

@@ -345,6 +345,23 @@ fn check_schema_reads_standard_input() {
 }
 
 #[test]
+fn output_that_nobody_reads_ends_the_command_quietly() {
+    for command in [&["formats", "list"][..], &["explain", "--regex", "[a-z]{3}"]] {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let run = Command::new(env!("CARGO_BIN_EXE_louver"))
+            .args(command)
+            .stdout(writer)
+            .stderr(Stdio::piped())
+            .spawn()
+            .and_then(std::process::Child::wait_with_output)
+            .expect("it ends");
+        let messages = String::from_utf8_lossy(&run.stderr);
+        assert_eq!((run.status.code(), &*messages), (Some(141), ""), "{command:?}");
+    }
+}
+
+#[test]
 fn bench_schema_measures_and_validates() {
     let folder = Folder::new("bench-schema");
     let tokenizer = tokenizer(&folder);

@@ -104,7 +104,7 @@ fn styles() -> [ParameterStyle; 2] {
             quotes: None,
         }),
         syntax: ValueSyntax::Json,
-        other_kinds: Vec::new(),
+        other_type_names: Vec::new(),
         name: Arc::new(|name| (!name.is_empty()).then(|| name.to_owned())),
     };
     let keywords = ParameterStyle {

@@ -1,7 +1,7 @@
 //! Random schemas and instances against the `jsonschema` crate, in both directions: an instance is
 //! valid if and only if one of its texts (members in any order) is accepted; with `order: any`, all
 //! of them. `LOUVER_DIFFERENTIAL=100000` sets the number of instances, `LOUVER_SEED` the first
-//! seed. Strings are spelt with all kinds of escapes where the options allow them, numbers with
+//! seed. Strings are spelled with all kinds of escapes where the options allow them, numbers with
 //! exponents.
 
 use std::sync::Arc;
@@ -71,7 +71,7 @@ fn permutations<T: Clone>(items: Vec<T>) -> Vec<Vec<T>> {
 
 /// The same JSON, with escapes for any characters of its strings; with `exponents` its numbers have
 /// one digit before the point, and an exponent.
-fn respelt(text: &str, rng: &mut Rng, exponents: bool) -> String {
+fn respelled(text: &str, rng: &mut Rng, exponents: bool) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
@@ -168,13 +168,13 @@ fn compare(seed: u64, counts: &mut Counts) {
         let mut texts = orders(instance);
         if let (Some(recognizer), Some(first)) = (&mut recognizer, texts.first()) {
             // Not every number may have an exponent; but what is accepted is the same value.
-            let text = respelt(first, &mut rng, true);
+            let text = respelled(first, &mut rng, true);
             recognizer.reset();
             let accepted = recognizer.push(text.as_bytes()).is_ok() && recognizer.is_complete();
             assert!(valid || !accepted, "seed {seed}\nschema {root}\ninstance {text}");
         }
         if escapes == Escapes::Any {
-            texts = texts.iter().map(|text| respelt(text, &mut rng, false)).collect();
+            texts = texts.iter().map(|text| respelled(text, &mut rng, false)).collect();
         }
         let accepted = texts.iter().filter(|text| {
             recognizer.as_mut().is_some_and(|recognizer| {

@@ -25,9 +25,9 @@ struct MemberTexts {
     /// Text after the name.
     after_name: &'static str,
     /// Names of types, and the text after them.
-    kinds: Option<(TypeNames, &'static str)>,
+    types: Option<(TypeNames, &'static str)>,
     /// Further names of types, for members that are not declared.
-    other_kinds: TypeNames,
+    other_type_names: TypeNames,
     /// Text before the value, preceded by optional white space.
     before_value: Option<&'static str>,
     /// Text after the value.
@@ -40,8 +40,8 @@ const PLAIN: MemberTexts = MemberTexts {
     name_end: ">",
     escaped: false,
     after_name: ">",
-    kinds: None,
-    other_kinds: &[],
+    types: None,
+    other_type_names: &[],
     before_value: None,
     close: "</parameter>",
 };
@@ -72,7 +72,7 @@ fn member(style: Style) -> Option<MemberTexts> {
             open: "<｜DSML｜parameter name=\"",
             name_end: "\"",
             after_name: "\" string=\"",
-            kinds: Some((STRING_OR_NOT, "\">")),
+            types: Some((STRING_OR_NOT, "\">")),
             close: "</｜DSML｜parameter>",
             ..PLAIN
         },
@@ -89,8 +89,8 @@ fn member(style: Style) -> Option<MemberTexts> {
             name_end: "\"",
             escaped: true,
             after_name: "\" type=\"",
-            kinds: Some((TYPES, "\"<|sep|>")),
-            other_kinds: &[(JsonTypes::INTEGER, "integer")],
+            types: Some((TYPES, "\"<|sep|>")),
+            other_type_names: &[(JsonTypes::INTEGER, "integer")],
             close: "<|close|>argument<|sep|>",
             ..PLAIN
         },
@@ -99,7 +99,7 @@ fn member(style: Style) -> Option<MemberTexts> {
 
 /// Names of types, as parameters have them.
 fn type_names(names: TypeNames) -> Vec<(JsonTypes, Vec<u8>)> {
-    names.iter().map(|(kinds, name)| (*kinds, name.as_bytes().to_vec())).collect()
+    names.iter().map(|(types, name)| (*types, name.as_bytes().to_vec())).collect()
 }
 
 impl TagLowering<'_> {
@@ -129,7 +129,7 @@ impl TagLowering<'_> {
                 quotes: None,
             }),
             syntax: ValueSyntax::Json,
-            other_kinds: type_names(member.other_kinds),
+            other_type_names: type_names(member.other_type_names),
             name: Arc::new(move |name| {
                 let written = if escaped {
                     name.replace('&', "&amp;").replace('"', "&quot;")
@@ -145,8 +145,8 @@ impl TagLowering<'_> {
     fn member_parts(&mut self, member: &MemberTexts, gap: Expr) -> Vec<MemberPart> {
         let mut parts = vec![MemberPart::Fixed(self.literal(member.open)), MemberPart::Name];
         parts.push(MemberPart::Fixed(self.literal(member.after_name)));
-        if let Some((kinds, after)) = member.kinds {
-            parts.push(MemberPart::Kind(type_names(kinds)));
+        if let Some((types, after)) = member.types {
+            parts.push(MemberPart::TypeName(type_names(types)));
             parts.push(MemberPart::Fixed(self.literal(after)));
         }
         if let Some(before) = member.before_value {

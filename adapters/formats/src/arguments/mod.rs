@@ -14,7 +14,7 @@ pub(crate) use self::json::spaced;
 pub use self::json::{python_float, python_json};
 pub(crate) use self::literal::LiteralReader;
 pub(crate) use self::nested::NestedReader;
-pub(crate) use self::tagged::{TaggedReader, kinds_by_word, known_types, written_name};
+pub(crate) use self::tagged::{TaggedReader, known_types, types_by_word, written_name};
 pub use self::write::RenderError;
 pub(crate) use self::write::{arguments as write, code, python_string};
 

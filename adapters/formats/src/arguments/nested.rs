@@ -134,9 +134,9 @@ impl NestedReader {
 
     /// Reads a value, or the beginning of an array, an object or a string.
     fn value(&mut self, node: usize) -> Option<()> {
-        let kinds = self.types.kinds(node);
+        let types = self.types.types(node);
         let Some(at) = find(&self.buffer, &self.mark) else {
-            (kinds == JsonTypes::STRING && !self.buffer.is_empty()).then_some(())?;
+            (types == JsonTypes::STRING && !self.buffer.is_empty()).then_some(())?;
             self.out.push('"');
             self.state = NestedState::Text;
             return Some(());
@@ -144,12 +144,12 @@ impl NestedReader {
         let (name, end) = self.tag_at(at)?;
         if name.starts_with('/') {
             let text = String::from_utf8_lossy(&self.buffer[..at]).into_owned();
-            self.out.push_str(&leaf(&text, kinds));
+            self.out.push_str(&leaf(&text, types));
             self.buffer.drain(..end);
             self.state = NestedState::Tags;
             return Some(());
         }
-        let is_array = name == self.item && kinds.meets(JsonTypes::ARRAY);
+        let is_array = name == self.item && types.meets(JsonTypes::ARRAY);
         self.out.push(if is_array { '[' } else { '{' });
         self.open.push(Container { node, is_array, values: 0 });
         self.buffer.drain(..at);
@@ -175,15 +175,15 @@ impl NestedReader {
 }
 
 /// The value between two tags without tags inside, as JSON text. See [`ValueTypes`].
-fn leaf(text: &str, kinds: JsonTypes) -> String {
+fn leaf(text: &str, types: JsonTypes) -> String {
     let scalars = JsonTypes::NULL.union(JsonTypes::BOOLEAN).union(JsonTypes::NUMBER);
-    if looks_like(text, kinds.intersect(scalars)) {
+    if looks_like(text, types.intersect(scalars)) {
         return text.to_owned();
     }
     match text {
-        "" if kinds.meets(JsonTypes::STRING) => "\"\"".to_owned(),
-        "" if kinds.meets(JsonTypes::ARRAY) => "[]".to_owned(),
-        "" if kinds.meets(JsonTypes::OBJECT) => "{}".to_owned(),
+        "" if types.meets(JsonTypes::STRING) => "\"\"".to_owned(),
+        "" if types.meets(JsonTypes::ARRAY) => "[]".to_owned(),
+        "" if types.meets(JsonTypes::OBJECT) => "{}".to_owned(),
         text => format!("\"{}\"", escape_json(text)),
     }
 }

@@ -83,7 +83,7 @@ pub(crate) fn known_types(types: ValueTypes) -> LazyTypes {
 }
 
 /// The types that each word stands for.
-pub(crate) fn kinds_by_word(words: &KindWords) -> Vec<(JsonTypes, Vec<u8>)> {
+pub(crate) fn types_by_word(words: &KindWords) -> Vec<(JsonTypes, Vec<u8>)> {
     let mut out: Vec<(JsonTypes, Vec<u8>)> = Vec::new();
     for (kind, word) in [
         (JsonTypes::STRING, &words.string),
@@ -94,7 +94,7 @@ pub(crate) fn kinds_by_word(words: &KindWords) -> Vec<(JsonTypes, Vec<u8>)> {
         (JsonTypes::OBJECT, &words.object),
     ] {
         match out.iter_mut().find(|(_, known)| known == word.as_bytes()) {
-            Some((kinds, _)) => *kinds = kinds.union(kind),
+            Some((types, _)) => *types = types.union(kind),
             None => out.push((kind, word.clone().into_bytes())),
         }
     }
@@ -141,7 +141,7 @@ impl TaggedReader {
         for part in style.open.iter().skip(2) {
             match part {
                 TagPart::Key { .. } => {}
-                TagPart::Kind { kind } => pieces.push(TagPiece::Kind(kinds_by_word(kind))),
+                TagPart::Kind { kind } => pieces.push(TagPiece::Kind(types_by_word(kind))),
                 TagPart::Gap { .. } => pieces.push(TagPiece::Gap),
                 TagPart::Text(_) | TagPart::Marker(_) => match pieces.last_mut() {
                     Some(TagPiece::Text(text)) => text.extend_from_slice(written(part).as_bytes()),
@@ -257,9 +257,9 @@ impl TaggedReader {
             Some(TagPiece::Kind(words)) => {
                 let Some(TagPiece::Text(after)) = self.pieces.get(k + 1) else { return false };
                 let Some(at) = find(&self.buffer, after) else { return false };
-                let kinds = words.iter().find(|(_, word)| self.buffer[..at] == **word);
-                self.value = kinds.map_or(self.value, |(kinds, _)| *kinds);
-                kinds.map(|_| at)
+                let types = words.iter().find(|(_, word)| self.buffer[..at] == **word);
+                self.value = types.map_or(self.value, |(types, _)| *types);
+                types.map(|_| at)
             }
         };
         let Some(len) = len else { return false };
@@ -444,15 +444,15 @@ fn begun_at_end(text: &[u8], markers: &[&[u8]]) -> usize {
 
 /// Whether a text is a JSON value of one of these types, and not a string. The grammar has the same
 /// rule.
-pub(super) fn looks_like(text: &str, kinds: JsonTypes) -> bool {
+pub(super) fn looks_like(text: &str, types: JsonTypes) -> bool {
     match text.as_bytes().first() {
-        Some(b'[') => kinds.meets(JsonTypes::ARRAY),
-        Some(b'{') => kinds.meets(JsonTypes::OBJECT),
+        Some(b'[') => types.meets(JsonTypes::ARRAY),
+        Some(b'{') => types.meets(JsonTypes::OBJECT),
         Some(_) if text.trim() != text || text.starts_with('"') => false,
         _ => match Json::parse(text, &louver::limits::Limits::default()) {
-            Ok(Json::Null) => kinds.meets(JsonTypes::NULL),
-            Ok(Json::Bool(_)) => kinds.meets(JsonTypes::BOOLEAN),
-            Ok(Json::Number(_)) => kinds.meets(JsonTypes::NUMBER),
+            Ok(Json::Null) => types.meets(JsonTypes::NULL),
+            Ok(Json::Bool(_)) => types.meets(JsonTypes::BOOLEAN),
+            Ok(Json::Number(_)) => types.meets(JsonTypes::NUMBER),
             _ => false,
         },
     }

@@ -15,8 +15,8 @@ use louver::spec::tools::Tool;
 use super::markers::gap;
 use super::{Lowering, object};
 use crate::arguments::{
-    ArgumentReader, LiteralReader, NestedReader, TaggedReader, is_keyword, kinds_by_word,
-    known_types, written_name,
+    ArgumentReader, LiteralReader, NestedReader, TaggedReader, is_keyword, known_types,
+    types_by_word, written_name,
 };
 use crate::format::{ArgumentStyle, PythonLiterals, TagPart, TaggedStyle};
 use crate::plan::Role;
@@ -187,7 +187,7 @@ impl Lowering<'_> {
             TagPart::Marker(marker) => MemberPart::Fixed(self.marker(marker)),
             TagPart::Gap { .. } => MemberPart::Fixed(gap()),
             TagPart::Key { .. } => MemberPart::Name,
-            TagPart::Kind { kind } => MemberPart::Kind(kinds_by_word(kind)),
+            TagPart::Kind { kind } => MemberPart::TypeName(types_by_word(kind)),
         });
         pieces.collect()
     }
@@ -223,7 +223,7 @@ impl Lowering<'_> {
                 }),
             }),
             syntax: ValueSyntax::Json,
-            other_kinds: Vec::new(),
+            other_type_names: Vec::new(),
             name: Arc::new(move |name| written_name(&tagged, name)),
         }
     }
@@ -241,7 +241,7 @@ fn keywords(style: &ArgumentStyle) -> ParameterStyle {
             ArgumentStyle::JsonKeywords => PythonDialect::JsonWords,
             _ => PythonDialect::Literals,
         }),
-        other_kinds: Vec::new(),
+        other_type_names: Vec::new(),
         name: Arc::new(|name| is_keyword(name).then(|| name.to_owned())),
     }
 }

@@ -179,8 +179,8 @@ impl Lowering<'_> {
             parts.push(match piece {
                 MemberPart::Fixed(expr) => expr,
                 MemberPart::Name | MemberPart::Value => Expr::text(&name),
-                MemberPart::Kind(words) => {
-                    let word = words.iter().find(|(kinds, _)| kinds.meets(JsonTypes::STRING));
+                MemberPart::TypeName(words) => {
+                    let word = words.iter().find(|(types, _)| types.meets(JsonTypes::STRING));
                     word.map_or(Expr::Never, |(_, word)| Expr::bytes(word))
                 }
             });

@@ -32,7 +32,7 @@ impl<'a> SchemaLowering<'a, '_> {
         self.constants(&accepted, facets.types, parts, scalars);
         if accepted.is_empty() {
             let what = "none of the listed values satisfies the other constraints";
-            self.normalizer.reader.conflict(self.location, "", what);
+            self.normalizer.reader.note_contradiction(self.location, "", what);
         }
     }
 
@@ -65,7 +65,7 @@ impl<'a> SchemaLowering<'a, '_> {
                 texts.iter().map(|text| text.chars().map(u32::from).collect::<Vec<_>>()),
             );
             match spelling.words(&texts, self.normalizer.reader.limits.compiled_states) {
-                Ok(spelt) => parts.push(Expr::Automaton(Arc::new(spelt))),
+                Ok(spelled) => parts.push(Expr::Automaton(Arc::new(spelled))),
                 Err(error) => parts.push(self.too_large(&error)),
             }
         }

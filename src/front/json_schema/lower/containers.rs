@@ -67,7 +67,7 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// Arrays with these facets, as a rule.
     pub(super) fn declare_array(&mut self, facets: &SharedFacets<ArrayFacets>) -> Expr {
-        if facets.is_free() {
+        if facets.allows_all() {
             return Expr::Ref(self.any_array_rule());
         }
         let body = PendingBody::Array(facets.clone());
@@ -79,7 +79,7 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// Objects with these facets, as a rule.
     pub(super) fn declare_object(&mut self, facets: &SharedFacets<ObjectFacets<'a>>) -> Expr {
-        if facets.is_free() {
+        if facets.allows_all() {
             return Expr::Ref(self.any_object_rule());
         }
         let body = PendingBody::Object(facets.clone());

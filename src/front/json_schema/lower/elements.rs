@@ -28,7 +28,7 @@ impl<'a> SchemaLowering<'a, '_> {
                 self.normalizer.reader.report(self.location, "", Reason::Unsupported(what.into()));
                 continue;
             }
-            let facets = self.close_undeclared(facets);
+            let facets = self.with_undeclared_option(facets);
             self.normalizer.reader.report_unenforced(&facets, JsonTypes::OBJECT);
             parts.push(self.framed_object(&facets.object, Some(&delimiters)));
         }
@@ -57,7 +57,7 @@ impl<'a> SchemaLowering<'a, '_> {
         facets: &StringFacets<'a>,
     ) -> Expr {
         let close = elements.close.as_bytes();
-        if facets.is_free() {
+        if facets.allows_all() {
             let free = Dispatch {
                 tags: Vec::new(),
                 stops: vec![Trigger::Text(close.to_vec())],

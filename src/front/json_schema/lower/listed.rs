@@ -25,7 +25,7 @@ pub(super) struct NumberSpellings {
 
 /// Builds the minimal automaton over bytes of the spellings of `values`.
 ///
-/// A number is spelt without an exponent, or with an exponent and the point at any position within
+/// A number is spelled without an exponent, or with an exponent and the point at any position within
 /// or around its digits. Fractions may have trailing zeros, and exponents leading zeros. Numbers of
 /// more than 64 digits have no spelling without an exponent. Cost: close to linear in the digits of
 /// the numbers, up to 20 of each.
@@ -373,11 +373,11 @@ mod tests {
                                     || digits.len() as i64
                                         <= (value.digits().len() as i64)
                                             .max(value.first_place() + 1));
-                        let spelt = (power.is_none() || exponents && near)
+                        let spelled = (power.is_none() || exponents && near)
                             && (!value.is_integer()
                                 || zero_fraction
                                 || power.is_none() && fraction.is_none());
-                        let want = values.contains(&value) && spelt;
+                        let want = values.contains(&value) && spelled;
                         assert_eq!(
                             dfa.accepts(text.bytes().map(u32::from)),
                             want,

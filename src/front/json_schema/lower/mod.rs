@@ -160,7 +160,7 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
         }
         self = self.lower_python_values();
         if !is_productive(&value, self.builder.rules(), caller_rules) {
-            let mut errors = self.normalizer.reader.conflicts;
+            let mut errors = self.normalizer.reader.contradictions;
             if errors.is_empty() {
                 errors.push(SchemaError {
                     pointer: String::new(),
@@ -298,15 +298,15 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
         if let Some(values) = &facets.values {
             return self.listed_values(values, facets, parts, scalars);
         }
-        let closed = self.close_undeclared(facets);
+        let closed = self.with_undeclared_option(facets);
         let facets = &*closed;
         let types = facets.types;
         self.normalizer.reader.report_unenforced(facets, types);
         if types == JsonTypes::ALL
-            && facets.number.is_free()
-            && facets.string.is_free()
-            && facets.array.is_free()
-            && facets.object.is_free()
+            && facets.number.allows_all()
+            && facets.string.allows_all()
+            && facets.array.allows_all()
+            && facets.object.allows_all()
         {
             parts.push(Expr::Ref(self.json_rule()));
             return;
@@ -337,7 +337,7 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
     }
 
     /// The facets, with undeclared members and elements as the options say.
-    fn close_undeclared<'f>(&self, facets: &'f Facets<'a>) -> Cow<'f, Facets<'a>> {
+    fn with_undeclared_option<'f>(&self, facets: &'f Facets<'a>) -> Cow<'f, Facets<'a>> {
         match self.normalizer.reader.options.undeclared {
             Undeclared::Allowed => Cow::Borrowed(facets),
             Undeclared::Forbidden => facets.close_undeclared(),

@@ -165,7 +165,7 @@ impl<'a> SchemaLowering<'a, '_> {
         if let [facets] = &alternatives[..]
             && facets.types.meets(JsonTypes::STRING)
             && facets.values.is_none()
-            && !facets.string.is_free()
+            && !facets.string.allows_all()
         {
             self.normalizer.reader.report_unenforced(facets, JsonTypes::STRING);
             let parts = self.normalizer.text_parts(&facets.string)?;
@@ -207,7 +207,7 @@ impl<'a> SchemaLowering<'a, '_> {
             ));
         }
         let unconstrained = StringFacets::default();
-        let string = if facets.string.is_free() { &unconstrained } else { &facets.string };
+        let string = if facets.string.allows_all() { &unconstrained } else { &facets.string };
         self.normalizer.text_dfa(string).map(|dfa| (*dfa).clone())
     }
 }

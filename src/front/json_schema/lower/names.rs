@@ -68,12 +68,12 @@ impl<'a> SchemaLowering<'a, '_> {
                 Expr::Ref(rule)
             }
             NameSet::Automaton(names) if !self.syntax.is_json() => {
-                let names = self.foreign_names(&names);
+                let names = self.non_json_names(&names);
                 Expr::Ref(self.rule("name".into(), names))
             }
             NameSet::Automaton((dfa, lengths)) => {
-                let (loc, spelt) = (self.location, self.quoted_text(&dfa, lengths));
-                let name = self.or_report_limit(loc, spelt).unwrap_or(Expr::Never);
+                let (loc, spelled) = (self.location, self.quoted_text(&dfa, lengths));
+                let name = self.or_report_limit(loc, spelled).unwrap_or(Expr::Never);
                 Expr::Ref(self.rule("name".into(), name))
             }
         }
@@ -93,8 +93,8 @@ impl<'a> SchemaLowering<'a, '_> {
     /// As [`SchemaLowering::plain_name_complement`], for names with escapes, with both quotes.
     fn escaped_name_complement(&mut self, excluded: &[&str]) -> Expr {
         let Some(names) = self.all_but(excluded) else { return Expr::Never };
-        let (loc, spelt) = (self.location, self.quoted_text(&names, (0, None)));
-        self.or_report_limit(loc, spelt).unwrap_or(Expr::Never)
+        let (loc, spelled) = (self.location, self.quoted_text(&names, (0, None)));
+        self.or_report_limit(loc, spelled).unwrap_or(Expr::Never)
     }
 
     /// A rule with these names that are distinct in each object.

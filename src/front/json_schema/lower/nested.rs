@@ -25,7 +25,7 @@ use crate::ir::{AfterTag, Dispatch, DispatchEnd, Expr};
 use crate::spec::json::Json;
 
 /// The largest number of nodes of a schema whose values have types of their own.
-const MAX_VALUE_KINDS: usize = 4_096;
+const MAX_VALUE_NODES: usize = 4_096;
 
 /// The types whose values are written as in JSON.
 const SCALARS: JsonTypes = JsonTypes::NULL.union(JsonTypes::BOOLEAN).union(JsonTypes::NUMBER);
@@ -69,7 +69,7 @@ impl ValueNodes {
 #[derive(Default)]
 struct NodeValues<'a> {
     /// Their types.
-    kinds: JsonTypes,
+    types: JsonTypes,
     /// The objects and arrays that are not listed.
     objects: Vec<SharedFacets<ObjectFacets<'a>>>,
     arrays: Vec<SharedFacets<ArrayFacets>>,
@@ -77,7 +77,7 @@ struct NodeValues<'a> {
 
 impl<'a> SchemaLowering<'a, '_> {
     /// The types that the values of alternatives may have.
-    pub(super) fn kinds_of(alternatives: &[Facets<'a>]) -> JsonTypes {
+    pub(super) fn types_of(alternatives: &[Facets<'a>]) -> JsonTypes {
         let types =
             alternatives.iter().fold(JsonTypes::default(), |all, f| all.union(allowed_types(f)));
         types.as_read()
@@ -90,15 +90,15 @@ impl<'a> SchemaLowering<'a, '_> {
         nodes.index(vec![self.normalizer.conjunction(vec![LocId::ROOT])]);
         let mut out = Vec::new();
         while let Some(conjunctions) = nodes.found.get(out.len()).cloned() {
-            if out.len() >= MAX_VALUE_KINDS || !self.normalizer.reader.spend(conjunctions.len()) {
-                let what = format!("more than {MAX_VALUE_KINDS} kinds of values between tags");
+            if out.len() >= MAX_VALUE_NODES || !self.normalizer.reader.spend(conjunctions.len()) {
+                let what = format!("more than {MAX_VALUE_NODES} nodes of values between tags");
                 self.normalizer.reader.report_limit(LocId::ROOT, &[], what);
                 break;
             }
             let node = self.node(&conjunctions, &mut nodes);
             for conjunction in conjunctions {
                 let expected = self.values.expected_types.entry(conjunction).or_default();
-                *expected = expected.union(node.kinds);
+                *expected = expected.union(node.types);
             }
             out.push(node);
         }
@@ -122,7 +122,7 @@ impl<'a> SchemaLowering<'a, '_> {
         if let Some(name) = names.iter().find(|name| !NestedStyle::can_write_name(name)) {
             self.refuse_nested(of, &format!("a tag with the name {name:?}"));
         }
-        let NodeValues { kinds, objects, arrays } = values;
+        let NodeValues { types, objects, arrays } = values;
         let is_possible = |locs: &Locs| !locs.contains(&LocId::FALSE);
         let mut members = Vec::with_capacity(names.len());
         for &name in &names {
@@ -143,7 +143,7 @@ impl<'a> SchemaLowering<'a, '_> {
         let prefix = elements.by_ref().take(length).collect();
         let rest = elements.next().unwrap_or_default();
         let others = self.node_index(others.into_iter().filter(is_possible).collect(), nodes);
-        ValueNode { kinds, members, others, prefix, rest }
+        ValueNode { types, members, others, prefix, rest }
     }
 
     /// The values that satisfy any of the conjunctions. Reports listed containers.
@@ -151,9 +151,9 @@ impl<'a> SchemaLowering<'a, '_> {
         let mut values = NodeValues::default();
         for locs in of {
             let alternatives = self.normalizer.alternatives(locs);
-            values.kinds = values.kinds.union(Self::kinds_of(&alternatives));
+            values.types = values.types.union(Self::types_of(&alternatives));
             for facets in alternatives.iter() {
-                let facets = self.close_undeclared(facets).into_owned();
+                let facets = self.with_undeclared_option(facets).into_owned();
                 let listed = facets.values.as_deref().into_iter().flatten();
                 if listed.clone().any(|value| matches!(value, Json::Array(_) | Json::Object(_))) {
                     self.refuse_nested(of, "listed arrays and objects between tags");
@@ -193,7 +193,7 @@ impl<'a> SchemaLowering<'a, '_> {
     /// another type.
     pub(super) fn nested_text(&mut self, style: &NestedStyle, facets: &StringFacets<'a>) -> Expr {
         let others = self.expected.intersect(SCALARS);
-        if facets.is_free() && others == JsonTypes::default() {
+        if facets.allows_all() && others == JsonTypes::default() {
             return Expr::Dispatch(Box::new(Dispatch {
                 tags: Vec::new(),
                 stops: style.mark.clone(),
@@ -203,7 +203,7 @@ impl<'a> SchemaLowering<'a, '_> {
             }));
         }
         let mut strings = Facets { types: JsonTypes::STRING, ..Facets::any() };
-        if !facets.is_free() {
+        if !facets.allows_all() {
             *strings.string = facets.clone();
         }
         let text = self.raw_string(&strings, others, &style.strings());
@@ -224,8 +224,8 @@ impl<'a> SchemaLowering<'a, '_> {
         let ValueSyntax::Nested(style) = &self.syntax else { return None };
         let mark = style.mark();
         let value = match self.expected {
-            kinds if kinds.meets(JsonTypes::STRING) => return None,
-            kinds if kinds.meets(JsonTypes::ARRAY) => Json::Array(Vec::new()),
+            types if types.meets(JsonTypes::STRING) => return None,
+            types if types.meets(JsonTypes::ARRAY) => Json::Array(Vec::new()),
             _ => Json::Object(crate::spec::json::Object::default()),
         };
         self.normalizer.accepts(facets, &value).then_some(mark)

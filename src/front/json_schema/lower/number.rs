@@ -119,7 +119,7 @@ impl<'a> SchemaLowering<'a, '_> {
     /// Equal requests share one rule.
     pub(super) fn number(&mut self, facets: &NumberFacets, types: JsonTypes, at: LocId) -> Expr {
         let types = types.intersect(JsonTypes::NUMBER);
-        if facets.is_free() {
+        if facets.allows_all() {
             match types {
                 JsonTypes::NUMBER => return Expr::Ref(self.number_rule()),
                 JsonTypes::INTEGER => return Expr::Ref(self.integer_rule()),
@@ -163,7 +163,11 @@ impl<'a> SchemaLowering<'a, '_> {
         }
         match number_dfa(facets, types, syntax, cap, limit) {
             Ok(dfa) if dfa.is_empty() => {
-                self.normalizer.reader.conflict(at, "", "no number lies within the bounds");
+                self.normalizer.reader.note_contradiction(
+                    at,
+                    "",
+                    "no number lies within the bounds",
+                );
                 Expr::Never
             }
             Ok(dfa) => {
@@ -278,7 +282,7 @@ mod tests {
     }
 
     /// Whether the text has an exponent form that `super::exponent` documents.
-    fn is_spelt(text: &str, facets: &NumberFacets, types: JsonTypes) -> bool {
+    fn is_spelled(text: &str, facets: &NumberFacets, types: JsonTypes) -> bool {
         let Some((mantissa, exponent)) = text.split_once('e') else { return true };
         if facets.sign_decides() && types == JsonTypes::NUMBER {
             return true;
@@ -364,9 +368,9 @@ mod tests {
                         let fits = cap.is_none_or(|cap| {
                             text.split(['-', '+', '.', 'e']).all(|d| d.len() <= cap as usize)
                         });
-                        let spelt = is_spelt(text, facets, types)
+                        let spelled = is_spelled(text, facets, types)
                             && (facets.not_multiples.is_empty() || !text.contains('e'));
-                        let want = types.meets(of_type) && facets.allow(&value) && fits && spelt;
+                        let want = types.meets(of_type) && facets.allow(&value) && fits && spelled;
                         let got = dfa.accepts(text.bytes().map(u32::from));
                         assert_eq!(got, want, "{text} {facets:?} {types:?} {cap:?}");
                         accepted += usize::from(got && text.contains('e'));

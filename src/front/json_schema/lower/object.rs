@@ -238,7 +238,7 @@ impl<'a> SchemaLowering<'a, '_> {
                 required.extend(rank.map(|rank| (rank, members.len())));
                 members.push(member);
             } else if rank.is_some() {
-                self.normalizer.reader.conflict(
+                self.normalizer.reader.note_contradiction(
                     loc,
                     "",
                     &format!("required member {name:?} allows no value"),

@@ -23,8 +23,10 @@ impl<'a> SchemaLowering<'a, '_> {
     pub(super) fn root_parameters(&mut self, style: &ParameterStyle) -> (Expr, ValueTypes) {
         let conj = self.normalizer.conjunction(vec![LocId::ROOT]);
         let alternatives = self.normalizer.alternatives(&conj);
-        let alternatives: Vec<Facets<'_>> =
-            alternatives.iter().map(|facets| self.close_undeclared(facets).into_owned()).collect();
+        let alternatives: Vec<Facets<'_>> = alternatives
+            .iter()
+            .map(|facets| self.with_undeclared_option(facets).into_owned())
+            .collect();
         let types = self.member_types(&alternatives);
         let parts: Vec<Expr> =
             alternatives.iter().map(|facets| self.parameters(facets, &types, style)).collect();
@@ -34,7 +36,7 @@ impl<'a> SchemaLowering<'a, '_> {
     /// The types that the values of members may have in any alternative of the schema. A reader
     /// does not know which alternative applies.
     fn member_types(&mut self, alternatives: &[Facets<'a>]) -> ValueTypes {
-        let mut types: HashMap<&'a str, JsonTypes> = HashMap::default();
+        let mut declared_types: HashMap<&'a str, JsonTypes> = HashMap::default();
         let mut all_others = JsonTypes::default();
         let objects: Vec<_> = alternatives
             .iter()
@@ -44,9 +46,9 @@ impl<'a> SchemaLowering<'a, '_> {
         for object in &objects {
             for name in self.declared_names(object) {
                 let locs = self.normalizer.member_schemas(object, name);
-                let kinds = self.value_types(&locs);
-                let entry = types.entry(name).or_default();
-                *entry = entry.union(kinds);
+                let types = self.value_types(&locs);
+                let entry = declared_types.entry(name).or_default();
+                *entry = entry.union(types);
             }
         }
         for object in &objects {
@@ -56,21 +58,21 @@ impl<'a> SchemaLowering<'a, '_> {
                 others = others.union(self.value_types(&locs));
             }
             all_others = all_others.union(others);
-            let declared = MembershipTest::new(&declared, types.len());
-            for (name, kinds) in &mut types {
+            let declared = MembershipTest::new(&declared, declared_types.len());
+            for (name, types) in &mut declared_types {
                 if !declared.contains(name) {
-                    *kinds = kinds.union(others);
+                    *types = types.union(others);
                 }
             }
         }
-        ValueTypes::of_members(types, all_others)
+        ValueTypes::of_members(declared_types, all_others)
     }
 
     /// The types of the values that satisfy the subschemas at `locs`.
     fn value_types(&mut self, locs: &[LocId]) -> JsonTypes {
         let conj = self.normalizer.conjunction(locs);
         let alternatives = self.normalizer.alternatives(&conj);
-        Self::kinds_of(&alternatives)
+        Self::types_of(&alternatives)
     }
 
     /// Lowers the parameters of one alternative.
@@ -125,8 +127,8 @@ impl<'a> SchemaLowering<'a, '_> {
             let body = match (self.normalizer.accepts_name(object, name), (style.name)(name)) {
                 (false, _) => Expr::Never,
                 (true, Some(written)) => {
-                    let kinds = types.of_member(name);
-                    self.parameter((Expr::text(&written), false), &locs, (kinds, &[]), style)
+                    let expected = types.of_member(name);
+                    self.parameter((Expr::text(&written), false), &locs, (expected, &[]), style)
                 }
                 (true, None) => {
                     let what = format!("the wire format cannot write the name {name:?}");
@@ -139,7 +141,7 @@ impl<'a> SchemaLowering<'a, '_> {
                 members.push(ObjectMember::new(body, is_required));
             } else if is_required {
                 let what = format!("required member {name:?} allows no value");
-                self.normalizer.reader.conflict(at, "", &what);
+                self.normalizer.reader.note_contradiction(at, "", &what);
                 return None;
             }
         }
@@ -165,7 +167,7 @@ impl<'a> SchemaLowering<'a, '_> {
             let end = style.name_terminator();
             let name = Expr::seq([Some(name), end.cloned()].into_iter().flatten());
             let name = (Expr::Ref(self.rule("name".into(), name)), end.is_some());
-            let body = self.parameter(name, &locs, (present, &style.other_kinds), style);
+            let body = self.parameter(name, &locs, (present, &style.other_type_names), style);
             if body != Expr::Never {
                 additional.push(ObjectMember::new(body, false));
             }
@@ -203,15 +205,15 @@ impl<'a> SchemaLowering<'a, '_> {
     ) -> Expr {
         let groups: Vec<(JsonTypes, Vec<u8>)> =
             match style.member.iter().find_map(|part| match part {
-                MemberPart::Kind(groups) => Some(groups.clone()),
+                MemberPart::TypeName(groups) => Some(groups.clone()),
                 _ => None,
             }) {
                 Some(groups) => groups,
                 None => vec![(JsonTypes::ALL, Vec::new())],
             };
         let mut out = Vec::new();
-        for (kinds, written) in groups.into_iter().chain(more.iter().cloned()) {
-            let value = self.parameter_value(locs, kinds, present.intersect(kinds), style);
+        for (types, written) in groups.into_iter().chain(more.iter().cloned()) {
+            let value = self.parameter_value(locs, types, present.intersect(types), style);
             if value != Expr::Never {
                 let at = style.member.iter().position(|part| *part == MemberPart::Name);
                 let terminator = at.filter(|_| ended).map(|at| at + 1);
@@ -219,7 +221,7 @@ impl<'a> SchemaLowering<'a, '_> {
                     MemberPart::Fixed(_) if terminator == Some(at) => Expr::Empty,
                     MemberPart::Fixed(expr) => expr.clone(),
                     MemberPart::Name => name.clone(),
-                    MemberPart::Kind(_) => Expr::bytes(&written),
+                    MemberPart::TypeName(_) => Expr::bytes(&written),
                     MemberPart::Value => value.clone(),
                 })));
             }
@@ -232,7 +234,7 @@ impl<'a> SchemaLowering<'a, '_> {
     fn parameter_value(
         &mut self,
         locs: &[LocId],
-        kinds: JsonTypes,
+        types: JsonTypes,
         present: JsonTypes,
         style: &ParameterStyle,
     ) -> Expr {
@@ -241,7 +243,7 @@ impl<'a> SchemaLowering<'a, '_> {
         let here = conj.first().copied().unwrap_or(self.location);
         let outer = std::mem::replace(&mut self.location, here);
         let within: Vec<Facets<'a>> =
-            alternatives.iter().filter_map(|f| restrict(f, kinds)).collect();
+            alternatives.iter().filter_map(|f| restrict(f, types)).collect();
         let value = match &style.raw {
             Some(raw) => self.raw_values(&within, present, raw),
             None => {

@@ -75,12 +75,12 @@ impl RawStrings {
     }
 
     /// Whether a text is a string, and not another value of these types.
-    pub(super) fn reads_as_string(&self, text: &str, kinds: JsonTypes) -> bool {
+    pub(super) fn reads_as_string(&self, text: &str, types: JsonTypes) -> bool {
         let is_ambiguous = |others: &Dfa| others.accepts(text.chars().map(u32::from));
         let is_quoted = |quotes: &RawQuotes| text.as_bytes().starts_with(&quotes.begin);
         !self.forbidden().iter().any(|forbidden| contains(text, forbidden))
             && !self.quotes.as_ref().is_some_and(is_quoted)
-            && !lookalike_dfa(kinds).is_some_and(is_ambiguous)
+            && !lookalike_dfa(types).is_some_and(is_ambiguous)
     }
 
     /// The texts that a string must not contain.
@@ -111,8 +111,8 @@ impl<'a> SchemaLowering<'a, '_> {
             }
             if let Some(text) = restrict(facets, JsonTypes::STRING) {
                 self.normalizer.reader.report_unenforced(&text, JsonTypes::STRING);
-                let is_free = text.values.is_none() && text.string.is_free();
-                if present == JsonTypes::STRING && is_free && raw.quotes.is_none() {
+                let allows_all = text.values.is_none() && text.string.allows_all();
+                if present == JsonTypes::STRING && allows_all && raw.quotes.is_none() {
                     any_text = true;
                 } else {
                     parts.push(self.raw_string(&text, present, raw));
@@ -169,10 +169,10 @@ impl<'a> SchemaLowering<'a, '_> {
     pub(super) fn raw_string(
         &mut self,
         facets: &Facets<'a>,
-        kinds: JsonTypes,
+        types: JsonTypes,
         raw: &RawStrings,
     ) -> Expr {
-        let bare = self.bare_string(facets, kinds, raw);
+        let bare = self.bare_string(facets, types, raw);
         match &raw.quotes {
             Some(quotes) => Expr::alt([bare, self.quoted_string(facets, quotes, raw)]),
             None => bare,
@@ -197,24 +197,24 @@ impl<'a> SchemaLowering<'a, '_> {
     }
 
     /// Lowers a raw string without quotes.
-    fn bare_string(&mut self, facets: &Facets<'a>, kinds: JsonTypes, raw: &RawStrings) -> Expr {
+    fn bare_string(&mut self, facets: &Facets<'a>, types: JsonTypes, raw: &RawStrings) -> Expr {
         let forbidden = raw.forbidden();
         if let Some(values) = &facets.values {
             let texts = values.iter().filter_map(|value| value.as_str());
             let unambiguous = texts.filter(|text| {
                 self.normalizer.accepts_text(&facets.string, text)
-                    && raw.reads_as_string(text, kinds)
+                    && raw.reads_as_string(text, types)
             });
             return Expr::alt(unambiguous.flat_map(|text| framed_word(text, raw)));
         }
-        if !facets.string.is_free() {
-            return self.raw_string_expr(&facets.string, &forbidden, kinds, raw);
+        if !facets.string.allows_all() {
+            return self.raw_string_expr(&facets.string, &forbidden, types, raw);
         }
         // An unconstrained string does not depend on the schema. Cached, because most automata of a
         // request are of this form.
         let free = StringFacets::default();
         let key = FreeTextKey {
-            kinds,
+            types,
             forbidden: forbidden.iter().map(|text| text.to_vec()).collect(),
             frame: [raw.lead.clone(), raw.trail.clone()],
             quotes: raw.quotes.clone(),
@@ -224,7 +224,7 @@ impl<'a> SchemaLowering<'a, '_> {
             return Expr::Automaton(cached);
         }
         // As an automaton: an expression would be copied, compared and walked for each string.
-        let expr = self.raw_string_expr(&free, &forbidden, kinds, raw);
+        let expr = self.raw_string_expr(&free, &forbidden, types, raw);
         match regular::automaton(&expr, &[], key.limit) {
             Ok(dfa) if expr != Expr::Never => {
                 let dfa = Arc::new(dfa);
@@ -240,15 +240,15 @@ impl<'a> SchemaLowering<'a, '_> {
         &mut self,
         string: &StringFacets<'a>,
         forbidden: &[&[u8]],
-        kinds: JsonTypes,
+        types: JsonTypes,
         raw: &RawStrings,
     ) -> Expr {
         let parts = self.raw_text_parts(string, forbidden).into_iter();
-        let spelt = parts.map(|(texts, lengths)| {
-            let framed = self.framed_text((*texts).clone(), lengths, kinds, raw);
+        let spelled = parts.map(|(texts, lengths)| {
+            let framed = self.framed_text((*texts).clone(), lengths, types, raw);
             framed.unwrap_or_else(|error| self.too_large(&error))
         });
-        Expr::alt(spelt.collect::<Vec<_>>())
+        Expr::alt(spelled.collect::<Vec<_>>())
     }
 
     /// Spells the texts of an automaton with the optional lead and trail.
@@ -256,11 +256,11 @@ impl<'a> SchemaLowering<'a, '_> {
         &mut self,
         mut texts: Dfa,
         lengths: Lengths,
-        kinds: JsonTypes,
+        types: JsonTypes,
         raw: &RawStrings,
     ) -> Result<Expr, TooLarge> {
         let limit = self.normalizer.reader.limits.automaton_states;
-        if let Some(others) = lookalike_dfa(kinds) {
+        if let Some(others) = lookalike_dfa(types) {
             texts = texts.combine(others, Combine::Minus, limit)?;
         }
         if let Some(quotes) = &raw.quotes {
@@ -270,8 +270,8 @@ impl<'a> SchemaLowering<'a, '_> {
         let mut out = Vec::new();
         for (trail, texts) in optional_frame(texts, (true, &raw.trail, false), limit)? {
             for (lead, texts) in optional_frame(texts, (false, &raw.lead, true), limit)? {
-                let spelt = self.spell_of_length(&texts, lengths, &mut spell_utf8)?;
-                out.push(Expr::seq([lead, spelt, trail.clone()]));
+                let spelled = self.spell_of_length(&texts, lengths, &mut spell_utf8)?;
+                out.push(Expr::seq([lead, spelled, trail.clone()]));
             }
         }
         Ok(Expr::alt(out))
@@ -297,7 +297,7 @@ fn optional_frame(
 /// Cache key of raw strings without facets.
 #[derive(PartialEq, Eq, Hash)]
 struct FreeTextKey {
-    kinds: JsonTypes,
+    types: JsonTypes,
     forbidden: Vec<Vec<u8>>,
     /// Lead and trail.
     frame: [Vec<u8>; 2],

@@ -31,7 +31,7 @@ pub(super) struct StringMemo<'a> {
 impl<'a> SchemaLowering<'a, '_> {
     /// Lowers a string with the given facets, quotes included. Equal facets share one rule.
     pub(super) fn string(&mut self, facets: &StringFacets<'a>) -> Expr {
-        if facets.is_free() && !self.syntax.is_nested() {
+        if facets.allows_all() && !self.syntax.is_nested() {
             return Expr::Ref(self.string_rule());
         }
         let key = (facets.clone(), self.expected);
@@ -39,7 +39,7 @@ impl<'a> SchemaLowering<'a, '_> {
             return string.clone();
         }
         let body = if !self.syntax.is_json() {
-            self.foreign_string(facets)
+            self.non_json_string(facets)
         } else if facets.patterns.is_empty() && facets.excluded.is_empty() {
             self.length_bounded_string(facets)
         } else {
@@ -88,15 +88,15 @@ impl<'a> SchemaLowering<'a, '_> {
         let Some(parts) = self.normalizer.text_parts(&facets) else { return Expr::Never };
         let mut texts = Vec::with_capacity(parts.len());
         for (dfa, lengths) in parts {
-            let spelt = self.quoted_text(&dfa, lengths);
-            let Some(spelt) = self.normalizer.or_report_states(&facets, spelt) else {
+            let spelled = self.quoted_text(&dfa, lengths);
+            let Some(spelled) = self.normalizer.or_report_states(&facets, spelled) else {
                 return Expr::Never;
             };
-            texts.push(spelt);
+            texts.push(spelled);
         }
         let texts = Expr::alt(texts);
         if let (Expr::Never, Some(p)) = (&texts, facets.patterns.first()) {
-            self.normalizer.reader.conflict(
+            self.normalizer.reader.note_contradiction(
                 p.loc,
                 p.keyword,
                 "no text matches all patterns and lengths that hold here",
@@ -118,7 +118,7 @@ impl<'a> SchemaLowering<'a, '_> {
         let spelling = self.spelling();
         let class = counted_class(dfa, (min, max), &mut |ranges| spelling.spell(ranges));
         let edges =
-            |lowering: &mut Self, graph: &mut Graph| lowering.spelt_edges(dfa, |_| false, graph);
+            |lowering: &mut Self, graph: &mut Graph| lowering.spelled_edges(dfa, |_| false, graph);
         if let Some(texts) = class.or_else(|| self.counted_texts(dfa, (min, max), edges)) {
             return Ok(Expr::seq([quote(), texts, quote()]));
         }
@@ -159,7 +159,7 @@ impl<'a> SchemaLowering<'a, '_> {
         {
             let quote = || Expr::text("\"");
             if body == Expr::Never {
-                self.normalizer.reader.conflict(
+                self.normalizer.reader.note_contradiction(
                     single.loc,
                     single.keyword,
                     "no text matches all patterns and lengths that hold here",
@@ -267,8 +267,8 @@ impl<'a> SchemaLowering<'a, '_> {
     /// be [`Expr::Never`]: plain ASCII, and a shared rule for the rest. The edges of automata
     /// repeat the same few classes many times.
     pub(super) fn spell_shared(&mut self, ranges: &[(u32, u32)]) -> [Expr; 2] {
-        if let Some(spelt) = self.strings.ranges.get(ranges) {
-            return spelt.clone();
+        if let Some(spelled) = self.strings.ranges.get(ranges) {
+            return spelled.clone();
         }
         let spelling = self.spelling();
         let special: Ranges = match spelling.escapes {
@@ -301,9 +301,9 @@ impl<'a> SchemaLowering<'a, '_> {
                 }
             },
         };
-        let spelt = [Expr::class(ascii), rest];
-        self.strings.ranges.insert(ranges.into(), spelt.clone());
-        spelt
+        let spelled = [Expr::class(ascii), rest];
+        self.strings.ranges.insert(ranges.into(), spelled.clone());
+        spelled
     }
 
     /// The texts of an automaton over code points as a graph, closing quote included.
@@ -311,7 +311,7 @@ impl<'a> SchemaLowering<'a, '_> {
         let mut graph = Graph { nodes: dfa.len() as u32 + 1, ..Graph::default() };
         let end = dfa.len() as u32;
         graph.ends.push(end);
-        self.spelt_edges(dfa, |state| is_universal(dfa, state), &mut graph);
+        self.spelled_edges(dfa, |state| is_universal(dfa, state), &mut graph);
         for state in 0..dfa.len() as u32 {
             if is_universal(dfa, state) {
                 graph.edge(state, Expr::Ref(self.tail_rule()), end);
@@ -322,9 +322,9 @@ impl<'a> SchemaLowering<'a, '_> {
         Expr::Graph(Box::new(graph))
     }
 
-    /// Adds the edges of an automaton over code points to a graph, spelt as bytes. Leaves out the
+    /// Adds the edges of an automaton over code points to a graph, spelled as bytes. Leaves out the
     /// edges of the states that `skip` selects.
-    fn spelt_edges(&mut self, dfa: &Dfa, skip: impl Fn(u32) -> bool, graph: &mut Graph) {
+    fn spelled_edges(&mut self, dfa: &Dfa, skip: impl Fn(u32) -> bool, graph: &mut Graph) {
         let (mut edges, mut ranges): (Vec<Edge>, Ranges) = (Vec::new(), Vec::new());
         for state in (0..dfa.len() as u32).filter(|&state| !skip(state)) {
             edges.clear();

@@ -50,8 +50,8 @@ pub struct ParameterStyle {
     pub raw: Option<RawStrings>,
     /// Syntax of all other values.
     pub syntax: ValueSyntax,
-    /// Further names of types ([`MemberPart::Kind`]), for members that are not declared.
-    pub other_kinds: Vec<(JsonTypes, Vec<u8>)>,
+    /// Further names of types ([`MemberPart::TypeName`]), for members that are not declared.
+    pub other_type_names: Vec<(JsonTypes, Vec<u8>)>,
     /// How declared names are written.
     pub name: NameWriter,
 }
@@ -75,7 +75,7 @@ pub enum MemberPart {
     /// The member's name.
     Name,
     /// The name of the value's type. Values of a type in none of the sets cannot be written.
-    Kind(Vec<(JsonTypes, Vec<u8>)>),
+    TypeName(Vec<(JsonTypes, Vec<u8>)>),
     /// The value; with [`RawStrings`], also the text that ends it.
     Value,
 }

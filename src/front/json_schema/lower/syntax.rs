@@ -411,7 +411,7 @@ fn bare_name_dfa() -> &'static Dfa {
 
 impl<'a> SchemaLowering<'a, '_> {
     /// Lowers a string with the given facets, in a syntax other than JSON.
-    pub(super) fn foreign_string(&mut self, facets: &StringFacets<'a>) -> Expr {
+    pub(super) fn non_json_string(&mut self, facets: &StringFacets<'a>) -> Expr {
         let counted = facets.patterns.is_empty() && facets.excluded.is_empty();
         match self.syntax.clone() {
             ValueSyntax::Python(_) if counted => Expr::alt(QUOTES.map(|quote| {
@@ -433,7 +433,7 @@ impl<'a> SchemaLowering<'a, '_> {
     }
 
     /// Lowers the member names of an automaton, in a syntax other than JSON.
-    pub(super) fn foreign_names(&mut self, names: &CountedNames) -> Expr {
+    pub(super) fn non_json_names(&mut self, names: &CountedNames) -> Expr {
         match &self.syntax {
             ValueSyntax::Json | ValueSyntax::Python(_) => {
                 let (dfa, lengths) = names.clone();
@@ -485,8 +485,8 @@ impl<'a> SchemaLowering<'a, '_> {
     pub(super) fn bare_names(&mut self, (dfa, lengths): &CountedNames) -> Expr {
         let limits = self.normalizer.reader.limits;
         let bare = dfa.combine(bare_name_dfa(), Combine::And, limits.automaton_states);
-        let spelt = bare.and_then(|bare| self.spell_of_length(&bare, *lengths, &mut spell_utf8));
-        spelt.unwrap_or_else(|error| self.too_large(&error))
+        let spelled = bare.and_then(|bare| self.spell_of_length(&bare, *lengths, &mut spell_utf8));
+        spelled.unwrap_or_else(|error| self.too_large(&error))
     }
 
     /// The automaton of all texts except the given ones.
@@ -523,11 +523,11 @@ impl<'a> SchemaLowering<'a, '_> {
         parts: &[CountedDfa],
         spell: &mut dyn FnMut(&[(u32, u32)]) -> Expr,
     ) -> Expr {
-        let mut spelt = |(dfa, lengths): &CountedDfa| {
+        let mut spelled = |(dfa, lengths): &CountedDfa| {
             let texts = self.spell_of_length(dfa, *lengths, spell);
             texts.unwrap_or_else(|error| self.too_large(&error))
         };
-        Expr::alt(parts.iter().map(&mut spelt).collect::<Vec<_>>())
+        Expr::alt(parts.iter().map(&mut spelled).collect::<Vec<_>>())
     }
 
     /// The automata over code points of the texts that satisfy the facets and contain none of the

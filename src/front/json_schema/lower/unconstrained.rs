@@ -39,7 +39,7 @@ impl SchemaLowering<'_, '_> {
         let body = if self.syntax.is_json() {
             Expr::seq([Expr::text("\""), Expr::Ref(self.tail_rule())])
         } else {
-            self.foreign_string(&StringFacets::default())
+            self.non_json_string(&StringFacets::default())
         };
         let rule = self.rule("string".into(), body);
         *self.common_rules.string.insert(rule)

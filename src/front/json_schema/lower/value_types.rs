@@ -20,7 +20,7 @@ pub struct ValueTypes {
 /// The types of a value, and the nodes of the values in it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ValueNode {
-    pub(super) kinds: JsonTypes,
+    pub(super) types: JsonTypes,
     /// Declared members, in ascending order of their names.
     pub(super) members: Vec<(String, usize)>,
     pub(super) others: usize,
@@ -31,8 +31,8 @@ pub(super) struct ValueNode {
 
 impl ValueNode {
     /// A node of these types, at whose index all values in it are.
-    fn uniform(kinds: JsonTypes, index: usize) -> ValueNode {
-        ValueNode { kinds, members: Vec::new(), others: index, prefix: Vec::new(), rest: index }
+    fn uniform(types: JsonTypes, index: usize) -> ValueNode {
+        ValueNode { types, members: Vec::new(), others: index, prefix: Vec::new(), rest: index }
     }
 }
 
@@ -41,8 +41,8 @@ impl ValueTypes {
     pub const ROOT: usize = 0;
 
     /// An object all of whose values have these types, at any depth.
-    pub fn uniform(kinds: JsonTypes) -> ValueTypes {
-        ValueTypes::of_members([], kinds)
+    pub fn uniform(types: JsonTypes) -> ValueTypes {
+        ValueTypes::of_members([], types)
     }
 
     /// An object whose members have these types: by declared name, and all others. The values in
@@ -54,9 +54,9 @@ impl ValueTypes {
         let mut nodes =
             vec![ValueNode::uniform(JsonTypes::OBJECT, 1), ValueNode::uniform(others, 1)];
         let mut members = Vec::new();
-        for (name, kinds) in declared {
+        for (name, types) in declared {
             members.push((name.to_owned(), nodes.len()));
-            nodes.push(ValueNode::uniform(kinds, nodes.len()));
+            nodes.push(ValueNode::uniform(types, nodes.len()));
         }
         members.sort_unstable();
         nodes[ValueTypes::ROOT].members = members;
@@ -65,17 +65,17 @@ impl ValueTypes {
 
     /// The types of a member of the object at the root.
     pub fn of_member(&self, name: &str) -> JsonTypes {
-        self.kinds(self.member(ValueTypes::ROOT, name))
+        self.types(self.member(ValueTypes::ROOT, name))
     }
 
     /// The types of undeclared members of the object at the root.
     pub(super) fn of_others(&self) -> JsonTypes {
-        self.nodes.first().map_or(JsonTypes::ALL, |root| self.kinds(root.others))
+        self.nodes.first().map_or(JsonTypes::ALL, |root| self.types(root.others))
     }
 
     /// The types of the values at a node.
-    pub fn kinds(&self, node: usize) -> JsonTypes {
-        self.nodes.get(node).map_or(JsonTypes::ALL, |node| node.kinds)
+    pub fn types(&self, node: usize) -> JsonTypes {
+        self.nodes.get(node).map_or(JsonTypes::ALL, |node| node.types)
     }
 
     /// The node of the member of this name in an object at a node.

@@ -350,7 +350,7 @@ impl<'a> Normalizer<'a> {
     /// Facets without their constraints on a member, as far as these stand alone.
     pub(super) fn without_member(&self, facets: &Facets<'a>, name: &str) -> Facets<'a> {
         let mut out = facets.clone();
-        if out.object.is_free() {
+        if out.object.allows_all() {
             return out;
         }
         let tracked = self.declarations_count();

@@ -109,7 +109,11 @@ impl<'a> Normalizer<'a> {
         }
         if run.out.is_empty() {
             let keyword = choices.last().map_or("", |choice| choice.source.1);
-            self.reader.conflict(loc, keyword, "contradicts the other constraints on this value");
+            self.reader.note_contradiction(
+                loc,
+                keyword,
+                "contradicts the other constraints on this value",
+            );
         }
         Rc::new(self.without_subsumed(run.out))
     }
@@ -387,7 +391,7 @@ impl<'a> Normalizer<'a> {
             && JsonTypes::OBJECT.minus(facets.types).is_empty()
             && facets.values.is_none()
             && facets.unenforced.is_empty()
-            && facets.object.is_free()
+            && facets.object.allows_all()
     }
 }
 

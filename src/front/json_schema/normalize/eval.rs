@@ -32,7 +32,7 @@ impl<'a> Normalizer<'a> {
         let accepted = match value {
             Json::Null | Json::Bool(_) => true,
             Json::Number(n) => {
-                facets.number.is_free() || facets.number.allow(&Decimal::parse(n.as_str()))
+                facets.number.allows_all() || facets.number.allow(&Decimal::parse(n.as_str()))
             }
             Json::String(text) => self.accepts_text(&facets.string, text),
             Json::Array(items) => self.accepts_array(&facets.array, items),
@@ -46,7 +46,7 @@ impl<'a> Normalizer<'a> {
 
     /// Whether a string satisfies the facets.
     pub(crate) fn accepts_text(&mut self, facets: &StringFacets<'a>, text: &str) -> bool {
-        if facets.is_free() {
+        if facets.allows_all() {
             return true;
         }
         let length = text.chars().count();

@@ -327,7 +327,11 @@ impl<'a> Normalizer<'a> {
             .filter(|f| !f.types.is_empty())
             .collect();
         if out.is_empty() && before > 0 {
-            self.reader.conflict(loc, keyword, "contradicts the other constraints on this value");
+            self.reader.note_contradiction(
+                loc,
+                keyword,
+                "contradicts the other constraints on this value",
+            );
         }
         Rc::new(if a.len() > 1 && b.len() > 1 { self.without_subsumed(out) } else { out })
     }

@@ -71,7 +71,11 @@ impl<'a> Normalizer<'a> {
             return self.limit_placeholder.clone();
         }
         if union.is_empty() {
-            self.reader.conflict(loc, "oneOf", "no value satisfies exactly one of its branches");
+            self.reader.note_contradiction(
+                loc,
+                "oneOf",
+                "no value satisfies exactly one of its branches",
+            );
         }
         union.into()
     }

@@ -361,14 +361,14 @@ impl<'a> StringFacets<'a> {
     }
 
     /// Whether every string satisfies these facets.
-    pub(crate) fn is_free(&self) -> bool {
+    pub(crate) fn allows_all(&self) -> bool {
         self.min == 0 && self.max.is_none() && self.patterns.is_empty() && self.excluded.is_empty()
     }
 }
 
 impl ArrayPart {
     /// Whether every array satisfies this part.
-    fn is_free(&self) -> bool {
+    fn allows_all(&self) -> bool {
         self.rest.is_none() && self.prefix.iter().all(|&loc| loc == LocId::TRUE)
     }
 }
@@ -385,8 +385,8 @@ impl ArrayFacets {
     }
 
     /// Whether every array satisfies these facets.
-    pub(crate) fn is_free(&self) -> bool {
-        self.parts.iter().all(|part| part.is_free())
+    pub(crate) fn allows_all(&self) -> bool {
+        self.parts.iter().all(|part| part.allows_all())
             && self.min == 0
             && self.max.is_none()
             && self.contains.is_empty()
@@ -426,7 +426,7 @@ impl<'a> ObjectPart<'a> {
     }
 
     /// Whether every object satisfies this part.
-    fn is_free(&self) -> bool {
+    fn allows_all(&self) -> bool {
         self.properties.is_empty() && self.has_properties_only()
     }
 
@@ -469,8 +469,8 @@ impl<'a> ObjectFacets<'a> {
     }
 
     /// Whether every object satisfies these facets.
-    pub(crate) fn is_free(&self) -> bool {
-        self.parts.iter().all(|part| part.is_free())
+    pub(crate) fn allows_all(&self) -> bool {
+        self.parts.iter().all(|part| part.allows_all())
             && self.required.is_empty()
             && self.forbidden.is_empty()
             && self.min == 0

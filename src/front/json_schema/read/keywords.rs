@@ -177,7 +177,7 @@ impl<'a> SchemaReader<'a> {
     fn parse_enum(&mut self, loc: LocId, value: &'a Json, facets: &mut Facets<'a>) {
         match value.as_array() {
             Some([]) => {
-                self.conflict(loc, "enum", "an empty list allows no value");
+                self.note_contradiction(loc, "enum", "an empty list allows no value");
                 facets.types = JsonTypes::default();
             }
             Some(values) => self.parse_values(loc, facets, values.iter().collect()),

@@ -35,7 +35,7 @@ const FUEL_PER_PATTERN_BYTE: usize = 10;
 /// The largest number of errors and of relaxations in a report.
 const MAX_ERRORS: usize = 1_000;
 /// The largest number of contradictions in a report.
-const MAX_CONFLICTS: usize = 16;
+const MAX_CONTRADICTIONS: usize = 16;
 
 /// A schema to lower, and how.
 #[derive(Clone, Copy, Debug)]
@@ -82,7 +82,7 @@ pub(super) struct SchemaReader<'a> {
     pub(super) relaxed: Vec<SchemaError>,
     /// Contradictions that have been found. They are reported only if no value satisfies the
     /// schema.
-    pub(super) conflicts: Vec<SchemaError>,
+    pub(super) contradictions: Vec<SchemaError>,
     /// The location that is being read, for errors of no other location.
     pub(super) current: LocId,
     /// Parsed patterns, by source; `None` if they cannot be used.
@@ -107,7 +107,7 @@ impl<'a> SchemaReader<'a> {
             tracks_evaluation: features.evaluation,
             errors: Vec::new(),
             relaxed: Vec::new(),
-            conflicts: Vec::new(),
+            contradictions: Vec::new(),
             current: LocId::ROOT,
             patterns: HashMap::default(),
             relaxations,
@@ -199,9 +199,9 @@ impl<'a> SchemaReader<'a> {
     }
 
     /// Notes a contradiction by which a subschema allows no value.
-    pub(super) fn conflict(&mut self, loc: LocId, keyword: &str, what: &str) {
-        if self.conflicts.len() < MAX_CONFLICTS {
-            self.conflicts.push(SchemaError {
+    pub(super) fn note_contradiction(&mut self, loc: LocId, keyword: &str, what: &str) {
+        if self.contradictions.len() < MAX_CONTRADICTIONS {
+            self.contradictions.push(SchemaError {
                 pointer: self.doc.keyword_pointer(loc, keyword),
                 keyword: keyword.to_owned(),
                 reason: Reason::Unsatisfiable(what.to_owned()),
@@ -212,12 +212,12 @@ impl<'a> SchemaReader<'a> {
     /// Notes that the keywords of a schema object contradict each other, unless a contradiction of
     /// one of them is noted already.
     pub(super) fn note_contradictory_keywords(&mut self, loc: LocId) {
-        if self.conflicts.len() >= MAX_CONFLICTS {
+        if self.contradictions.len() >= MAX_CONTRADICTIONS {
             return;
         }
         let parent = self.doc.keyword_pointer(loc, "") + "/";
         if self
-            .conflicts
+            .contradictions
             .iter()
             .any(|other| other.pointer.strip_suffix(&*other.keyword) == Some(&*parent))
         {
@@ -230,7 +230,7 @@ impl<'a> SchemaReader<'a> {
             .take(8)
             .map(|name| format!("`{name}`"))
             .collect();
-        self.conflict(
+        self.note_contradiction(
             loc,
             "",
             &format!("its keywords contradict each other: {}", names.join(", ")),

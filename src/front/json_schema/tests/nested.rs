@@ -115,17 +115,17 @@ fn types_are_known_by_place() {
     let (_, types) = lowered(schema).expect("lowers");
     let member = |place, name| types.member(place, name);
     let root = ValueTypes::ROOT;
-    assert_eq!(types.kinds(root), JsonTypes::OBJECT);
-    assert_eq!(types.kinds(member(root, "s")), JsonTypes::STRING);
-    assert_eq!(types.kinds(member(root, "other")), JsonTypes::ALL);
+    assert_eq!(types.types(root), JsonTypes::OBJECT);
+    assert_eq!(types.types(member(root, "s")), JsonTypes::STRING);
+    assert_eq!(types.types(member(root, "other")), JsonTypes::ALL);
     let tuple = member(root, "t");
-    assert_eq!(types.kinds(types.element(tuple, 0)), JsonTypes::NULL);
+    assert_eq!(types.types(types.element(tuple, 0)), JsonTypes::NULL);
     assert_eq!(types.element(tuple, 1), root);
     assert_eq!(types.element(tuple, 2), root);
     let union = member(root, "u");
-    assert_eq!(types.kinds(union), JsonTypes::NUMBER.union(JsonTypes::OBJECT));
-    assert_eq!(types.kinds(member(union, "any")), JsonTypes::BOOLEAN);
-    assert_eq!(types.kinds(member(member(root, "other"), "any")), JsonTypes::ALL);
+    assert_eq!(types.types(union), JsonTypes::NUMBER.union(JsonTypes::OBJECT));
+    assert_eq!(types.types(member(union, "any")), JsonTypes::BOOLEAN);
+    assert_eq!(types.types(member(member(root, "other"), "any")), JsonTypes::ALL);
 }
 
 #[test]

@@ -60,7 +60,7 @@ fn tagged_in(
             quotes,
         }),
         syntax: ValueSyntax::Json,
-        other_kinds: Vec::new(),
+        other_type_names: Vec::new(),
         name: Arc::new(|name| (!name.contains('>')).then(|| name.to_owned())),
     };
     lowered(schema, &ValueStyle::Parameters(Box::new(style)))
@@ -83,10 +83,10 @@ fn raw_strings_and_other_values() {
         "l": {"type": "string", "minLength": 2, "maxLength": 3}}}"#;
     let (mut recognizer, types) = tagged(schema);
     assert_eq!(types.of_member("undeclared"), JsonTypes::default());
-    let kinds_of = |name: &str| types.of_member(name);
-    assert_eq!(kinds_of("s"), JsonTypes::STRING);
-    assert_eq!(kinds_of("n"), JsonTypes::STRING.union(JsonTypes::NUMBER).union(JsonTypes::NULL));
-    assert_eq!(kinds_of("e"), JsonTypes::STRING.union(JsonTypes::NUMBER));
+    let types_of = |name: &str| types.of_member(name);
+    assert_eq!(types_of("s"), JsonTypes::STRING);
+    assert_eq!(types_of("n"), JsonTypes::STRING.union(JsonTypes::NUMBER).union(JsonTypes::NULL));
+    assert_eq!(types_of("e"), JsonTypes::STRING.union(JsonTypes::NUMBER));
     for good in [
         "<s>;",
         "<s>5;",

@@ -105,7 +105,7 @@ impl NumberFacets {
     }
 
     /// Whether every number satisfies these facets.
-    pub(crate) fn is_free(&self) -> bool {
+    pub(crate) fn allows_all(&self) -> bool {
         *self == NumberFacets::default()
     }
 
