@@ -33,6 +33,15 @@ pub enum Rejected {
     },
 }
 
+impl Rejected {
+    /// The offset from the beginning of all input.
+    pub fn offset(&self) -> usize {
+        match *self {
+            Rejected::Byte { offset, .. } | Rejected::Limit { offset, .. } => offset,
+        }
+    }
+}
+
 /// Recognises bytes, and special tokens by name, without a vocabulary.
 ///
 /// ```

@@ -26,10 +26,7 @@ impl Channel {
             }
             self.begin();
         }
-        let held = (1..=self.trail.len().min(self.pending.len()))
-            .rev()
-            .find(|n| self.trail.starts_with(&self.pending[self.pending.len() - n..]))
-            .unwrap_or(0);
+        let held = begun_at_end(&self.pending, &[&self.trail[..]]);
         let (text, rest) = decode(&self.pending[..self.pending.len() - held]);
         let used = self.pending.len() - held - rest;
         self.pending.drain(..used);
@@ -105,8 +102,7 @@ impl TextChannel {
     }
 
     fn take(&mut self, text: String) -> String {
-        let is_space = |c: char| matches!(c, ' ' | '\t' | '\n' | '\r');
-        if !self.begun && text.chars().all(is_space) {
+        if !self.begun && text.bytes().all(is_space) {
             self.held.push_str(&text);
             return String::new();
         }
@@ -133,6 +129,24 @@ pub(crate) fn decode(bytes: &[u8]) -> (String, usize) {
         }
     }
     (text, 0)
+}
+
+/// The offset of the first occurrence.
+pub(crate) fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
+    haystack.windows(needle.len().max(1)).position(|window| window == needle)
+}
+
+/// White space of JSON.
+pub(crate) fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
+}
+
+/// The length of the longest end of a text with which one of the markers begins.
+pub(crate) fn begun_at_end(text: &[u8], markers: &[&[u8]]) -> usize {
+    let longest = markers.iter().map(|marker| marker.len()).max().unwrap_or(0);
+    let begins =
+        |n: &usize| markers.iter().any(|marker| marker.starts_with(&text[text.len() - n..]));
+    (1..=longest.min(text.len())).rev().find(begins).unwrap_or(0)
 }
 
 #[cfg(test)]

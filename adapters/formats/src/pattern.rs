@@ -6,8 +6,8 @@ use louver::fuel;
 use louver::ir::{Expr, regular};
 use louver::limits::Limits;
 
-/// The dialect of Rust's `regex` crate and OpenAI's documentation: the expression matches the whole
-/// text, and `.` any character but a line feed.
+/// The dialect of OpenAI's documentation: the expression matches the whole text, `.` is any
+/// character but a line feed, and classes are those of Unicode. Look-around is allowed.
 pub(crate) const REGEX: RegexOptions = RegexOptions {
     scope: regex::Scope::Match,
     look_around: regex::LookAround::Allowed,

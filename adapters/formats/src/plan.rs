@@ -22,9 +22,10 @@ pub enum Role {
     Reasoning,
     /// The answer that `response_format` asks for.
     Response,
-    /// Delimiters inside a turn's calls: section markers and separators.
+    /// Delimiters that open calls, stand between them, or end text, reasoning or a frame. They are
+    /// read like bytes without a label.
     Marker,
-    /// The header of a call of this tool (an index into the request's tools).
+    /// The header of a call of this tool (an index into [`Plan::tools`]).
     Header(usize),
     /// The arguments of a call of this tool.
     Arguments(usize),
@@ -88,7 +89,11 @@ impl PlanInner {
     /// template's syntax.
     pub(crate) fn reader(&self, tool: usize, spelling: Option<usize>) -> Option<&ArgumentReader> {
         let style = spelling.and_then(|k| self.format.spellings.get(k)?.arguments.as_ref());
-        let style = style.unwrap_or(&self.format.call.arguments);
+        self.reader_in(tool, style.unwrap_or(&self.format.call.arguments))
+    }
+
+    /// The reader of a tool's arguments in a style.
+    pub(crate) fn reader_in(&self, tool: usize, style: &ArgumentStyle) -> Option<&ArgumentReader> {
         let (_, readers) = self.readers.iter().find(|(known, _)| known == style)?;
         readers.get(tool)?.as_ref()
     }
@@ -132,8 +137,7 @@ impl Plan {
     }
 
     /// What the request demands and the grammar does not enforce, with pointers into the request:
-    /// keywords that the policy relaxes (only if arguments are JSON; in other styles a keyword is
-    /// enforced or an error), and parameters of tools that are not `strict` under
+    /// keywords that the policy relaxes, and parameters of tools that are not `strict` under
     /// [`Strictness::AsFlagged`](crate::Strictness::AsFlagged).
     pub fn relaxed(&self) -> &[SchemaError] {
         &self.inner.relaxed
@@ -149,7 +153,7 @@ impl Plan {
         &self.inner.format.name
     }
 
-    /// The wire format, as it was bound to the vocabulary.
+    /// The wire format, as it was given to [`WireFormat::lower`].
     pub fn wire_format(&self) -> &WireFormat {
         &self.inner.format
     }

@@ -3,8 +3,7 @@
 
 use crate::arguments::{self, RenderError};
 use crate::format::{
-    ArgumentStyle, BuiltinFormat, CallSyntax, Marker, MessagesFormat, Opener, Part, TextPlace,
-    WireFormat,
+    ArgumentStyle, BuiltinFormat, CallSyntax, Marker, MessagesFormat, Part, TextPlace, WireFormat,
 };
 use crate::read::{Call, Turn};
 use crate::request::CallKind;
@@ -77,7 +76,7 @@ impl WireFormat {
     }
 
     /// Calls on the wire, with the section around them. The empty text for no calls.
-    pub fn render_calls(&self, calls: &[Call]) -> Result<String, RenderError> {
+    pub(crate) fn render_calls(&self, calls: &[Call]) -> Result<String, RenderError> {
         if calls.is_empty() {
             return Ok(String::new());
         }
@@ -161,11 +160,6 @@ impl WireFormat {
             });
         }
         Ok(messages.join(&format.separator.write()))
-    }
-
-    /// Whether the chat template opens the reasoning block of a turn that has one.
-    pub fn template_opens_reasoning(&self) -> bool {
-        self.reasoning.as_ref().is_some_and(|reasoning| reasoning.opened_by == Opener::Template)
     }
 
     /// Whether a rendered prompt ends with the begin marker of a reasoning block, white space

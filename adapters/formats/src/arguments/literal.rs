@@ -2,7 +2,7 @@
 
 use louver::spec::json::short_escape;
 
-use crate::channel::decode;
+use crate::channel::{decode, is_space};
 
 /// The syntax of literals.
 #[derive(Clone, Debug, PartialEq)]
@@ -109,7 +109,7 @@ impl LiteralReader {
         let top = self.open.is_empty();
         match byte {
             _ if self.name_next && !self.ends_name(byte) => self.word.push(byte),
-            _ if is_white_space(byte) => self.end_word(),
+            _ if is_space(byte) => self.end_word(),
             b'=' if self.name_next => {
                 if !std::mem::replace(&mut self.has_argument, true) {
                     self.out.push(b'{');
@@ -185,7 +185,7 @@ impl LiteralReader {
         let mut word = std::mem::take(&mut self.word);
         if self.name_next {
             // A name without a value, as in `f("x")`: no JSON, so that it is not lost.
-            word.retain(|&byte| !is_white_space(byte));
+            word.retain(|&byte| !is_space(byte));
             return self.out.extend_from_slice(&word);
         }
         self.out.extend_from_slice(match (&self.syntax, &word[..]) {
@@ -265,11 +265,6 @@ impl LiteralReader {
             None => self.out.push(byte),
         }
     }
-}
-
-/// White space between tokens.
-fn is_white_space(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
 
 #[cfg(test)]

@@ -12,14 +12,17 @@ mod write;
 pub(crate) use self::input::{InputReader, read_input, write_input};
 pub(crate) use self::json::spaced;
 pub use self::json::{python_float, python_json};
-pub(crate) use self::literal::LiteralReader;
-pub(crate) use self::nested::NestedReader;
-pub(crate) use self::tagged::{TaggedReader, known_types, types_by_word, written_name};
+use self::literal::LiteralReader;
+use self::nested::NestedReader;
+use self::tagged::TaggedReader;
+pub(crate) use self::tagged::{known_types, types_by_word, written_name};
 pub use self::write::RenderError;
 pub(crate) use self::write::{arguments as write, code, python_string};
 
+use louver::front::json_schema::{LazyTypes, ValueTypes};
+
 use crate::channel::Channel;
-use crate::format::escape_json;
+use crate::format::{ArgumentStyle, escape_json};
 
 /// Reads arguments in one style, in chunks, and writes them as JSON text.
 #[derive(Clone, Debug)]
@@ -45,6 +48,36 @@ impl Default for ArgumentReader {
 }
 
 impl ArgumentReader {
+    /// A reader of arguments in a style. `types` are those of the arguments, where the text alone
+    /// does not tell them.
+    pub(crate) fn new(style: &ArgumentStyle, types: LazyTypes) -> ArgumentReader {
+        match style {
+            ArgumentStyle::Json => ArgumentReader::default(),
+            ArgumentStyle::Keywords | ArgumentStyle::JsonKeywords => {
+                ArgumentReader::Literal(LiteralReader::keywords())
+            }
+            ArgumentStyle::Delimited(mark) => {
+                ArgumentReader::Literal(LiteralReader::delimited(&mark.write()))
+            }
+            ArgumentStyle::Tagged(style) => {
+                ArgumentReader::Tagged(Box::new(TaggedReader::new(style, types)))
+            }
+            ArgumentStyle::Nested(tags) => {
+                ArgumentReader::Nested(Box::new(NestedReader::new(tags, types)))
+            }
+        }
+    }
+
+    /// As [`ArgumentReader::new`], for arguments of unknown types.
+    pub(crate) fn untyped(style: &ArgumentStyle) -> ArgumentReader {
+        ArgumentReader::new(style, known_types(ValueTypes::default()))
+    }
+
+    /// The JSON text of a whole text.
+    pub(crate) fn read_whole(mut self, text: &str) -> String {
+        self.push(text.as_bytes()) + &self.close()
+    }
+
     /// A reader of code.
     pub(crate) fn code() -> ArgumentReader {
         ArgumentReader::Code(Channel::framed(b"", b""))

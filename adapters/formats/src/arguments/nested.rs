@@ -3,8 +3,8 @@
 use louver::front::json_schema::{JsonTypes, LazyTypes, NestedStyle, ValueTypes};
 use louver::spec::json::{Json, Object};
 
-use super::tagged::{find, is_space, looks_like};
-use crate::channel::decode;
+use super::tagged::looks_like;
+use crate::channel::{begun_at_end, decode, find, is_space};
 use crate::format::{NestedTags, escape_json};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -159,10 +159,8 @@ impl NestedReader {
 
     fn text(&mut self) -> Option<()> {
         let at = find(&self.buffer, &self.mark);
-        let held = (1..self.mark.len().min(self.buffer.len() + 1))
-            .rev()
-            .find(|n| self.mark.starts_with(&self.buffer[self.buffer.len() - n..]));
-        let len = at.unwrap_or(self.buffer.len() - held.unwrap_or(0));
+        let held = begun_at_end(&self.buffer, &[&self.mark[..]]);
+        let len = at.unwrap_or(self.buffer.len() - held);
         let (text, rest) = decode(&self.buffer[..len]);
         self.out.push_str(&escape_json(&text));
         self.buffer.drain(..len - if at.is_some() { 0 } else { rest });

@@ -5,8 +5,8 @@ use std::sync::{Arc, LazyLock};
 use louver::front::json_schema::{JsonTypes, LazyTypes, ValueTypes};
 use louver::spec::json::Json;
 
-use super::LiteralReader;
-use crate::channel::decode;
+use super::literal::LiteralReader;
+use crate::channel::{begun_at_end, decode, find, is_space};
 use crate::format::{
     KindWords, NameStyle, PythonLiterals, StringQuotes, TagPart, TaggedStyle, escape_json,
 };
@@ -124,15 +124,6 @@ pub(super) fn written(part: &TagPart) -> String {
         TagPart::Gap { gap } => gap.clone(),
         TagPart::Key { .. } | TagPart::Kind { .. } => String::new(),
     }
-}
-
-/// The offset of the first occurrence.
-pub(super) fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
-    haystack.windows(needle.len().max(1)).position(|window| window == needle)
-}
-
-pub(super) fn is_space(byte: u8) -> bool {
-    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
 
 impl TaggedReader {
@@ -432,14 +423,6 @@ impl TaggedReader {
             || self.value.meets(JsonTypes::NUMBER)
                 && text.iter().all(|b| b"0123456789+-.eE".contains(b))
     }
-}
-
-/// The length of the longest end of a text with which one of the markers begins.
-fn begun_at_end(text: &[u8], markers: &[&[u8]]) -> usize {
-    let longest = markers.iter().map(|marker| marker.len()).max().unwrap_or(0);
-    let begins =
-        |n: &usize| markers.iter().any(|marker| marker.starts_with(&text[text.len() - n..]));
-    (1..=longest.min(text.len())).rev().find(begins).unwrap_or(0)
 }
 
 /// Whether a text is a JSON value of one of these types, and not a string. The grammar has the same

@@ -14,10 +14,7 @@ use louver::spec::tools::Tool;
 
 use super::markers::gap;
 use super::{Lowering, object};
-use crate::arguments::{
-    ArgumentReader, LiteralReader, NestedReader, TaggedReader, is_keyword, known_types,
-    types_by_word, written_name,
-};
+use crate::arguments::{ArgumentReader, is_keyword, known_types, types_by_word, written_name};
 use crate::format::{ArgumentStyle, PythonLiterals, TagPart, TaggedStyle};
 use crate::plan::Role;
 use crate::request::{LazyTools, ToolRequest};
@@ -32,13 +29,19 @@ pub(crate) struct LoweredArguments {
 }
 
 impl Lowering<'_> {
-    pub(crate) fn arguments(&mut self, k: usize, tool: &Tool) -> Option<LoweredArguments> {
+    /// The arguments of function `k` in a style. `None` if the turn cannot call it.
+    pub(crate) fn arguments(
+        &mut self,
+        k: usize,
+        tool: &Tool,
+        style: &ArgumentStyle,
+    ) -> Option<LoweredArguments> {
         if !self.request.may_call(&tool.name) {
             return None;
         }
         let pointer = tool.parameters_pointer(self.request.position(k));
         let schema = self.request.arguments_schema(tool);
-        let lowered = self.lower_arguments(&schema, &pointer)?;
+        let lowered = self.lower_arguments(style, &schema, &pointer)?;
         Some(self.label_arguments(k, &tool.name, lowered))
     }
 
@@ -121,17 +124,9 @@ impl Lowering<'_> {
         None
     }
 
-    /// Arguments that the schema allows, in the current style.
+    /// Arguments that the schema allows, in a style. They are an object, whether or not the schema
+    /// says so.
     pub(crate) fn lower_arguments(
-        &mut self,
-        schema: &Json,
-        pointer: &str,
-    ) -> Option<LoweredArguments> {
-        self.lower_in(self.style, schema, pointer)
-    }
-
-    /// The same in any style. Arguments are an object, whether or not the schema says so.
-    pub(crate) fn lower_in(
         &mut self,
         style: &ArgumentStyle,
         schema: &Json,
@@ -144,21 +139,7 @@ impl Lowering<'_> {
             options.whitespace = Whitespace::Compact;
         }
         let (rule, types) = self.deferred_value(schema, pointer, options, &style_of_values)?;
-        let reader = match style {
-            ArgumentStyle::Json => ArgumentReader::default(),
-            ArgumentStyle::Keywords | ArgumentStyle::JsonKeywords => {
-                ArgumentReader::Literal(LiteralReader::keywords())
-            }
-            ArgumentStyle::Delimited(marker) => {
-                ArgumentReader::Literal(LiteralReader::delimited(&marker.write()))
-            }
-            ArgumentStyle::Tagged(tagged) => {
-                ArgumentReader::Tagged(Box::new(TaggedReader::new(tagged, types)))
-            }
-            ArgumentStyle::Nested(tags) => {
-                ArgumentReader::Nested(Box::new(NestedReader::new(tags, types)))
-            }
-        };
+        let reader = ArgumentReader::new(style, types);
         Some(LoweredArguments { rule, reader })
     }
 

@@ -47,7 +47,7 @@ impl Lowering<'_> {
         let format =
             self.format.builtin.as_ref().filter(|_| self.request.may_call(&builtin.name))?;
         let lowered = match format.schema(builtin) {
-            Some(schema) => self.lower_in(&format.arguments, &schema, &builtin.pointer)?,
+            Some(schema) => self.lower_arguments(&format.arguments, &schema, &builtin.pointer)?,
             None => LoweredArguments { rule: self.code(), reader: ArgumentReader::code() },
         };
         Some(self.label_arguments(self.request.functions() + k, &builtin.name, lowered))

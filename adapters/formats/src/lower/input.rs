@@ -11,30 +11,30 @@ use louver::spec::json::write_string;
 use super::Lowering;
 use super::arguments::LoweredArguments;
 use super::raw::{RawContext, text_dfa};
-use crate::arguments::{
-    ArgumentReader, InputReader, LiteralReader, NestedReader, TaggedReader, known_types,
-    python_string, written_name,
-};
+use crate::arguments::{ArgumentReader, InputReader, known_types, python_string, written_name};
 use crate::format::{ArgumentStyle, Marker, TaggedStyle, unique};
 use crate::request::{CustomError, CustomErrorReason, CustomTool, INPUT, RequestFault};
 
 impl Lowering<'_> {
-    /// The arguments that stand for the input of custom tool `k`. `None` if the turn cannot call
-    /// it.
+    /// The arguments that stand for the input of custom tool `k`, in a style. `None` if the turn
+    /// cannot call it.
     pub(crate) fn custom_arguments(
         &mut self,
         k: usize,
         custom: &CustomTool,
+        style: &ArgumentStyle,
     ) -> Option<LoweredArguments> {
         if !self.request.may_call(&custom.name) {
             return None;
         }
         let lowered = match custom.grammar(&self.request.limits) {
-            Ok(None) => Ok(self.lower_arguments(&CustomTool::schema(), &custom.definition())?),
+            Ok(None) => {
+                Ok(self.lower_arguments(style, &CustomTool::schema(), &custom.definition())?)
+            }
             Ok(Some((grammar, warnings))) => {
                 let warnings = RequestFault::of_text(&custom.definition(), &warnings);
                 self.findings.warnings.extend(warnings);
-                self.input_arguments(&grammar)
+                self.input_arguments(&grammar, style)
             }
             Err(reason) => Err(reason),
         };
@@ -56,22 +56,22 @@ impl Lowering<'_> {
     fn input_arguments(
         &mut self,
         grammar: &Grammar,
+        style: &ArgumentStyle,
     ) -> Result<LoweredArguments, CustomErrorReason> {
         let (format, limits) = (self.format, &self.request.limits);
         let quoted = |write_string: fn(&mut String, &str)| -> Result<Grammar, CustomErrorReason> {
             let text = framed(grammar, &RawContext::default(), &format.name, limits)?;
             Ok(text.image(&Homomorphism::quoted(write_string), limits)?)
         };
-        let (body, reader) = match self.style {
+        let body = match style {
             ArgumentStyle::Json => {
                 let text = self.builder.import(&quoted(write_string)?);
-                (self.json_object(text), ArgumentReader::default())
+                self.json_object(text)
             }
             ArgumentStyle::Keywords | ArgumentStyle::JsonKeywords => {
                 let text = self.builder.import(&quoted(python_string)?);
                 let open = Expr::text(&format!("{INPUT}=\""));
-                let body = Expr::seq([open, Expr::Ref(text), Expr::text("\"")]);
-                (body, ArgumentReader::Literal(LiteralReader::keywords()))
+                Expr::seq([open, Expr::Ref(text), Expr::text("\"")])
             }
             ArgumentStyle::Delimited(mark) => {
                 let context = RawContext { ends: spelled_bytes(mark), ..RawContext::default() };
@@ -79,8 +79,7 @@ impl Lowering<'_> {
                 let text = Expr::Ref(self.builder.import(&text));
                 let quote = self.marker(mark);
                 let open = Expr::text(&format!("{{{INPUT}:"));
-                let body = Expr::seq([open, quote.clone(), text, quote, Expr::text("}")]);
-                (body, ArgumentReader::Literal(LiteralReader::delimited(&mark.write())))
+                Expr::seq([open, quote.clone(), text, quote, Expr::text("}")])
             }
             ArgumentStyle::Nested(tags) => {
                 let context =
@@ -90,18 +89,12 @@ impl Lowering<'_> {
                 let mark = self.marker(&tags.mark);
                 let (open, close) = (format!("<{INPUT}>"), format!("</{INPUT}>"));
                 let (open, close) = (Expr::text(&open), Expr::text(&close));
-                let body = Expr::seq([mark.clone(), open, text, mark, close]);
-                let types = known_types(ValueTypes::uniform(JsonTypes::STRING));
-                let reader = NestedReader::new(tags, types);
-                (body, ArgumentReader::Nested(Box::new(reader)))
+                Expr::seq([mark.clone(), open, text, mark, close])
             }
-            ArgumentStyle::Tagged(style) => {
-                let types = ValueTypes::uniform(JsonTypes::STRING);
-                let reader = TaggedReader::new(style, known_types(types));
-                let body = self.tagged_input(style, grammar)?;
-                (body, ArgumentReader::Tagged(Box::new(reader)))
-            }
+            ArgumentStyle::Tagged(style) => self.tagged_input(style, grammar)?,
         };
+        let types = known_types(ValueTypes::uniform(JsonTypes::STRING));
+        let reader = ArgumentReader::new(style, types);
         Ok(LoweredArguments { rule: self.builder.rule("input", body), reader })
     }
 

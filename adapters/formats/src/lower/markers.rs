@@ -114,3 +114,9 @@ fn id_texts(style: IdStyle) -> Expr {
     let (least, most) = style.lengths().into_inner();
     Expr::repeat(Expr::Class(class), least as u32, Some(most as u32))
 }
+
+/// Whether a begin marker is a single character, which text may contain: only what follows it tells
+/// a call from text.
+pub(crate) fn is_single_character(begin: &str) -> bool {
+    begin.chars().count() == 1
+}

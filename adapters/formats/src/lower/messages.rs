@@ -6,24 +6,23 @@ use louver::ir::Expr;
 use super::Lowering;
 use super::calls::any_rule;
 use crate::format::MessagesFormat;
-use crate::plan::Role;
 use crate::request::{LowerError, Reasoning};
 
 impl Lowering<'_> {
-    /// The turn as a sequence of messages: `calls` are the rules of its calls.
-    pub(crate) fn messages(
-        &mut self,
-        format: &MessagesFormat,
-        calls: &[RuleId],
-        response: Option<RuleId>,
-    ) -> Result<Expr, LowerError> {
+    /// The turn as a sequence of messages.
+    pub(crate) fn messages(&mut self, format: &MessagesFormat) -> Result<Expr, LowerError> {
+        let (calls, response) = (&*self.calls.clone(), self.response);
         let separator = self.marker(&format.separator);
-        let reasoning = self.reasoning_message()?;
+        let inside = match &self.format.reasoning {
+            Some(format) => Some((self.marker(&format.begin), self.reasoning_inside(format)?)),
+            None => None,
+        };
+        let reasoning = inside.clone().map(|(begin, rest)| Expr::seq([begin, rest]));
         let has_calls = !calls.is_empty();
         let preamble = match &format.preamble {
             Some(block) if has_calls || response.is_none() => {
                 let begin = self.marker(&block.begin);
-                Expr::seq([begin, self.text_until(&block.end, Role::Text)])
+                Expr::seq([begin, self.text_until(&block.end)])
             }
             _ => Expr::Never,
         };
@@ -47,7 +46,10 @@ impl Lowering<'_> {
             Reasoning::Required => {
                 Expr::seq([reasoning.unwrap_or(Expr::Empty), separator, messages])
             }
-            Reasoning::Opened => Expr::seq([self.opened_reasoning()?, separator, messages]),
+            Reasoning::Opened => {
+                let rest = inside.map_or(Expr::Empty, |(_, rest)| rest);
+                Expr::seq([rest, separator, messages])
+            }
         })
     }
 
@@ -60,18 +62,10 @@ impl Lowering<'_> {
             let begin = self.marker(begin);
             let rest = match response {
                 Some(response) => Expr::seq([Expr::Ref(response), self.marker(end)]),
-                None => self.text_until(end, Role::Text),
+                None => self.text_until(end),
             };
             last.push(Expr::seq([begin, rest]));
         }
         Expr::alt(last)
-    }
-
-    fn reasoning_message(&mut self) -> Result<Option<Expr>, LowerError> {
-        let Some(format) = &self.format.reasoning else {
-            return self.no_reasoning().map(|_| None);
-        };
-        let (begin, rest) = (self.marker(&format.begin), self.reasoning_inside(format)?);
-        Ok(Some(Expr::seq([begin, rest])))
     }
 }

@@ -27,7 +27,7 @@ use louver::spec::json::Json;
 
 use self::arguments::LoweredArguments;
 use self::spelling::LoweredSpelling;
-use crate::format::{ArgumentStyle, IdStyle, Marker, WireFormat};
+use crate::format::{IdStyle, Marker, WireFormat};
 use crate::plan::{Plan, PlanInner, RelaxedSchema, Role, ToolPlan};
 use crate::request::{LowerError, PartErrors, RESPONSE_POINTER, RequestFault, ToolRequest};
 
@@ -103,8 +103,6 @@ pub(crate) struct Lowering<'a> {
     pub(crate) spellings: Vec<LoweredSpelling>,
     /// The answer that the request asks for.
     response: Option<RuleId>,
-    /// The style of the arguments that are being lowered.
-    pub(crate) style: &'a ArgumentStyle,
     /// Ends the frame of text and calls, while those are being lowered.
     pub(crate) frame_end: Option<&'a Marker>,
 }
@@ -121,7 +119,6 @@ impl<'a> Lowering<'a> {
             ids: Vec::new(),
             spellings: Vec::new(),
             response: None,
-            style: &format.call.arguments,
             frame_end: None,
         }
     }
@@ -129,17 +126,17 @@ impl<'a> Lowering<'a> {
     /// The arguments of all tools in the template's style, `None` for those that cannot be called.
     /// `unflagged`: indices of tools whose schema is not enforced as they are not `strict`.
     fn lower_tools(&mut self, unflagged: HashSet<usize>) -> Vec<Option<LoweredArguments>> {
-        let request = self.request;
+        let (request, style) = (self.request, &self.format.call.arguments);
         let mut lowered = Vec::new();
         for (k, tool) in request.tools.iter().enumerate() {
             let before = self.findings.relaxed.len();
-            lowered.push(self.arguments(k, tool));
+            lowered.push(self.arguments(k, tool, style));
             if self.findings.relaxed.len() > before || unflagged.contains(&k) {
                 self.note_relaxed(Some(k), &tool.parameters);
             }
         }
         for (k, custom) in request.customs.iter().enumerate() {
-            lowered.push(self.custom_arguments(k, custom));
+            lowered.push(self.custom_arguments(k, custom, style));
         }
         for (k, builtin) in request.builtins.iter().enumerate() {
             let before = self.findings.relaxed.len();

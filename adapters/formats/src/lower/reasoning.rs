@@ -5,27 +5,16 @@ use std::sync::Arc;
 use louver::ir::{Budget, Expr, Spent};
 
 use super::Lowering;
+use super::markers::is_single_character;
 use super::raw::text_without;
 use crate::format::ReasoningFormat;
 use crate::plan::Role;
 use crate::request::{LowerError, Reasoning, ReasoningBudget};
 
 impl Lowering<'_> {
-    /// The empty block of a family without reasoning. Fails if the request needs a block.
-    pub(crate) fn no_reasoning(&self) -> Result<Expr, LowerError> {
-        match self.request.reasoning {
-            Reasoning::Optional | Reasoning::Off => Ok(Expr::Empty),
-            Reasoning::Required | Reasoning::Opened => {
-                Err(LowerError::NoReasoning { format: self.format.name.clone() })
-            }
-        }
-    }
-
     /// The block at the beginning of the turn, as the request wants it.
     pub(crate) fn reasoning(&mut self) -> Result<Expr, LowerError> {
-        let Some(format) = &self.format.reasoning else {
-            return self.no_reasoning();
-        };
+        let Some(format) = &self.format.reasoning else { return Ok(Expr::Empty) };
         let mode = self.request.reasoning;
         let skipped = self.optional_marker(format.skipped.as_ref());
         if mode == Reasoning::Off {
@@ -40,14 +29,6 @@ impl Lowering<'_> {
         Ok(if is_optional { Expr::optional(Expr::alt([block, skipped])) } else { block })
     }
 
-    /// The block of a turn that begins inside of it.
-    pub(crate) fn opened_reasoning(&mut self) -> Result<Expr, LowerError> {
-        match &self.format.reasoning {
-            Some(format) => self.reasoning_inside(format),
-            None => self.no_reasoning(),
-        }
-    }
-
     /// The block after its begin marker: text, end marker, and what follows the block.
     pub(crate) fn reasoning_inside(
         &mut self,
@@ -55,7 +36,7 @@ impl Lowering<'_> {
     ) -> Result<Expr, LowerError> {
         // The begin marker of a call cannot occur in the block.
         let begins = self.call_begins();
-        let begins = begins.iter().filter(|text| text.len() > 1);
+        let begins = begins.iter().filter(|text| !is_single_character(text));
         let excludes: Vec<Vec<u8>> =
             format.excludes.iter().chain(begins).map(|text| text.as_bytes().to_vec()).collect();
         let inside = match self.request.reasoning_budget {

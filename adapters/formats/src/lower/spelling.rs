@@ -11,6 +11,7 @@ use louver::ir::{Except, Expr, Literal, regular};
 use super::Lowering;
 use super::arguments::LoweredArguments;
 use super::calls::any_rule;
+use super::markers::is_single_character;
 use super::raw::ends_clean;
 use crate::format::{ArgumentStyle, CallSpelling, Marker, fixed_prefix};
 use crate::pattern::pattern_dfa;
@@ -41,7 +42,8 @@ const MAX_CACHED_AUTOMATA: usize = 1024;
 /// The most bytes of watched texts of an automaton in [`TEXT_AUTOMATA`].
 const MAX_CACHED_TEXT_BYTES: usize = 1024;
 
-/// The automaton of the shortest texts that are no prefix of a text of `dfa`.
+/// The automaton of the shortest texts that are no prefix of a text of `dfa`, and do not begin with
+/// one.
 fn shortest_non_prefixes(dfa: &Dfa) -> Dfa {
     let mut builder = DfaBuilder::new();
     (0..dfa.len()).for_each(|_| {
@@ -112,25 +114,23 @@ impl<'a> Lowering<'a> {
     /// schema cannot be enforced in that style cannot be called in it.
     fn functions_in(
         &mut self,
-        style: &'a ArgumentStyle,
+        style: &ArgumentStyle,
         canonical: &[Option<LoweredArguments>],
     ) -> Vec<Option<LoweredArguments>> {
-        self.style = style;
         let (request, mut out) = (self.request, Vec::new());
         for (k, canonical) in canonical.iter().enumerate().take(request.functions()) {
             let findings = std::mem::take(&mut self.findings);
             let lowered = canonical.as_ref().and_then(|_| match request.tools.get(k) {
-                Some(tool) => self.arguments(k, tool),
+                Some(tool) => self.arguments(k, tool, style),
                 None => {
                     let custom = k - request.tools.len();
-                    self.custom_arguments(custom, &request.customs[custom])
+                    self.custom_arguments(custom, &request.customs[custom], style)
                 }
             });
             let found = std::mem::replace(&mut self.findings, findings);
             let is_enforced = found.errors.is_empty() && found.relaxed.is_empty();
             out.push(lowered.filter(|_| is_enforced));
         }
-        self.style = &self.format.call.arguments;
         out
     }
 
@@ -227,7 +227,7 @@ impl<'a> Lowering<'a> {
     /// only with the header of an offered tool after it.
     pub(crate) fn call_texts(&self) -> Vec<String> {
         let (single, mut out): (Vec<String>, Vec<String>) =
-            self.call_begins().into_iter().partition(|text| text.chars().count() == 1);
+            self.call_begins().into_iter().partition(|text| is_single_character(text));
         // What a section's begin marker has after it before the header.
         let inner = self.format.call.begin.as_ref().filter(|_| self.format.section.is_some());
         let inner = inner.map_or_else(|| vec![String::new()], Marker::plain_texts);

@@ -4,6 +4,7 @@ use louver::ids::RuleId;
 use louver::ir::{AfterTag, Dispatch, DispatchEnd, Expr, Trigger};
 
 use super::Lowering;
+use super::markers::is_single_character;
 use super::spelling::{LoweredSpelling, TextKind};
 use crate::format::{Marker, unique};
 use crate::plan::Role;
@@ -31,7 +32,7 @@ impl Lowering<'_> {
     }
 
     /// Text after its begin marker, with its end marker. A stop string ends it, too.
-    pub(crate) fn text_until(&mut self, end: &Marker, role: Role) -> Expr {
+    pub(crate) fn text_until(&mut self, end: &Marker) -> Expr {
         let mut ends = self.triggers_and_rests(end);
         for stop in &self.request.stop {
             let end = self.marker(end);
@@ -39,7 +40,7 @@ impl Lowering<'_> {
         }
         let excludes = self.text_excludes();
         let body = self.dispatch(ends, excludes);
-        Expr::Ref(self.builder.labelled("text", role.label(), body))
+        Expr::Ref(self.builder.labelled("text", Role::Text.label(), body))
     }
 
     fn text_excludes(&self) -> Vec<Vec<u8>> {
@@ -52,7 +53,7 @@ impl Lowering<'_> {
     pub(crate) fn text_instead_of_calls(&mut self) -> Result<Expr, LowerError> {
         let next = self.most_calls().map(|_| self.closing());
         let free = self.text(None, next.clone());
-        if !self.call_begins().iter().any(|begin| begin.chars().count() == 1) {
+        if !self.call_begins().iter().any(|begin| is_single_character(begin)) {
             return Ok(free);
         }
         // The text may begin with anything that free text watches for, so that all of it is

@@ -5,7 +5,6 @@ use louver::ir::Expr;
 use super::Lowering;
 use super::calls::any_rule;
 use crate::format::{Marker, TextPlace};
-use crate::plan::Role;
 use crate::request::{LowerError, Reasoning};
 
 /// The highest bound on calls with text between them: the grammar has a rule for each call.
@@ -15,7 +14,7 @@ impl Lowering<'_> {
     /// The whole turn, without the stop token.
     pub(super) fn turn(&mut self) -> Result<Expr, LowerError> {
         if let Some(messages) = &self.format.messages {
-            return self.messages(messages, &self.calls.clone(), self.response);
+            return self.messages(messages);
         }
         let reasoning = self.reasoning()?;
         let rest = self.after_reasoning()?;
@@ -63,7 +62,7 @@ impl Lowering<'_> {
             _ => self.marker(begin),
         };
         let calls = if self.calls.is_empty() { Expr::Never } else { self.calls_alone() };
-        let text = Expr::seq([begin.clone(), self.text_until(end, Role::Text)]);
+        let text = Expr::seq([begin.clone(), self.text_until(end)]);
         let end = self.marker(end);
         let answer = self.response.map(|answer| Expr::seq([begin, Expr::Ref(answer), end]));
         match (answer, is_instead) {

@@ -160,11 +160,6 @@ impl Extractor {
         self.ids.reserve(ids);
     }
 
-    /// The number of complete calls so far.
-    pub fn calls(&self) -> usize {
-        self.calls
-    }
-
     fn marker(&mut self, bytes: &[u8]) {
         match &mut self.state {
             TurnState::Between { markers } => {

@@ -97,17 +97,12 @@ impl WireFormat {
                 });
             }
             Ok(()) => Difference::Unfinished,
-            Err(_) => Difference::Refused { at: refused_at(&mut recognizer, text) },
+            Err(rejected) => Difference::Refused { at: rejected.offset() },
         };
         let scanner = Scanner { format: &format, plan: &plan };
         let scanned = scanner.turn(text, request.reasoning == Reasoning::Opened);
         Ok(report(&plan, request, scanned, difference))
     }
-}
-
-fn refused_at(recognizer: &mut Recognizer, text: &str) -> usize {
-    recognizer.reset();
-    text.bytes().position(|byte| recognizer.push(&[byte]).is_err()).unwrap_or(text.len())
 }
 
 fn as_constrained(
@@ -234,6 +229,6 @@ fn grammar_mismatch(grammar: &Grammar, request: &ToolRequest, text: &str) -> Opt
     let mut recognizer = Recognizer::with_limits(compiled, &request.limits);
     match recognizer.push(text.as_bytes()) {
         Ok(()) => (!recognizer.is_complete()).then_some(text.len()),
-        Err(_) => Some(refused_at(&mut recognizer, text)),
+        Err(rejected) => Some(rejected.offset()),
     }
 }

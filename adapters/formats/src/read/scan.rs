@@ -1,7 +1,6 @@
 //! A tolerant scanner: finds reasoning, text and calls in output that need not follow the format.
 //! White space is ignored, and end markers may be missing.
 
-use louver::front::json_schema::ValueTypes;
 use louver::limits::Limits;
 use louver::spec::json::{Json, Object};
 
@@ -11,9 +10,7 @@ use super::tolerant::{
     find_marker, json, last_key, loose_headers,
 };
 use super::turn::Call;
-use crate::arguments::{
-    ArgumentReader, LiteralReader, NestedReader, TaggedReader, known_types, spaced,
-};
+use crate::arguments::{ArgumentReader, spaced};
 use crate::format::{ArgumentStyle, CallSyntax, Marker, MessagesFormat, Part, WireFormat};
 use crate::plan::Plan;
 use crate::request::CallKind;
@@ -298,12 +295,13 @@ impl Scanner<'_> {
             }
             ArgumentStyle::Keywords | ArgumentStyle::JsonKeywords => {
                 let end = closing_parenthesis(rest)?;
-                Some((read_keywords(&rest[..end]), &rest[end..]))
+                let reader = ArgumentReader::untyped(syntax.arguments);
+                Some((reader.read_whole(&rest[..end]), &rest[end..]))
             }
-            ArgumentStyle::Delimited(mark) => {
+            ArgumentStyle::Delimited(_) => {
                 let end = find_end().unwrap_or(rest.len());
-                let reader = ArgumentReader::Literal(LiteralReader::delimited(&mark.write()));
-                Some((read_whole(reader, rest[..end].trim()), &rest[end..]))
+                let reader = ArgumentReader::untyped(syntax.arguments);
+                Some((reader.read_whole(rest[..end].trim()), &rest[end..]))
             }
             ArgumentStyle::Tagged(_) | ArgumentStyle::Nested(_) => {
                 let trailer: String = syntax.trailer.iter().map(Part::write).collect();
@@ -311,12 +309,13 @@ impl Scanner<'_> {
                 let found = (!trailer.is_empty()).then(|| rest.find(trailer)).flatten();
                 let end = found.or_else(find_end).unwrap_or(rest.len());
                 let tool = self.plan.tools().iter().position(|tool| tool.name == name);
-                let reader = tool.and_then(|tool| self.plan.inner.reader(tool, None));
+                let reader =
+                    tool.and_then(|tool| self.plan.inner.reader_in(tool, syntax.arguments));
                 let reader = match reader {
                     Some(reader) => reader.clone().without_input(),
-                    None => untyped_reader(syntax.arguments),
+                    None => ArgumentReader::untyped(syntax.arguments),
                 };
-                Some((read_whole(reader, &rest[..end]), &rest[end..]))
+                Some((reader.read_whole(&rest[..end]), &rest[end..]))
             }
         }
     }
@@ -389,12 +388,13 @@ impl Scanner<'_> {
             let (body, has_end, after) = up_to_end(body);
             let arguments = match syntax.arguments {
                 ArgumentStyle::Keywords | ArgumentStyle::JsonKeywords => {
-                    closing_parenthesis(body).map(|end| read_keywords(&body[..end]))
+                    let reader = ArgumentReader::untyped(syntax.arguments);
+                    closing_parenthesis(body).map(|end| reader.read_whole(&body[..end]))
                 }
                 _ => Some(body.to_owned()),
             };
             let call = arguments.and_then(|arguments| parse_call(&name, &arguments));
-            let code = || parse_call(&name, &read_whole(ArgumentReader::code(), body));
+            let code = || parse_call(&name, &ArgumentReader::code().read_whole(body));
             if let Some(call) = call.or_else(|| code().filter(|_| !format.bare_code)) {
                 out.calls.push((call, has_end));
                 return Some(after);
@@ -406,24 +406,9 @@ impl Scanner<'_> {
         let tools = self.plan.tools();
         let tool = (0..tools.len()).find(takes_code).filter(|_| format.bare_code)?;
         let (body, has_end, after) = up_to_end(rest);
-        let code = read_whole(ArgumentReader::code(), body);
+        let code = ArgumentReader::code().read_whole(body);
         out.calls.push((parse_call(&tools[tool].name, &code)?, has_end));
         Some(after)
-    }
-}
-
-/// The reader of arguments between tags, of a tool that is not offered.
-fn untyped_reader(style: &ArgumentStyle) -> ArgumentReader {
-    match style {
-        ArgumentStyle::Tagged(style) => {
-            let types = known_types(ValueTypes::default());
-            ArgumentReader::Tagged(Box::new(TaggedReader::new(style, types)))
-        }
-        ArgumentStyle::Nested(tags) => {
-            let types = known_types(ValueTypes::default());
-            ArgumentReader::Nested(Box::new(NestedReader::new(tags, types)))
-        }
-        _ => ArgumentReader::default(),
     }
 }
 
@@ -440,14 +425,4 @@ fn parse_call(name: &str, arguments: &str) -> Option<Call> {
         spaced(&mut text, &inner);
         Call { id: String::new(), name: name.to_owned(), arguments: text, kind: CallKind::Function }
     })
-}
-
-/// The JSON text that a reader makes of a whole text.
-fn read_whole(mut reader: ArgumentReader, text: &str) -> String {
-    reader.push(text.as_bytes()) + &reader.close()
-}
-
-/// Python keyword arguments as JSON text.
-fn read_keywords(text: &str) -> String {
-    read_whole(ArgumentReader::Literal(LiteralReader::keywords()), text)
 }

@@ -22,12 +22,12 @@ impl ToolRequest {
         refuse(is_taken, "a custom tool and another of the same name")?;
         self.check_answer(format)?;
         self.check_texts(format)?;
-        if self.reasoning_budget.is_some() {
-            let is_off = self.reasoning == Reasoning::Off;
-            refuse(is_off, "a reasoning budget without reasoning")?;
-            if format.reasoning.is_none() {
-                return Err(LowerError::NoReasoning { format: format.name.clone() });
-            }
+        let has_budget = self.reasoning_budget.is_some();
+        let is_off = self.reasoning == Reasoning::Off;
+        refuse(has_budget && is_off, "a reasoning budget without reasoning")?;
+        let needs_block = matches!(self.reasoning, Reasoning::Required | Reasoning::Opened);
+        if format.reasoning.is_none() && (has_budget || needs_block) {
+            return Err(LowerError::NoReasoning { format: format.name.clone() });
         }
         Ok(())
     }

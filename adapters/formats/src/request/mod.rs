@@ -213,7 +213,7 @@ impl ToolRequest {
 
     /// Takes over the properties of an engine that lowering depends on: its limits, its registry
     /// unless the request has one, and the special tokens of its vocabulary.
-    pub fn apply_engine(&mut self, engine: &Engine) {
+    pub(crate) fn apply_engine(&mut self, engine: &Engine) {
         self.limits = engine.options().limits.clone();
         if self.registry.is_empty() {
             self.registry = engine.options().registry.clone();

@@ -20,8 +20,9 @@ generates this page from the files and checks it.
 A family's file also lists alternative spellings of calls (`[[spellings]]`) that its models are
 known to write beside the syntax of the chat template. In free text they begin a call, which is
 constrained as any other. If a call is forced, the template's syntax is the only one. The begin
-marker of a call cannot occur in reasoning or in a string between tags. An ambiguous begin marker
-(`text_unless`) is text unless the name of an offered tool follows.
+marker of a call cannot occur in reasoning or in a string between tags, unless it is a single
+character. An ambiguous begin marker (`text_unless`) is text unless the name of an offered tool
+follows.
 
 Markers are shown as text. `bind` replaces those that a vocabulary has as special tokens. The
 markers of Harmony are always special tokens.
@@ -161,6 +162,14 @@ fn page() -> String {
     }
     out.truncate(out.trim_end().len());
     out + "\n"
+}
+
+#[test]
+fn readmes_say_how_many_families_there_are() {
+    let claim = format!("{} model families", Catalog::shipped().formats().len());
+    for readme in [include_str!("../../README.md"), include_str!("../../../../README.md")] {
+        assert!(readme.contains(&claim), "not \"{claim}\"");
+    }
 }
 
 #[test]

@@ -25,10 +25,10 @@ pub(super) struct NumberSpellings {
 
 /// Builds the minimal automaton over bytes of the spellings of `values`.
 ///
-/// A number is spelled without an exponent, or with an exponent and the point at any position within
-/// or around its digits. Fractions may have trailing zeros, and exponents leading zeros. Numbers of
-/// more than 64 digits have no spelling without an exponent. Cost: close to linear in the digits of
-/// the numbers, up to 20 of each.
+/// A number is spelled without an exponent, or with an exponent and the point at any position
+/// within or around its digits. Fractions may have trailing zeros, and exponents leading zeros.
+/// Numbers of more than 64 digits have no spelling without an exponent. Cost: close to linear in
+/// the digits of the numbers, up to 20 of each.
 pub(super) fn listed_dfa(values: &[Decimal], spellings: NumberSpellings) -> Dfa {
     let mut trie = NumberTrie { nodes: vec![Node::default()] };
     for value in values {
