@@ -307,52 +307,6 @@ pub enum DispatchEnd {
     AtStop,
 }
 
-/// Operands of a sequence or alternation. A single operand allocates nothing.
-#[derive(Default)]
-struct ExprList {
-    first: Option<Expr>,
-    /// Includes the first one, if there are several.
-    all: Vec<Expr>,
-}
-
-impl ExprList {
-    /// Adds an operand; `expected`: how many there will be.
-    fn push(&mut self, part: Expr, expected: usize) {
-        if self.first.is_none() && self.all.is_empty() {
-            self.first = Some(part);
-            return;
-        }
-        if let Some(first) = self.first.take() {
-            self.all.reserve(expected.max(2));
-            self.all.push(first);
-        }
-        self.all.push(part);
-    }
-
-    /// Adds several operands.
-    fn extend(&mut self, parts: Vec<Expr>) {
-        match self.first.take() {
-            Some(first) => {
-                self.all.reserve(parts.len() + 2);
-                self.all.push(first);
-                self.all.extend(parts);
-            }
-            None if self.all.is_empty() => self.all = parts,
-            None => self.all.extend(parts),
-        }
-    }
-
-    /// The expression: `none` without operands, the operand itself if there is one.
-    fn finish(mut self, none: Expr, more: impl FnOnce(Vec<Expr>) -> Expr) -> Expr {
-        match (self.first, self.all.len()) {
-            (Some(only), _) => only,
-            (None, 0) => none,
-            (None, 1) => self.all.remove(0),
-            (None, _) => more(self.all),
-        }
-    }
-}
-
 impl Expr {
     /// A literal.
     pub fn text(text: &str) -> Expr {
@@ -371,31 +325,37 @@ impl Expr {
 
     /// Concatenation. Flattens, drops [`Expr::Empty`], and collapses to [`Expr::Never`].
     pub fn seq(parts: impl IntoIterator<Item = Expr>) -> Expr {
-        let (parts, mut out) = (parts.into_iter(), ExprList::default());
-        let expected = parts.size_hint().0;
+        let mut out = Vec::new();
         for part in parts {
             match part {
                 Expr::Empty => {}
                 Expr::Never => return Expr::Never,
                 Expr::Seq(inner) => out.extend(inner),
-                other => out.push(other, expected),
+                other => out.push(other),
             }
         }
-        out.finish(Expr::Empty, Expr::Seq)
+        match out.len() {
+            0 => Expr::Empty,
+            1 => out.remove(0),
+            _ => Expr::Seq(out),
+        }
     }
 
     /// Alternation. Flattens, and drops [`Expr::Never`].
     pub fn alt(parts: impl IntoIterator<Item = Expr>) -> Expr {
-        let (parts, mut out) = (parts.into_iter(), ExprList::default());
-        let expected = parts.size_hint().0;
+        let mut out = Vec::new();
         for part in parts {
             match part {
                 Expr::Never => {}
                 Expr::Alt(inner) => out.extend(inner),
-                other => out.push(other, expected),
+                other => out.push(other),
             }
         }
-        out.finish(Expr::Never, Expr::Alt)
+        match out.len() {
+            0 => Expr::Never,
+            1 => out.remove(0),
+            _ => Expr::Alt(out),
+        }
     }
 
     /// `body?`.

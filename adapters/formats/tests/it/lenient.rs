@@ -65,6 +65,38 @@ fn unconstrained_outputs() {
     assert!(file.case.len() > 25);
 }
 
+/// Arguments in an alternative spelling are read in its style, with the types of the tool.
+#[test]
+fn arguments_are_read_in_the_style_of_their_spelling() {
+    let hermes = include_str!("../../families/hermes.toml");
+    let json = "header = [{ name = \"raw\" }, \">\"]\narguments = \"json\"\n";
+    let tagged = r#"header = [{ name = "raw" }, ">"]
+arguments = { tagged = { open = ["<parameter=", { key = "raw" }, ">"], close = { text = "</parameter>" } } }
+"#;
+    assert_eq!(hermes.matches(json).count(), 1);
+    let both = hermes.replace(json, tagged).replace("\"hermes\"", "\"two_styles\"");
+    let mut catalog = Catalog::empty();
+    catalog.add_toml(&both).expect("a format");
+    let tools = r#"[{"name": "f", "parameters": {"type": "object",
+        "properties": {"text": {"type": "string"}, "count": {"type": "integer"}}}}]"#;
+    let request = request(tools, &"auto".into());
+    let format = catalog.get("two_styles").expect("added");
+    for (wire, arguments) in [
+        (
+            "<function=f><parameter=text>5</parameter><parameter=count>5</parameter></function>",
+            r#"{"text": "5", "count": 5}"#,
+        ),
+        (
+            "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"count\": 5}}\n</tool_call>",
+            r#"{"count": 5}"#,
+        ),
+    ] {
+        let reading = format.read(&request, wire).expect("reads");
+        let calls: Vec<&str> = reading.turn.calls.iter().map(|call| &*call.arguments).collect();
+        assert_eq!(calls, [arguments], "{wire}");
+    }
+}
+
 /// Prefixes, suffixes and mixtures of turns of every family are read without failing or hanging.
 #[test]
 fn any_text_is_read_without_panics() {

@@ -9,7 +9,7 @@
 use super::super::read::doc::{LocId, Locs};
 use super::super::read::facets::{ArrayFacets, Contains, JsonTypes};
 use super::SchemaLowering;
-use super::punctuation::{Delimiters, enclosed};
+use super::punctuation::Delimiters;
 use crate::hash::HashMap;
 use crate::ir::{Expr, Graph};
 use crate::spec::json::Json;
@@ -125,7 +125,7 @@ impl<'a> SchemaLowering<'a, '_> {
             graph.edge(
                 from,
                 Expr::seq([
-                    Expr::repeat(enclosed(comma, rest, &Expr::Empty), min, max),
+                    Expr::repeat(Expr::seq([comma.clone(), rest]), min, max),
                     close.clone(),
                 ]),
                 end,

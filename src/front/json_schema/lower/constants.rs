@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::super::decimal::Decimal;
 use super::super::read::facets::{Facets, JsonTypes};
 use super::SchemaLowering;
-use super::punctuation::{Delimiters, enclosed};
+use super::punctuation::Delimiters;
 use super::spelling::single;
 use super::syntax::ValueSyntax;
 use crate::fsm::Dfa;
@@ -127,7 +127,8 @@ impl<'a> SchemaLowering<'a, '_> {
             let value = self.lower_constant(item);
             members.push(Expr::seq([name, punctuation.colon.clone(), value]));
         }
-        enclosed(open, Self::constant_members(members, comma.clone()), close)
+        let members = Self::constant_members(members, comma.clone());
+        Expr::seq([open.clone(), members, close.clone()])
     }
 
     /// The members of a constant, in any order.

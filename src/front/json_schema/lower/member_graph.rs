@@ -13,7 +13,7 @@
 use super::super::options::MemberOrder;
 use super::super::read::facets::ObjectFacets;
 use super::SchemaLowering;
-use super::punctuation::{Delimiters, enclosed};
+use super::punctuation::Delimiters;
 use crate::hash::HashMap;
 use crate::ir::{self, Expr, Graph, Members};
 
@@ -300,7 +300,7 @@ impl<'a> SchemaLowering<'a, '_> {
             count_often: members.distinct_names,
             max: bounds.max,
         };
-        let whole = enclosed(open, Expr::Members(Box::new(set)), close);
+        let whole = Expr::seq([open.clone(), Expr::Members(Box::new(set)), close.clone()]);
         if may_be_empty { Expr::alt([empty.clone(), whole]) } else { whole }
     }
 

@@ -129,27 +129,3 @@ impl SchemaLowering<'_, '_> {
         }
     }
 }
-
-/// As [`Expr::seq`] of the three expressions, with one allocation.
-pub(super) fn enclosed(before: &Expr, inside: Expr, after: &Expr) -> Expr {
-    let (before, after) = (parts(before), parts(after));
-    let mut out = Vec::with_capacity(before.len() + 1 + after.len());
-    out.extend_from_slice(before);
-    match inside {
-        Expr::Seq(inner) => out.extend(inner),
-        inside => out.push(inside),
-    }
-    out.extend_from_slice(after);
-    let is_tidy = out.len() > 1
-        && !out.iter().any(|part| matches!(part, Expr::Empty | Expr::Never | Expr::Seq(_)));
-    if is_tidy { Expr::Seq(out) } else { Expr::seq(out) }
-}
-
-/// The parts of a sequence.
-fn parts(expr: &Expr) -> &[Expr] {
-    match expr {
-        Expr::Seq(parts) => parts,
-        Expr::Empty => &[],
-        other => std::slice::from_ref(other),
-    }
-}
