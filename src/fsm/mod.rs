@@ -51,6 +51,7 @@ pub(crate) use pairs::StatePairs;
 pub use product::Combine;
 pub(crate) use trigrams::Trigrams;
 pub use tuples::LanguageClass;
+pub(crate) use tuples::Partition;
 
 use crate::fuel::OutOfFuel;
 

@@ -57,10 +57,7 @@ impl Dfa {
         others: &[&Dfa],
         limit: usize,
     ) -> Result<Vec<(Vec<bool>, LanguageClass)>, TooLarge> {
-        let mut parts = vec![(self, true)];
-        // The others do not restrict the words.
-        parts.extend(others.iter().map(|dfa| (*dfa, false)));
-        let Some(tuples) = Tuples::new(&parts, limit)? else {
+        let Some(Partition { dfa, classes, class_of }) = self.partition(others, limit)? else {
             let mut classes = vec![(Vec::new(), self.clone())];
             for other in others {
                 let mut next = Vec::new();
@@ -79,32 +76,56 @@ impl Dfa {
                 .map(|(answers, dfa)| (answers, LanguageClass(Rc::new(dfa), None)))
                 .collect());
         };
-        let mut numbers: HashMap<Vec<bool>, u32> = HashMap::default();
-        let mut class_of = Vec::with_capacity(tuples.dfa.offsets.len());
-        for tuple in tuples.states.chunks(parts.len()) {
-            let next = numbers.len() as u32;
-            class_of.push(if accepts_at(self, tuple[0]) {
-                let answers = others
-                    .iter()
-                    .zip(&tuple[1..])
-                    .map(|(dfa, &state)| accepts_at(dfa, state))
-                    .collect();
-                *numbers.entry(answers).or_insert(next)
-            } else {
-                u32::MAX
-            });
-        }
-        let (dfa, class_of): (Rc<Dfa>, Rc<[u32]>) = (tuples.dfa.into(), class_of.into());
-        let mut classes: Vec<(Vec<bool>, u32)> = numbers.into_iter().collect();
-        classes.sort_unstable_by(|(a, _), (b, _)| b.cmp(a));
+        let (dfa, class_of): (Rc<Dfa>, Rc<[Option<usize>]>) = (dfa.into(), class_of.into());
         let class = |number| LanguageClass(dfa.clone(), Some((class_of.clone(), number)));
-        Ok(classes.into_iter().map(|(answers, number)| (answers, class(number))).collect())
+        let mut classes: Vec<(Vec<bool>, LanguageClass)> =
+            classes.into_iter().enumerate().map(|(i, answers)| (answers, class(i))).collect();
+        classes.sort_unstable_by(|(a, _), (b, _)| b.cmp(a));
+        Ok(classes)
     }
+
+    /// As [`Dfa::split`], as one automaton of this language. `None` if its tables would be too
+    /// large.
+    pub(crate) fn partition(
+        &self,
+        others: &[&Dfa],
+        limit: usize,
+    ) -> Result<Option<Partition>, TooLarge> {
+        let mut parts = vec![(self, true)];
+        // The others do not restrict the words.
+        parts.extend(others.iter().map(|dfa| (*dfa, false)));
+        let Some(mut tuples) = Tuples::new(&parts, limit)? else { return Ok(None) };
+        let mut numbers: HashMap<Vec<bool>, usize> = HashMap::default();
+        let mut classes = Vec::new();
+        let class_of = tuples.states.chunks(parts.len()).map(|tuple| {
+            let answers = || others.iter().zip(&tuple[1..]).map(|(dfa, &s)| accepts_at(dfa, s));
+            accepts_at(self, tuple[0]).then(|| {
+                let answers: Vec<bool> = answers().collect();
+                *numbers.entry(answers).or_insert_with_key(|answers| {
+                    classes.push(answers.clone());
+                    classes.len() - 1
+                })
+            })
+        });
+        let class_of: Vec<Option<usize>> = class_of.collect();
+        tuples.dfa.finals = vec![false; class_of.len()];
+        Ok(Some(Partition { dfa: tuples.dfa, classes, class_of }))
+    }
+}
+
+/// An automaton whose final states tell in which of some other languages a word is.
+pub(crate) struct Partition {
+    /// The automaton, without final states.
+    pub(crate) dfa: Dfa,
+    /// The classes: whether their words are in each of the other languages.
+    pub(crate) classes: Vec<Vec<bool>>,
+    /// By state: the class of the words that end there.
+    pub(crate) class_of: Vec<Option<usize>>,
 }
 
 /// One class of a partition by membership in other languages; see [`Dfa::split`].
 #[derive(Clone, Debug)]
-pub struct LanguageClass(Rc<Dfa>, Option<(Rc<[u32]>, u32)>);
+pub struct LanguageClass(Rc<Dfa>, Option<(Rc<[Option<usize>]>, usize)>);
 
 impl LanguageClass {
     /// Its words. Minimal.
@@ -120,7 +141,7 @@ impl LanguageClass {
     /// Its words, as the product automaton with the final states of this class.
     fn unminimized(&self) -> Dfa {
         let Some((class_of, class)) = &self.1 else { return (*self.0).clone() };
-        let finals = class_of.iter().map(|class_of_state| class_of_state == class).collect();
+        let finals = class_of.iter().map(|of_state| *of_state == Some(*class)).collect();
         Dfa::from_parts(self.0.offsets.clone(), self.0.edges.clone(), finals)
     }
 }

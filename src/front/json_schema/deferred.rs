@@ -22,6 +22,8 @@ use crate::spec::json::{Json, Object};
 const MAX_DEPTH: usize = 12;
 /// The largest number of schemas, keywords and constants of a deferred schema.
 const MAX_NODES: usize = 1_000;
+/// What a bound on numbers counts: it is an automaton, and so many take most of a mask's fuel.
+const NODES_OF_BOUND: usize = 10;
 /// The largest number of declared members of one object.
 const MAX_MEMBERS: usize = 32;
 /// Largest absolute value of a bound; so bounds compare as integers.
@@ -228,7 +230,9 @@ impl<'o> DeferralCheck<'o> {
             }
             "format" => self.options.formats == Formats::Annotate,
             "minimum" | "maximum" => {
-                (types == ["integer"] || types == ["number"]) && !lists_values(object)
+                (types == ["integer"] || types == ["number"])
+                    && !lists_values(object)
+                    && self.count(NODES_OF_BOUND)
             }
             "minLength" | "maxLength" => types == ["string"] && !lists_values(object),
             "minItems" | "maxItems" => types == ["array"],

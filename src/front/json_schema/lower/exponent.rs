@@ -8,14 +8,15 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::super::decimal::Decimal;
 use super::super::read::facets::{Bound, JsonTypes, NumberFacets};
 use super::builtin_pattern::builtin_pattern_dfa;
 use super::comparison::comparison_dfa;
-use super::number_text::{LOWER_E, MINUS, PLUS, UPPER_E, ZERO};
-use crate::cache::ProcessCell;
-use crate::fsm::{Dfa, Nfa};
+use super::number_text::{LOWER_E, MINUS, PLUS, POINT, UPPER_E, ZERO};
+use crate::cache::{ProcessCache, ProcessCell};
+use crate::fsm::{Dfa, DfaBuilder, Nfa, Partition, TooLarge};
 use crate::hash::HashMap;
 
 /// All bytes.
@@ -42,24 +43,28 @@ pub(super) fn scientific_dfa(
     if types != JsonTypes::FRACTION && facets.is_within_bounds(&zero) {
         static CELL: ProcessCell<Dfa> = ProcessCell::new();
         let mantissa = CELL.get_or_make(|| builtin_pattern_dfa(r"-?0(?:\.0+)?"));
-        out.add(out.start, mantissa, ExponentInterval(None, None))?;
+        let any = ExponentInterval(None, None);
+        out.add(out.start, mantissa, &[], |_| any)?;
     }
+    let highest = (types == JsonTypes::FRACTION).then_some(-1);
     let mantissas = mantissas(&units);
     for negative in [false, true] {
         let Some([low, high]) = magnitude_bounds(facets, negative) else { continue };
+        let low = MantissaBound::new(low, Ordering::Greater)?;
+        let high = MantissaBound::new(high, Ordering::Less)?;
+        let bounds: Vec<&Dfa> =
+            [&low, &high].into_iter().flatten().map(|bound| &bound.mantissas).collect();
         let from = out.after_sign(negative);
-        let low = BoundClass::both(low.as_ref(), Ordering::Greater)?;
-        let high = BoundClass::both(high.as_ref(), Ordering::Less)?;
         for (mantissas, least) in &mantissas {
-            for (low, high) in low.iter().flat_map(|low| high.iter().map(move |high| (low, high))) {
-                let bounds = [low, high].into_iter().flat_map(|class| &class.mantissas);
-                let parts: Vec<(&Dfa, bool)> =
-                    bounds.chain([mantissas]).map(|dfa| (dfa, true)).collect();
-                let part = Dfa::all_of(&parts, &BYTES, limit).map_err(|e| e.to_string())?;
-                let highest = (types == JsonTypes::FRACTION).then_some(-1);
-                let high = [high.exponent, highest].into_iter().flatten().min();
-                out.add(from, &part, ExponentInterval(low.exponent.max(*least), high))?;
-            }
+            out.add(from, mantissas, &bounds, |is_within| {
+                let mut is_within = is_within.iter();
+                let [low, high] = [&low, &high].map(|bound| {
+                    let (bound, is_within) = (bound.as_ref()?, is_within.next()?);
+                    Some(if *is_within { bound.at } else { bound.beyond })
+                });
+                let high = [high, highest].into_iter().flatten().min();
+                ExponentInterval(low.max(*least), high)
+            })?;
         }
     }
     out.finish()
@@ -69,17 +74,29 @@ pub(super) fn scientific_dfa(
 /// grouped by the least exponent with which they are.
 fn mantissas(units: &[Decimal]) -> Vec<(Dfa, Option<i64>)> {
     if units.is_empty() {
-        return vec![(builtin_pattern_dfa(r"[1-9](?:\.[0-9]+)?"), None)];
+        static CELL: ProcessCell<Dfa> = ProcessCell::new();
+        let any = CELL.get_or_make(|| builtin_pattern_dfa(r"[1-9](?:\.[0-9]+)?"));
+        return vec![(any.clone(), None)];
     }
-    let mut digits: BTreeMap<i64, String> = BTreeMap::new();
+    let mut by_least: BTreeMap<i64, DfaBuilder> = BTreeMap::new();
     for digit in 1..=9 {
         if let Some(least) = least_exponent(digit, units) {
-            digits.entry(least).or_default().push(char::from(b'0' + digit));
+            let code = u32::from(b'0' + digit);
+            by_least.entry(least).or_insert_with(one_digit).edge(0, code, code, 1);
         }
     }
-    let group =
-        |(least, digits)| (builtin_pattern_dfa(&format!(r"[{digits}](?:\.0+)?")), Some(least));
-    digits.into_iter().map(group).collect()
+    by_least.into_iter().map(|(least, dfa)| (dfa.finish(), Some(least))).collect()
+}
+
+/// The states of a digit with an optional fraction of zeros, without the edges of the digit: from
+/// state 0 to 1.
+fn one_digit() -> DfaBuilder {
+    let mut b = DfaBuilder::new();
+    let [_, digit, point, zeros] = [false, true, false, true].map(|is_final| b.state(is_final));
+    b.edge(digit, POINT, POINT, point);
+    b.edge(point, ZERO, ZERO, zeros);
+    b.edge(zeros, ZERO, ZERO, zeros);
+    b
 }
 
 /// The least exponent for which a digit followed by zeros is a multiple of all units; `None` if
@@ -115,28 +132,25 @@ fn magnitude_bounds(facets: &NumberFacets, negative: bool) -> Option<[Option<Bou
     Some(out)
 }
 
-/// The mantissas that lie on one side of a bound's, with the exponent next to the bound.
-struct BoundClass {
-    /// `None`: all mantissas.
-    mantissas: Option<Dfa>,
-    /// The last exponent within the bound. `None`: any exponent.
-    exponent: Option<i64>,
+/// A bound, as it divides mantissas.
+struct MantissaBound {
+    /// The mantissas that are within the bound with its exponent.
+    mantissas: Dfa,
+    /// The last exponent of those.
+    at: i64,
+    /// The last exponent of all others.
+    beyond: i64,
 }
 
-impl BoundClass {
-    /// Both classes of a bound, which numbers are on the given side of. One class without a bound.
-    fn both(bound: Option<&Bound>, side: Ordering) -> Result<Vec<BoundClass>, String> {
-        let Some(Bound { value, exclusive }) = bound else {
-            return Ok(vec![BoundClass { mantissas: None, exponent: None }]);
-        };
+impl MantissaBound {
+    /// The bound whose numbers are on the given side of it.
+    fn new(bound: Option<Bound>, side: Ordering) -> Result<Option<MantissaBound>, String> {
+        let Some(Bound { value, exclusive }) = bound else { return Ok(None) };
         let mantissa = Decimal::new(false, value.digits().to_vec(), 1);
-        let class = |exclusive: bool, order: Ordering, away: i64| -> Result<BoundClass, String> {
-            let bound = Bound { value: mantissa.clone(), exclusive };
-            let mantissas = Some(comparison_dfa(&bound, order)?);
-            Ok(BoundClass { mantissas, exponent: Some(value.first_place() + away) })
-        };
-        let away = if side == Ordering::Greater { 1 } else { -1 };
-        Ok(vec![class(*exclusive, side, 0)?, class(!exclusive, side.reverse(), away)?])
+        let mantissas = comparison_dfa(&Bound { value: mantissa, exclusive }, side)?;
+        let at = value.first_place();
+        let beyond = if side == Ordering::Greater { at + 1 } else { at - 1 };
+        Ok(Some(MantissaBound { mantissas, at, beyond }))
     }
 }
 
@@ -174,57 +188,90 @@ impl Scientific {
         from
     }
 
-    /// Adds mantissas with the exponents of an interval.
-    fn add(&mut self, from: u32, mantissas: &Dfa, range: ExponentInterval) -> Result<(), String> {
-        if mantissas.is_empty() || range.0.zip(range.1).is_some_and(|(low, high)| low > high) {
-            return Ok(());
-        }
-        let after_mark = match self.exponents.get(&range) {
-            Some(&state) => state,
-            None => self.add_exponents(range)?,
+    /// Adds mantissas. `exponents` are those of a mantissa, by whether it is in each of `bounds`.
+    fn add(
+        &mut self,
+        from: u32,
+        mantissas: &Dfa,
+        bounds: &[&Dfa],
+        exponents: impl Fn(&[bool]) -> ExponentInterval,
+    ) -> Result<(), String> {
+        let too_large = |error: TooLarge| error.to_string();
+        let partition = mantissas.partition(bounds, self.limit).map_err(too_large)?;
+        let Some(Partition { dfa, classes, class_of }) = partition else {
+            return Err(too_large(TooLarge::States { limit: self.limit }));
         };
-        let (start, end) = self.nfa.embed(mantissas);
+        let mut after_mark = Vec::with_capacity(classes.len());
+        for answers in &classes {
+            let interval = exponents(answers);
+            let is_empty = interval.0.zip(interval.1).is_some_and(|(low, high)| low > high);
+            after_mark.push((!is_empty).then(|| self.exponents(interval)).transpose()?);
+        }
+        let (start, _) = self.nfa.embed(&dfa);
         self.nfa.epsilon(from, start);
-        for mark in [UPPER_E, LOWER_E] {
-            self.nfa.edge(end, mark, mark, after_mark);
+        for (state, class) in (start..).zip(class_of) {
+            let Some(after_mark) = class.and_then(|class| after_mark[class]) else { continue };
+            for mark in [UPPER_E, LOWER_E] {
+                self.nfa.edge(state, mark, mark, after_mark);
+            }
         }
         Ok(())
     }
 
-    /// Adds the exponents of an interval, with leading zeros. Returns the state before them.
-    fn add_exponents(&mut self, range: ExponentInterval) -> Result<u32, String> {
-        static CELL: ProcessCell<Dfa> = ProcessCell::new();
-        let whole = CELL.get_or_make(|| builtin_pattern_dfa("0|[1-9][0-9]*"));
-        let from = self.nfa.state();
-        self.exponents.insert(range, from);
-        let ExponentInterval(low, high) = range;
-        let negate = |end: Option<i64>| end.map(|exponent| -exponent);
-        for (sign, low, high) in [(PLUS, low, high), (MINUS, negate(high), negate(low))] {
-            let mut ends = Vec::new();
-            for (end, order) in [(low, Ordering::Greater), (high, Ordering::Less)] {
-                let Some(end) = end else { continue };
-                let bound = Bound { value: Decimal::parse(&end.to_string()), exclusive: false };
-                ends.push(comparison_dfa(&bound, order)?);
-            }
-            let parts: Vec<(&Dfa, bool)> =
-                ends.iter().chain([whole]).map(|dfa| (dfa, true)).collect();
-            let magnitudes =
-                Dfa::all_of(&parts, &BYTES, self.limit).map_err(|error| error.to_string())?;
-            let zeros = self.nfa.state();
-            self.nfa.edge(from, sign, sign, zeros);
-            if sign == PLUS {
-                self.nfa.epsilon(from, zeros);
-            }
-            self.nfa.edge(zeros, ZERO, ZERO, zeros);
-            let (start, end) = self.nfa.embed(&magnitudes);
-            self.nfa.epsilon(zeros, start);
-            self.nfa.epsilon(end, self.end);
+    /// The state after `e` before the exponents of an interval.
+    fn exponents(&mut self, interval: ExponentInterval) -> Result<u32, String> {
+        if let Some(&state) = self.exponents.get(&interval) {
+            return Ok(state);
         }
-        Ok(from)
+        let (start, end) = self.nfa.embed(&*exponents_dfa(interval, self.limit)?);
+        self.nfa.epsilon(end, self.end);
+        self.exponents.insert(interval, start);
+        Ok(start)
     }
 
     /// The automaton of the union.
     fn finish(self) -> Result<Dfa, String> {
         self.nfa.determinize(self.limit).map_err(|error| error.to_string())
     }
+}
+
+/// Maximum size of the cached automata of exponents, in bytes.
+const MAX_CACHED_BYTES: usize = 1 << 20;
+
+/// The automaton of the exponents of an interval, with leading zeros.
+fn exponents_dfa(interval: ExponentInterval, limit: usize) -> Result<Arc<Dfa>, String> {
+    static CACHE: ProcessCache<ExponentInterval, Arc<Dfa>> = ProcessCache::new(MAX_CACHED_BYTES);
+    static WHOLE: ProcessCell<Dfa> = ProcessCell::new();
+    if let Some(cached) = CACHE.lock().get(&interval) {
+        return Ok(cached);
+    }
+    let too_large = |error: TooLarge| error.to_string();
+    let whole = WHOLE.get_or_make(|| builtin_pattern_dfa("0|[1-9][0-9]*"));
+    let mut nfa = Nfa::new();
+    let [from, to] = [0; 2].map(|_| nfa.state());
+    nfa.set_final(to);
+    let ExponentInterval(low, high) = interval;
+    let negate = |end: Option<i64>| end.map(|exponent| -exponent);
+    for (sign, low, high) in [(PLUS, low, high), (MINUS, negate(high), negate(low))] {
+        let mut ends = Vec::new();
+        for (end, order) in [(low, Ordering::Greater), (high, Ordering::Less)] {
+            let Some(end) = end else { continue };
+            let bound = Bound { value: Decimal::parse(&end.to_string()), exclusive: false };
+            ends.push(comparison_dfa(&bound, order)?);
+        }
+        let parts: Vec<(&Dfa, bool)> = ends.iter().chain([whole]).map(|dfa| (dfa, true)).collect();
+        let magnitudes = Dfa::all_of(&parts, &BYTES, limit).map_err(too_large)?;
+        let zeros = nfa.state();
+        nfa.edge(from, sign, sign, zeros);
+        if sign == PLUS {
+            nfa.epsilon(from, zeros);
+        }
+        nfa.edge(zeros, ZERO, ZERO, zeros);
+        let (start, end) = nfa.embed(&magnitudes);
+        nfa.epsilon(zeros, start);
+        nfa.epsilon(end, to);
+    }
+    let dfa = Arc::new(nfa.determinize(limit).map_err(too_large)?.minimize());
+    CACHE.insert(interval, dfa.clone(), dfa.bytes());
+    Ok(dfa)
 }
