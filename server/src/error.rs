@@ -289,8 +289,8 @@ impl From<LowerError> for ApiError {
                 ApiError::invalid("/louver/reasoning_budget", "no_reasoning", message)
             }
             LowerError::NoBuiltins { .. } => ApiError::invalid("/tools", "no_builtins", message),
-            LowerError::Combination { what } => {
-                ApiError::invalid(combination_pointer(what), "unsupported_combination", message)
+            LowerError::Combination { pointer, .. } => {
+                ApiError::invalid(pointer, "unsupported_combination", message)
             }
             LowerError::TooMuchText { ref pointer, .. } => {
                 ApiError::invalid(pointer, "too_much_text", message)
@@ -307,19 +307,6 @@ impl From<LowerError> for ApiError {
 fn request_fault(fault: louver_formats::RequestFault) -> ApiFault {
     let code = if fault.keyword.is_some() { "invalid_schema" } else { "invalid_grammar" };
     ApiFault::at(fault.pointer, code, fault.message)
-}
-
-/// The member that an unsupported combination concerns, derived from its description.
-fn combination_pointer(what: &str) -> &'static str {
-    if what.contains("stop string") {
-        "/stop"
-    } else if what.contains("reasoning") {
-        "/louver/reasoning_budget"
-    } else if what.contains("tool") {
-        "/tools"
-    } else {
-        "/response_format"
-    }
 }
 
 impl From<louver_formats::RequestError> for ApiError {

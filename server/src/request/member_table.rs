@@ -109,7 +109,7 @@ impl MemberTable {
             let is_rejected = unknown == UnknownMembers::Refuse || may_request_structure(name);
             if !is_accepted
                 && is_rejected
-                && !(is_neutral(value) && unknown == UnknownMembers::Ignore)
+                && !(is_neutral(name, value) && unknown == UnknownMembers::Ignore)
             {
                 faults.push(ApiFault::at(
                     members.pointer(name),

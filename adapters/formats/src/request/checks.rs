@@ -16,15 +16,15 @@ impl ToolRequest {
         format.check_builtins(&self.builtins)?;
         let mut taken: HashSet<&str> = self.tools.iter().map(|tool| &*tool.name).collect();
         let is_taken = self.builtins.iter().any(|builtin| taken.contains(&*builtin.name));
-        refuse(is_taken, "a built-in tool and another of the same name")?;
+        refuse(is_taken, TOOLS, "a built-in tool and another of the same name")?;
         taken.extend(self.builtins.iter().map(|builtin| &*builtin.name));
         let is_taken = self.customs.iter().any(|custom| !taken.insert(&custom.name));
-        refuse(is_taken, "a custom tool and another of the same name")?;
+        refuse(is_taken, TOOLS, "a custom tool and another of the same name")?;
         self.check_answer(format)?;
         self.check_texts(format)?;
         let has_budget = self.reasoning_budget.is_some();
         let is_off = self.reasoning == Reasoning::Off;
-        refuse(has_budget && is_off, "a reasoning budget without reasoning")?;
+        refuse(has_budget && is_off, BUDGET, "a reasoning budget without reasoning")?;
         let needs_block = matches!(self.reasoning, Reasoning::Required | Reasoning::Opened);
         if format.reasoning.is_none() && (has_budget || needs_block) {
             return Err(LowerError::NoReasoning { format: format.name.clone() });
@@ -57,18 +57,18 @@ impl ToolRequest {
             return Ok(());
         }
         let has_schema = self.response_format.is_some();
-        refuse(has_schema, "a structural tag and a schema of the answer")?;
-        refuse(!self.stop.is_empty(), "stop strings and a constraint on the response")?;
+        refuse(has_schema, ANSWER, "a structural tag and a schema of the answer")?;
+        refuse(!self.stop.is_empty(), STOP, "stop strings and a constraint on the response")?;
         // The free text of the tag could be taken for calls.
         let may_call = self.tool_choice != ToolChoice::None && self.names().next().is_some();
         let what = "a structural tag, regular expression, choice or grammar for the response, and \
                     tools that may be called";
-        refuse(may_call, what)?;
+        refuse(may_call, TOOLS, what)?;
         let frame_end = format.frame.as_ref().map(|frame| &frame.end);
         let mut ends = format.text.end.iter().chain(frame_end).flat_map(Marker::plain_texts);
         let what = "a structural tag, regular expression, choice or grammar for the response, in \
                     a format that ends text with a written marker";
-        refuse(ends.next().is_some(), what)
+        refuse(ends.next().is_some(), ANSWER, what)
     }
 
     /// Checks stop strings and bans.
@@ -88,10 +88,11 @@ impl ToolRequest {
                 return Err(LowerError::TooMuchText { pointer, limit });
             }
         }
-        refuse(texts().any(String::is_empty), "an empty stop string or ban")?;
+        refuse(texts().any(String::is_empty), STOP, "an empty stop string or ban")?;
         let has_schema = self.response_format.is_some();
         refuse(
             !self.stop.is_empty() && has_schema,
+            STOP,
             "stop strings and a constraint on the response",
         )?;
         let frame = format.frame.iter().flat_map(|frame| [&frame.begin, &frame.end]);
@@ -104,7 +105,7 @@ impl ToolRequest {
         let markers: Vec<String> = markers.flat_map(Marker::plain_texts).collect();
         let is_in_marker =
             texts().any(|text| markers.iter().any(|marker| marker.contains(text.as_str())));
-        refuse(is_in_marker, "a stop string or ban that is part of a marker of the format")
+        refuse(is_in_marker, STOP, "a stop string or ban that is part of a marker of the format")
     }
 }
 
@@ -121,12 +122,18 @@ impl WireFormat {
         if format.bare_code && with_code > 1 {
             let what = "several built-in tools that are called with code, in a format that does \
                         not name them";
-            return Err(LowerError::Combination { what });
+            return Err(LowerError::Combination { pointer: TOOLS, what });
         }
         Ok(())
     }
 }
 
-fn refuse(is_wrong: bool, what: &'static str) -> Result<(), LowerError> {
-    if is_wrong { Err(LowerError::Combination { what }) } else { Ok(()) }
+/// Pointers to the members of a request that do not go with others.
+const TOOLS: &str = "/tools";
+const STOP: &str = "/stop";
+const ANSWER: &str = "/response_format";
+const BUDGET: &str = "/louver/reasoning_budget";
+
+fn refuse(is_wrong: bool, pointer: &'static str, what: &'static str) -> Result<(), LowerError> {
+    if is_wrong { Err(LowerError::Combination { pointer, what }) } else { Ok(()) }
 }

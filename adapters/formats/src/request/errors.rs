@@ -83,6 +83,8 @@ pub enum LowerError {
     /// Parts of the request that do not go together.
     #[error("not supported together: {what}")]
     Combination {
+        /// JSON pointer of the member that does not go with the others.
+        pointer: &'static str,
         /// The parts.
         what: &'static str,
     },
@@ -261,8 +263,8 @@ impl LowerError {
             LowerError::NoBuiltins { .. } => "/tools",
             LowerError::TooManyCalls { .. } => "/parallel_tool_calls",
             LowerError::TooMuchText { pointer, .. } => pointer,
+            LowerError::Combination { pointer, .. } => pointer,
             LowerError::NoReasoning { .. }
-            | LowerError::Combination { .. }
             | LowerError::TooLarge { .. }
             | LowerError::Grammar(_) => "",
         };
