@@ -50,8 +50,8 @@ pub use nfa::Nfa;
 pub(crate) use pairs::StatePairs;
 pub use product::Combine;
 pub(crate) use trigrams::Trigrams;
+pub(crate) use tuples::ClassifiedLanguage;
 pub use tuples::LanguageClass;
-pub(crate) use tuples::Partition;
 
 use crate::fuel::OutOfFuel;
 

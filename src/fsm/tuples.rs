@@ -57,7 +57,8 @@ impl Dfa {
         others: &[&Dfa],
         limit: usize,
     ) -> Result<Vec<(Vec<bool>, LanguageClass)>, TooLarge> {
-        let Some(Partition { dfa, classes, class_of }) = self.partition(others, limit)? else {
+        let Some(ClassifiedLanguage { dfa, classes, class_of }) = self.classify(others, limit)?
+        else {
             let mut classes = vec![(Vec::new(), self.clone())];
             for other in others {
                 let mut next = Vec::new();
@@ -86,11 +87,11 @@ impl Dfa {
 
     /// As [`Dfa::split`], as one automaton of this language. `None` if its tables would be too
     /// large.
-    pub(crate) fn partition(
+    pub(crate) fn classify(
         &self,
         others: &[&Dfa],
         limit: usize,
-    ) -> Result<Option<Partition>, TooLarge> {
+    ) -> Result<Option<ClassifiedLanguage>, TooLarge> {
         let mut parts = vec![(self, true)];
         // The others do not restrict the words.
         parts.extend(others.iter().map(|dfa| (*dfa, false)));
@@ -109,12 +110,13 @@ impl Dfa {
         });
         let class_of: Vec<Option<usize>> = class_of.collect();
         tuples.dfa.finals = vec![false; class_of.len()];
-        Ok(Some(Partition { dfa: tuples.dfa, classes, class_of }))
+        Ok(Some(ClassifiedLanguage { dfa: tuples.dfa, classes, class_of }))
     }
 }
 
-/// An automaton whose final states tell in which of some other languages a word is.
-pub(crate) struct Partition {
+/// A language as an automaton whose states tell in which other languages the words are that end
+/// there.
+pub(crate) struct ClassifiedLanguage {
     /// The automaton, without final states.
     pub(crate) dfa: Dfa,
     /// The classes: whether their words are in each of the other languages.

@@ -228,10 +228,12 @@ pub struct LoweredValue {
 /// Between tags there is no white space, whatever the options say.
 ///
 /// ```
-/// use louver::front::json_schema::{self, PythonDialect, Registry, SchemaSource, ValueStyle};
-/// use louver::front::json_schema::ValueSyntax;
+/// use std::sync::Arc;
+/// use louver::front::json_schema::{
+///     self, PythonDialect, Registry, SchemaSource, ValueStyle, ValueSyntax,
+/// };
 /// use louver::ir::GrammarBuilder;
-/// use louver::{Json, Limits, Recognizer, SchemaOptions};
+/// use louver::{Compiled, Json, Limits, Recognizer};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let (limits, registry, options) = (Limits::default(), Registry::new(), Default::default());
@@ -241,7 +243,8 @@ pub struct LoweredValue {
 /// let python = ValueStyle::Syntax(ValueSyntax::Python(PythonDialect::Literals));
 /// let lowered = json_schema::lower_into(&mut builder, source, &python)?;
 /// let grammar = builder.finish(lowered.rule)?;
-/// assert!(Recognizer::accepts_text(&grammar, b"True"));
+/// let mut recognizer = Recognizer::new(Arc::new(Compiled::new(grammar, &limits)?));
+/// assert!(recognizer.push(b"True").is_ok() && recognizer.is_complete());
 /// # Ok(())
 /// # }
 /// ```

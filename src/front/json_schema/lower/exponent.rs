@@ -16,7 +16,7 @@ use super::builtin_pattern::builtin_pattern_dfa;
 use super::comparison::comparison_dfa;
 use super::number_text::{LOWER_E, MINUS, PLUS, POINT, UPPER_E, ZERO};
 use crate::cache::{ProcessCache, ProcessCell};
-use crate::fsm::{Dfa, DfaBuilder, Nfa, Partition, TooLarge};
+use crate::fsm::{ClassifiedLanguage, Dfa, DfaBuilder, Nfa, TooLarge};
 use crate::hash::HashMap;
 
 /// All bytes.
@@ -197,8 +197,8 @@ impl Scientific {
         exponents: impl Fn(&[bool]) -> ExponentInterval,
     ) -> Result<(), String> {
         let too_large = |error: TooLarge| error.to_string();
-        let partition = mantissas.partition(bounds, self.limit).map_err(too_large)?;
-        let Some(Partition { dfa, classes, class_of }) = partition else {
+        let classified = mantissas.classify(bounds, self.limit).map_err(too_large)?;
+        let Some(ClassifiedLanguage { dfa, classes, class_of }) = classified else {
             return Err(too_large(TooLarge::States { limit: self.limit }));
         };
         let mut after_mark = Vec::with_capacity(classes.len());
