@@ -9,8 +9,8 @@ use louver::spec::json::Json;
 pub struct AnswerTag {
     /// The tag.
     pub tag: StructuralTag,
-    /// Options of its lowering. [`ToolRequest::apply_engine`](crate::ToolRequest::apply_engine)
-    /// adds the special tokens of a vocabulary.
+    /// Options of its lowering. [`ToolRequest::compile`](crate::ToolRequest::compile) adds the
+    /// special tokens of the engine's vocabulary.
     pub options: StructuralTagOptions,
     /// Whether the request has the older form, with `structures`.
     is_older_form: bool,

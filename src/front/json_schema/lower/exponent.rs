@@ -18,9 +18,7 @@ use super::number_text::{LOWER_E, MINUS, PLUS, POINT, UPPER_E, ZERO};
 use crate::cache::{ProcessCache, ProcessCell};
 use crate::fsm::{ClassifiedLanguage, Dfa, DfaBuilder, Nfa, TooLarge};
 use crate::hash::HashMap;
-
-/// All bytes.
-const BYTES: [(u32, u32); 1] = [(0, 255)];
+use crate::ir::regular::BYTES;
 
 /// Builds the automaton of numbers with an exponent that satisfy the bounds and multiples of the
 /// facets; it ignores excluded values.

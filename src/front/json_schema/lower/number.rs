@@ -22,6 +22,7 @@ use super::number_text::{MantissaSyntax, Signs, digit_cap_dfa, double_range_dfa}
 use crate::cache::ProcessCache;
 use crate::fsm::{Combine, Dfa, TooLarge};
 use crate::hash::HashMap;
+use crate::ir::regular::BYTES;
 use crate::ir::{Expr, Literal};
 
 /// Approximate maximum size of all cached automata, in bytes.
@@ -227,7 +228,7 @@ fn number_dfa(
     }
     let parts = parts.iter().map(|(dfa, within)| (dfa, *within));
     let parts: Vec<(&Dfa, bool)> = parts.chain([(syntax.mantissa.dfa(), true)]).collect();
-    let mut dfa = Dfa::all_of(&parts, &[(0, 255)], limit).map_err(too_large)?;
+    let mut dfa = Dfa::all_of(&parts, &BYTES, limit).map_err(too_large)?;
     if exponents && syntax.mantissa != MantissaSyntax::Digits && facets.not_multiples.is_empty() {
         let mut scientific = scientific_dfa(facets, types, limit)?;
         for value in &facets.excluded {
