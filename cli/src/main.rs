@@ -53,6 +53,17 @@ enum Command {
     Bench(bench::BenchCommand),
 }
 
+impl Command {
+    /// Whether the command goes on when nobody reads its output.
+    fn is_server(&self) -> bool {
+        match self {
+            #[cfg(feature = "host")]
+            Command::Serve(_) => true,
+            _ => false,
+        }
+    }
+}
+
 /// Exit code for wrong usage and unusable specs, as in clap.
 const USAGE: u8 = 2;
 
@@ -74,17 +85,12 @@ fn end_quietly_on_broken_pipe() {
     }));
 }
 
-/// Whether an error is that the reader of the output is gone.
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error
-        .chain()
-        .filter_map(|cause| cause.downcast_ref::<std::io::Error>())
-        .any(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
-}
-
 fn main() -> ExitCode {
-    end_quietly_on_broken_pipe();
-    let outcome = match Cli::parse().command {
+    let command = Cli::parse().command;
+    if !command.is_server() {
+        end_quietly_on_broken_pipe();
+    }
+    let outcome = match command {
         #[cfg(feature = "host")]
         Command::Demo(args) => demo::run(args),
         #[cfg(feature = "host")]
@@ -95,9 +101,6 @@ fn main() -> ExitCode {
         Command::Bench(command) => bench::run(&command),
     };
     outcome.unwrap_or_else(|error| {
-        if is_broken_pipe(&error) {
-            return ExitCode::from(BROKEN_PIPE);
-        }
         eprintln!("error: {}", describe(&error));
         ExitCode::from(USAGE)
     })

@@ -17,14 +17,6 @@ pub enum AlgebraError {
         /// What it has.
         what: &'static str,
     },
-    /// Expressions are nested too deeply.
-    #[error("rule `{rule}` is nested deeper than {limit}")]
-    TooDeep {
-        /// The rule.
-        rule: String,
-        /// The limit.
-        limit: usize,
-    },
     /// The result has more expressions than [`Limits::nodes`](crate::limits::Limits::nodes), or
     /// takes a hundred times as many steps.
     #[error("the result has more than {limit} expressions")]
@@ -39,7 +31,7 @@ pub enum AlgebraError {
     /// The fuel was spent.
     #[error(transparent)]
     Fuel(#[from] OutOfFuel),
-    /// The grammar is not well formed.
+    /// The grammar is not well formed, or its expressions are nested too deeply.
     #[error(transparent)]
     Grammar(#[from] GrammarError),
 }

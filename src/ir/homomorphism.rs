@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::algebra::AlgebraError;
-use super::{Attributes, Expr, Grammar, GrammarBuilder};
+use super::{Attributes, Expr, Grammar, GrammarBuilder, GrammarError};
 use crate::fsm::{ByteSet, Dfa, Nfa};
 use crate::ids::RuleId;
 use crate::limits::Limits;
@@ -128,7 +128,7 @@ impl ImageBuilder<'_> {
         todo: &mut Vec<RuleId>,
     ) -> Result<Expr, AlgebraError> {
         if depth > MAX_DEPTH {
-            return Err(AlgebraError::TooDeep { rule: self.name(), limit: MAX_DEPTH });
+            return Err(GrammarError::TooDeep { rule: self.name(), limit: MAX_DEPTH }.into());
         }
         let depth = depth + 1;
         Ok(match expr {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use self::graph_view::GraphView;
 use super::algebra::AlgebraError;
-use super::{Counted, Expr, Grammar, GrammarBuilder, Graph, Rule};
+use super::{Counted, Expr, Grammar, GrammarBuilder, GrammarError, Graph, Rule};
 use crate::fsm::{ByteSet, Combine, Csr, Dfa};
 use crate::fuel;
 use crate::hash::{HashMap, HashSet};
@@ -200,7 +200,7 @@ impl Intersection<'_> {
     /// The depth of subexpressions.
     fn check_depth(&self, depth: usize) -> Result<usize> {
         if depth > MAX_DEPTH {
-            return Err(AlgebraError::TooDeep { rule: self.name(), limit: MAX_DEPTH });
+            return Err(GrammarError::TooDeep { rule: self.name(), limit: MAX_DEPTH }.into());
         }
         Ok(depth + 1)
     }

@@ -4,7 +4,7 @@ use super::{Expr, Graph, Members};
 use crate::fsm::Csr;
 
 impl Expr {
-    /// The expressions that this one consists of, in order. Calls are followed nowhere.
+    /// The expressions that this one consists of, in order. Calls are not followed.
     pub(crate) fn children(&self) -> impl Iterator<Item = &Expr> {
         let (mut parts, mut edges, mut members): (&[Expr], &[(u32, Expr, u32)], _) =
             (&[], &[], None);

@@ -260,12 +260,11 @@ pub(crate) fn lowered(
         "json_schema" => {
             let options: SchemaOptions = parse_options("json_schema", options)?;
             let spec = json(spec, limits)?;
+            let source = SchemaSource { schema: &spec, registry, options, limits };
             if options.policy == Policy::Strict {
-                let source = SchemaSource { schema: &spec, registry, options, limits };
                 let lowered = json_schema::lower_reported(source)?;
                 without_warnings(lowered.grammar, lowered.relaxed)
             } else {
-                let source = SchemaSource { schema: &spec, registry, options, limits };
                 let (compiled, relaxed) = schema(source)?;
                 without_warnings(Grammar::clone(compiled.grammar()), relaxed)
             }

@@ -97,11 +97,11 @@ pub(super) fn has_free_text(expr: &Expr, repeated: bool) -> bool {
         Expr::Automaton(dfa) => (0..dfa.len() as u32).any(|s| {
             dfa.edges(s).iter().map(|e| e.hi - e.lo + 1).sum::<u32>() as usize >= WIDE_CLASS
         }),
+        Expr::Counted(_) => false,
         expr => {
             let repeats = match expr {
                 Expr::Repeat { max, .. } => max.is_none_or(|max| max > 1),
                 Expr::Graph(_) | Expr::Members(_) => true,
-                Expr::Counted(_) => return false,
                 _ => false,
             };
             expr.children().any(|part| has_free_text(part, repeated || repeats))
@@ -131,10 +131,12 @@ struct Inliner<'g> {
 impl Inliner<'_> {
     /// Inlines callees; `size` is the size of the whole rule. Returns whether anything changed.
     fn substitute(&mut self, expr: &mut Expr, size: &mut ExprSize) -> bool {
-        let is_counted = matches!(expr, Expr::Counted(_));
+        // What is counted was too large to be written out.
+        if matches!(expr, Expr::Counted(_)) {
+            return false;
+        }
         let Expr::Ref(rule) = expr else {
-            // What is counted was too large to be written out.
-            let parts = expr.children_mut().filter(|_| !is_counted);
+            let parts = expr.children_mut();
             return parts.fold(false, |changed, part| self.substitute(part, size) | changed);
         };
         let i = rule.index();

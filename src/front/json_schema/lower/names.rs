@@ -3,6 +3,8 @@
 use super::SchemaLowering;
 use super::spelling::plain_ascii;
 use super::syntax::{CountedNames, ValueSyntax, bare_complement};
+use crate::front::regex::Lengths;
+use crate::fsm::Dfa;
 use crate::hash::HashMap;
 use crate::ids::RuleId;
 use crate::ir::{Except, Expr};
@@ -61,7 +63,10 @@ impl<'a> SchemaLowering<'a, '_> {
                         let graph = Expr::Except(Box::new(self.plain_name_complement(&excluded)));
                         Expr::seq([Expr::text("\""), graph])
                     }
-                    false => self.escaped_name_complement(&excluded),
+                    false => match self.all_but(&excluded) {
+                        Some(names) => self.quoted_names(&names, (0, None)),
+                        None => Expr::Never,
+                    },
                 };
                 let rule = self.rule("name".into(), names);
                 self.names.complements.insert(excluded, rule);
@@ -72,8 +77,7 @@ impl<'a> SchemaLowering<'a, '_> {
                 Expr::Ref(self.rule("name".into(), names))
             }
             NameSet::Automaton((dfa, lengths)) => {
-                let (loc, spelled) = (self.location, self.quoted_text(&dfa, lengths));
-                let name = self.or_report_limit(loc, spelled).unwrap_or(Expr::Never);
+                let name = self.quoted_names(&dfa, lengths);
                 Expr::Ref(self.rule("name".into(), name))
             }
         }
@@ -90,10 +94,9 @@ impl<'a> SchemaLowering<'a, '_> {
         }
     }
 
-    /// As [`SchemaLowering::plain_name_complement`], for names with escapes, with both quotes.
-    fn escaped_name_complement(&mut self, excluded: &[&str]) -> Expr {
-        let Some(names) = self.all_but(excluded) else { return Expr::Never };
-        let (loc, spelled) = (self.location, self.quoted_text(&names, (0, None)));
+    /// The names of an automaton over code points, with both quotes.
+    fn quoted_names(&mut self, names: &Dfa, lengths: Lengths) -> Expr {
+        let (loc, spelled) = (self.location, self.quoted_text(names, lengths));
         self.or_report_limit(loc, spelled).unwrap_or(Expr::Never)
     }
 
