@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use jsonschema::Validator;
 use louver::front::json_schema::{Integers, SchemaOptions, Whitespace};
 use louver::spec::json::Json;
-use louver_formats::{ToolConstraint, ToolRequest, WireFormat};
+use louver_formats::{Tool, ToolRequest, WireFormat};
 use louver_mistralrs::{
     Call, Event, Generation, Louver, Parallel, Reasoning, RunOptions, Timing, ToolChoice,
 };
@@ -97,9 +97,10 @@ impl ToolModel {
         parallel: Parallel,
         text: &str,
     ) -> Result<louver_formats::Turn> {
-        let constraint = ToolConstraint::new().tools(&Json::from(tools))?.parallel(parallel);
-        let request = ToolRequest::from(constraint.schema_options(training_format()));
-        Ok(self.format.read(&request, text)?.turn)
+        let tools = Tool::parse_list(&Json::from(tools))?;
+        let schema_options = training_format();
+        let request = ToolRequest { tools, parallel, schema_options, ..ToolRequest::default() };
+        Ok(self.format.read_unconstrained(&request, text)?.turn)
     }
 }
 

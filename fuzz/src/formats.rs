@@ -11,7 +11,9 @@ use louver::mask::bit;
 use louver::matcher::{AdvanceError, Tracer};
 use louver::spec::json::Json;
 use louver::vocab::Vocabulary;
-use louver_formats::{Catalog, Event, Plan, ToolRequest, Turn, TurnCollector, WireFormat};
+use louver_formats::{
+    Catalog, Event, LoweredRequest, ToolRequest, Turn, TurnCollector, WireFormat,
+};
 use serde_json::{Value, json};
 
 /// Number of tokens of a walk.
@@ -32,7 +34,9 @@ pub fn bounded(target: fn(&[u8]), data: &[u8]) {
 /// All wire formats, with markers spelled as text.
 fn formats() -> &'static [WireFormat] {
     static ALL: OnceLock<Vec<WireFormat>> = OnceLock::new();
-    ALL.get_or_init(|| Catalog::shipped().formats().iter().map(WireFormat::spelled).collect())
+    ALL.get_or_init(|| {
+        Catalog::shipped().formats().iter().map(WireFormat::with_text_markers).collect()
+    })
 }
 
 /// Selects a wire format by the first byte and returns the rest of the input.
@@ -115,7 +119,7 @@ fn walk(constraint: &Constraint, seed: &[u8]) -> Vec<TokenId> {
 }
 
 /// Parses tokens as far as the grammar accepts them.
-fn extract(plan: &Plan, mut matcher: Matcher, tokens: &[TokenId]) -> Turn {
+fn extract(plan: &LoweredRequest, mut matcher: Matcher, tokens: &[TokenId]) -> Turn {
     let (mut tracer, mut extractor, mut turn) =
         (Tracer::new(), plan.extractor(0), TurnCollector::new());
     for &token in tokens {
@@ -140,7 +144,7 @@ pub fn wire_text(data: &[u8]) {
         text.bytes().map(|byte| TokenId::from_raw(u32::from(byte))).collect();
     drop(extract(&plan, constraint.matcher(), &tokens));
     // The lenient parser of unconstrained output.
-    let reading = format.read(&request, text).expect("the request compiles");
+    let reading = format.read_unconstrained(&request, text).expect("the request compiles");
     if reading.differences.is_empty() {
         let constrained = extract(&plan, constraint.matcher(), &tokens);
         assert_eq!(reading.turn.calls.len(), constrained.calls.len());

@@ -154,7 +154,7 @@ impl PointerMap {
             .collect();
         answer["relaxed"] = relaxed.into();
         if let Some(lowered) = plan.lowered() {
-            let tool = |tool: &louver_formats::ToolPlan| {
+            let tool = |tool: &louver_formats::LoweredTool| {
                 let kind = if tool.kind == CallKind::Custom { "custom" } else { "function" };
                 json!({"name": tool.name, "type": kind, "callable": tool.arguments.is_some()})
             };

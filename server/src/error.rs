@@ -8,10 +8,9 @@ use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use louver::compile::CompileError;
-use louver::front::json_schema::{SchemaErrorReason, SchemaErrors};
+use louver::front::json_schema::{SchemaError, SchemaErrorReason, SchemaErrors};
 use louver::spec::json::JsonError;
-use louver::spec::tools::{ToolChoiceError, ToolErrors};
-use louver_formats::LowerError;
+use louver_formats::{LowerError, ToolChoiceError, ToolErrors};
 use louver_mistralrs::{Fault, GenerationError, PlanError};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -227,7 +226,7 @@ impl From<JsonError> for ApiError {
 
 impl From<ToolErrors> for ApiError {
     fn from(errors: ToolErrors) -> Self {
-        let fault = |error: louver::spec::tools::ToolError| {
+        let fault = |error: louver_formats::ToolError| {
             ApiFault::at(error.pointer, "invalid_tool", error.kind.to_string())
         };
         from_faults(errors.0.into_iter().map(fault).collect(), "/tools")
@@ -243,19 +242,20 @@ impl From<ToolChoiceError> for ApiError {
 
 impl From<SchemaErrors> for ApiError {
     fn from(errors: SchemaErrors) -> Self {
-        let fault = |error: louver::front::json_schema::SchemaError| {
-            let code = match error.reason {
-                SchemaErrorReason::Malformed(_) => "invalid_schema",
-                SchemaErrorReason::Unsupported(_) => "unsupported_schema",
-                SchemaErrorReason::Unsatisfiable(_) => "unsatisfiable_schema",
-                SchemaErrorReason::Limit(_) => "schema_limit",
-                _ => "schema",
-            };
-            let message = format!("{}; {}", error.reason, error.hint());
-            ApiFault::at(error.pointer, code, message)
-        };
-        from_faults(errors.0.into_iter().map(fault).collect(), "")
+        from_faults(errors.0.into_iter().map(schema_fault).collect(), "")
     }
+}
+
+fn schema_fault(error: SchemaError) -> ApiFault {
+    let code = match error.reason {
+        SchemaErrorReason::Malformed(_) => "invalid_schema",
+        SchemaErrorReason::Unsupported(_) => "unsupported_schema",
+        SchemaErrorReason::Unsatisfiable(_) => "unsatisfiable_schema",
+        SchemaErrorReason::Limit(_) => "schema_limit",
+        _ => "schema",
+    };
+    let message = format!("{}; {}", error.reason, error.hint());
+    ApiFault::at(error.pointer, code, message)
 }
 
 /// An error with several faults. Lists from lower crates are never empty; an empty one would become
@@ -281,14 +281,17 @@ impl From<LowerError> for ApiError {
         let message = error.to_string();
         match error {
             LowerError::Choice(error) => error.into(),
-            LowerError::Schemas(errors) => errors.into(),
             LowerError::Parts(errors) => {
-                from_faults(errors.faults().into_iter().map(request_fault).collect(), "")
+                let grammars = errors.grammar_faults().into_iter().map(grammar_fault);
+                let faults = errors.schemas.into_iter().map(schema_fault).chain(grammars);
+                from_faults(faults.collect(), "")
             }
             LowerError::NoReasoning { .. } => {
                 ApiError::invalid("/louver/reasoning_budget", "no_reasoning", message)
             }
-            LowerError::NoBuiltins { .. } => ApiError::invalid("/tools", "no_builtins", message),
+            LowerError::NoBuiltins { ref pointer, .. } => {
+                ApiError::invalid(pointer, "no_builtins", message)
+            }
             LowerError::Combination { pointer, .. } => {
                 ApiError::invalid(pointer, "unsupported_combination", message)
             }
@@ -303,10 +306,9 @@ impl From<LowerError> for ApiError {
     }
 }
 
-/// A fault in a schema, a custom tool or a structural tag.
-fn request_fault(fault: louver_formats::RequestFault) -> ApiFault {
-    let code = if fault.keyword.is_some() { "invalid_schema" } else { "invalid_grammar" };
-    ApiFault::at(fault.pointer, code, fault.message)
+/// A fault in a custom tool or a structural tag.
+fn grammar_fault(fault: louver_formats::RequestFault) -> ApiFault {
+    ApiFault::at(fault.pointer, "invalid_grammar", fault.message)
 }
 
 impl From<louver_formats::RequestError> for ApiError {
@@ -316,11 +318,6 @@ impl From<louver_formats::RequestError> for ApiError {
         match error {
             RequestError::Tools(errors) => errors.into(),
             RequestError::Choice(error) => error.into(),
-            RequestError::Builtin { tool, expected } => ApiError::invalid(
-                format!("/tools/{tool}"),
-                "invalid_tool",
-                format!("expected {expected}"),
-            ),
             RequestError::Malformed { pointer, expected } => {
                 ApiError::invalid(pointer, "invalid_type", format!("must be {expected}"))
             }
@@ -330,7 +327,7 @@ impl From<louver_formats::RequestError> for ApiError {
                 format!("there is no such member{hint}"),
             ),
             RequestError::StructuralTag(_) => from_faults(
-                error.faults().into_iter().map(request_fault).collect(),
+                error.faults().into_iter().map(grammar_fault).collect(),
                 "/response_format",
             ),
             _ => ApiError::general(ErrorKind::Invalid, "invalid", message),

@@ -33,10 +33,8 @@ impl Matcher {
     /// A matcher of another constraint that has taken the same tokens. This one is unchanged.
     /// Budgets and counters are as if the other grammar had been used from the beginning.
     ///
-    /// For a dispatch with more tags, compile
-    /// [`Grammar::with_tags`](crate::ir::Grammar::with_tags). It is an error if text that was free
-    /// until now spells a new trigger: under the new grammar the body of the tag would have had to
-    /// follow.
+    /// If the other grammar has more tags in a dispatch, it is an error if text that was free until
+    /// now spells a new trigger: the body of the tag would have had to follow.
     ///
     /// Cost: one table look-up a byte once transitions are cached. Masks that both grammars share
     /// are not made again.
@@ -73,31 +71,24 @@ mod tests {
 
     use super::*;
     use crate::engine::{Engine, EngineOptions};
-    use crate::ids::RuleId;
-    use crate::ir::{
-        AfterTag, Dispatch, DispatchEnd, Expr, Grammar, GrammarBuilder, NewTrigger, TagsError,
-        Trigger,
-    };
+    use crate::ir::{AfterTag, Dispatch, DispatchEnd, Expr, Grammar, GrammarBuilder, Trigger};
     use crate::mask::bit;
     use crate::vocab::Vocabulary;
 
-    fn single(text: &str) -> Grammar {
+    /// Free text in which each trigger begins a tag.
+    fn tools(tags: &[(&str, &str)]) -> Grammar {
         let mut b = GrammarBuilder::new();
-        let start = b.rule("body", Expr::text(text));
-        b.finish(start).unwrap()
-    }
-
-    fn tools() -> Grammar {
-        let mut b = GrammarBuilder::new();
-        let one = b.rule("one", Expr::text("(1)"));
+        let tags = tags.iter().map(|(trigger, body)| {
+            (Trigger::Text(trigger.as_bytes().to_vec()), b.rule("body", Expr::text(body)))
+        });
         let dispatch = Dispatch {
-            tags: vec![(Trigger::Text(b"<one>".to_vec()), one)],
+            tags: tags.collect(),
             stops: Vec::new(),
             excludes: Vec::new(),
             after: AfterTag::Loop,
             end: DispatchEnd::Anywhere,
         };
-        let start = b.rule("start", Expr::seq([Expr::Dispatch(Box::new(dispatch))]));
+        let start = b.rule("start", Expr::Dispatch(Box::new(dispatch)));
         b.finish(start).unwrap()
     }
 
@@ -109,18 +100,14 @@ mod tests {
     fn tags_are_added_to_a_live_dispatch() {
         let vocab = Arc::new(Vocabulary::toy(&[b"<two>(", b"<two>x"]));
         let engine = Engine::new(vocab.clone(), EngineOptions::default());
-        let grammar = tools();
-        let constraint = engine.compile(&grammar).unwrap();
+        let constraint = engine.compile(tools(&[("<one>", "(1)")])).unwrap();
         let mut matcher = constraint.matcher();
         take(&mut matcher, "hello <one>(1) and ").unwrap();
         let mut row = vec![0; vocab.mask_words()];
         matcher.fill_mask(&mut row);
         assert!(bit(&row, TokenId::from_raw(258)), "<two> is still text");
 
-        let rule = grammar.dispatch_rules().next().unwrap();
-        let more = grammar
-            .with_tags(rule, &[(NewTrigger::Text(b"<two>".to_vec()), single("(2)"))])
-            .unwrap();
+        let more = tools(&[("<one>", "(1)"), ("<two>", "(2)")]);
         let mut matcher = matcher.resumed_in(&engine.compile(&more).unwrap()).unwrap();
         matcher.fill_mask(&mut row);
         assert!(bit(&row, TokenId::from_raw(257)) && !bit(&row, TokenId::from_raw(258)));
@@ -138,7 +125,5 @@ mod tests {
             early.resumed_in(&other.compile(&more).unwrap()).unwrap_err(),
             ResumeError::Vocabulary
         );
-        let refused = more.with_tags(RuleId::new(0), &[]);
-        assert!(matches!(refused, Err(TagsError::NotOne { found: 0, .. })));
     }
 }

@@ -16,7 +16,6 @@ mod print;
 #[doc(hidden)]
 pub mod regular;
 mod simplify;
-mod tags;
 mod unroll;
 mod validate;
 mod visit;
@@ -33,12 +32,12 @@ pub use members::{Member, Members};
 pub(crate) use members::{MemberBounds, MemberChoices, NextMember, SeenMembers};
 pub(crate) use print::MACROS;
 pub use simplify::{Pass, Simplify};
-pub use tags::{NewTrigger, TagsError};
 pub use validate::GrammarError;
 
 use std::sync::Arc;
 
 use crate::fsm::{ByteSet, Dfa};
+use crate::hash::HashSet;
 use crate::ids::{Label, RuleId, SpecialId};
 
 /// A context-free grammar over bytes and special tokens. Build one with [`GrammarBuilder`].
@@ -285,6 +284,21 @@ pub struct Dispatch {
     pub after: AfterTag,
     /// Where the dispatch may end.
     pub end: DispatchEnd,
+}
+
+impl Dispatch {
+    /// Total bytes of triggers, stops and excludes, each trigger counted once; bounded by
+    /// [`dispatch_bytes`](crate::limits::Limits::dispatch_bytes).
+    pub fn bytes(&self) -> usize {
+        let mut seen: HashSet<&Trigger> = HashSet::default();
+        let tags =
+            self.tags.iter().map(|(trigger, _)| trigger).filter(|trigger| seen.insert(trigger));
+        let texts = tags.chain(&self.stops).map(|trigger| match trigger {
+            Trigger::Text(text) | Trigger::Led(text, _) => text.len(),
+            Trigger::Special(_) => 0,
+        });
+        texts.chain(self.excludes.iter().map(Vec::len)).sum()
+    }
 }
 
 /// What follows the body of a tag.

@@ -6,7 +6,6 @@ use super::parser::Parser;
 use super::store::{ConfigId, DEAD};
 use crate::compile::Compiled;
 use crate::fsm::ByteSet;
-use crate::ir::SpecialToken;
 use crate::limits::Limits;
 
 /// Input that the grammar does not allow.
@@ -101,23 +100,6 @@ impl Recognizer {
             self.offset += 1;
         }
         Ok(())
-    }
-
-    /// Reads a special token by its name. Returns false, without a change, if it is not allowed.
-    pub fn push_special(&mut self, name: &str) -> bool {
-        let specials = self.parser.compiled().specials();
-        let Some(special) =
-            specials.iter().position(|s| matches!(s, SpecialToken::Name(n) if n == name))
-        else {
-            return false;
-        };
-        match self.parser.step_special(self.config, special as u32) {
-            Ok(next) if next != DEAD => {
-                self.config = next;
-                true
-            }
-            _ => false,
-        }
     }
 
     /// Whether the input is a complete text of the grammar.

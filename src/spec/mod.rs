@@ -1,4 +1,4 @@
-//! Stage 0: typed requests and JSON values with exact numbers.
+//! Stage 0: JSON values with exact numbers.
 
+pub(crate) mod decimal;
 pub mod json;
-pub mod tools;

@@ -1,4 +1,4 @@
-//! Compiling a request. The engine's grammar cache keeps plan and constraint for equal requests.
+//! Compiling a request. The engine's grammar cache keeps the results for equal requests.
 
 use std::borrow::Cow;
 use std::hash::{Hash, Hasher};
@@ -8,10 +8,10 @@ use louver::front::json_schema::Policy;
 use louver::fuel;
 
 use crate::format::WireFormat;
-use crate::plan::Plan;
-use crate::request::{ConstraintError, ToolRequest};
+use crate::lowered::LoweredRequest;
+use crate::request::{ConstraintError, ResponseFormat, Tool, ToolRequest};
 
-/// Estimated bytes of plan and constraint per byte of the request's schemas.
+/// Estimated bytes of lowered request and constraint per byte of the request's schemas.
 const BYTES_PER_SCHEMA_BYTE: usize = 4;
 
 /// The cache key: a request with the engine's limits, and a format.
@@ -29,43 +29,44 @@ impl Hash for RequestKey {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let RequestKey { format, request } = self;
         format.name.hash(state);
-        request.kinds().for_each(|(name, _)| name.hash(state));
-        (&request.stop, &request.bans, request.functions()).hash(state);
+        request.tools.iter().for_each(|tool| tool.name().hash(state));
+        (&request.stop, &request.bans).hash(state);
     }
 }
 
 impl RequestKey {
     fn bytes(&self) -> usize {
-        let ToolRequest { tools, builtins, response_format, .. } = &self.request;
-        let parameters = tools.iter().map(|tool| &tool.parameters);
-        let schemas = parameters
-            .chain(builtins.iter().filter_map(|b| b.parameters.as_ref()))
-            .chain(response_format);
+        let ToolRequest { tools, response_format, .. } = &self.request;
+        let response = match response_format {
+            Some(ResponseFormat::Schema(schema)) => Some(schema),
+            _ => None,
+        };
+        let schemas = tools.iter().filter_map(Tool::parameters).chain(response);
         BYTES_PER_SCHEMA_BYTE * schemas.map(|schema| schema.bytes()).sum::<usize>() + 4096
     }
 }
 
 impl ToolRequest {
     /// Takes over the engine's limits and special tokens, lowers the request for a format and
-    /// compiles the grammar. An equal request gets the same plan and constraint, with its masks,
+    /// compiles the grammar. An equal request gets the same results, with their masks,
     /// while they are in the grammar cache:
     /// [`EngineOptions::grammar_cache_bytes`](louver::engine::EngineOptions::grammar_cache_bytes).
     pub fn compile(
         mut self,
         engine: &Engine,
         format: &WireFormat,
-    ) -> Result<(Plan, Constraint), ConstraintError> {
+    ) -> Result<(LoweredRequest, Constraint), ConstraintError> {
         self.apply_engine(engine);
         let key = RequestKey { format: format.clone(), request: self };
         let bytes = key.bytes();
         // One budget of work for all schemas of the request.
         let options = &key.request.schema_options;
         let fuel = options.compile_budget(&key.request.limits, bytes / BYTES_PER_SCHEMA_BYTE);
-        let (constraint, plan) =
+        let (constraint, lowered) =
             engine.get_or_compile(key, bytes, |RequestKey { format, request }| {
                 fuel::limited(fuel, || compile_within(engine, format, request))
             })?;
-        Ok((Plan::clone(&plan), constraint))
+        Ok((LoweredRequest::clone(&lowered), constraint))
     }
 }
 
@@ -75,21 +76,21 @@ fn compile_within(
     engine: &Engine,
     format: &WireFormat,
     request: &ToolRequest,
-) -> Result<(Constraint, Plan), ConstraintError> {
+) -> Result<(Constraint, LoweredRequest), ConstraintError> {
     let format = format.bind(engine.vocab());
     let mut request = Cow::Borrowed(request);
     loop {
-        let plan = format.lower(&request)?;
+        let lowered = format.lower(&request)?;
         let compile = || {
-            let constraint = engine.compile(plan.grammar().clone())?;
+            let constraint = engine.compile(lowered.grammar().clone())?;
             constraint.make_first_mask().map(|()| constraint)
         };
         let tighter = request.limits.tightened();
         if request.schema_options.policy == Policy::Strict {
-            return Ok((compile()?, plan));
+            return Ok((compile()?, lowered));
         }
         match (fuel::with_half(compile), tighter) {
-            (Ok(constraint), _) => return Ok((constraint, plan)),
+            (Ok(constraint), _) => return Ok((constraint, lowered)),
             (Err(error), Some(limits)) if error.is_limit() => request.to_mut().limits = limits,
             (Err(error), _) => return Err(error.into()),
         }

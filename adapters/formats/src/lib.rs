@@ -4,7 +4,7 @@
 //! streaming extractor and the renderer are made from it, so that they agree.
 //!
 //! ```text
-//! families/*.toml --> WireFormat --+-- lower(ToolRequest) --> Plan
+//! families/*.toml --> WireFormat --+-- lower(ToolRequest) --> LoweredRequest
 //!   (or a user's)      Catalog     |     grammar()   --> engine
 //!                      detect      |     extractor() --> Event --> Turn
 //!                                  +-- render(Turn) --> text (tests, benchmarks)
@@ -20,11 +20,11 @@
 //! | `format` | wire formats as data: their tables, markers, checks, catalog and detection |
 //! | `request` | requests: types, parsing, checks, errors and faults |
 //! | `arguments` | readers and writers of the argument styles |
-//! | `plan` | the result of lowering: the grammar and the meaning of its labels |
-//! | `lower` | wire format and request -> plan |
+//! | `lowered` | the result of lowering: the grammar and the meaning of its labels |
+//! | `lower` | wire format and request -> lowered request |
 //! | `read` | output -> events and turns: the extractor, lenient reading |
 //! | `render` | turn -> text |
-//! | `compile`, `constraint`, `registry` | compilation with a cache; the builder; schema files |
+//! | `compile`, `registry` | compilation with a cache; schema files |
 //!
 //! ```
 //! use louver::limits::Limits;
@@ -34,39 +34,38 @@
 //! let body = r#"{"tools": [{"name": "now", "description": "Time"}], "tool_choice": "required"}"#;
 //! let body = Json::parse(body, &Limits::default())?;
 //! let request = ToolRequest::parse(&body)?;
-//! let plan = Catalog::shipped().get("qwen3")?.lower(&request)?;
-//! assert_eq!(plan.tools()[0].name, "now");
+//! let lowered = Catalog::shipped().get("qwen3")?.lower(&request)?;
+//! assert_eq!(lowered.tools()[0].name, "now");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod arguments;
 mod channel;
 mod compile;
-mod constraint;
 mod format;
 mod lower;
+mod lowered;
 mod pattern;
-mod plan;
 mod read;
 mod registry;
 mod render;
 mod request;
 
 pub use arguments::{RenderError, python_float, python_json};
-pub use constraint::ToolConstraint;
 pub use format::{
     ArgumentStyle, BuiltinFormat, CallFormat, CallSpelling, Catalog, Delimiters, DetectError,
-    DetectRule, Detected, FormatError, Glue, IdStyle, KindWords, MAX_GAP, Marker, MessagesFormat,
-    ModelHints, NameStyle, NestedTags, Opener, ParallelPolicy, Part, PythonLiterals,
-    ReasoningFormat, SectionFormat, Step, StringQuotes, TagPart, TaggedStyle, TextFormat,
-    TextPlace, UnknownFormat, WireFormat, WireId,
+    DetectRule, Detected, FixedParts, FormatError, IdStyle, KindWords, MAX_GAP, Marker,
+    MessagesFormat, ModelHints, NameStyle, NestedTags, Opener, ParallelPolicy, Part,
+    PythonLiterals, ReasoningFormat, SectionFormat, Step, StringQuotes, TagPart, TaggedStyle,
+    TextFormat, TextPlace, UnknownFormat, WireFormat, WireId,
 };
-pub use plan::{Plan, RelaxedSchema, Role, ToolPlan};
+pub use lowered::{LoweredRequest, LoweredTool, RelaxedSchema, Role};
 pub use read::{Call, Cut, Difference, Event, Extractor, Incomplete, Reading, Turn, TurnCollector};
 pub use registry::{RegistryError, read_registry, validator_uri};
 pub use render::RenderOptions;
 pub use request::{
-    AnswerTag, Builtin, CallKind, ConstraintError, CustomError, CustomErrorReason, CustomInput,
-    CustomTool, LazyTools, LowerError, Parallel, PartErrors, Reasoning, ReasoningBudget,
-    RequestError, RequestFault, Strictness, ToolRequest,
+    BuiltinTool, CallKind, ConstraintError, CustomError, CustomErrorReason, CustomInput,
+    CustomTool, FunctionTool, LazyTools, LowerError, Parallel, PartErrors, Reasoning,
+    ReasoningBudget, RequestError, RequestFault, ResponseFormat, ResponseTag, Strictness, Tool,
+    ToolChoice, ToolChoiceError, ToolError, ToolErrorKind, ToolErrors, ToolRequest, ToolShape,
 };

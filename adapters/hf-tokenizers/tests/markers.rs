@@ -9,8 +9,7 @@ use louver::ids::TokenId;
 use louver::limits::Limits;
 use louver::mask::bit;
 use louver::matcher::Tracer;
-use louver::spec::tools::Tool;
-use louver_formats::{Catalog, Plan, Reasoning, ToolRequest, Turn};
+use louver_formats::{Catalog, LoweredRequest, Reasoning, Tool, ToolRequest, Turn};
 use louver_hf_tokenizers::{Encoder, Loaded, VocabOptions, load};
 
 /// Tokenizers, and the model families whose calls are tested on them.
@@ -48,7 +47,7 @@ fn spellings(family: &str) -> (Vec<String>, Vec<String>) {
 
 struct TestSetup<'a> {
     encoder: Encoder<'a>,
-    plan: Plan,
+    plan: LoweredRequest,
     constraint: Constraint,
 }
 

@@ -13,7 +13,7 @@ use crate::error::ExtendError;
 /// A requested plan change.
 pub(crate) struct PlanChange {
     pub(crate) constraint: Constraint,
-    pub(crate) lowered: louver_formats::Plan,
+    pub(crate) lowered: louver_formats::LoweredRequest,
     /// Receives the number of generated tokens at which the change took effect, or the error.
     pub(crate) reply: oneshot::Sender<Result<usize, ExtendError>>,
 }

@@ -137,7 +137,7 @@ pub(crate) enum TokenEvent {
         step: Option<Box<Step>>,
     },
     /// The following tokens belong to this plan.
-    Plan(Box<(Constraint, louver_formats::Plan)>),
+    Plan(Box<(Constraint, louver_formats::LoweredRequest)>),
 }
 
 /// Options of a hook.

@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use louver::engine::{Constraint, Engine};
 use louver::front::json_schema::Policy;
-use louver::spec::tools::ToolChoice;
 use louver::vocab::Vocabulary;
-use louver_formats::{ConstraintError, Event, ToolRequest, Turn, WireFormat};
+use louver_formats::{ConstraintError, Event, ToolChoice, ToolRequest, Turn, WireFormat};
 
 use crate::error::PlanError;
 use crate::reader::Reader;
@@ -23,7 +22,7 @@ pub struct TurnPlan {
 #[derive(Clone, Debug)]
 struct CompiledTurn {
     constraint: Constraint,
-    lowered: louver_formats::Plan,
+    lowered: louver_formats::LoweredRequest,
     /// Whether the turn must be structured: a required call or a response format.
     is_structured: bool,
     /// Validators of relaxed schemas, under the policy `validate`.
@@ -47,8 +46,7 @@ impl TurnPlan {
             })?;
         let is_call_required =
             matches!(request.tool_choice, ToolChoice::Required | ToolChoice::Named(_));
-        let is_structured =
-            is_call_required || request.response_format.is_some() || request.answer_tag.is_some();
+        let is_structured = is_call_required || request.response_format.is_some();
         let has_validators = request.schema_options.policy == Policy::Validate
             && !lowered.relaxed_schemas().is_empty();
         let validators = has_validators.then(|| {
@@ -65,7 +63,7 @@ impl TurnPlan {
     }
 
     /// The request lowered to the model's wire format; `None` for a plan without a constraint.
-    pub fn lowered(&self) -> Option<&louver_formats::Plan> {
+    pub fn lowered(&self) -> Option<&louver_formats::LoweredRequest> {
         self.compiled.as_ref().map(|compiled| &compiled.lowered)
     }
 
@@ -77,7 +75,7 @@ impl TurnPlan {
     /// The parts of the request that the grammar does not enforce. With the policy `validate`, the
     /// report of a generation lists violations of them.
     pub fn relaxed(&self) -> Vec<Relaxed> {
-        let relaxed = self.lowered().map(louver_formats::Plan::relaxed);
+        let relaxed = self.lowered().map(louver_formats::LoweredRequest::relaxed);
         relaxed.unwrap_or_default().iter().map(Relaxed::from).collect()
     }
 

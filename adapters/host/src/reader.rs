@@ -122,7 +122,7 @@ impl Reader {
     pub(crate) fn replan(
         &mut self,
         constraint: &Constraint,
-        plan: louver_formats::Plan,
+        lowered: louver_formats::LoweredRequest,
     ) -> Vec<Event> {
         let started = Instant::now();
         let mut events = Vec::new();
@@ -134,7 +134,7 @@ impl Reader {
                 }
             }
             delivered.replayed = delivered.bytes;
-            extractor.replan(plan);
+            extractor.replace_request(lowered);
             events = extractor.push(delivered.retain_new(tracer.drain()));
         }
         self.elapsed += started.elapsed();

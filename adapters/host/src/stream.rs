@@ -151,7 +151,7 @@ impl EventStream {
         else {
             return Err(ExtendError::Unconstrained);
         };
-        let names = |plan: &louver_formats::Plan| {
+        let names = |plan: &louver_formats::LoweredRequest| {
             plan.tools().iter().map(|tool| tool.name.clone()).collect::<Vec<_>>()
         };
         if !names(lowered).starts_with(&names(current)) {

@@ -1,7 +1,6 @@
 //! Chat requests in the host's style: an SDK request in, events out.
 
-use louver::spec::tools::ToolChoice;
-use louver_formats::{Parallel, Reasoning, ReasoningBudget, Strictness};
+use louver_formats::{Parallel, Reasoning, ReasoningBudget, Strictness, ToolChoice};
 use louver_host::{
     Draw, EventStream, Generation, GenerationError, Overlap, PlanError, Record, RequestError,
     RunOptions, Truncation,

@@ -58,9 +58,9 @@ pub use error::LoadError;
 pub use gguf::{GgufModel, widen_gguf};
 pub use louver::PrepareBudget;
 pub use louver::front::json_schema::{SchemaOptions, Whitespace};
-pub use louver::spec::tools::ToolChoice;
 pub use louver_formats::{
-    Call, CallKind, Cut, Event, Parallel, Reasoning, ReasoningBudget, Strictness, ToolRequest, Turn,
+    Call, CallKind, Cut, Event, Parallel, Reasoning, ReasoningBudget, Strictness, ToolChoice,
+    ToolRequest, Turn,
 };
 pub use louver_host::{
     Candidate, ChatTemplate, CheckedPart, Completion, Draw, DrawnBy, EnforcementLevel,

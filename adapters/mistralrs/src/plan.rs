@@ -5,9 +5,9 @@ use std::sync::Arc;
 use louver::engine::Constraint;
 use louver::front::json_schema::SchemaOptions;
 use louver::spec::json::Json;
-use louver::spec::tools::ToolChoice;
 use louver_formats::{
-    Parallel, Reasoning, ReasoningBudget, Strictness, ToolConstraint, ToolRequest, Turn, WireFormat,
+    Parallel, Reasoning, ReasoningBudget, ResponseFormat, Strictness, Tool, ToolChoice,
+    ToolRequest, Turn, WireFormat,
 };
 use louver_host::{
     DrawnBy, EventStream, GenerationInput, PlanError, PreparedGeneration, PromptParts, Record,
@@ -56,87 +56,92 @@ impl From<&Vec<mistralrs::Tool>> for ToolList {
     }
 }
 
-/// Builder of a [`Plan`]: a [`ToolConstraint`] and the tools for the chat template.
+/// Builder of a [`Plan`]: a [`ToolRequest`] and the tools for the chat template.
 #[derive(Clone, Debug)]
 pub struct PlanBuilder<'l> {
     louver: &'l Louver,
     tools: serde_json::Value,
-    constraint: ToolConstraint,
+    request: ToolRequest,
 }
 
 impl<'l> PlanBuilder<'l> {
     pub(crate) fn new(louver: &'l Louver, tools: ToolList) -> Self {
-        PlanBuilder { louver, tools: tools.0, constraint: ToolConstraint::new() }
+        PlanBuilder { louver, tools: tools.0, request: ToolRequest::default() }
     }
 
-    fn map_constraint(self, change: impl FnOnce(ToolConstraint) -> ToolConstraint) -> Self {
-        PlanBuilder { constraint: change(self.constraint), ..self }
+    fn with(mut self, change: impl FnOnce(&mut ToolRequest)) -> Self {
+        change(&mut self.request);
+        self
     }
 
     /// Sets whether and which tools must be called.
     pub fn choice(self, choice: ToolChoice) -> Self {
-        self.map_constraint(|constraint| constraint.choice(choice))
+        self.with(|request| request.tool_choice = choice)
     }
 
     /// Sets the number of calls that the turn may have.
     pub fn parallel(self, parallel: Parallel) -> Self {
-        self.map_constraint(|constraint| constraint.parallel(parallel))
+        self.with(|request| request.parallel = parallel)
     }
 
     /// Sets the reasoning mode. [`Reasoning::Off`] also tells the chat template to leave reasoning
     /// out. By default reasoning is optional, and the turn begins inside the block if the chat
     /// template opens it.
     pub fn reasoning(self, reasoning: Reasoning) -> Self {
-        self.map_constraint(|constraint| constraint.reasoning(reasoning))
+        self.with(|request| request.reasoning = reasoning)
     }
 
     /// Sets the JSON Schema of the response.
     pub fn response_format(self, schema: &serde_json::Value) -> Self {
-        self.map_constraint(|constraint| constraint.response_format(Json::from(schema)))
+        self.with(|request| {
+            request.response_format = Some(ResponseFormat::Schema(Json::from(schema)));
+        })
     }
 
     /// Sets the schema options.
     pub fn schema_options(self, options: SchemaOptions) -> Self {
-        self.map_constraint(|constraint| constraint.schema_options(options))
+        self.with(|request| request.schema_options = options)
     }
 
     /// Restricts calls to these tools, by name.
     pub fn allow<N: Into<String>>(self, names: impl IntoIterator<Item = N>) -> Self {
-        self.map_constraint(|constraint| constraint.allow(names))
+        self.with(|request| {
+            request.allowed = Some(names.into_iter().map(Into::into).collect());
+        })
     }
 
     /// Sets which tools' arguments must match their schema; by default every tool's.
     pub fn strictness(self, strictness: Strictness) -> Self {
-        self.map_constraint(|constraint| constraint.strictness(strictness))
+        self.with(|request| request.strictness = strictness)
     }
 
     /// Limits the length of reasoning.
     pub fn reasoning_budget(self, max: ReasoningBudget) -> Self {
-        self.map_constraint(|constraint| constraint.reasoning_budget(max))
+        self.with(|request| request.reasoning_budget = Some(max))
     }
 
     /// Adds a stop string: it ends free text and the turn.
     pub fn stop(self, text: impl Into<String>) -> Self {
-        self.map_constraint(|constraint| constraint.stop(text))
+        self.with(|request| request.stop.push(text.into()))
     }
 
     /// Forbids a string in free text.
     pub fn ban(self, text: impl Into<String>) -> Self {
-        self.map_constraint(|constraint| constraint.ban(text))
+        self.with(|request| request.bans.push(text.into()))
     }
 
     /// Compiles the plan. Constraints that cannot be enforced are errors with the JSON pointers of
     /// all faults. Masks are computed later, on first use.
     pub fn build(self) -> Result<Plan, PlanError> {
-        let PlanBuilder { louver, tools, constraint } = self;
-        let mut request = ToolRequest::from(constraint);
+        let PlanBuilder { louver, tools, mut request } = self;
         let enable_thinking = match request.reasoning {
             Reasoning::Off => Some(false),
             Reasoning::Required => Some(true),
             Reasoning::Optional | Reasoning::Opened => None,
         };
         if !tools.is_null() {
-            request.offer(&Json::from(&tools))?;
+            request.tools = Tool::parse_list(&Json::from(&tools))
+                .map_err(louver_formats::RequestError::from)?;
         }
         let tools = tools.as_array().map(Vec::as_slice).unwrap_or_default();
         louver.plan(request, TemplateInput::new(tools, enable_thinking))
@@ -217,7 +222,7 @@ impl Plan {
     }
 
     /// The request lowered to the model's wire format; `None` for a plan without a constraint.
-    pub fn lowered(&self) -> Option<&louver_formats::Plan> {
+    pub fn lowered(&self) -> Option<&louver_formats::LoweredRequest> {
         self.turn.lowered()
     }
 

@@ -1,7 +1,7 @@
 //! `Constraint`: a compiled grammar, and `Extractor`: what a generation under it said.
 
 use louver::Tracer;
-use louver_formats::{Event, Plan, TurnCollector};
+use louver_formats::{Event, LoweredRequest, TurnCollector};
 use pyo3::prelude::*;
 use pyo3::types::PyAny;
 
@@ -19,7 +19,7 @@ pub(crate) struct Constraint {
     pub(crate) relaxed: Vec<Fault>,
     pub(crate) warnings: Vec<Fault>,
     /// Of `compile_tools`.
-    pub(crate) plan: Option<Plan>,
+    pub(crate) plan: Option<LoweredRequest>,
 }
 
 impl Constraint {

@@ -175,7 +175,9 @@ impl From<ConstraintError> for Failure {
         match error {
             ConstraintError::Compile(error) => error.into(),
             ConstraintError::Lower(error) => {
-                let is_schema = matches!(error, LowerError::Schemas(_));
+                // Schemas alone are at fault.
+                let is_schema =
+                    matches!(&error, LowerError::Parts(parts) if parts.grammar_faults().is_empty());
                 let class = if is_schema { "SchemaError" } else { "RequestError" };
                 Failure::new(class, &error).with(error.faults().into_iter().map(Fault::from))
             }

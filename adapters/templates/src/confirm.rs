@@ -15,7 +15,7 @@ use louver::matcher::Tracer;
 use louver::spec::json::Json;
 use louver::vocab::Vocabulary;
 use louver_formats::{
-    ArgumentStyle, ParallelPolicy, Plan, Reasoning, ToolRequest, Turn, WireFormat,
+    ArgumentStyle, LoweredRequest, ParallelPolicy, Reasoning, ToolRequest, Turn, WireFormat,
 };
 use serde_json::{Value, json};
 
@@ -269,7 +269,7 @@ struct Checker {
     stops: Vec<String>,
     format: WireFormat,
     /// For turns that begin outside and inside of a reasoning block.
-    constraints: [Option<(Plan, Constraint)>; 2],
+    constraints: [Option<(LoweredRequest, Constraint)>; 2],
 }
 
 impl Checker {
@@ -391,7 +391,13 @@ impl Checker {
     }
 
     /// Runs the turn until a token is refused or the turn ends.
-    fn run(&self, plan: &Plan, constraint: &Constraint, wire: &str, text_end: &str) -> Run {
+    fn run(
+        &self,
+        plan: &LoweredRequest,
+        constraint: &Constraint,
+        wire: &str,
+        text_end: &str,
+    ) -> Run {
         let (mut matcher, mut tracer) = (constraint.matcher(), Tracer::new());
         let mut extractor = plan.extractor(0);
         let mut at = 0;

@@ -12,10 +12,10 @@ use louver::engine::{Constraint, Engine};
 use louver::front::json_schema::SchemaOptions;
 use louver::fuel;
 use louver::spec::json::Json;
-use louver::spec::tools::Tool;
 use louver::vocab::Vocabulary;
 use louver_formats::{
-    Call, CallKind, Catalog, LowerError, ParallelPolicy, RenderError, ToolRequest, Turn, WireFormat,
+    Call, CallKind, Catalog, LowerError, ParallelPolicy, RenderError, Tool, ToolRequest, Turn,
+    WireFormat,
 };
 
 use super::feeder::{Feeder, nanos};
@@ -91,7 +91,7 @@ pub(super) fn bind(
     let plan = format.lower(&ToolRequest::default())?;
     let format = match engine.compile(plan.grammar().clone()) {
         Ok(_) => format,
-        Err(_) => family.spelled(),
+        Err(_) => family.with_text_markers(),
     };
     Ok((engine, format))
 }
@@ -223,7 +223,7 @@ pub(super) fn compile(
     let schema_options = *options;
     let request = ToolRequest { tools, limits, schema_options, ..ToolRequest::default() };
     let plan = format.lower(&request).map_err(|error| match &error {
-        LowerError::Schemas(errors) => (error.to_string(), record::reasons(errors.iter())),
+        LowerError::Parts(errors) => (error.to_string(), record::reasons(errors.schemas.iter())),
         _ => refused(&error, "requests that cannot be lowered"),
     })?;
     engine.compile(plan.grammar().clone()).map_err(|e| refused(&e, "grammars that do not compile"))

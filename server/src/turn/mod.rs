@@ -135,8 +135,7 @@ impl TurnRequest {
     }
 
     fn tool_count(&self) -> usize {
-        let ToolRequest { tools, customs, builtins, .. } = &self.tools;
-        tools.len() + customs.len() + builtins.len()
+        self.tools.tools.len()
     }
 
     fn choices(&self) -> usize {

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures::future::join_all;
-use louver::spec::tools::ToolChoice;
 use louver_formats::Call;
+use louver_formats::ToolChoice;
 use louver_mistralrs::{EventStream, Generation, GenerationError, Run};
 use serde_json::{Value, json};
 

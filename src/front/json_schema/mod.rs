@@ -64,7 +64,6 @@
 //! rule belongs to a *conjunction of locations*, and locations are finite, so recursive schemas
 //! end.
 
-mod decimal;
 mod deferred;
 mod error;
 mod format;

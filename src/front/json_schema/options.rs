@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::error::{SchemaError, SchemaErrorReason, SchemaErrors};
+use crate::fsm::ByteSet;
+use crate::ir::Expr;
 use crate::limits::Limits;
 use crate::setters::with_methods;
 
@@ -33,6 +35,41 @@ pub enum Whitespace {
         /// The largest number of white-space bytes between two tokens.
         max: u32,
     },
+}
+
+/// Maximum number of indentation levels.
+const MAX_INDENTS: u32 = 64;
+
+impl Whitespace {
+    /// The white space between two JSON tokens that are no comma and no colon.
+    pub fn gap(self) -> Expr {
+        match self {
+            Whitespace::Flexible { max } => {
+                Expr::repeat(Expr::Class(ByteSet::WHITE_SPACE), 0, Some(max))
+            }
+            Whitespace::Pretty { indent } => {
+                let level = Expr::text(&" ".repeat(indent as usize));
+                Expr::seq([Expr::text("\n"), Expr::repeat(level, 0, Some(MAX_INDENTS))])
+            }
+            Whitespace::Compact | Whitespace::PythonLike | Whitespace::Exact { .. } => Expr::Empty,
+        }
+    }
+
+    /// A comma or colon with the white space around it. `gap`: [`Whitespace::gap`], perhaps as a
+    /// rule.
+    pub fn separator(self, mark: &str, gap: &Expr) -> Expr {
+        let spaces = |count: u32| Expr::text(&format!("{mark}{}", " ".repeat(count as usize)));
+        match self {
+            Whitespace::PythonLike => spaces(1),
+            Whitespace::Exact { after_comma, .. } if mark == "," => spaces(after_comma),
+            Whitespace::Exact { after_colon, .. } => spaces(after_colon),
+            Whitespace::Pretty { .. } if mark == ":" => spaces(1),
+            Whitespace::Pretty { .. } => Expr::seq([Expr::text(mark), gap.clone()]),
+            Whitespace::Compact | Whitespace::Flexible { .. } => {
+                Expr::seq([gap.clone(), Expr::text(mark), gap.clone()])
+            }
+        }
+    }
 }
 
 /// What `format` does.

@@ -102,6 +102,9 @@ pub(super) struct FileLowering<'s, 'o, 'a, 't> {
     pub(super) ignore: Option<RuleId>,
     /// Per definition, whether it is a plain-text rule.
     pub(super) plain: Vec<bool>,
+    /// Whether the file has errors of syntax. What is missing then is not reported: its definition
+    /// may be what could not be read.
+    pub(super) has_syntax_errors: bool,
 }
 
 impl<'s, 'o, 'a, 't> FileLowering<'s, 'o, 'a, 't> {
@@ -111,6 +114,7 @@ impl<'s, 'o, 'a, 't> FileLowering<'s, 'o, 'a, 't> {
             file.definitions.iter().map(|d| session.builder.declare(d.name.value)).collect();
         let texts = vec![TextState::New; file.definitions.len()];
         let (index, imports, patterns) = Default::default();
+        let has_syntax_errors = session.diagnostics.has_errors();
         FileLowering {
             session,
             file,
@@ -121,6 +125,7 @@ impl<'s, 'o, 'a, 't> FileLowering<'s, 'o, 'a, 't> {
             texts,
             ignore: None,
             plain: Vec::new(),
+            has_syntax_errors,
         }
     }
 
@@ -138,8 +143,10 @@ impl<'s, 'o, 'a, 't> FileLowering<'s, 'o, 'a, 't> {
             self.session.builder.define(self.rules[i], body);
         }
         let Some(&start) = self.index.get("start") else {
-            let message = "there is no rule `start`, from which sentences derive";
-            self.session.report(Diagnostic::error(self.file.span.clone(), message));
+            if !self.has_syntax_errors {
+                let message = "there is no rule `start`, from which sentences derive";
+                self.session.report(Diagnostic::error(self.file.span.clone(), message));
+            }
             return self.session.builder.declare("start");
         };
         self.warn_unused(start);

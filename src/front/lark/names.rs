@@ -100,6 +100,9 @@ impl<'t> FileLowering<'_, '_, '_, 't> {
 
     /// Reports an undefined name.
     pub(super) fn undefined(&mut self, name: &str, span: &std::ops::Range<usize>) -> Expr {
+        if self.has_syntax_errors {
+            return Expr::Never;
+        }
         // Finding similar names is too slow for very many names or very many errors.
         let suggest = self.index.len() + self.imports.len() <= MAX_COMPARED
             && self.session.diagnostics.list().len() < MAX_SUGGESTIONS;

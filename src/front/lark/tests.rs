@@ -32,9 +32,9 @@ fn rules_with(lowered: &LoweredGrammar, fits: impl Fn(&Attributes) -> bool) -> V
 
 #[test]
 fn all_errors_report_line_and_column() {
-    let text = "start: a b\na: \"x\" )\n%import common.INTT\nB: /[/ | /a(?=b)/\n\
+    let text = "start: a\na: \"x\" )\n%import common.INTT\nB: /[/ | /a(?=b)/\n\
                 c[lasy]: \"\\q\"\nstart: %regex {\"x\": 1}\n";
-    let want = [(1, 10), (2, 8), (3, 16), (4, 5), (4, 12), (5, 3), (5, 11), (6, 1), (6, 15)];
+    let want = [(2, 8), (3, 16), (4, 5), (4, 12), (5, 3), (5, 11), (6, 1), (6, 15)];
     assert_eq!(error_positions(text), want);
     assert_eq!(error_positions("start: %lark {\n  start: x\n  y: @z\n}"), [(2, 10), (3, 6)]);
 }
@@ -128,6 +128,22 @@ fn special_tokens_and_ids_are_parsed() {
     {
         assert_eq!(error_positions(&format!("start: {wrong}")), [(1, 8)], "{wrong}");
     }
+}
+
+#[test]
+fn names_are_not_missed_where_the_syntax_has_errors() {
+    let errors = |text: &str| {
+        let all = parse(text).expect_err("errors");
+        let texts = all.list().iter().map(|one| (one.message.clone(), one.help.clone()));
+        texts.collect::<Vec<_>>()
+    };
+    let found = errors("start: name 'it is \"x\"'\nother: 'a\n");
+    let want = [r#"write "it is \"x\"""#, r#"write "a""#]
+        .map(|help| ("strings have double quotes".to_owned(), Some(help.to_owned())));
+    assert_eq!(found, want);
+    let found = errors("start = name\n");
+    assert!(found.iter().all(|(message, _)| !message.contains("no rule")), "{found:?}");
+    assert!(errors("start: name\n")[0].0.contains("no rule `name`"));
 }
 
 /// The tokens allowed after a prefix of single-byte tokens.

@@ -119,6 +119,7 @@ impl<'t> Lexer<'t, '_> {
             '/' if rest.starts_with("//") => self.comment(),
             '/' => self.regex(),
             '"' => self.string(),
+            '\'' => self.single_quoted(),
             '<' => self.special(),
             '%' => self.directive(),
             '@' => {
@@ -157,6 +158,17 @@ impl<'t> Lexer<'t, '_> {
                 self.error(start, format!("{c:?} begins nothing"), "not part of the language");
             }
         }
+    }
+
+    /// Reports a string in single quotes, which Lark does not have.
+    fn single_quoted(&mut self) {
+        let start = self.offset;
+        self.offset += 1;
+        let text = self.take(|c| c != '\'' && c != '\n');
+        self.offset += usize::from(self.rest().starts_with('\''));
+        let help = format!("write \"{}\"", text.replace('"', "\\\""));
+        let error = Diagnostic::error(start..self.offset, "strings have double quotes");
+        self.diagnostics.push(Diagnostic { help: Some(help), ..error });
     }
 
     /// Reads a name: letters, digits, underscores, and hyphens between them.

@@ -30,11 +30,6 @@ impl StructuralTag {
         let format = reader.response_format(value, pointer);
         reader.finish(format.map(|format| StructuralTag { format }))
     }
-
-    /// The document as the value of `response_format`.
-    pub fn to_response_format(&self) -> Json {
-        self.to_json()
-    }
 }
 
 impl TagReader {

@@ -3,11 +3,10 @@
 //! Numbers are compared by value, strings after decoding, and objects regardless of order.
 
 use super::json_string::EscapeState;
+use crate::spec::decimal::Decimal;
 
 /// Deepest nesting of a value that can be compared.
 const MAX_DEPTH: usize = 128;
-/// Larger exponents are equal to this one.
-pub(super) const MAX_EXPONENT: i64 = 1 << 40;
 
 /// A value: nodes in text order; the first one is the root.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +19,7 @@ pub(super) struct JsonValue {
 pub(super) enum JsonNode {
     /// `null`, `true` or `false`.
     Word(&'static [u8]),
-    Number(DecimalValue),
+    Number(Decimal),
     /// Decoded.
     String(Vec<u8>),
     Array(Vec<u32>),
@@ -29,14 +28,6 @@ pub(super) enum JsonNode {
     /// A text that is not JSON, as symbols (bytes, or special tokens as 256 plus their index). Only
     /// as root.
     Other(Vec<u32>),
-}
-
-/// `0.d1 d2 ... dn * 10^exponent`; `d1` and `dn` are not zero. Zero has no digits.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct DecimalValue {
-    pub(super) negative: bool,
-    pub(super) digits: Vec<u8>,
-    pub(super) exponent: i64,
 }
 
 /// The value is nested more than [`MAX_DEPTH`] levels deep.
@@ -147,7 +138,7 @@ impl<'t> ValueReader<'t> {
                 JsonNode::Object(members)
             }
             b'-' | b'0'..=b'9' => {
-                DecimalValue::read(self.number()).map(JsonNode::Number).ok_or(ReadError::NotJson)?
+                Decimal::read(self.number()).map(JsonNode::Number).ok_or(ReadError::NotJson)?
             }
             _ => {
                 let words = [&b"null"[..], b"true", b"false"];
@@ -188,54 +179,5 @@ impl<'t> ValueReader<'t> {
                 return Ok(out);
             }
         }
-    }
-}
-
-impl DecimalValue {
-    /// Reads a JSON number.
-    pub(super) fn read(text: &[u8]) -> Option<DecimalValue> {
-        let (negative, rest) = text.strip_prefix(b"-").map_or((false, text), |rest| (true, rest));
-        let digits = |text: &[u8]| text.iter().take_while(|byte| byte.is_ascii_digit()).count();
-        let (integer, rest) = rest.split_at(digits(rest));
-        if integer.is_empty() || integer.len() > 1 && integer[0] == b'0' {
-            return None;
-        }
-        let (fraction, rest) = match rest.strip_prefix(b".") {
-            Some(rest) => rest.split_at(digits(rest)),
-            None => (&b"0"[..], rest),
-        };
-        let exponent = match rest {
-            [] => 0,
-            [b'e' | b'E', rest @ ..] => {
-                let (sign, rest) = match rest {
-                    [b'-', rest @ ..] => (-1, rest),
-                    [b'+', rest @ ..] => (1, rest),
-                    rest => (1, rest),
-                };
-                if rest.is_empty() || digits(rest) < rest.len() {
-                    return None;
-                }
-                let add = |n: i64, d: &u8| (n * 10 + i64::from(d - b'0')).min(MAX_EXPONENT);
-                sign * rest.iter().fold(0, add)
-            }
-            _ => return None,
-        };
-        if fraction.is_empty() {
-            return None;
-        }
-        let mut significant: Vec<u8> = integer.iter().chain(fraction).copied().collect();
-        while significant.last() == Some(&b'0') {
-            significant.pop();
-        }
-        let leading = significant.iter().take_while(|&&d| d == b'0').count();
-        if leading == significant.len() {
-            return Some(DecimalValue { negative: false, digits: Vec::new(), exponent: 0 });
-        }
-        significant.drain(..leading);
-        Some(DecimalValue {
-            negative,
-            digits: significant,
-            exponent: exponent + integer.len() as i64 - leading as i64,
-        })
     }
 }

@@ -3,8 +3,9 @@
 //! Equal numbers have many spellings (`10`, `1e1`, `10.0`). The prefix at the end of a text tells
 //! which bytes can still lead to a given value.
 
-use super::json_value::{DecimalValue, MAX_EXPONENT, NUMBER_BYTES};
+use super::json_value::NUMBER_BYTES;
 use crate::fsm::ByteSet;
+use crate::spec::decimal::{Decimal, MAX_EXPONENT};
 
 /// Bytes that may follow a number: white space and punctuation.
 const TERMINATORS: &[u8] = b" \t\r\n,]}";
@@ -23,7 +24,7 @@ pub(super) struct NumberPrefix {
     /// The sign of the exponent.
     negative_exponent: bool,
     /// The value, if the number may end here.
-    value: Option<DecimalValue>,
+    value: Option<Decimal>,
 }
 
 /// The last part of a number that was read.
@@ -84,7 +85,7 @@ impl NumberPrefix {
             |symbol: u32| u8::try_from(symbol).ok().filter(|byte| NUMBER_BYTES.contains(byte));
         let mut bytes: Vec<u8> = text.map_while(of_number).collect();
         bytes.reverse();
-        let mut number = NumberPrefix { value: DecimalValue::read(&bytes), ..NumberPrefix::NONE };
+        let mut number = NumberPrefix { value: Decimal::read(&bytes), ..NumberPrefix::NONE };
         for &byte in &bytes {
             number.part = number.part.next(byte);
             match number.part {
@@ -118,28 +119,28 @@ impl NumberPrefix {
     }
 
     /// Whether the prefix is a complete number with this value.
-    pub(super) fn equals(&self, number: &DecimalValue) -> bool {
+    pub(super) fn equals(&self, number: &Decimal) -> bool {
         self.value.as_ref() == Some(number)
     }
 
     /// A superset of the bytes that lead to this number.
-    pub(super) fn next_bytes(&self, number: &DecimalValue) -> ByteSet {
+    pub(super) fn next_bytes(&self, number: &Decimal) -> ByteSet {
         let mut next = ByteSet::EMPTY;
         let digit = match self.part {
-            NumberPart::Start => !number.negative,
+            NumberPart::Start => !number.is_negative(),
             NumberPart::Minus | NumberPart::Integer | NumberPart::Point | NumberPart::Fraction => {
                 true
             }
             _ => false,
         };
         if digit {
-            next.insert(number.digits.get(self.digits).copied().unwrap_or(b'0'));
+            next.insert(b'0' + number.digits().get(self.digits).copied().unwrap_or(0));
             if self.digits == 0 {
                 next.insert(b'0');
             }
         }
         match self.part {
-            NumberPart::Start if number.negative || number.digits.is_empty() => next.insert(b'-'),
+            NumberPart::Start if number.is_negative() || number.is_zero() => next.insert(b'-'),
             NumberPart::Zero | NumberPart::Integer => next.insert(b'.'),
             NumberPart::ExponentMark | NumberPart::ExponentSign | NumberPart::Exponent => {
                 next = self.next_in_exponent(number)
@@ -148,7 +149,7 @@ impl NumberPrefix {
         }
         let may_end =
             matches!(self.part, NumberPart::Zero | NumberPart::Integer | NumberPart::Fraction);
-        if may_end && self.digits >= number.digits.len() {
+        if may_end && self.digits >= number.digits().len() {
             next.insert(b'e');
             next.insert(b'E');
         }
@@ -159,14 +160,13 @@ impl NumberPrefix {
     }
 
     /// As [`NumberPrefix::next_bytes`], in the exponent.
-    fn next_in_exponent(&self, number: &DecimalValue) -> ByteSet {
-        let target_exponent = number.exponent - self.point;
+    fn next_in_exponent(&self, number: &Decimal) -> ByteSet {
+        let target_exponent = number.exponent() - self.point;
         let (allows_negative, allows_positive) = (target_exponent <= 0, target_exponent >= 0);
         let target_exponent = target_exponent.unsigned_abs();
         let mut next = ByteSet::EMPTY;
         // A zero is unaffected by its exponent, and too large exponents are all equal.
-        let any_exponent =
-            number.digits.is_empty() || target_exponent >= MAX_EXPONENT.unsigned_abs();
+        let any_exponent = number.is_zero() || target_exponent >= MAX_EXPONENT.unsigned_abs();
         if self.part == NumberPart::ExponentMark {
             if allows_positive || any_exponent {
                 next.insert(b'+');

@@ -382,7 +382,7 @@ impl CursorTable {
     pub(super) fn in_number(value: &JsonValue, cursor: ValueCursor) -> Option<bool> {
         match (cursor.position, cursor.position.node().map(|node| &value.nodes[node as usize])) {
             (CursorPosition::Number(_), Some(JsonNode::Number(node_value))) => {
-                Some(node_value.digits.is_empty())
+                Some(node_value.is_zero())
             }
             _ => None,
         }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use louver::{TokenId, Vocabulary};
+use louver_formats::Tool;
 
 use crate::replay::Replay;
 use crate::serving::draw::Sampling;
@@ -113,8 +114,9 @@ fn check_texts(vocab: &Vocabulary, outputs: &[Output]) {
                 for call in calls {
                     let call = call.trim().strip_prefix("<tool_call>").expect("a call");
                     let call: serde_json::Value = serde_json::from_str(call).expect("JSON");
-                    let tool = tools().into_iter().find(|tool| call["name"] == tool.name);
-                    let schema = tool.expect("a tool").parameters.to_string();
+                    let tool = tools().into_iter().find(|tool| call["name"] == tool.name());
+                    let schema =
+                        tool.as_ref().and_then(Tool::parameters).expect("a schema").to_string();
                     assert!(is_instance(&schema, &call["arguments"]), "{text}");
                 }
             }

@@ -5,12 +5,11 @@ use std::sync::Arc;
 use candle_core::DType;
 use louver::front::json_schema::Whitespace;
 use louver::spec::json::Json;
-use louver::spec::tools::{Tool, ToolChoice};
 use louver::{
     Constraint, EbnfOptions, Engine, EngineOptions, Limits, RegexOptions, SchemaOptions, TokenId,
     Vocabulary,
 };
-use louver_formats::{Catalog, Parallel, Reasoning, ToolRequest};
+use louver_formats::{Catalog, Parallel, Reasoning, Tool, ToolChoice, ToolRequest};
 
 use crate::model::random_llama;
 use crate::serving::draw::{Sampling, mix};
@@ -181,7 +180,7 @@ pub(crate) fn constraint(engine: &Engine, kind: Kind) -> Option<Constraint> {
                 schema_options: options,
                 ..ToolRequest::default()
             };
-            let format = Catalog::shipped().get("qwen3").expect("a family").spelled();
+            let format = Catalog::shipped().get("qwen3").expect("a family").with_text_markers();
             let plan = format.lower(&request).expect("a plan");
             engine.compile(plan.grammar().clone()).expect("a grammar")
         }

@@ -3,10 +3,10 @@
 use louver::front::json_schema::NestedStyle;
 
 use super::call_syntax::CallSyntax;
-use super::marker::MAX_SPELLINGS;
+use super::marker::MAX_VARIANTS;
 use super::{
-    ArgumentStyle, FormatError, Glue, Marker, NestedTags, Part, StringQuotes, TagPart, TaggedStyle,
-    TextPlace, WireFormat,
+    ArgumentStyle, FixedParts, FormatError, Marker, NestedTags, Part, StringQuotes, TagPart,
+    TaggedStyle, TextPlace, WireFormat,
 };
 
 /// An error is the JSON pointer of a field, and what is wrong with the field.
@@ -44,8 +44,8 @@ impl WireFormat {
         refuse(has_empty(&self.text.excludes), "/text/excludes", EMPTY)?;
         refuse(has_empty(&self.stop_tokens), "/stop_tokens", EMPTY)?;
         if let Some(section) = &self.section {
-            check_glue("/section/lead", &section.lead)?;
-            check_glue("/section/trail", &section.trail)?;
+            check_fixed_parts("/section/lead", &section.lead)?;
+            check_fixed_parts("/section/trail", &section.trail)?;
         }
         let is_half = self.text.begin.is_some() != self.text.end.is_some();
         refuse(is_half, "/text", "has `begin` without `end`, or `end` without `begin`")?;
@@ -56,7 +56,7 @@ impl WireFormat {
         let continued = self.messages.as_ref().and_then(|format| format.continued_end.as_ref());
         let ends = self.call.end.as_ref().map(Marker::as_texts).unwrap_or_default();
         let is_other = continued.is_some_and(|end| !ends.contains(&end.write()));
-        refuse(is_other, "/messages/continued_end", "is not one of the spellings of `call.end`")?;
+        refuse(is_other, "/messages/continued_end", "is not one of the variants of `call.end`")?;
         self.check_suffix()?;
         self.check_builtin()?;
         self.check_frame()?;
@@ -101,7 +101,7 @@ impl WireFormat {
 
     fn check_frame(&self) -> Checked {
         let Some(frame) = &self.frame else { return Ok(()) };
-        let is_long = frame.end.spellings().iter().any(|atoms| atoms.len() > 1);
+        let is_long = frame.end.variants().iter().any(|atoms| atoms.len() > 1);
         refuse(is_long, "/frame/end", "is more than one text or token")?;
         let fits = self.messages.is_none()
             && self.text.end.is_none()
@@ -110,9 +110,9 @@ impl WireFormat {
     }
 
     fn check_call(&self) -> Checked {
-        let has_begin = self.calls_begin().is_some() || self.messages.is_some();
+        let has_begin = self.calls_begin_marker().is_some() || self.messages.is_some();
         refuse(!has_begin, "/call/begin", "is needed where there is no section")?;
-        check_glue("/call/separator", &self.call.separator)?;
+        check_fixed_parts("/call/separator", &self.call.separator)?;
         let syntax = self.call_syntax();
         check_syntax("/call", &syntax)?;
         let is_open = syntax.end.is_none() && !syntax.is_self_delimiting();
@@ -126,7 +126,7 @@ impl WireFormat {
         let builtin_begins = self.builtin_begin().map(Marker::plain_texts).unwrap_or_default();
         let spelling_begins: Vec<String> =
             self.spellings.iter().flat_map(|spelling| spelling.begin.plain_texts()).collect();
-        let is_taken = self.unambiguous_begins().iter().any(|text| {
+        let is_taken = self.unambiguous_begin_texts().iter().any(|text| {
             spelling_begins.iter().any(|begin| begin != text && text.ends_with(begin))
                 && !builtin_begins.iter().any(|begin| text.starts_with(begin))
         });
@@ -135,7 +135,7 @@ impl WireFormat {
             let syntax = self.spelling_syntax(spelling);
             check_syntax("/spellings", &syntax)?;
             if let Some(separator) = &spelling.separator {
-                check_glue("/spellings/separator", separator)?;
+                check_fixed_parts("/spellings/separator", separator)?;
             }
             let what = "is needed after such arguments";
             refuse(!syntax.is_self_delimiting(), "/spellings/trailer", what)?;
@@ -175,7 +175,7 @@ fn check_syntax(pointer: &str, syntax: &CallSyntax<'_>) -> Checked {
 
 fn check_nested(pointer: &str, NestedTags { mark, item }: &NestedTags) -> Checked {
     let has_one_text = mark.as_texts().iter().all(|text| *text == mark.write());
-    let has_one_atom = mark.spellings().iter().all(|atoms| atoms.len() == 1);
+    let has_one_atom = mark.variants().iter().all(|atoms| atoms.len() == 1);
     let what = "is not one text or token";
     refuse(!has_one_text || !has_one_atom, &format!("{pointer}/mark"), what)?;
     let is_name = NestedStyle::can_write_name(item);
@@ -242,10 +242,10 @@ fn check_tagged(pointer: &str, style: &TaggedStyle) -> Checked {
 
 fn check_marker(pointer: &str, marker: &Marker) -> Checked {
     refuse(marker.has_empty_text(), pointer, EMPTY)?;
-    let spellings = marker.spellings();
-    let is_nothing = spellings.is_empty() || spellings.iter().any(Vec::is_empty);
+    let variants = marker.variants();
+    let is_nothing = variants.is_empty() || variants.iter().any(Vec::is_empty);
     refuse(is_nothing, pointer, "is empty")?;
-    refuse(spellings.len() > MAX_SPELLINGS, pointer, "has too many spellings")
+    refuse(variants.len() > MAX_VARIANTS, pointer, "has too many variants")
 }
 
 fn check_part(pointer: &str, part: &Part) -> Checked {
@@ -263,8 +263,8 @@ fn check_part(pointer: &str, part: &Part) -> Checked {
     }
 }
 
-fn check_glue(pointer: &str, glue: &Glue) -> Checked {
-    let Glue::Parts(parts) = glue else { return Ok(()) };
+fn check_fixed_parts(pointer: &str, fixed_parts: &FixedParts) -> Checked {
+    let FixedParts::Parts(parts) = fixed_parts else { return Ok(()) };
     let has_name = parts.iter().any(|part| matches!(part, Part::Name { .. } | Part::Id { .. }));
     refuse(has_name, pointer, "must not have a name or an id")?;
     parts.iter().try_for_each(|part| check_part(pointer, part))

@@ -8,8 +8,8 @@ use std::borrow::Cow;
 use louver::vocab::Vocabulary;
 use serde::{Deserialize, Serialize};
 
-/// The most spellings that one marker may have.
-pub(crate) const MAX_SPELLINGS: usize = 64;
+/// The most variants that one marker may have.
+pub(crate) const MAX_VARIANTS: usize = 64;
 
 /// A delimiter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,7 +47,7 @@ pub enum Step {
     Marker(Marker),
 }
 
-/// An element of a marker's spelling.
+/// An element of a variant of a marker.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Atom {
     Text(String),
@@ -63,7 +63,7 @@ impl Atom {
 }
 
 impl Marker {
-    /// The marker as text, as the renderer writes it: the first spelling.
+    /// The marker as text, as the renderer writes it: the first variant.
     pub fn write(&self) -> String {
         match self {
             Marker::Text(text) | Marker::Token(text) | Marker::Either(text) => text.clone(),
@@ -72,9 +72,9 @@ impl Marker {
         }
     }
 
-    /// All spellings, the first as the renderer writes it. Adjacent texts are one atom. Stops past
-    /// [`MAX_SPELLINGS`].
-    pub(crate) fn spellings(&self) -> Vec<Vec<Atom>> {
+    /// All variants, the first as the renderer writes it. Adjacent texts are one atom. Stops past
+    /// [`MAX_VARIANTS`].
+    pub(crate) fn variants(&self) -> Vec<Vec<Atom>> {
         match self {
             Marker::Text(text) => vec![vec![Atom::Text(text.clone())]],
             Marker::Token(text) => vec![vec![Atom::Token(text.clone())]],
@@ -82,25 +82,25 @@ impl Marker {
                 vec![vec![Atom::Text(text.clone())], vec![Atom::Token(text.clone())]]
             }
             Marker::Any(markers) => {
-                markers.iter().flat_map(Marker::spellings).take(MAX_SPELLINGS + 1).collect()
+                markers.iter().flat_map(Marker::variants).take(MAX_VARIANTS + 1).collect()
             }
             Marker::Seq(steps) => {
                 let mut out: Vec<Vec<Atom>> = vec![Vec::new()];
                 for step in steps {
-                    let next = step.as_marker().spellings();
+                    let next = step.as_marker().variants();
                     let joined =
                         out.iter().flat_map(|head| next.iter().map(move |tail| join(head, tail)));
-                    out = joined.take(MAX_SPELLINGS + 1).collect();
+                    out = joined.take(MAX_VARIANTS + 1).collect();
                 }
                 out
             }
         }
     }
 
-    /// The spellings that are text alone. Free text that contains none of them does not contain
+    /// The variants that are text alone. Free text that contains none of them does not contain
     /// the marker, as free text has no special tokens.
     pub(crate) fn plain_texts(&self) -> Vec<String> {
-        let texts = self.spellings().into_iter().filter_map(|spelling| match &spelling[..] {
+        let texts = self.variants().into_iter().filter_map(|variant| match &variant[..] {
             [Atom::Text(text)] => Some(text.clone()),
             _ => None,
         });
@@ -122,9 +122,9 @@ impl Marker {
         }
     }
 
-    /// All spellings as text, with special tokens as their text.
+    /// All variants as text, with special tokens as their text.
     pub(crate) fn as_texts(&self) -> Vec<String> {
-        self.spellings().into_iter().map(|atoms| atoms.iter().map(Atom::text).collect()).collect()
+        self.variants().into_iter().map(|atoms| atoms.iter().map(Atom::text).collect()).collect()
     }
 
     /// Whether the marker, or a marker in it, is the empty text.
@@ -246,20 +246,20 @@ pub enum IdStyle {
 /// Fixed syntax between elements: a text, or a list of parts without names and ids.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Glue {
+pub enum FixedParts {
     /// Text.
     Text(String),
     /// Parts.
     Parts(Vec<Part>),
 }
 
-impl Default for Glue {
+impl Default for FixedParts {
     fn default() -> Self {
-        Glue::Text(String::new())
+        FixedParts::Text(String::new())
     }
 }
 
-impl Glue {
+impl FixedParts {
     /// The text that the renderer writes.
     pub fn write(&self) -> String {
         self.parts().iter().map(Part::write).collect()
@@ -272,16 +272,16 @@ impl Glue {
 
     pub(crate) fn parts(&self) -> Vec<Part> {
         match self {
-            Glue::Text(text) if text.is_empty() => Vec::new(),
-            Glue::Text(text) => vec![Part::Text(text.clone())],
-            Glue::Parts(parts) => parts.clone(),
+            FixedParts::Text(text) if text.is_empty() => Vec::new(),
+            FixedParts::Text(text) => vec![Part::Text(text.clone())],
+            FixedParts::Parts(parts) => parts.clone(),
         }
     }
 
     pub(crate) fn markers_mut(&mut self) -> Vec<&mut Marker> {
         match self {
-            Glue::Text(_) => Vec::new(),
-            Glue::Parts(parts) => markers_in(parts),
+            FixedParts::Text(_) => Vec::new(),
+            FixedParts::Parts(parts) => markers_in(parts),
         }
     }
 }
@@ -378,7 +378,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spellings_of_a_sequence_are_the_product_of_its_steps() {
+    fn variants_of_a_sequence_are_the_product_of_its_steps() {
         let marker: Marker = toml::from_str::<toml::Table>(
             "m = { seq = [{ either = \"<a>\" }, \"b\", { text = \"c\" }] }",
         )
@@ -389,7 +389,7 @@ mod tests {
         assert_eq!(marker.write(), "<a>bc");
         let text = |t: &str| Atom::Text(t.to_owned());
         assert_eq!(
-            marker.spellings(),
+            marker.variants(),
             [vec![text("<a>bc")], vec![Atom::Token("<a>".to_owned()), text("bc")]]
         );
         assert_eq!(marker.plain_texts(), ["<a>bc"]);

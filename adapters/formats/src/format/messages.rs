@@ -1,5 +1,5 @@
 //! Turns that are sequences of messages, each with its own header: reasoning, text beside calls,
-//! calls, the answer.
+//! calls, the response.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ pub struct MessagesFormat {
     /// Between two messages.
     pub separator: Marker,
     /// Ends a call that another message follows, if that is not the end of the last call. One of
-    /// the spellings of the call's end; the renderer writes it.
+    /// the variants of the call's end; the renderer writes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continued_end: Option<Marker>,
     /// The header and the end of a message of text beside calls.

@@ -1,27 +1,31 @@
 //! Wire formats: what the models of a family write, as data that is read from TOML. No other code
 //! knows a family's markers.
 
+mod argument_style;
+mod binding;
 mod builtin;
 mod call_syntax;
 mod catalog;
 mod check;
+mod detection;
 mod marker;
 mod messages;
 mod spelling;
 mod suffix;
 
+pub use self::argument_style::{
+    ArgumentStyle, KindWords, NestedTags, PythonLiterals, StringQuotes, TagPart, TaggedStyle,
+};
 pub use self::builtin::BuiltinFormat;
 pub(crate) use self::call_syntax::{CallSyntax, fixed_prefix};
-pub use self::catalog::{Catalog, DetectError, Detected, ModelHints, UnknownFormat};
+pub use self::catalog::{Catalog, UnknownFormat};
+pub use self::detection::{DetectError, DetectRule, Detected, ModelHints};
 pub(crate) use self::marker::{Atom, escape_json, unique};
-pub use self::marker::{Glue, IdStyle, Marker, NameStyle, Part, Step};
+pub use self::marker::{FixedParts, IdStyle, Marker, NameStyle, Part, Step};
 pub use self::messages::MessagesFormat;
 pub use self::spelling::CallSpelling;
 
-use louver::vocab::Vocabulary;
 use serde::{Deserialize, Serialize};
-
-use self::marker::{Binding, markers_in};
 
 /// The most bytes of white space that the grammar accepts in a gap.
 pub const MAX_GAP: u32 = 40;
@@ -165,11 +169,11 @@ pub struct SectionFormat {
     /// Opens the section.
     pub begin: Marker,
     /// After `begin`.
-    #[serde(default, skip_serializing_if = "Glue::is_empty")]
-    pub lead: Glue,
+    #[serde(default, skip_serializing_if = "FixedParts::is_empty")]
+    pub lead: FixedParts,
     /// After the last call.
-    #[serde(default, skip_serializing_if = "Glue::is_empty")]
-    pub trail: Glue,
+    #[serde(default, skip_serializing_if = "FixedParts::is_empty")]
+    pub trail: FixedParts,
     /// Closes the section, if the family marks its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<Marker>,
@@ -197,8 +201,8 @@ pub struct CallFormat {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<Marker>,
     /// Between two calls, and in formats without a section between text and a call.
-    #[serde(default, skip_serializing_if = "Glue::is_empty")]
-    pub separator: Glue,
+    #[serde(default, skip_serializing_if = "FixedParts::is_empty")]
+    pub separator: FixedParts,
     /// How many calls a turn may have.
     pub parallel: ParallelPolicy,
     /// Where a call's id comes from.
@@ -219,141 +223,6 @@ pub enum WireId {
     Header,
 }
 
-/// How arguments are written.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ArgumentStyle {
-    /// One JSON object.
-    Json,
-    /// As Python's keyword arguments: `a=1, b='x', c=[True, None]`.
-    Keywords,
-    /// The same, but `true`, `false` and `null` may stand for Python's words. The renderer writes
-    /// these, as the chat templates do.
-    JsonKeywords,
-    /// A JSON object, but with strings unescaped between two of these markers and with bare names:
-    /// `{a:1,b:<q>x<q>}`.
-    Delimited(Marker),
-    /// Each argument between tags of its own.
-    Tagged(Box<TaggedStyle>),
-    /// Each argument, and each value in it, between tags that have its name.
-    Nested(Box<NestedTags>),
-}
-
-/// Values between tags that have their names: `mark <NAME> VALUE mark </NAME>`. The value of an
-/// object is its members and that of an array its elements, written in the same way. Strings are
-/// unescaped, up to `mark`; other values are JSON.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct NestedTags {
-    /// Before every tag. An unescaped string does not contain it.
-    pub mark: Marker,
-    /// The name of the elements of arrays.
-    pub item: String,
-}
-
-/// Arguments between tags: `before (ARGUMENT (between ARGUMENT)*)? after`, where an argument is
-/// `open lead VALUE trail close`. Strings are unescaped, up to `close`; other values are JSON.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TaggedStyle {
-    /// From an argument's beginning to its value. The second part is the argument's name.
-    pub open: Vec<TagPart>,
-    /// What the chat template writes before a value. The model need not; the extractor strips it.
-    #[serde(default)]
-    pub lead: String,
-    /// As `lead`, after a value.
-    #[serde(default)]
-    pub trail: String,
-    /// Ends a value. An unescaped string does not contain it; strings in JSON values may.
-    pub close: Marker,
-    /// Before the first argument.
-    #[serde(default, skip_serializing_if = "Glue::is_empty")]
-    pub before: Glue,
-    /// Between two arguments.
-    #[serde(default, skip_serializing_if = "Glue::is_empty")]
-    pub between: Glue,
-    /// After the last argument. Without arguments it is accepted, but not written.
-    #[serde(default, skip_serializing_if = "Glue::is_empty")]
-    pub after: Glue,
-    /// Texts that an unescaped string never contains, beside the markers of calls and arguments.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub excludes: Vec<String>,
-    /// Values that are accepted as Python prints them, too, as chat templates do. The renderer
-    /// writes JSON.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub python: Option<PythonLiterals>,
-    /// Quotes between which a string may stand as it is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub quotes: Option<StringQuotes>,
-}
-
-/// Values between tags that may be Python literals.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PythonLiterals {
-    /// `True`, `False` and `None` for `true`, `false` and `null`. Where a string may stand, they
-    /// are strings.
-    Words,
-    /// The same, and arrays and objects: `{'a': [True, None]}`.
-    Values,
-}
-
-/// Texts around a string between tags, as XML's `<![CDATA[` and `]]>`. An unescaped string without
-/// them does not begin as one with them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct StringQuotes {
-    /// Before the string.
-    pub begin: String,
-    /// After the string, which does not contain it.
-    pub end: String,
-    /// The renderer writes the quotes around strings that contain one of these.
-    pub around: Vec<String>,
-}
-
-/// A part of an argument's opening tag. In TOML, a string is text.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged, deny_unknown_fields)]
-pub enum TagPart {
-    /// Text.
-    Text(String),
-    /// The argument's name.
-    Key {
-        /// How the name is written.
-        key: NameStyle,
-    },
-    /// The word for the value's JSON type.
-    Kind {
-        /// The words.
-        kind: KindWords,
-    },
-    /// White space, as in [`Part::Gap`].
-    Gap {
-        /// The white space that the renderer writes.
-        gap: String,
-    },
-    /// A delimiter that may be a special token.
-    Marker(Marker),
-}
-
-/// The word for each JSON type. No other type has the word of strings.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct KindWords {
-    /// Strings.
-    pub string: String,
-    /// Numbers.
-    pub number: String,
-    /// `true` and `false`.
-    pub boolean: String,
-    /// `null`.
-    pub null: String,
-    /// Arrays.
-    pub array: String,
-    /// Objects.
-    pub object: String,
-}
-
 /// How many calls a turn of the family may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -362,27 +231,6 @@ pub enum ParallelPolicy {
     Many,
     /// One at most.
     One,
-}
-
-/// A rule that recognises a family. It holds if all of its parts do.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct DetectRule {
-    /// The chat template contains all of these. Its escapes `\n` and `\"` are decoded first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub template: Vec<String>,
-    /// The chat template contains none of these.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub absent: Vec<String>,
-    /// The tokenizer has all of these special or added tokens.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tokens: Vec<String>,
-    /// The configuration's `model_type` is one of these.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub model_type: Vec<String>,
-    /// One of the configuration's `architectures` is one of these.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub architectures: Vec<String>,
 }
 
 /// Why a description is not a wire format.
@@ -413,7 +261,7 @@ pub enum FormatError {
 }
 
 impl WireFormat {
-    /// A format of output that is only text or an answer, for prompts without a chat template: text
+    /// A format of output that is only text or a response, for prompts without a chat template: text
     /// excludes nothing, and there are neither reasoning nor calls. Requests that offer tools need
     /// a family's format.
     pub fn plain() -> WireFormat {
@@ -438,7 +286,7 @@ impl WireFormat {
                 arguments: ArgumentStyle::Json,
                 trailer: Vec::new(),
                 end: None,
-                separator: Glue::default(),
+                separator: FixedParts::default(),
                 parallel: ParallelPolicy::One,
                 id: WireId::Made,
             },
@@ -465,98 +313,13 @@ impl WireFormat {
         WireFormat::from_toml(&text)
     }
 
-    /// Replaces each [`Marker::Either`] by what the vocabulary has: the special token, else text.
-    /// A suffix of the markers becomes the vocabulary's.
-    /// Bind a format before you lower it for an engine: a grammar with a special token that the
-    /// vocabulary lacks does not compile.
-    pub fn bind(&self, vocab: &Vocabulary) -> WireFormat {
-        self.with_suffix_of(vocab).bound(Binding::Vocabulary(vocab))
-    }
-
-    /// Replaces every marker by text, special tokens included, to check texts without a vocabulary.
-    /// Text that equals a marker is then taken for the marker.
-    pub fn spelled(&self) -> WireFormat {
-        self.bound(Binding::Text)
-    }
-
-    /// The texts of special tokens in markers: those that the format needs, and those that it takes
-    /// where a vocabulary has them.
-    pub fn tokens(&self) -> (Vec<String>, Vec<String>) {
-        let (mut needed, mut possible) = (Vec::new(), Vec::new());
-        for (_, marker) in self.clone().markers_mut() {
-            marker.add_tokens(&mut needed, &mut possible);
-        }
-        (needed, possible)
-    }
-
-    fn bound(&self, to: Binding<'_>) -> WireFormat {
-        let mut format = self.clone();
-        format.markers_mut().into_iter().for_each(|(_, marker)| marker.bind(to));
-        format
-    }
-
-    /// Every marker of the description, with the JSON pointer of its field.
-    pub(crate) fn markers_mut(&mut self) -> Vec<(String, &mut Marker)> {
-        let mut out = MarkerList::default();
-        if let Some(reasoning) = &mut self.reasoning {
-            out.add("/reasoning/begin", [&mut reasoning.begin]);
-            out.add("/reasoning/end", [&mut reasoning.end]);
-            out.add("/reasoning/skipped", &mut reasoning.skipped);
-        }
-        out.add("/text/begin", &mut self.text.begin);
-        out.add("/text/end", &mut self.text.end);
-        if let Some(frame) = &mut self.frame {
-            out.add("/frame/begin", [&mut frame.begin]);
-            out.add("/frame/end", [&mut frame.end]);
-        }
-        out.add("/end", &mut self.end);
-        if let Some(section) = &mut self.section {
-            out.add("/section/begin", [&mut section.begin]);
-            out.add("/section/lead", section.lead.markers_mut());
-            out.add("/section/trail", section.trail.markers_mut());
-            out.add("/section/end", &mut section.end);
-        }
-        if let Some(messages) = &mut self.messages {
-            out.add("/messages/separator", [&mut messages.separator]);
-            out.add("/messages/continued_end", &mut messages.continued_end);
-            if let Some(block) = &mut messages.preamble {
-                out.add("/messages/preamble/begin", [&mut block.begin]);
-                out.add("/messages/preamble/end", [&mut block.end]);
-            }
-        }
-        let call = &mut self.call;
-        out.add("/call/begin", &mut call.begin);
-        out.add("/call/end", &mut call.end);
-        out.add("/call/separator", call.separator.markers_mut());
-        out.add_call("/call", &mut call.header, &mut call.also, &mut call.trailer);
-        out.add_arguments("/call", &mut call.arguments);
-        if let Some(builtin) = &mut self.builtin {
-            out.add("/builtin/begin", &mut builtin.begin);
-            out.add("/builtin/end", &mut builtin.end);
-            out.add_call("/builtin", &mut builtin.header, &mut builtin.also, &mut builtin.trailer);
-            out.add_arguments("/builtin", &mut builtin.arguments);
-        }
-        for spelling in &mut self.spellings {
-            out.add("/spellings/begin", [&mut spelling.begin]);
-            out.add("/spellings/end", &mut spelling.end);
-            if let Some(separator) = &mut spelling.separator {
-                out.add("/spellings/separator", separator.markers_mut());
-            }
-            out.add_call("/spellings", &mut spelling.header, &mut [], &mut spelling.trailer);
-            if let Some(style) = &mut spelling.arguments {
-                out.add_arguments("/spellings", style);
-            }
-        }
-        out.0
-    }
-
     /// The marker that opens calls, or the section of calls.
-    pub fn calls_begin(&self) -> Option<&Marker> {
+    pub fn calls_begin_marker(&self) -> Option<&Marker> {
         self.section.as_ref().map(|section| &section.begin).or(self.call.begin.as_ref())
     }
 
     /// The marker that closes the section of calls, or a call.
-    pub fn calls_end(&self) -> Option<&Marker> {
+    pub fn calls_end_marker(&self) -> Option<&Marker> {
         let section = self.section.as_ref().and_then(|section| section.end.as_ref());
         section.or(self.call.end.as_ref())
     }
@@ -566,54 +329,6 @@ impl WireFormat {
         match &self.section {
             Some(section) => section.before.clone(),
             None => self.call.separator.write(),
-        }
-    }
-}
-
-/// Markers with the JSON pointers of their fields.
-#[derive(Default)]
-struct MarkerList<'a>(Vec<(String, &'a mut Marker)>);
-
-impl<'a> MarkerList<'a> {
-    fn add(&mut self, pointer: &str, markers: impl IntoIterator<Item = &'a mut Marker>) {
-        self.0.extend(markers.into_iter().map(|marker| (pointer.to_owned(), marker)));
-    }
-
-    fn add_call(
-        &mut self,
-        pointer: &str,
-        header: &'a mut [Part],
-        also: &'a mut [Vec<Part>],
-        trailer: &'a mut [Part],
-    ) {
-        self.add(&format!("{pointer}/header"), markers_in(header));
-        for header in also {
-            self.add(&format!("{pointer}/also"), markers_in(header));
-        }
-        self.add(&format!("{pointer}/trailer"), markers_in(trailer));
-    }
-
-    fn add_arguments(&mut self, pointer: &str, style: &'a mut ArgumentStyle) {
-        match style {
-            ArgumentStyle::Json | ArgumentStyle::Keywords | ArgumentStyle::JsonKeywords => {}
-            ArgumentStyle::Delimited(marker) => {
-                self.add(&format!("{pointer}/arguments/delimited"), [marker]);
-            }
-            ArgumentStyle::Nested(tags) => {
-                self.add(&format!("{pointer}/arguments/nested/mark"), [&mut tags.mark]);
-            }
-            ArgumentStyle::Tagged(style) => {
-                let pointer = format!("{pointer}/arguments/tagged");
-                self.add(&format!("{pointer}/close"), [&mut style.close]);
-                self.add(&format!("{pointer}/before"), style.before.markers_mut());
-                self.add(&format!("{pointer}/between"), style.between.markers_mut());
-                self.add(&format!("{pointer}/after"), style.after.markers_mut());
-                let open = style.open.iter_mut().filter_map(|part| match part {
-                    TagPart::Marker(marker) => Some(marker),
-                    _ => None,
-                });
-                self.add(&format!("{pointer}/open"), open);
-            }
         }
     }
 }

@@ -9,7 +9,7 @@ use louver::limits::Limits;
 use serde::{Deserialize, Serialize};
 
 use super::marker::unique;
-use super::{ArgumentStyle, Glue, Marker, NameStyle, Part, TagPart, TaggedStyle, WireFormat};
+use super::{ArgumentStyle, FixedParts, Marker, NameStyle, Part, TagPart, TaggedStyle, WireFormat};
 use crate::pattern::pattern_dfa;
 
 /// An alternative spelling of calls: `begin CALL (separator CALL)* end`, where a call is `header
@@ -30,7 +30,7 @@ pub struct CallSpelling {
     pub trailer: Vec<Part>,
     /// Between two calls. Without it, there is one call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub separator: Option<Glue>,
+    pub separator: Option<FixedParts>,
     /// Closes the calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<Marker>,
@@ -76,16 +76,17 @@ impl WireFormat {
     }
 
     /// Begin markers that may be text.
-    pub(crate) fn ambiguous_begins(&self) -> Vec<String> {
+    pub(crate) fn ambiguous_begin_texts(&self) -> Vec<String> {
         let ambiguous = self.spellings.iter().filter(|spelling| spelling.is_ambiguous());
         ambiguous.flat_map(|spelling| spelling.begin.plain_texts()).collect()
     }
 
     /// Begin markers that always start a call.
-    pub(crate) fn unambiguous_begins(&self) -> Vec<String> {
+    pub(crate) fn unambiguous_begin_texts(&self) -> Vec<String> {
         let spellings = self.unambiguous_spellings().map(|spelling| &spelling.begin);
-        let markers = self.calls_begin().into_iter().chain(self.builtin_begin()).chain(spellings);
-        let ambiguous = self.ambiguous_begins();
+        let markers =
+            self.calls_begin_marker().into_iter().chain(self.builtin_begin()).chain(spellings);
+        let ambiguous = self.ambiguous_begin_texts();
         let is_unambiguous = |text: &String| !ambiguous.iter().any(|begin| text.starts_with(begin));
         unique(markers.flat_map(Marker::plain_texts).filter(is_unambiguous))
     }
@@ -112,7 +113,7 @@ impl WireFormat {
         let texts = (open.into_iter().flatten())
             .chain(trailers)
             .chain(ends)
-            .chain(self.unambiguous_begins())
+            .chain(self.unambiguous_begin_texts())
             .chain(style.excludes.iter().cloned())
             .map(|text| text.trim().to_owned());
         unique(texts.filter(|text| text.chars().count() > 1 && !close.contains(text.as_str())))

@@ -10,14 +10,13 @@ use louver::front::json_schema::{
 use louver::ids::RuleId;
 use louver::ir::Expr;
 use louver::spec::json::Json;
-use louver::spec::tools::Tool;
 
 use super::markers::gap;
 use super::{Lowering, object};
 use crate::arguments::{ArgumentReader, is_keyword, known_types, types_by_word, written_name};
 use crate::format::{ArgumentStyle, PythonLiterals, TagPart, TaggedStyle};
-use crate::plan::Role;
-use crate::request::{LazyTools, ToolRequest};
+use crate::lowered::Role;
+use crate::request::{LazyTools, Tool, ToolRequest};
 
 /// Values as JSON text.
 const JSON: ValueStyle = ValueStyle::Syntax(ValueSyntax::Json);
@@ -29,33 +28,29 @@ pub(crate) struct LoweredArguments {
 }
 
 impl Lowering<'_> {
-    /// The arguments of function `k` in a style. `None` if the turn cannot call it.
+    /// The arguments of tool `k` in a style, with their label. `None` if the turn cannot call it.
     pub(crate) fn arguments(
         &mut self,
         k: usize,
         tool: &Tool,
         style: &ArgumentStyle,
     ) -> Option<LoweredArguments> {
-        if !self.request.may_call(&tool.name) {
+        if !self.request.may_call(tool.name()) {
             return None;
         }
-        let pointer = tool.parameters_pointer(self.request.position(k));
-        let schema = self.request.arguments_schema(tool);
-        let lowered = self.lower_arguments(style, &schema, &pointer)?;
-        Some(self.label_arguments(k, &tool.name, lowered))
-    }
-
-    /// Wraps arguments in a rule with the label of tool `k`'s arguments.
-    pub(crate) fn label_arguments(
-        &mut self,
-        k: usize,
-        name: &str,
-        lowered: LoweredArguments,
-    ) -> LoweredArguments {
-        let label = Role::Arguments(k).label();
-        let rule =
-            self.builder.labelled(format!("arguments of {name}"), label, Expr::Ref(lowered.rule));
-        LoweredArguments { rule, ..lowered }
+        let lowered = match tool {
+            Tool::Function(function) => {
+                let schema = self.request.arguments_schema(function);
+                self.lower_arguments(style, &schema, &function.parameters_pointer(k))?
+            }
+            Tool::Custom(custom) => {
+                self.custom_arguments(custom, style, &custom.grammar_pointer(k))?
+            }
+            Tool::Builtin(builtin) => self.builtin_arguments(k, builtin)?,
+        };
+        let (name, label) = (format!("arguments of {}", tool.name()), Role::Arguments(k).label());
+        let rule = self.builder.labelled(name, label, Expr::Ref(lowered.rule));
+        Some(LoweredArguments { rule, ..lowered })
     }
 
     /// The rule of JSON text that a schema allows. Errors and relaxed keywords are collected, with
@@ -182,9 +177,9 @@ impl Lowering<'_> {
             self.format.excluded_values(style).into_iter().map(String::into_bytes).collect();
         let tagged = style.clone();
         ParameterStyle {
-            open: self.glue(&style.before),
-            between: self.glue(&style.between),
-            close: self.glue(&style.after),
+            open: self.fixed_parts(&style.before),
+            between: self.fixed_parts(&style.between),
+            close: self.fixed_parts(&style.after),
             member,
             raw: Some(RawStrings {
                 end,

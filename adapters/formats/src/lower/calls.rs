@@ -2,24 +2,26 @@
 
 use louver::ids::RuleId;
 use louver::ir::{Expr, Trigger};
-use louver::spec::tools::ToolChoice;
 
 use super::Lowering;
 use super::arguments::LoweredArguments;
 use crate::format::{CallSyntax, Marker, ParallelPolicy};
-use crate::plan::{Role, ToolPlan};
-use crate::request::Parallel;
+use crate::lowered::{LoweredTool, Role};
+use crate::request::{Parallel, ToolChoice};
 
 impl Lowering<'_> {
     /// The rules of calls in the template's syntax.
-    pub(super) fn lower_calls(&mut self, tools: &[ToolPlan], lowered: &[Option<LoweredArguments>]) {
+    pub(super) fn lower_calls(
+        &mut self,
+        tools: &[LoweredTool],
+        lowered: &[Option<LoweredArguments>],
+    ) {
         let format = self.format;
         for (k, (tool, lowered)) in tools.iter().zip(lowered).enumerate() {
             let Some(LoweredArguments { rule, reader }) = lowered else { continue };
-            let is_builtin = k >= self.request.functions();
-            let syntax = format.tool_syntax(is_builtin, reader.is_code());
+            let syntax = format.tool_syntax(tool.is_builtin, reader.is_code());
             let call = self.call((k, &tool.name), &syntax, *rule);
-            if is_builtin && format.messages.is_none() {
+            if tool.is_builtin && format.messages.is_none() {
                 self.builtin_calls.push(call);
             } else {
                 self.calls.push(call);
@@ -95,7 +97,7 @@ impl Lowering<'_> {
     /// A section after its begin marker.
     pub(super) fn section_rest(&mut self, calls: Expr) -> Expr {
         let Some(section) = &self.format.section else { return calls };
-        let (lead, trail) = (self.glue(&section.lead), self.glue(&section.trail));
+        let (lead, trail) = (self.fixed_parts(&section.lead), self.fixed_parts(&section.trail));
         Expr::seq([lead, calls, trail, self.optional_marker(section.end.as_ref())])
     }
 
@@ -106,11 +108,8 @@ impl Lowering<'_> {
 
     /// The calls after the first of `most` calls, each after a separator.
     pub(super) fn more_calls(&mut self, most: Option<u32>) -> Expr {
-        if most == Some(1) {
-            return Expr::Empty;
-        }
-        let next = Expr::seq([self.glue(&self.format.call.separator), self.any_call()]);
-        Expr::repeat(next, 0, most.map(|most| most - 1))
+        let next = Expr::seq([self.fixed_parts(&self.format.call.separator), self.any_call()]);
+        after_first(next, most)
     }
 
     fn any_call(&mut self) -> Expr {
@@ -128,7 +127,7 @@ impl Lowering<'_> {
         let mut out = Vec::new();
         if *calls != Expr::Never {
             // Begin markers that may be text are those of a spelling.
-            let ambiguous = self.format.ambiguous_begins();
+            let ambiguous = self.format.ambiguous_begin_texts();
             let mut triggers = self.begin_triggers(begin);
             triggers.retain(|(trigger, _)| match trigger {
                 Trigger::Text(text) => {
@@ -169,6 +168,11 @@ impl Lowering<'_> {
             }
         }
     }
+}
+
+/// The calls after the first of `most` calls, each written as `next`.
+pub(crate) fn after_first(next: Expr, most: Option<u32>) -> Expr {
+    Expr::repeat(next, 0, most.map(|most| most - 1))
 }
 
 /// One of the rules; [`Expr::Never`] if there is none.

@@ -1,8 +1,7 @@
 //! The input of a custom tool, as grammar: the one string in arguments `{"input": "..."}`.
 
 use louver::compile::{CompileError, Compiled};
-use louver::front::json_schema::{JsonTypes, MemberPart, ValueTypes, Whitespace};
-use louver::fsm::ByteSet;
+use louver::front::json_schema::{JsonTypes, MemberPart, ValueTypes};
 use louver::ids::RuleId;
 use louver::ir::{AlgebraError, Expr, Grammar, Homomorphism};
 use louver::limits::Limits;
@@ -16,23 +15,17 @@ use crate::format::{ArgumentStyle, Marker, TaggedStyle, unique};
 use crate::request::{CustomError, CustomErrorReason, CustomTool, INPUT, RequestFault};
 
 impl Lowering<'_> {
-    /// The arguments that stand for the input of custom tool `k`, in a style. `None` if the turn
-    /// cannot call it.
+    /// The arguments that stand for the input of a custom tool, whose grammar is at the pointer.
     pub(crate) fn custom_arguments(
         &mut self,
-        k: usize,
         custom: &CustomTool,
         style: &ArgumentStyle,
+        pointer: &str,
     ) -> Option<LoweredArguments> {
-        if !self.request.may_call(&custom.name) {
-            return None;
-        }
         let lowered = match custom.grammar(&self.request.limits) {
-            Ok(None) => {
-                Ok(self.lower_arguments(style, &CustomTool::schema(), &custom.definition())?)
-            }
+            Ok(None) => Ok(self.lower_arguments(style, &CustomTool::schema(), pointer)?),
             Ok(Some((grammar, warnings))) => {
-                let warnings = RequestFault::of_text(&custom.definition(), &warnings);
+                let warnings = RequestFault::of_text(pointer, &warnings);
                 self.findings.warnings.extend(warnings);
                 self.input_arguments(&grammar, style)
             }
@@ -41,11 +34,10 @@ impl Lowering<'_> {
         match lowered {
             Ok(LoweredArguments { rule, reader }) => {
                 let reader = ArgumentReader::Input(Box::new(reader), InputReader::default());
-                let lowered = LoweredArguments { rule, reader };
-                Some(self.label_arguments(self.request.tools.len() + k, &custom.name, lowered))
+                Some(LoweredArguments { rule, reader })
             }
             Err(reason) => {
-                let error = CustomError { pointer: custom.definition(), reason };
+                let error = CustomError { pointer: pointer.to_owned(), reason };
                 self.findings.errors.customs.push(error);
                 None
             }
@@ -74,7 +66,7 @@ impl Lowering<'_> {
                 Expr::seq([open, Expr::Ref(text), Expr::text("\"")])
             }
             ArgumentStyle::Delimited(mark) => {
-                let context = RawContext { ends: spelled_bytes(mark), ..RawContext::default() };
+                let context = RawContext { ends: variant_bytes(mark), ..RawContext::default() };
                 let text = framed(grammar, &context, &format.name, limits)?;
                 let text = Expr::Ref(self.builder.import(&text));
                 let quote = self.marker(mark);
@@ -83,7 +75,7 @@ impl Lowering<'_> {
             }
             ArgumentStyle::Nested(tags) => {
                 let context =
-                    RawContext { ends: spelled_bytes(&tags.mark), ..RawContext::default() };
+                    RawContext { ends: variant_bytes(&tags.mark), ..RawContext::default() };
                 let text = framed(grammar, &context, &format.name, limits)?;
                 let text = Expr::Ref(self.builder.import(&text));
                 let mark = self.marker(&tags.mark);
@@ -100,30 +92,17 @@ impl Lowering<'_> {
 
     /// `{"input": "TEXT"}`, with the white space that the request's schema options allow.
     fn json_object(&mut self, text: RuleId) -> Expr {
-        let space = |len: u32| Expr::text(&" ".repeat(len as usize));
-        let (inner, before_colon, after_colon) = match self.request.schema_options.whitespace {
-            Whitespace::Compact => (Expr::Empty, Expr::Empty, Expr::Empty),
-            Whitespace::PythonLike => (Expr::Empty, Expr::Empty, space(1)),
-            Whitespace::Exact { after_colon, .. } => (Expr::Empty, Expr::Empty, space(after_colon)),
-            Whitespace::Pretty { indent } => {
-                let indents = Expr::repeat(space(1), 0, indent.checked_mul(64));
-                let body = Expr::seq([Expr::text("\n"), indents]);
-                (Expr::Ref(self.builder.rule("ws", body)), Expr::Empty, space(1))
-            }
-            Whitespace::Flexible { max } => {
-                let gap = match Expr::repeat(Expr::Class(ByteSet::WHITE_SPACE), 0, Some(max)) {
-                    Expr::Empty => Expr::Empty,
-                    body => Expr::Ref(self.builder.rule("ws", body)),
-                };
-                (gap.clone(), gap.clone(), gap)
-            }
+        let whitespace = self.request.schema_options.whitespace;
+        let gap = match whitespace.gap() {
+            Expr::Empty => Expr::Empty,
+            gap => Expr::Ref(self.builder.rule("ws", gap)),
         };
+        let colon = whitespace.separator(":", &gap);
         let name = Expr::text(&format!("\"{INPUT}\""));
-        let (open, colon, quote, close) =
-            (Expr::text("{"), Expr::text(":"), Expr::text("\""), Expr::text("}"));
-        let value = [quote.clone(), Expr::Ref(text), quote];
-        let before = [open, inner.clone(), name, before_colon, colon, after_colon];
-        Expr::seq(before.into_iter().chain(value).chain([inner, close]))
+        let quote = Expr::text("\"");
+        let value = Expr::seq([quote.clone(), Expr::Ref(text), quote]);
+        let (open, close) = (Expr::text("{"), Expr::text("}"));
+        Expr::seq([open, gap.clone(), name, colon, value, gap, close])
     }
 
     /// A sentence of the grammar between tags, as it is or in quotes.
@@ -145,7 +124,7 @@ impl Lowering<'_> {
         let excludes = format.excluded_values(style).into_iter().chain(begin);
         let context = RawContext {
             trail: style.trail.clone().into_bytes(),
-            ends: spelled_bytes(&style.close),
+            ends: variant_bytes(&style.close),
             excludes: excludes.map(String::into_bytes).collect(),
         };
         let bare = match framed(grammar, &context, &format.name, limits) {
@@ -165,7 +144,7 @@ impl Lowering<'_> {
     ) -> Result<Expr, CustomErrorReason> {
         let format = self.format;
         let text = self.tagged_text(style, grammar)?;
-        let mut parts = vec![self.glue(&style.before)];
+        let mut parts = vec![self.fixed_parts(&style.before)];
         let name = written_name(style, INPUT)
             .ok_or_else(|| CustomErrorReason::Empty { format: format.name.clone() })?;
         for piece in self.tag_pieces(style) {
@@ -182,7 +161,7 @@ impl Lowering<'_> {
         // with the trail would be read as a shorter text.
         let close = self.marker(&style.close);
         parts.extend([Expr::text(&style.lead), text, Expr::text(&style.trail), close]);
-        parts.push(self.glue(&style.after));
+        parts.push(self.fixed_parts(&style.after));
         Ok(Expr::seq(parts))
     }
 }
@@ -207,8 +186,8 @@ fn framed(
     }
 }
 
-/// The spellings of a marker as bytes, with special tokens as their text.
-fn spelled_bytes(marker: &Marker) -> Vec<Vec<u8>> {
+/// The variants of a marker as bytes, with special tokens as their text.
+fn variant_bytes(marker: &Marker) -> Vec<Vec<u8>> {
     let texts = marker.as_texts().into_iter().filter(|text| !text.is_empty());
     unique(texts.map(String::into_bytes))
 }

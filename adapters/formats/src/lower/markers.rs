@@ -5,7 +5,7 @@ use louver::ids::{RuleId, SpecialId};
 use louver::ir::{Expr, SpecialToken, Trigger};
 
 use super::Lowering;
-use crate::format::{Atom, Glue, IdStyle, MAX_GAP, Marker, Part};
+use crate::format::{Atom, FixedParts, IdStyle, MAX_GAP, Marker, Part};
 
 impl Lowering<'_> {
     pub(crate) fn parts(&mut self, parts: &[Part], name: &str) -> Expr {
@@ -30,12 +30,12 @@ impl Lowering<'_> {
         rule
     }
 
-    pub(crate) fn glue(&mut self, glue: &Glue) -> Expr {
-        self.parts(&glue.parts(), "")
+    pub(crate) fn fixed_parts(&mut self, fixed_parts: &FixedParts) -> Expr {
+        self.parts(&fixed_parts.parts(), "")
     }
 
     pub(crate) fn marker(&mut self, marker: &Marker) -> Expr {
-        Expr::alt(marker.spellings().iter().map(|spelling| self.atoms(spelling)))
+        Expr::alt(marker.variants().iter().map(|variant| self.atoms(variant)))
     }
 
     pub(crate) fn optional_marker(&mut self, marker: Option<&Marker>) -> Expr {
@@ -53,10 +53,10 @@ impl Lowering<'_> {
         }))
     }
 
-    /// For each spelling of the marker: the trigger that free text is searched for, and what must
+    /// For each variant of the marker: the trigger that free text is searched for, and what must
     /// follow the trigger.
     pub(crate) fn triggers_and_rests(&mut self, marker: &Marker) -> Vec<(Trigger, Expr)> {
-        let split = |spelling: &Vec<Atom>| match &spelling[..] {
+        let split = |variant: &Vec<Atom>| match &variant[..] {
             [Atom::Text(text), Atom::Token(name), rest @ ..] => {
                 (Trigger::Led(text.as_bytes().to_vec(), self.special(name)), self.atoms(rest))
             }
@@ -69,7 +69,7 @@ impl Lowering<'_> {
             // `check` refuses empty markers, and the grammar refuses empty triggers.
             [] => (Trigger::Text(Vec::new()), Expr::Empty),
         };
-        marker.spellings().iter().map(split).collect()
+        marker.variants().iter().map(split).collect()
     }
 
     /// As [`Lowering::triggers_and_rests`], of the begin marker of calls. If it begins with the
@@ -90,7 +90,7 @@ impl Lowering<'_> {
         triggers
     }
 
-    /// The triggers of a marker whose spellings have one atom.
+    /// The triggers of a marker whose variants have one atom.
     pub(crate) fn triggers(&mut self, marker: &Marker) -> Vec<Trigger> {
         self.triggers_and_rests(marker).into_iter().map(|(trigger, _)| trigger).collect()
     }

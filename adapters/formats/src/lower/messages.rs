@@ -4,7 +4,7 @@ use louver::ids::RuleId;
 use louver::ir::Expr;
 
 use super::Lowering;
-use super::calls::any_rule;
+use super::calls::{after_first, any_rule};
 use crate::format::MessagesFormat;
 use crate::request::{LowerError, Reasoning};
 
@@ -36,10 +36,9 @@ impl Lowering<'_> {
         let one_block = Expr::optional(Expr::seq([one_block, separator.clone(), more.clone()]));
         let last = self.last_message(calls, response);
         let mut messages = Expr::seq([more.clone(), one_block, last]);
-        let most = self.most_calls();
-        if has_calls && most != Some(1) {
+        if has_calls {
             let next = Expr::seq([separator.clone(), more, any_rule(calls)]);
-            messages = Expr::seq([messages, Expr::repeat(next, 0, most.map(|most| most - 1))]);
+            messages = Expr::seq([messages, after_first(next, self.most_calls())]);
         }
         Ok(match self.request.reasoning {
             Reasoning::Off | Reasoning::Optional => messages,
@@ -53,7 +52,7 @@ impl Lowering<'_> {
         })
     }
 
-    /// A call, the answer, or text.
+    /// A call, the response, or text.
     fn last_message(&mut self, calls: &[RuleId], response: Option<RuleId>) -> Expr {
         let mut last = vec![any_rule(calls)];
         if !self.request.is_forced()

@@ -1,11 +1,11 @@
 //! Lowering: wire format + request -> grammar of the whole turn.
 //!
-//! A turn is `reasoning REST end`. REST is text and calls, or the answer, perhaps in a frame. Its
+//! A turn is `reasoning REST end`. REST is text and calls, or the response, perhaps in a frame. Its
 //! labelled rules are the spans that the extractor reads; see [`Role`].
 
-mod answer;
 mod arguments;
 mod builtin;
+mod call_texts;
 mod calls;
 mod input;
 mod markers;
@@ -13,11 +13,13 @@ mod messages;
 mod object;
 mod raw;
 mod reasoning;
+mod response;
 mod spelling;
 mod text;
+mod text_automata;
 mod turn;
 
-use std::collections::HashSet;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use louver::front::json_schema::SchemaError;
@@ -28,24 +30,28 @@ use louver::spec::json::Json;
 use self::arguments::LoweredArguments;
 use self::spelling::LoweredSpelling;
 use crate::format::{IdStyle, Marker, WireFormat};
-use crate::plan::{Plan, PlanInner, RelaxedSchema, Role, ToolPlan};
-use crate::request::{LowerError, PartErrors, RESPONSE_POINTER, RequestFault, ToolRequest};
+use crate::lowered::{LoweredInner, LoweredRequest, LoweredTool, RelaxedSchema, Role};
+use crate::request::{
+    LowerError, PartErrors, RESPONSE_POINTER, RequestFault, ResponseFormat, Tool, ToolRequest,
+};
 
 impl WireFormat {
-    /// The grammar of all turns that the request allows: reasoning, text, calls, answer. Fails with
+    /// The grammar of all turns that the request allows: reasoning, text, calls, response. Fails with
     /// all errors of the request if a part of it cannot be enforced. Cost: that of lowering the
     /// schemas of the tools that may be called.
-    pub fn lower(&self, request: &ToolRequest) -> Result<Plan, LowerError> {
+    pub fn lower(&self, request: &ToolRequest) -> Result<LoweredRequest, LowerError> {
         request.check(self)?;
         let mut lowering = Lowering::new(self, request);
-        let unflagged = request.unflagged();
-        let lowered = lowering.lower_tools(unflagged.iter().map(|(k, _)| *k).collect());
+        let lowered = lowering.lower_tools();
         lowering.response = lowering.lower_response();
-        lowering.findings.errors.check()?;
-        let tools: Vec<ToolPlan> = (request.kinds().zip(&lowered))
-            .map(|((name, kind), lowered)| ToolPlan {
-                name: name.to_owned(),
-                kind,
+        if !lowering.findings.errors.is_empty() {
+            return Err(std::mem::take(&mut lowering.findings.errors).into());
+        }
+        let tools: Vec<LoweredTool> = (request.tools.iter().zip(&lowered))
+            .map(|(tool, lowered)| LoweredTool {
+                name: tool.name().to_owned(),
+                kind: tool.kind(),
+                is_builtin: tool.is_builtin(),
                 arguments: lowered.as_ref().map(|lowered| lowered.rule),
             })
             .collect();
@@ -54,16 +60,14 @@ impl WireFormat {
         lowering.lower_spellings(&mut styles)?;
         let turn = lowering.turn()?;
         let turn = lowering.builder.rule("turn", turn);
-        let Findings { warnings, mut relaxed, relaxed_schemas, .. } = lowering.findings;
-        relaxed.extend(unflagged.into_iter().map(|(_, error)| error));
+        let Findings { warnings, relaxed, relaxed_schemas, .. } = lowering.findings;
         let readers = styles.into_iter().map(|(style, lowered)| {
             let readers = lowered.into_iter().map(|lowered| Some(lowered?.reader));
             (style.clone(), readers.collect())
         });
-        let inner = PlanInner {
+        let inner = LoweredInner {
             grammar: lowering.builder.finish(turn)?.into(),
             tools,
-            functions: request.functions(),
             readers: readers.collect(),
             is_budgeted: request.reasoning_budget.is_some(),
             warnings,
@@ -71,7 +75,18 @@ impl WireFormat {
             relaxed_schemas,
             format: self.clone(),
         };
-        Ok(Plan { inner: Arc::new(inner) })
+        Ok(LoweredRequest { inner: Arc::new(inner) })
+    }
+}
+
+impl WireFormat {
+    /// The JSON Schema of a tool's arguments. `None` for tools that are called with text or code.
+    pub(crate) fn parameters<'t>(&self, tool: &'t Tool) -> Option<Cow<'t, Json>> {
+        match tool {
+            Tool::Function(function) => Some(Cow::Borrowed(&function.parameters)),
+            Tool::Custom(_) => None,
+            Tool::Builtin(tool) => self.builtin.as_ref()?.schema(tool).map(Cow::Owned),
+        }
     }
 }
 
@@ -101,7 +116,7 @@ pub(crate) struct Lowering<'a> {
     ids: Vec<(IdStyle, RuleId)>,
     /// The alternative spellings, in the order of the format.
     pub(crate) spellings: Vec<LoweredSpelling>,
-    /// The answer that the request asks for.
+    /// The response that the request asks for.
     response: Option<RuleId>,
     /// Ends the frame of text and calls, while those are being lowered.
     pub(crate) frame_end: Option<&'a Marker>,
@@ -124,47 +139,39 @@ impl<'a> Lowering<'a> {
     }
 
     /// The arguments of all tools in the template's style, `None` for those that cannot be called.
-    /// `unflagged`: indices of tools whose schema is not enforced as they are not `strict`.
-    fn lower_tools(&mut self, unflagged: HashSet<usize>) -> Vec<Option<LoweredArguments>> {
+    fn lower_tools(&mut self) -> Vec<Option<LoweredArguments>> {
         let (request, style) = (self.request, &self.format.call.arguments);
-        let mut lowered = Vec::new();
+        let mut out = Vec::new();
         for (k, tool) in request.tools.iter().enumerate() {
             let before = self.findings.relaxed.len();
-            lowered.push(self.arguments(k, tool, style));
-            if self.findings.relaxed.len() > before || unflagged.contains(&k) {
-                self.note_relaxed(Some(k), &tool.parameters);
+            out.push(self.arguments(k, tool, style));
+            if let Tool::Function(function) = tool
+                && request.may_call(&function.name)
+            {
+                self.findings.relaxed.extend(request.unflagged(k, function));
+            }
+            if self.findings.relaxed.len() > before
+                && let Some(schema) = self.format.parameters(tool)
+            {
+                self.note_relaxed(Some(k), &schema);
             }
         }
-        for (k, custom) in request.customs.iter().enumerate() {
-            lowered.push(self.custom_arguments(k, custom, style));
-        }
-        for (k, builtin) in request.builtins.iter().enumerate() {
-            let before = self.findings.relaxed.len();
-            lowered.push(self.builtin_arguments(k, builtin));
-            let schema = self.format.builtin.as_ref().and_then(|format| format.schema(builtin));
-            if let Some(schema) = schema.filter(|_| self.findings.relaxed.len() > before) {
-                self.note_relaxed(Some(request.functions() + k), &schema);
-            }
-        }
-        lowered
+        out
     }
 
-    /// The rule of the answer that `response_format` asks for, if the turn may be an answer.
+    /// The rule of the response that the request asks for, if the turn may be a response.
     fn lower_response(&mut self) -> Option<RuleId> {
-        if self.request.is_forced() {
-            return None;
-        }
+        let request = self.request;
         let before = self.findings.relaxed.len();
-        let rule = match (&self.request.response_format, &self.request.answer_tag) {
-            (Some(schema), _) => {
+        let rule = match request.response_format.as_ref().filter(|_| !request.is_forced())? {
+            ResponseFormat::Schema(schema) => {
                 let rule = self.json(schema, RESPONSE_POINTER)?;
                 if self.findings.relaxed.len() > before {
                     self.note_relaxed(None, schema);
                 }
                 rule
             }
-            (None, Some(answer)) => self.answer(answer)?,
-            (None, None) => return None,
+            ResponseFormat::StructuralTag(tag) => self.response_tag(tag)?,
         };
         Some(self.builder.labelled("response", Role::Response.label(), Expr::Ref(rule)))
     }

@@ -8,7 +8,7 @@ use super::Lowering;
 use super::markers::is_single_character;
 use super::raw::text_without;
 use crate::format::ReasoningFormat;
-use crate::plan::Role;
+use crate::lowered::Role;
 use crate::request::{LowerError, Reasoning, ReasoningBudget};
 
 impl Lowering<'_> {
@@ -35,7 +35,7 @@ impl Lowering<'_> {
         format: &ReasoningFormat,
     ) -> Result<Expr, LowerError> {
         // The begin marker of a call cannot occur in the block.
-        let begins = self.call_begins();
+        let begins = self.call_begin_texts();
         let begins = begins.iter().filter(|text| !is_single_character(text));
         let excludes: Vec<Vec<u8>> =
             format.excludes.iter().chain(begins).map(|text| text.as_bytes().to_vec()).collect();

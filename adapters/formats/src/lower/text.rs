@@ -5,9 +5,10 @@ use louver::ir::{AfterTag, Dispatch, DispatchEnd, Expr, Trigger};
 
 use super::Lowering;
 use super::markers::is_single_character;
-use super::spelling::{LoweredSpelling, TextKind};
+use super::spelling::LoweredSpelling;
+use super::text_automata::TextKind;
 use crate::format::{Marker, unique};
-use crate::plan::Role;
+use crate::lowered::Role;
 use crate::request::LowerError;
 
 impl Lowering<'_> {
@@ -53,7 +54,7 @@ impl Lowering<'_> {
     pub(crate) fn text_instead_of_calls(&mut self) -> Result<Expr, LowerError> {
         let next = self.most_calls().map(|_| self.closing());
         let free = self.text(None, next.clone());
-        if !self.call_begins().iter().any(|begin| is_single_character(begin)) {
+        if !self.call_begin_texts().iter().any(|begin| is_single_character(begin)) {
             return Ok(free);
         }
         // The text may begin with anything that free text watches for, so that all of it is
@@ -93,7 +94,7 @@ impl Lowering<'_> {
     /// that turn out to be text, with `text` after them.
     fn spelling_tags(&mut self, next: &Expr, text: &Expr) -> Vec<(Trigger, RuleId)> {
         let format = self.format;
-        let begin = format.calls_begin();
+        let begin = format.calls_begin_marker();
         let usual = begin.map_or_else(Vec::new, |begin| self.begin_triggers(begin));
         let usual: Vec<Trigger> = usual.into_iter().map(|(trigger, _)| trigger).collect();
         let mut out = Vec::new();
@@ -120,7 +121,7 @@ impl Lowering<'_> {
     fn text_dispatch(&mut self, mut tags: Vec<(Trigger, RuleId)>, after: AfterTag) -> Expr {
         let mut excludes = self.text_excludes();
         // The begin of a call that may not start here cannot be text.
-        for text in self.call_texts() {
+        for text in self.call_start_texts() {
             let text = text.as_bytes();
             let is_covered = |trigger: &Trigger| match trigger {
                 Trigger::Text(trigger) => trigger.starts_with(text) || text.starts_with(trigger),

@@ -1,4 +1,4 @@
-//! The turn: reasoning, then text and calls, or the answer, perhaps in a frame.
+//! The turn: reasoning, then text and calls, or the response, perhaps in a frame.
 
 use louver::ir::Expr;
 
@@ -24,21 +24,21 @@ impl Lowering<'_> {
 
     /// The turn after reasoning, without the end marker.
     fn after_reasoning(&mut self) -> Result<Expr, LowerError> {
-        let Some(frame) = &self.format.frame else { return self.text_calls_or_answer() };
+        let Some(frame) = &self.format.frame else { return self.text_calls_or_response() };
         self.frame_end = Some(&frame.end);
-        let inside = self.text_calls_or_answer()?;
+        let inside = self.text_calls_or_response()?;
         self.frame_end = None;
         let framed = Expr::seq([self.marker(&frame.begin), inside]);
-        Ok(Expr::alt([self.text_calls_or_answer()?, framed]))
+        Ok(Expr::alt([self.text_calls_or_response()?, framed]))
     }
 
-    /// What ends the turn after a call or an answer: the end of the frame, in a frame.
+    /// What ends the turn after a call or a response: the end of the frame, in a frame.
     pub(crate) fn closing(&mut self) -> Expr {
         self.optional_marker(self.frame_end)
     }
 
-    /// Text and calls, or the answer, with the end of the frame.
-    fn text_calls_or_answer(&mut self) -> Result<Expr, LowerError> {
+    /// Text and calls, or the response, with the end of the frame.
+    fn text_calls_or_response(&mut self) -> Result<Expr, LowerError> {
         if let (Some(begin), Some(end)) = (&self.format.text.begin, &self.format.text.end) {
             return Ok(self.marked_text_and_calls(begin, end));
         }
@@ -64,12 +64,12 @@ impl Lowering<'_> {
         let calls = if self.calls.is_empty() { Expr::Never } else { self.calls_alone() };
         let text = Expr::seq([begin.clone(), self.text_until(end)]);
         let end = self.marker(end);
-        let answer = self.response.map(|answer| Expr::seq([begin, Expr::Ref(answer), end]));
-        match (answer, is_instead) {
+        let response = self.response.map(|rule| Expr::seq([begin, Expr::Ref(rule), end]));
+        match (response, is_instead) {
             (_, true) if self.request.is_forced() => calls,
             (_, false) if self.request.is_forced() => Expr::seq([text, calls]),
-            (Some(answer), true) => Expr::alt([answer, calls]),
-            (Some(answer), false) => Expr::alt([answer, Expr::seq([text, calls])]),
+            (Some(response), true) => Expr::alt([response, calls]),
+            (Some(response), false) => Expr::alt([response, Expr::seq([text, calls])]),
             (None, true) => Expr::alt([text, calls]),
             (None, false) => Expr::seq([text, Expr::optional(calls)]),
         }
@@ -83,7 +83,7 @@ impl Lowering<'_> {
         }
         let most = self.most_calls();
         let section = self.format.section.is_some();
-        let Some(begin) = self.format.calls_begin() else { return Ok(Expr::Never) };
+        let Some(begin) = self.format.calls_begin_marker() else { return Ok(Expr::Never) };
         // After the marker: a section's calls, or one call.
         let calls = match section {
             true if !self.calls.is_empty() => {

@@ -62,11 +62,11 @@ pub enum Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cut {
-    /// At the beginning, in a marker, or where a call or an answer had to follow.
+    /// At the beginning, in a marker, or where a call or a response had to follow.
     Turn,
     /// The reasoning block.
     Reasoning,
-    /// The answer that `response_format` asks for.
+    /// The response that `response_format` asks for.
     Response,
     /// The beginning of a call, before its arguments.
     CallHeader,

@@ -1,7 +1,7 @@
 //! The streaming extractor: labelled spans of the output -> events.
 //!
-//! The spans' labels are those of the plan's grammar, so that the extractor reads exactly what the
-//! grammar allows.
+//! The spans' labels are those of the grammar of the lowered request, so that the extractor reads exactly
+//! what the grammar allows.
 
 use louver::matcher::Span;
 
@@ -11,13 +11,13 @@ use super::header::parse_header;
 use crate::arguments::ArgumentReader;
 use crate::channel::{Channel, TextChannel};
 use crate::format::Marker;
-use crate::plan::{Plan, Role};
+use crate::lowered::{LoweredRequest, Role};
 
 /// Turns the spans of one generation into events. The result does not depend on how spans are cut
 /// into chunks, once adjacent deltas are joined.
 #[derive(Clone, Debug)]
 pub struct Extractor {
-    plan: Plan,
+    lowered: LoweredRequest,
     calls: usize,
     state: TurnState,
     text: TextChannel,
@@ -41,7 +41,7 @@ enum TurnState {
     Between { markers: Vec<u8> },
     /// In reasoning.
     Reasoning,
-    /// In the answer.
+    /// In the response.
     Response,
     /// In a call's header. Has its bytes.
     Header { tool: usize, bytes: Vec<u8> },
@@ -53,7 +53,7 @@ impl TurnState {
     const BETWEEN: TurnState = TurnState::Between { markers: Vec::new() };
 }
 
-impl Plan {
+impl LoweredRequest {
     /// An extractor for one generation. Ids that the extractor makes up depend on the seed and the
     /// call's index. Give each generation (each choice of a request with `n > 1`) its own seed, and
     /// pass the ids of earlier calls to [`Extractor::reserve_ids`].
@@ -63,8 +63,8 @@ impl Plan {
 }
 
 impl Extractor {
-    pub(crate) fn new(plan: Plan, id_seed: u64) -> Self {
-        let format = &plan.inner.format;
+    pub(crate) fn new(lowered: LoweredRequest, id_seed: u64) -> Self {
+        let format = &lowered.inner.format;
         let separator =
             if format.text.end.is_some() { String::new() } else { format.text_separator() };
         let reasoning = match &format.reasoning {
@@ -79,10 +79,10 @@ impl Extractor {
             reasoning,
             arguments: ArgumentReader::default(),
             spelling: None,
-            reasoning_is_read: !plan.inner.is_budgeted,
+            reasoning_is_read: !lowered.inner.is_budgeted,
             is_cut_off: false,
             events: Vec::new(),
-            plan,
+            lowered,
         }
     }
 
@@ -148,10 +148,10 @@ impl Extractor {
         std::mem::take(&mut self.events)
     }
 
-    /// Replaces the plan for the spans that follow. The tools of the new plan must begin with those
-    /// of this one, so that labels keep their meaning.
-    pub fn replan(&mut self, plan: Plan) {
-        self.plan = plan;
+    /// Replaces the request for the spans that follow. The tools of the new request must begin with
+    /// those of this one, so that labels keep their meaning.
+    pub fn replace_request(&mut self, lowered: LoweredRequest) {
+        self.lowered = lowered;
     }
 
     /// Reserves ids that calls of this turn cannot have: those of earlier calls in the
@@ -190,7 +190,7 @@ impl Extractor {
     /// complete.
     fn unlabelled_reasoning(&mut self) {
         let (TurnState::Between { markers }, false, Some(format)) =
-            (&mut self.state, self.reasoning_is_read, &self.plan.inner.format.reasoning)
+            (&mut self.state, self.reasoning_is_read, &self.lowered.inner.format.reasoning)
         else {
             return;
         };
@@ -204,7 +204,7 @@ impl Extractor {
         }
     }
 
-    /// Ends reasoning or the answer.
+    /// Ends reasoning or the response.
     fn leave(&mut self) {
         match self.state {
             TurnState::Reasoning => self.emit_reasoning(Channel::close),
@@ -225,7 +225,7 @@ impl Extractor {
     /// Text after a begin marker that turned out to be text: the marker is text, too.
     fn resumed_text(&mut self, bytes: &[u8]) {
         if let TurnState::Between { markers } = &self.state {
-            let begins = self.plan.inner.format.ambiguous_begins();
+            let begins = self.lowered.inner.format.ambiguous_begin_texts();
             let begins = begins.into_iter().filter(|begin| markers.ends_with(begin.as_bytes()));
             let begin = begins.max_by_key(String::len).unwrap_or_default();
             self.text(begin.as_bytes());
@@ -277,13 +277,14 @@ impl Extractor {
             TurnState::Header { bytes, .. } => bytes,
             _ => Vec::new(),
         };
-        let called = self.plan.tools().get(tool);
+        let called = self.lowered.tools().get(tool);
         let name = called.map(|t| t.name.clone()).unwrap_or_default();
         let kind = called.map(|t| t.kind).unwrap_or_default();
-        let header = parse_header(&self.plan, tool, &String::from_utf8_lossy(&header));
+        let header = parse_header(&self.lowered, tool, &String::from_utf8_lossy(&header));
         self.spelling = header.as_ref().and_then(|header| header.spelling);
         let id = self.ids.next(self.calls, header.and_then(|header| header.id));
-        self.arguments = self.plan.inner.reader(tool, self.spelling).cloned().unwrap_or_default();
+        self.arguments =
+            self.lowered.inner.reader(tool, self.spelling).cloned().unwrap_or_default();
         self.events.push(Event::CallStart { index: self.calls, id, name, kind });
     }
 
@@ -292,7 +293,7 @@ impl Extractor {
             // If one tool's header is a prefix of another's, only the arguments decide between the
             // tools, and the tracer holds the header back until then.
             let text = String::from_utf8_lossy(bytes);
-            let len = parse_header(&self.plan, tool, &text)
+            let len = parse_header(&self.lowered, tool, &text)
                 .map_or(0, |header| header.len.min(bytes.len()));
             let (header, rest) = bytes.split_at(len);
             self.header(tool, header, true);
@@ -300,8 +301,8 @@ impl Extractor {
         }
         self.start_call(tool);
         self.emit_arguments(|arguments| arguments.push(bytes));
-        let format = &self.plan.inner.format;
-        let is_builtin = tool >= self.plan.inner.functions;
+        let format = &self.lowered.inner.format;
+        let is_builtin = self.lowered.tools().get(tool).is_some_and(|tool| tool.is_builtin);
         let has_no_trailer = match self.spelling.and_then(|k| format.spellings.get(k)) {
             Some(spelling) => spelling.trailer.is_empty(),
             None => format.call.trailer.is_empty() && format.call.end.is_none(),
@@ -316,7 +317,7 @@ impl Extractor {
         if closed && self.arguments.is_code() {
             // Text that may be code or the header of another call, or code or the end marker, is
             // decided here only.
-            let ends = self.plan.inner.format.builtin_end().map(Marker::as_texts);
+            let ends = self.lowered.inner.format.builtin_end().map(Marker::as_texts);
             let ends = ends.unwrap_or_default().into_iter();
             let end = ends.filter(|end| bytes.ends_with(end.as_bytes())).map(|end| end.len()).max();
             let code = &bytes[..bytes.len() - end.unwrap_or(0)];

@@ -3,7 +3,7 @@
 use super::call_ids::WireCallId;
 use crate::arguments::ArgumentReader;
 use crate::format::{Part, WireId};
-use crate::plan::Plan;
+use crate::lowered::{LoweredRequest, LoweredTool};
 
 /// A header that was parsed.
 pub(super) struct ParsedHeader {
@@ -14,12 +14,15 @@ pub(super) struct ParsedHeader {
 }
 
 /// Parses the header at the beginning of a text.
-pub(super) fn parse_header(plan: &Plan, tool: usize, text: &str) -> Option<ParsedHeader> {
-    let format = &plan.inner.format;
-    let name = &plan.tools().get(tool)?.name;
-    let is_builtin = tool >= plan.inner.functions;
-    let is_code = plan.inner.reader(tool, None).is_some_and(ArgumentReader::is_code);
-    let headers = format.tool_syntax(is_builtin, is_code).headers.into_iter();
+pub(super) fn parse_header(
+    lowered: &LoweredRequest,
+    tool: usize,
+    text: &str,
+) -> Option<ParsedHeader> {
+    let format = &lowered.inner.format;
+    let LoweredTool { name, is_builtin, .. } = lowered.tools().get(tool)?;
+    let is_code = lowered.inner.reader(tool, None).is_some_and(ArgumentReader::is_code);
+    let headers = format.tool_syntax(*is_builtin, is_code).headers.into_iter();
     let spellings = format.spellings.iter().enumerate().filter(|_| !is_builtin);
     let headers = headers
         .map(|header| (None, header))

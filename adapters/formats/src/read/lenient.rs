@@ -18,8 +18,8 @@ use super::scan::{ScannedTurn, Scanner};
 use super::turn::{Call, Incomplete, Turn};
 use crate::arguments::read_input;
 use crate::format::WireFormat;
-use crate::plan::Plan;
-use crate::request::{CallKind, ConstraintError, Reasoning, ToolRequest};
+use crate::lowered::LoweredRequest;
+use crate::request::{CallKind, ConstraintError, Reasoning, Tool, ToolRequest};
 
 /// An output that was generated without a constraint, parsed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,7 +76,11 @@ impl WireFormat {
     /// is parsed as constrained output is. In other output, reasoning, text and calls are found as
     /// far as possible, whatever their spacing, names and arguments, and the differences are
     /// reported. Cost: that of lowering and compiling the request, then linear.
-    pub fn read(&self, request: &ToolRequest, text: &str) -> Result<Reading, ConstraintError> {
+    pub fn read_unconstrained(
+        &self,
+        request: &ToolRequest,
+        text: &str,
+    ) -> Result<Reading, ConstraintError> {
         // The format may be a user's file, so that lowering it has the request's budget of work.
         fuel::with_default_budget(
             || request.limits.compile_budget(text.len()),
@@ -85,34 +89,34 @@ impl WireFormat {
     }
 
     fn read_within(&self, request: &ToolRequest, text: &str) -> Result<Reading, ConstraintError> {
-        let format = self.spelled();
-        let plan = format.lower(request)?;
-        let compiled = Arc::new(Compiled::new(plan.grammar().clone(), &request.limits)?);
+        let format = self.with_text_markers();
+        let lowered = format.lower(request)?;
+        let compiled = Arc::new(Compiled::new(lowered.grammar().clone(), &request.limits)?);
         let mut recognizer = Recognizer::with_limits(compiled.clone(), &request.limits);
         let difference = match recognizer.push(text.as_bytes()) {
             Ok(()) if recognizer.is_complete() => {
                 return Ok(Reading {
-                    turn: as_constrained(&plan, compiled, text)?,
+                    turn: as_constrained(&lowered, compiled, text)?,
                     differences: Vec::new(),
                 });
             }
             Ok(()) => Difference::Unfinished,
             Err(rejected) => Difference::Refused { at: rejected.offset() },
         };
-        let scanner = Scanner { format: &format, plan: &plan };
+        let scanner = Scanner { format: &format, lowered: &lowered };
         let scanned = scanner.turn(text, request.reasoning == Reasoning::Opened);
-        Ok(report(&plan, request, scanned, difference))
+        Ok(report(&lowered, request, scanned, difference))
     }
 }
 
 fn as_constrained(
-    plan: &Plan,
+    lowered: &LoweredRequest,
     compiled: Arc<Compiled>,
     text: &str,
 ) -> Result<Turn, ConstraintError> {
     let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
     let mut matcher = engine.bind(compiled)?.matcher();
-    let (mut tracer, mut extractor, mut events) = (Tracer::new(), plan.extractor(0), Vec::new());
+    let (mut tracer, mut extractor, mut events) = (Tracer::new(), lowered.extractor(0), Vec::new());
     for byte in text.bytes() {
         if matcher.advance_traced(TokenId::from_raw(u32::from(byte)), &mut tracer).is_err() {
             break;
@@ -126,7 +130,7 @@ fn as_constrained(
 }
 
 fn report(
-    plan: &Plan,
+    lowered: &LoweredRequest,
     request: &ToolRequest,
     scanned: ScannedTurn,
     difference: Difference,
@@ -138,13 +142,13 @@ fn report(
         differences.push(Difference::OpenReasoning);
     }
     for (k, (mut call, has_end)) in scanned.calls.into_iter().enumerate() {
-        call.name = offered_name(plan, request, &call).unwrap_or(call.name);
-        let tool = plan.tools().iter().position(|tool| tool.name == call.name);
-        let is_custom = tool.is_some_and(|tool| plan.tools()[tool].kind == CallKind::Custom);
+        call.name = offered_name(lowered, request, &call).unwrap_or(call.name);
+        let tool = lowered.tools().iter().position(|tool| tool.name == call.name);
+        let is_custom = tool.is_some_and(|tool| lowered.tools()[tool].kind == CallKind::Custom);
         if let (true, Some(input)) = (is_custom, read_input(&call.arguments)) {
             (call.arguments, call.kind) = (input, CallKind::Custom);
         }
-        match tool.filter(|&tool| plan.tools()[tool].arguments.is_some()) {
+        match tool.filter(|&tool| lowered.tools()[tool].arguments.is_some()) {
             None => {
                 differences.push(Difference::UnknownTool { call: k, name: call.name.clone() });
             }
@@ -153,7 +157,7 @@ fn report(
                 differences.push(Difference::Arguments { call: k, at: 0 });
             }
             Some(tool) => {
-                let at = mismatch(plan, request, tool, &call.arguments);
+                let at = mismatch(lowered, request, tool, &call.arguments);
                 differences.extend(at.map(|at| Difference::Arguments { call: k, at }));
             }
         }
@@ -169,8 +173,8 @@ fn report(
 /// The offered tool that an unknown name probably means. Models add types, namespaces and numbers
 /// to names, as in ids: the name without them is tried. If the name is a made-up id alone, it means
 /// the only tool whose schema the arguments match.
-fn offered_name(plan: &Plan, request: &ToolRequest, call: &Call) -> Option<String> {
-    let known = |name: &str| plan.tools().iter().any(|tool| tool.name == name);
+fn offered_name(lowered: &LoweredRequest, request: &ToolRequest, call: &Call) -> Option<String> {
+    let known = |name: &str| lowered.tools().iter().any(|tool| tool.name == name);
     if known(&call.name) {
         return None;
     }
@@ -188,29 +192,28 @@ fn offered_name(plan: &Plan, request: &ToolRequest, call: &Call) -> Option<Strin
     if let Some(found) = [name, bare, unnumbered].into_iter().find(|name| known(name)) {
         return Some(found.to_owned());
     }
-    let mut fitting = (0..plan.tools().len()).filter(|&tool| {
-        plan.tools()[tool].kind == CallKind::Function
-            && mismatch(plan, request, tool, &call.arguments).is_none()
+    let mut fitting = (0..lowered.tools().len()).filter(|&tool| {
+        lowered.tools()[tool].kind == CallKind::Function
+            && mismatch(lowered, request, tool, &call.arguments).is_none()
     });
     let tool = fitting.next().filter(|_| unnumbered == "call")?;
-    fitting.next().is_none().then(|| plan.tools()[tool].name.clone())
+    fitting.next().is_none().then(|| lowered.tools()[tool].name.clone())
 }
 
 /// The offset at which arguments stop matching their tool's schema. `None` if they match.
-fn mismatch(plan: &Plan, request: &ToolRequest, tool: usize, arguments: &str) -> Option<usize> {
-    let schema = match request.tools.get(tool) {
-        Some(tool) => request.arguments_schema(tool).into_owned(),
-        None if tool < request.functions() => {
-            let custom = request.customs.get(tool - request.tools.len())?;
+fn mismatch(
+    lowered: &LoweredRequest,
+    request: &ToolRequest,
+    tool: usize,
+    arguments: &str,
+) -> Option<usize> {
+    let schema = match request.tools.get(tool)? {
+        Tool::Function(function) => request.arguments_schema(function),
+        Tool::Custom(custom) => {
             let (grammar, _) = custom.grammar(&request.limits).ok()??;
             return grammar_mismatch(&grammar, request, arguments);
         }
-        None => plan
-            .inner
-            .format
-            .builtin
-            .as_ref()?
-            .schema(request.builtins.get(tool - request.functions())?)?,
+        builtin => lowered.inner.format.parameters(builtin)?,
     };
     // The order of members is no difference, unless the schema can be lowered with an order only.
     let orders = [MemberOrder::Any, request.schema_options.order];

@@ -12,7 +12,7 @@ use super::tolerant::{
 use super::turn::Call;
 use crate::arguments::{ArgumentReader, spaced};
 use crate::format::{ArgumentStyle, CallSyntax, Marker, MessagesFormat, Part, WireFormat};
-use crate::plan::Plan;
+use crate::lowered::LoweredRequest;
 use crate::request::CallKind;
 
 /// What the scanner has found.
@@ -30,7 +30,7 @@ pub(crate) struct ScannedTurn {
 
 pub(crate) struct Scanner<'a> {
     pub(crate) format: &'a WireFormat,
-    pub(crate) plan: &'a Plan,
+    pub(crate) lowered: &'a LoweredRequest,
 }
 
 /// The most begin markers without a call after them. After the last of them, everything is text.
@@ -103,7 +103,7 @@ impl Scanner<'_> {
 
     /// Text and calls.
     fn body(&self, whole: &str, mut rest: &str, out: &mut ScannedTurn) {
-        let Some(opening) = self.format.calls_begin() else {
+        let Some(opening) = self.format.calls_begin_marker() else {
             out.text.push_str(rest);
             return;
         };
@@ -113,7 +113,7 @@ impl Scanner<'_> {
         let first =
             |rest: &str| openings.iter().filter_map(|opening| find_head(rest, opening)).min();
         let separator = self.format.text_separator();
-        let ambiguous = self.format.ambiguous_begins();
+        let ambiguous = self.format.ambiguous_begin_texts();
         while out.malformed.len() < MAX_MALFORMED
             && let Some(at) = first(rest)
         {
@@ -221,7 +221,7 @@ impl Scanner<'_> {
 
     /// Calls in another spelling. Returns what follows.
     fn spelling<'t>(&self, text: Rest<'t>, out: &mut ScannedTurn) -> Option<Rest<'t>> {
-        let is_offered = |name: &str| self.plan.tools().iter().any(|tool| tool.name == name);
+        let is_offered = |name: &str| self.lowered.tools().iter().any(|tool| tool.name == name);
         for spelling in &self.format.spellings {
             let syntax = self.format.spelling_syntax(spelling);
             let Some(mut rest) = eat_marker(text, &spelling.begin) else { continue };
@@ -308,9 +308,9 @@ impl Scanner<'_> {
                 let trailer = trailer.trim();
                 let found = (!trailer.is_empty()).then(|| rest.find(trailer)).flatten();
                 let end = found.or_else(find_end).unwrap_or(rest.len());
-                let tool = self.plan.tools().iter().position(|tool| tool.name == name);
+                let tool = self.lowered.tools().iter().position(|tool| tool.name == name);
                 let reader =
-                    tool.and_then(|tool| self.plan.inner.reader_in(tool, syntax.arguments));
+                    tool.and_then(|tool| self.lowered.inner.reader_in(tool, syntax.arguments));
                 let reader = match reader {
                     Some(reader) => reader.clone().without_input(),
                     None => ArgumentReader::untyped(syntax.arguments),
@@ -401,9 +401,10 @@ impl Scanner<'_> {
             }
         }
         // Bare code does not name its tool: it is the one that is called with code.
-        let takes_code =
-            |tool: &usize| self.plan.inner.reader(*tool, None).is_some_and(ArgumentReader::is_code);
-        let tools = self.plan.tools();
+        let takes_code = |tool: &usize| {
+            self.lowered.inner.reader(*tool, None).is_some_and(ArgumentReader::is_code)
+        };
+        let tools = self.lowered.tools();
         let tool = (0..tools.len()).find(takes_code).filter(|_| format.bare_code)?;
         let (body, has_end, after) = up_to_end(rest);
         let code = ArgumentReader::code().read_whole(body);

@@ -3,9 +3,9 @@
 
 use louver::limits::Limits;
 use louver::spec::json::Json;
-use louver::spec::tools::MAX_TOOL_NAME_BYTES;
 
 use crate::format::{Marker, Part};
+use crate::request::MAX_TOOL_NAME_BYTES;
 
 /// The rest of a text that is being scanned.
 pub(super) type Rest<'t> = &'t str;
@@ -20,7 +20,7 @@ pub(super) fn eat<'t>(text: Rest<'t>, pattern: &str) -> Option<Rest<'t>> {
 }
 
 pub(super) fn eat_marker<'t>(text: Rest<'t>, marker: &Marker) -> Option<Rest<'t>> {
-    let eaten = marker.as_texts().into_iter().filter_map(|spelling| eat(text, &spelling));
+    let eaten = marker.as_texts().into_iter().filter_map(|variant| eat(text, &variant));
     eaten.min_by_key(|rest| rest.len())
 }
 
@@ -36,16 +36,15 @@ pub(super) fn eat_end<'t>(rest: Rest<'t>, end: Option<&Marker>, default: bool) -
 
 /// The offset and the length of the first occurrence of a marker.
 pub(super) fn find_marker(text: &str, marker: &Marker) -> Option<(usize, usize)> {
-    let spellings = marker.as_texts().into_iter();
-    let found =
-        spellings.filter_map(|spelling| text.find(&spelling).map(|at| (at, spelling.len())));
+    let variants = marker.as_texts().into_iter();
+    let found = variants.filter_map(|variant| text.find(&variant).map(|at| (at, variant.len())));
     found.min_by_key(|(at, len)| (*at, std::cmp::Reverse(*len)))
 }
 
 /// The offset of the first text that may be the marker: the marker up to its first white space.
 pub(super) fn find_head(text: &str, marker: &Marker) -> Option<usize> {
-    let spellings = marker.as_texts().into_iter();
-    let heads = spellings.map(|text| text.split_whitespace().next().unwrap_or_default().to_owned());
+    let variants = marker.as_texts().into_iter();
+    let heads = variants.map(|text| text.split_whitespace().next().unwrap_or_default().to_owned());
     heads.filter(|head| !head.is_empty()).filter_map(|head| text.find(&head)).min()
 }
 

@@ -9,7 +9,7 @@ use crate::request::CallKind;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Turn {
-    /// Text for the user, or the answer that `response_format` asks for.
+    /// Text for the user, or the response that `response_format` asks for.
     pub text: String,
     /// Reasoning.
     pub reasoning: String,

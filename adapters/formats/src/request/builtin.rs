@@ -1,54 +1,75 @@
 //! Built-in tools of a request.
 
 use louver::spec::json::Json;
-use louver::spec::tools::MAX_TOOL_NAME_BYTES;
 
-use super::errors::RequestError;
+use super::tool::{ToolError, ToolErrorKind, check_name};
 use crate::format::BuiltinFormat;
 
 /// A built-in tool, which the model knows without a schema in the prompt: a browser, an
 /// interpreter.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Builtin {
+pub struct BuiltinTool {
     /// Its name, as the model writes it.
     pub name: String,
     /// The JSON Schema of its arguments. `None`: the schema that the family knows, or else the tool
     /// is called with code.
     pub parameters: Option<Json>,
-    /// The JSON pointer of `parameters` in the request, for errors.
-    pub pointer: String,
+    /// Whether the request names it by `type` alone, for JSON pointers.
+    pub is_named_by_type: bool,
 }
 
-impl Builtin {
+impl BuiltinTool {
+    /// A built-in tool that is not from a request. Fails if the name is not allowed.
+    pub fn new(
+        name: impl Into<String>,
+        parameters: Option<Json>,
+    ) -> Result<BuiltinTool, ToolErrorKind> {
+        let name = name.into();
+        check_name(&name)?;
+        Ok(BuiltinTool { name, parameters, is_named_by_type: true })
+    }
+
     /// Parses entry `k` of a request's tools: `{"type": "python"}`, `{"type": "browser.search",
-    /// "parameters": {...}}`. `None` if its type is `function` or `custom`.
-    pub fn parse(k: usize, entry: &Json) -> Result<Option<Builtin>, RequestError> {
-        let Some(kind) = entry.get("type").and_then(Json::as_str) else { return Ok(None) };
-        if kind == "function" || kind == "custom" || entry.get("function").is_some() {
-            return Ok(None);
-        }
-        let error = |expected| RequestError::Builtin { tool: k, expected };
-        let name = match entry.get("name") {
-            None | Some(Json::Null) => kind,
-            Some(Json::String(name)) => name,
-            Some(_) => return Err(error("`name` to be a string")),
+    /// "parameters": {...}}`. `kind` is its type.
+    pub(super) fn parse(k: usize, kind: &str, entry: &Json) -> Result<BuiltinTool, Vec<ToolError>> {
+        let mut errors = Vec::new();
+        let mut fail =
+            |member, kind| errors.push(ToolError::new(format!("/tools/{k}/{member}"), kind));
+        let is_named_by_type = matches!(entry.get("name"), None | Some(Json::Null));
+        let (member, name) = match is_named_by_type {
+            true => ("type", Some(kind)),
+            false => ("name", entry.get("name").and_then(Json::as_str)),
         };
-        if name.is_empty() || name.len() > MAX_TOOL_NAME_BYTES || name.contains(char::is_control) {
-            return Err(error("a name without control characters"));
+        let name = name.unwrap_or_else(|| {
+            fail(member, ToolErrorKind::Expected("a string"));
+            kind
+        });
+        if let Err(kind) = check_name(name) {
+            fail(member, kind);
         }
         let parameters = match entry.get("parameters") {
             None | Some(Json::Null) => None,
             Some(schema @ (Json::Object(_) | Json::Bool(_))) => Some(schema.clone()),
-            Some(_) => return Err(error("`parameters` to be a JSON Schema")),
+            Some(_) => {
+                fail("parameters", ToolErrorKind::Expected("a JSON Schema"));
+                None
+            }
         };
-        let pointer = format!("/tools/{k}/parameters");
-        Ok(Some(Builtin { name: name.to_owned(), parameters, pointer }))
+        if !errors.is_empty() {
+            return Err(errors);
+        }
+        Ok(BuiltinTool { name: name.to_owned(), parameters, is_named_by_type })
+    }
+
+    /// The JSON pointer of the name of tool `k`, if it is this one.
+    pub(super) fn name_pointer(&self, k: usize) -> String {
+        format!("/tools/{k}/{}", if self.is_named_by_type { "type" } else { "name" })
     }
 }
 
 impl BuiltinFormat {
     /// The schema of a tool's arguments, or `None` if the tool is called with code.
-    pub(crate) fn schema(&self, builtin: &Builtin) -> Option<Json> {
+    pub(crate) fn schema(&self, builtin: &BuiltinTool) -> Option<Json> {
         let known = || self.known.get(&builtin.name).map(Json::from);
         builtin.parameters.clone().or_else(known)
     }

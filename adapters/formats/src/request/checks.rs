@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 
-use louver::spec::tools::{ToolChoice, ToolChoiceError};
-
-use super::builtin::Builtin;
+use super::choice::{ToolChoice, ToolChoiceError};
 use super::errors::LowerError;
+use super::response::ResponseFormat;
+use super::tool::Tool;
 use super::{Reasoning, ToolRequest};
 use crate::format::{Marker, WireFormat};
 
@@ -13,14 +13,11 @@ impl ToolRequest {
     /// Checks that the parts of the request go with each other and with the format.
     pub(crate) fn check(&self, format: &WireFormat) -> Result<(), LowerError> {
         self.check_choice()?;
-        format.check_builtins(&self.builtins)?;
-        let mut taken: HashSet<&str> = self.tools.iter().map(|tool| &*tool.name).collect();
-        let is_taken = self.builtins.iter().any(|builtin| taken.contains(&*builtin.name));
-        refuse(is_taken, TOOLS, "a built-in tool and another of the same name")?;
-        taken.extend(self.builtins.iter().map(|builtin| &*builtin.name));
-        let is_taken = self.customs.iter().any(|custom| !taken.insert(&custom.name));
-        refuse(is_taken, TOOLS, "a custom tool and another of the same name")?;
-        self.check_answer(format)?;
+        let mut names = HashSet::new();
+        let is_repeated = self.tools.iter().any(|tool| !names.insert(tool.name()));
+        refuse(is_repeated, TOOLS, "two tools of the same name")?;
+        self.check_builtins(format)?;
+        self.check_response_tag(format)?;
         self.check_texts(format)?;
         let has_budget = self.reasoning_budget.is_some();
         let is_off = self.reasoning == Reasoning::Off;
@@ -32,11 +29,28 @@ impl ToolRequest {
         Ok(())
     }
 
+    /// Whether the turn must have a call.
+    pub(crate) fn is_forced(&self) -> bool {
+        matches!(self.tool_choice, ToolChoice::Required | ToolChoice::Named(_))
+    }
+
+    /// Whether the turn may call the tool.
+    pub(crate) fn may_call(&self, name: &str) -> bool {
+        let is_allowed =
+            self.allowed.as_ref().is_none_or(|allowed| allowed.iter().any(|a| a == name));
+        is_allowed
+            && match &self.tool_choice {
+                ToolChoice::Auto | ToolChoice::Required => true,
+                ToolChoice::None => false,
+                ToolChoice::Named(named) => named == name,
+            }
+    }
+
     pub(super) fn check_choice(&self) -> Result<(), ToolChoiceError> {
-        let names: HashSet<&str> = self.names().collect();
+        let names: HashSet<&str> = self.tools.iter().map(Tool::name).collect();
         let is_offered = |name: &str| names.contains(name);
         let unknown = |name: &str| {
-            let known = self.names().map(str::to_owned).collect();
+            let known = self.tools.iter().map(|tool| tool.name().to_owned()).collect();
             Err(ToolChoiceError::UnknownTool { name: name.to_owned(), known })
         };
         if let Some(name) = self.allowed.iter().flatten().find(|name| !is_offered(name)) {
@@ -46,21 +60,36 @@ impl ToolRequest {
         let is_allowed = |name: &str| self.allowed.is_none() || listed.contains(name);
         match &self.tool_choice {
             ToolChoice::Named(name) if !is_offered(name) || !is_allowed(name) => unknown(name),
-            ToolChoice::Required if !self.names().any(is_allowed) => Err(ToolChoiceError::NoTools),
+            ToolChoice::Required if !names.iter().any(|name| is_allowed(name)) => {
+                Err(ToolChoiceError::NoTools)
+            }
             _ => Ok(()),
         }
     }
 
+    /// Checks that built-in tools fit the format.
+    fn check_builtins(&self, format: &WireFormat) -> Result<(), LowerError> {
+        let mut with_code = 0;
+        for (k, tool) in self.tools.iter().enumerate() {
+            let Tool::Builtin(tool) = tool else { continue };
+            let Some(format) = &format.builtin else {
+                let pointer = format!("/tools/{k}/type");
+                return Err(LowerError::NoBuiltins { pointer, format: format.name.clone() });
+            };
+            with_code += usize::from(format.bare_code && format.schema(tool).is_none());
+        }
+        let what = "several built-in tools that are called with code, in a format that does not \
+                    name them";
+        refuse(with_code > 1, TOOLS, what)
+    }
+
     /// Checks that a structural tag goes with the rest of the request and the format.
-    fn check_answer(&self, format: &WireFormat) -> Result<(), LowerError> {
-        if self.answer_tag.is_none() {
+    fn check_response_tag(&self, format: &WireFormat) -> Result<(), LowerError> {
+        if !matches!(self.response_format, Some(ResponseFormat::StructuralTag(_))) {
             return Ok(());
         }
-        let has_schema = self.response_format.is_some();
-        refuse(has_schema, ANSWER, "a structural tag and a schema of the answer")?;
-        refuse(!self.stop.is_empty(), STOP, "stop strings and a constraint on the response")?;
         // The free text of the tag could be taken for calls.
-        let may_call = self.tool_choice != ToolChoice::None && self.names().next().is_some();
+        let may_call = self.tool_choice != ToolChoice::None && !self.tools.is_empty();
         let what = "a structural tag, regular expression, choice or grammar for the response, and \
                     tools that may be called";
         refuse(may_call, TOOLS, what)?;
@@ -68,7 +97,7 @@ impl ToolRequest {
         let mut ends = format.text.end.iter().chain(frame_end).flat_map(Marker::plain_texts);
         let what = "a structural tag, regular expression, choice or grammar for the response, in \
                     a format that ends text with a written marker";
-        refuse(ends.next().is_some(), ANSWER, what)
+        refuse(ends.next().is_some(), RESPONSE, what)
     }
 
     /// Checks stop strings and bans.
@@ -89,12 +118,8 @@ impl ToolRequest {
             }
         }
         refuse(texts().any(String::is_empty), STOP, "an empty stop string or ban")?;
-        let has_schema = self.response_format.is_some();
-        refuse(
-            !self.stop.is_empty() && has_schema,
-            STOP,
-            "stop strings and a constraint on the response",
-        )?;
+        let has_both = !self.stop.is_empty() && self.response_format.is_some();
+        refuse(has_both, STOP, "stop strings and a constraint on the response")?;
         let frame = format.frame.iter().flat_map(|frame| [&frame.begin, &frame.end]);
         let section = format.section.iter().map(|section| &section.begin);
         let markers = section
@@ -109,29 +134,10 @@ impl ToolRequest {
     }
 }
 
-impl WireFormat {
-    /// Fails if the request's built-in tools do not fit the format.
-    fn check_builtins(&self, builtins: &[Builtin]) -> Result<(), LowerError> {
-        let Some(format) = &self.builtin else {
-            if builtins.is_empty() {
-                return Ok(());
-            }
-            return Err(LowerError::NoBuiltins { format: self.name.clone() });
-        };
-        let with_code = builtins.iter().filter(|builtin| format.schema(builtin).is_none()).count();
-        if format.bare_code && with_code > 1 {
-            let what = "several built-in tools that are called with code, in a format that does \
-                        not name them";
-            return Err(LowerError::Combination { pointer: TOOLS, what });
-        }
-        Ok(())
-    }
-}
-
 /// Pointers to the members of a request that do not go with others.
 const TOOLS: &str = "/tools";
 const STOP: &str = "/stop";
-const ANSWER: &str = "/response_format";
+const RESPONSE: &str = "/response_format";
 const BUDGET: &str = "/louver/reasoning_budget";
 
 fn refuse(is_wrong: bool, pointer: &'static str, what: &'static str) -> Result<(), LowerError> {

@@ -11,9 +11,9 @@ use louver::front::regex::{self, RegexError};
 use louver::ir::{AlgebraError, Grammar};
 use louver::limits::Limits;
 use louver::spec::json::{Json, Object};
-use louver::spec::tools::{Tool, ToolError, ToolErrorKind, unknown_members};
 use serde_json::{Value, json};
 
+use super::tool::{MemberReader, ToolError, ToolErrorKind, ToolShape, check_name, unknown_members};
 use crate::pattern::REGEX;
 
 /// The name of the argument that holds a custom tool's input.
@@ -28,9 +28,9 @@ pub struct CustomTool {
     pub description: Option<String>,
     /// The language of its input.
     pub input: CustomInput,
-    /// Its JSON pointer in the request, for errors: `/tools/1/custom`, or `/tools/1` in Responses.
-    pub pointer: String,
-    /// The JSON pointer of the grammar's text, below `pointer`.
+    /// The form of the tool in the request, for JSON pointers.
+    pub shape: ToolShape,
+    /// The JSON pointer of the grammar's text, below the tool's members.
     grammar_pointer: &'static str,
 }
 
@@ -83,69 +83,44 @@ pub enum CustomErrorReason {
 impl CustomTool {
     /// A custom tool that is not from a request. Fails if the name is not allowed.
     pub fn new(name: impl Into<String>, input: CustomInput) -> Result<CustomTool, ToolErrorKind> {
-        let checked = Tool::new(name, Json::Bool(true))?;
+        let name = name.into();
+        check_name(&name)?;
         Ok(CustomTool {
-            name: checked.name,
+            name,
             description: None,
             input,
-            pointer: "/tools".to_owned(),
+            shape: ToolShape::Wrapped,
             grammar_pointer: "/format/grammar/definition",
         })
     }
 
     /// Parses entry `k` of a request's tools: `{"type": "custom", "custom": {"name", "description",
-    /// "format"}}` as in Chat Completions, or the members beside `type` as in Responses. Fails with
-    /// all errors. Cost: linear.
-    pub fn parse(k: usize, entry: &Json) -> Result<CustomTool, Vec<ToolError>> {
-        let (pointer, members) = match entry.get("custom") {
-            Some(custom) => (format!("/tools/{k}/custom"), custom),
-            None => (format!("/tools/{k}"), entry),
+    /// "format"}}` as in Chat Completions, or the members beside `type` as in Responses.
+    pub(super) fn parse(k: usize, entry: &Json) -> Result<CustomTool, Vec<ToolError>> {
+        let (shape, members) = match entry.get("custom") {
+            Some(custom) => (ToolShape::Wrapped, custom),
+            None => (ToolShape::Bare, entry),
         };
+        let pointer = shape.pointer(k, "custom");
         let Json::Object(members) = members else {
-            return Err(vec![ToolError { pointer, kind: ToolErrorKind::Expected("an object") }]);
+            return Err(vec![ToolError::new(pointer, ToolErrorKind::Expected("an object"))]);
         };
-        let mut errors = unknown_members_of_custom(&pointer, entry, members);
-        let mut report = |below: &str, kind| {
-            errors.push(ToolError { pointer: format!("{pointer}{below}"), kind });
-        };
-        let name = match members.get("name") {
-            Some(Json::String(name)) => {
-                if let Err(kind) = Tool::new(name.as_str(), Json::Bool(true)) {
-                    report("/name", kind);
-                }
-                name.clone()
-            }
-            Some(_) => {
-                report("/name", ToolErrorKind::Expected("a string"));
-                String::new()
-            }
-            None => {
-                report("", ToolErrorKind::Missing("name"));
-                String::new()
-            }
-        };
-        let description = match members.get("description") {
-            None | Some(Json::Null) => None,
-            Some(Json::String(text)) => Some(text.clone()),
-            Some(_) => {
-                report("/description", ToolErrorKind::Expected("a string"));
-                None
-            }
-        };
+        let errors = unknown_members_of_custom(k, shape, entry, members);
+        let mut reader = MemberReader { pointer, members, errors };
+        let (name, description) = (reader.name(), reader.description());
         let format = match members.get("format") {
             None | Some(Json::Null) => Ok((CustomInput::Text, "")),
             Some(Json::Object(format)) => parse_format(format),
             Some(_) => Err(("/format", ToolErrorKind::Expected("an object"))),
         };
         let (input, grammar_pointer) = format.unwrap_or_else(|(below, kind)| {
-            report(below, kind);
+            reader.fail(below, kind);
             (CustomInput::Text, "")
         });
-        if errors.is_empty() {
-            Ok(CustomTool { name, description, input, pointer, grammar_pointer })
-        } else {
-            Err(errors)
+        if !reader.errors.is_empty() {
+            return Err(reader.errors);
         }
+        Ok(CustomTool { name, description, input, shape, grammar_pointer })
     }
 
     /// The function that stands for the tool in a chat template, in the wrapped form. It has one
@@ -175,14 +150,9 @@ impl CustomTool {
         Json::from(arguments_schema(json!({"type": "string"})))
     }
 
-    /// The JSON pointer of the grammar's text.
-    pub(crate) fn definition(&self) -> String {
-        format!("{}{}", self.pointer, self.grammar_pointer)
-    }
-
-    /// Its index among the request's tools.
-    pub(crate) fn index(&self) -> Option<usize> {
-        self.pointer.strip_prefix("/tools/")?.split('/').next()?.parse().ok()
+    /// The JSON pointer of the grammar's text of tool `k`, if it is this one.
+    pub(crate) fn grammar_pointer(&self, k: usize) -> String {
+        self.shape.pointer(k, "custom") + self.grammar_pointer
     }
 
     /// The grammar of the input, simplified if it was written in Lark, and its warnings. `None` if
@@ -226,14 +196,20 @@ fn arguments_schema(input: Value) -> Value {
 }
 
 /// Errors for unknown members of a custom tool, its format and its grammar.
-fn unknown_members_of_custom(pointer: &str, entry: &Json, members: &Object) -> Vec<ToolError> {
+fn unknown_members_of_custom(
+    k: usize,
+    shape: ToolShape,
+    entry: &Json,
+    members: &Object,
+) -> Vec<ToolError> {
     let mut errors = Vec::new();
-    let wrapper = pointer.strip_suffix("/custom");
-    if let (Some(pointer), Json::Object(entry)) = (wrapper, entry) {
-        unknown_members(pointer, entry, &["type", "custom"], &mut errors);
+    let is_bare = shape == ToolShape::Bare;
+    if let (false, Json::Object(entry)) = (is_bare, entry) {
+        unknown_members(&format!("/tools/{k}"), entry, &["type", "custom"], &mut errors);
     }
-    let beside: &[&str] = if wrapper.is_some() { &[] } else { &["type"] };
+    let beside: &[&str] = if is_bare { &["type"] } else { &[] };
     let known = [beside, &["name", "description", "format"]].concat();
+    let pointer = &shape.pointer(k, "custom");
     unknown_members(pointer, members, &known, &mut errors);
     let Some(Json::Object(format)) = members.get("format") else { return errors };
     let (pointer, known) =

@@ -1,6 +1,8 @@
 //! Errors of a request, and its faults: a flat list of errors with JSON pointers, for responses of
 //! a server.
 
+use std::fmt;
+
 use louver::compile::CompileError;
 use louver::front::diagnostic::{Diagnostic, Diagnostics};
 use louver::front::json_schema::{SchemaError, SchemaErrors};
@@ -9,10 +11,11 @@ use louver::front::structural_tag::{
 };
 use louver::fsm::TooLarge;
 use louver::ir::GrammarError;
-use louver::spec::tools::{ToolChoiceError, ToolErrors};
 use serde::{Deserialize, Serialize};
 
+use super::choice::ToolChoiceError;
 use super::custom::{CustomError, CustomErrorReason};
+use super::tool::ToolErrors;
 
 /// Why a request body cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -35,19 +38,11 @@ pub enum RequestError {
         /// What to write instead, after a colon, or the empty text.
         hint: &'static str,
     },
-    /// An error of a built-in tool.
-    #[error("/tools/{tool}: expected {expected}")]
-    Builtin {
-        /// Its index among the tools.
-        tool: usize,
-        /// What is expected.
-        expected: &'static str,
-    },
     /// An error of another member.
     #[error("{pointer}: must be {expected}")]
     Malformed {
         /// JSON pointer of the member.
-        pointer: &'static str,
+        pointer: String,
         /// What it must be.
         expected: &'static str,
     },
@@ -60,23 +55,20 @@ pub enum LowerError {
     /// The tool choice does not go with the tools.
     #[error(transparent)]
     Choice(#[from] ToolChoiceError),
-    /// All errors of schemas that cannot be enforced, with pointers into the request such as
-    /// `/tools/2/function/parameters/properties/x/not`.
+    /// All errors of schemas, custom tools and a structural tag that cannot be enforced.
     #[error(transparent)]
-    Schemas(#[from] SchemaErrors),
-    /// All errors of schemas, custom tools and a structural tag that cannot be enforced, if there
-    /// are others than those of schemas.
-    #[error(transparent)]
-    Parts(Box<PartErrors>),
+    Parts(#[from] PartErrors),
     /// Reasoning is required, and the family has none.
     #[error("wire format `{format}` has no reasoning block")]
     NoReasoning {
         /// The family.
         format: String,
     },
-    /// Built-in tools are offered, and the family has none.
-    #[error("wire format `{format}` has no built-in tools")]
+    /// A built-in tool is offered, and the family has none.
+    #[error("wire format `{format}` has no built-in tools: only functions and custom tools")]
     NoBuiltins {
+        /// JSON pointer of the tool's type.
+        pointer: String,
         /// The family.
         format: String,
     },
@@ -120,15 +112,26 @@ pub enum LowerError {
 }
 
 /// All errors of the parts of a request that cannot be enforced.
-#[derive(Debug, Default, thiserror::Error)]
-#[error("{}", self.faults().iter().map(RequestFault::to_string).collect::<Vec<_>>().join("; "))]
+#[derive(Debug, Default)]
 pub struct PartErrors {
-    /// Errors of schemas, with pointers into the request.
+    /// Errors of schemas, with pointers into the request such as
+    /// `/tools/2/function/parameters/properties/x/not`.
     pub schemas: Vec<SchemaError>,
     /// Errors of custom tools.
     pub customs: Vec<CustomError>,
     /// Errors of the structural tag, with pointers into the request.
-    pub tag: Option<StructuralTagErrors>,
+    pub tag: Vec<StructuralTagError>,
+}
+
+impl std::error::Error for PartErrors {}
+
+impl fmt::Display for PartErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let schemas = SchemaErrors(self.schemas.clone());
+        let schemas = (!schemas.0.is_empty()).then(|| schemas.to_string());
+        let others = self.grammar_faults().into_iter().map(|fault| fault.to_string());
+        f.write_str(&schemas.into_iter().chain(others).collect::<Vec<_>>().join("; "))
+    }
 }
 
 /// Why a constraint cannot be compiled.
@@ -177,29 +180,18 @@ fn one_line(all: &Diagnostics, message: &Diagnostic) -> String {
 
 impl PartErrors {
     pub(crate) fn is_empty(&self) -> bool {
-        self.schemas.is_empty() && self.customs.is_empty() && self.tag.is_none()
+        self.schemas.is_empty() && self.customs.is_empty() && self.tag.is_empty()
     }
 
     /// All errors as faults.
     pub fn faults(&self) -> Vec<RequestFault> {
-        let mut out: Vec<RequestFault> = self.schemas.iter().map(schema_fault).collect();
-        out.extend(self.customs.iter().flat_map(custom_faults));
-        out.extend(self.tag.iter().flat_map(tag_faults));
-        out
+        self.schemas.iter().map(schema_fault).chain(self.grammar_faults()).collect()
     }
 
-    /// Fails if there are errors: with those of schemas alone, if there are no others.
-    pub(crate) fn check(&mut self) -> Result<(), LowerError> {
-        if self.is_empty() {
-            return Ok(());
-        }
-        let errors = std::mem::take(self);
-        Err(match errors {
-            PartErrors { schemas, customs, tag: None } if customs.is_empty() => {
-                LowerError::Schemas(SchemaErrors(schemas))
-            }
-            errors => LowerError::Parts(Box::new(errors)),
-        })
+    /// The errors of custom tools and of the structural tag as faults.
+    pub fn grammar_faults(&self) -> Vec<RequestFault> {
+        let customs = self.customs.iter().flat_map(custom_faults);
+        customs.chain(self.tag.iter().flat_map(tag_faults)).collect()
     }
 }
 
@@ -215,14 +207,13 @@ fn custom_faults(error: &CustomError) -> Vec<RequestFault> {
     }
 }
 
-fn tag_faults(errors: &StructuralTagErrors) -> Vec<RequestFault> {
-    let faults = |error: &StructuralTagError| match &error.reason {
+fn tag_faults(error: &StructuralTagError) -> Vec<RequestFault> {
+    match &error.reason {
         StructuralTagErrorReason::Grammar(messages) => {
             RequestFault::of_text(&error.pointer, messages)
         }
         reason => vec![RequestFault::new(&error.pointer, reason)],
-    };
-    errors.iter().flat_map(faults).collect()
+    }
 }
 
 fn choice_fault(error: &ToolChoiceError) -> RequestFault {
@@ -238,13 +229,10 @@ impl RequestError {
                 let faults = errors.0.iter();
                 faults.map(|error| RequestFault::new(&*error.pointer, &error.kind)).collect()
             }
-            RequestError::StructuralTag(errors) => tag_faults(errors),
+            RequestError::StructuralTag(errors) => errors.iter().flat_map(tag_faults).collect(),
             RequestError::Choice(error) => vec![choice_fault(error)],
-            RequestError::Builtin { tool, expected } => {
-                vec![RequestFault::new(format!("/tools/{tool}"), format!("expected {expected}"))]
-            }
             RequestError::Malformed { pointer, expected } => {
-                vec![RequestFault::new(*pointer, format!("must be {expected}"))]
+                vec![RequestFault::new(&**pointer, format!("must be {expected}"))]
             }
             RequestError::UnknownMember { pointer, hint } => {
                 vec![RequestFault::new(&**pointer, format!("there is no such member{hint}"))]
@@ -258,9 +246,8 @@ impl LowerError {
     pub fn faults(&self) -> Vec<RequestFault> {
         let pointer = match self {
             LowerError::Choice(error) => return vec![choice_fault(error)],
-            LowerError::Schemas(errors) => return errors.iter().map(schema_fault).collect(),
             LowerError::Parts(errors) => return errors.faults(),
-            LowerError::NoBuiltins { .. } => "/tools",
+            LowerError::NoBuiltins { pointer, .. } => pointer,
             LowerError::TooManyCalls { .. } => "/parallel_tool_calls",
             LowerError::TooMuchText { pointer, .. } => pointer,
             LowerError::Combination { pointer, .. } => pointer,

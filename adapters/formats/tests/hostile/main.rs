@@ -88,7 +88,7 @@ fn add(
     body: impl Fn(usize) -> Value,
 ) {
     for format in formats {
-        let spelled = Catalog::shipped().get(format).expect("a format").spelled();
+        let spelled = Catalog::shipped().get(format).expect("a format").with_text_markers();
         let compile = move |engine: &Engine, body: &str| compile(&spelled, engine, body);
         let made =
             family(&format!("tools/{name}/{format}"), sizes, |n| body(n).to_string(), compile);

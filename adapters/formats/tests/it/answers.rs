@@ -30,8 +30,8 @@ fn structural_tags_constrain_the_answer() {
             let mut request = parse(poll()).expect("a request");
             let reasons = rig.format.reasoning.is_some();
             request.reasoning = if reasons { Reasoning::Required } else { Reasoning::Off };
-            let plan = match rig.format.lower(&request) {
-                Ok(plan) => plan,
+            let lowered = match rig.format.lower(&request) {
+                Ok(lowered) => lowered,
                 Err(LowerError::Combination { .. }) => {
                     refused.push(format.name.clone());
                     continue;
@@ -50,7 +50,7 @@ fn structural_tags_constrain_the_answer() {
                     Turn { text: text.into(), reasoning: reasoning.into(), ..Turn::default() };
                 let wire = rig.format.render(&turn).expect("writable");
                 let units = rig.units(&wire);
-                let session = rig.session(&plan, &units, &[0]);
+                let session = rig.session(&lowered, &units, &[0]);
                 let run = session.run(&session.tokens(&units, 0), 1);
                 assert_eq!(run.taken.is_ok() && run.complete, right, "{}: {wire:?}", format.name);
                 if right {
@@ -77,7 +77,7 @@ fn structural_tags_exclude_other_constraints() {
     {
         assert!(matches!(lower(refused.clone()), Err(LowerError::Combination { .. })), "{refused}");
     }
-    lower(body("none", json!([]))).expect("a plan");
+    lower(body("none", json!([]))).expect("lowers");
 }
 
 #[test]

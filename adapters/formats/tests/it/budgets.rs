@@ -39,8 +39,8 @@ fn reasoning_budgets_hold_in_every_family() {
                     reasoning_budget: Some(budget),
                     ..ToolRequest::default()
                 };
-                let plan = rig.format.lower(&request).unwrap_or_else(|e| panic!("{at}: {e}"));
-                let session = rig.session(&plan, &[], &[]);
+                let lowered = rig.format.lower(&request).unwrap_or_else(|e| panic!("{at}: {e}"));
+                let session = rig.session(&lowered, &[], &[]);
                 let run = |wire: &str| session.run(&session.tokens(&rig.units(wire), 0), 1);
                 let (ReasoningBudget::Tokens(most) | ReasoningBudget::Characters(most)) = budget;
                 for (n, text) in ["", "a", "ab", "abc", "abcd", "abcdefghi"].into_iter().enumerate()
@@ -103,8 +103,8 @@ fn messages_share_a_budget() {
             reasoning_budget: Some(ReasoningBudget::Tokens(3)),
             ..ToolRequest::default()
         };
-        let plan = rig.format.lower(&request).expect("lowers");
-        let session = rig.session(&plan, &[], &[]);
+        let lowered = rig.format.lower(&request).expect("lowers");
+        let session = rig.session(&lowered, &[], &[]);
         for (blocks, whole) in rows {
             for wire in [
                 analysis.repeat(blocks) + answer,
@@ -148,8 +148,8 @@ fn budgets_end_between_code_points() {
                     reasoning_budget: Some(ReasoningBudget::Tokens(most)),
                     ..ToolRequest::default()
                 };
-                let plan = rig.format.lower(&request).expect("lowers");
-                let session = rig.session_of(&plan, pieces.iter().map(|piece| piece.to_vec()));
+                let lowered = rig.format.lower(&request).expect("lowers");
+                let session = rig.session_of(&lowered, pieces.iter().map(|piece| piece.to_vec()));
                 let token = |piece: &[u8]| session.token(piece);
                 let end = session.tokens(&rig.units(&end), 0)[0];
                 // Every sequence of these tokens that the matcher accepts.

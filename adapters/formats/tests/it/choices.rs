@@ -1,9 +1,9 @@
 //! Refused requests, and the texts of their errors.
 
 use louver::spec::json::Json;
-use louver::spec::tools::{ToolChoice, ToolChoiceError};
 use louver_formats::{
-    Catalog, FormatError, LowerError, Parallel, Reasoning, RequestError, ToolRequest, WireFormat,
+    Catalog, FormatError, LowerError, Parallel, Reasoning, RequestError, ResponseFormat,
+    ToolChoice, ToolChoiceError, ToolRequest, WireFormat,
 };
 use serde_json::json;
 
@@ -35,10 +35,11 @@ fn every_fault_of_every_tool_is_reported() {
         {"name": "b", "parameters": {"type": "object", "properties": {"y/z": {"$ref": "#/$defs/nowhere"}}}}
     ]"##;
     let mut request = request(tools, &json!("auto"));
-    request.response_format = Some(Json::from(json!({"type": "string", "pattern": "("})));
+    request.response_format =
+        Some(ResponseFormat::Schema(Json::from(json!({"type": "string", "pattern": "("}))));
     let error = as_text("qwen3").lower(&request).unwrap_err();
-    let LowerError::Schemas(faults) = &error else { panic!("{error}") };
-    let pointers: Vec<&str> = faults.iter().map(|fault| fault.pointer.as_str()).collect();
+    let LowerError::Parts(faults) = &error else { panic!("{error}") };
+    let pointers: Vec<&str> = faults.schemas.iter().map(|fault| fault.pointer.as_str()).collect();
     let want = [
         "/tools/1/function/parameters/properties/x/type",
         "/tools/1/function/parameters/properties/y/minLength",
@@ -54,10 +55,10 @@ fn tools_that_cannot_be_called_are_not_lowered() {
     let tools = r#"[{"name": "f"}, {"name": "g", "parameters": {"type": "strin"}}]"#;
     let format = as_text("qwen3");
     for choice in [json!("none"), json!({"type": "function", "name": "f"})] {
-        let plan =
+        let lowered =
             format.lower(&request(tools, &choice)).unwrap_or_else(|e| panic!("{choice}: {e}"));
-        assert_eq!(plan.tools()[0].arguments.is_some(), choice.is_object());
-        assert_eq!(plan.tools()[1].arguments, None);
+        assert_eq!(lowered.tools()[0].arguments.is_some(), choice.is_object());
+        assert_eq!(lowered.tools()[1].arguments, None);
     }
     assert!(format.lower(&request(tools, &json!("auto"))).is_err());
 }
@@ -99,11 +100,12 @@ fn request_bodies() {
     let request = parse(body.clone()).expect("reads");
     assert_eq!((request.tools.len(), request.parallel), (1, Parallel::One));
     assert_eq!(request.tool_choice, ToolChoice::Named("f".to_owned()));
-    assert_eq!(request.response_format, Some(Json::from(json!({"type": "integer"}))));
+    let schema = |schema| Some(ResponseFormat::Schema(Json::from(schema)));
+    assert_eq!(request.response_format, schema(json!({"type": "integer"})));
     let request =
         parse(json!({"tools": null, "response_format": {"type": "json_object"}})).expect("reads");
     assert_eq!((request.tool_choice, request.parallel), (ToolChoice::Auto, Parallel::Any));
-    assert_eq!(request.response_format, Some(Json::from(json!({"type": "object"}))));
+    assert_eq!(request.response_format, schema(json!({"type": "object"})));
     assert_eq!(
         parse(json!({"response_format": {"type": "text"}})).expect("reads").response_format,
         None
@@ -113,6 +115,8 @@ fn request_bodies() {
         (json!({"parallel_tool_calls": "no"}), "/parallel_tool_calls"),
         (json!({"response_format": {"type": "xml"}}), "/response_format/type"),
         (json!({"response_format": {}}), "/response_format/type"),
+        (json!({"stop": 1}), "/stop"),
+        (json!({"stop": ["a", 1]}), "/stop/1"),
         (
             json!({"response_format": {"type": "json_schema"}}),
             "/response_format/json_schema/schema",
@@ -163,11 +167,17 @@ fn invalid_descriptions_are_refused() {
 
 #[test]
 fn call_ids_depend_on_seed_and_number_alone() {
-    let plan =
+    let lowered =
         as_text("qwen3").lower(&request(r#"[{"name": "f"}]"#, &json!("auto"))).expect("lowers");
     let call = "<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>";
     let ids = |wire: &str| -> Vec<String> {
-        extract(&plan, &bytes(wire), 1).expect("taken").0.calls.into_iter().map(|c| c.id).collect()
+        extract(&lowered, &bytes(wire), 1)
+            .expect("taken")
+            .0
+            .calls
+            .into_iter()
+            .map(|c| c.id)
+            .collect()
     };
     let two = ids(&format!("{call}\n{call}"));
     assert_eq!(ids(&format!("text first{call} and {call}")), two);

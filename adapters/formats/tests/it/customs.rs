@@ -2,10 +2,9 @@
 //! refused requests.
 
 use louver::spec::json::Json;
-use louver::spec::tools::ToolChoice;
 use louver_formats::{
-    Call, CallKind, Catalog, Cut, Difference, LowerError, RenderOptions, RequestError, ToolRequest,
-    Turn, WireFormat,
+    Call, CallKind, Catalog, Cut, Difference, LowerError, RenderOptions, RequestError, Tool,
+    ToolChoice, ToolRequest, Turn, WireFormat,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -86,8 +85,8 @@ fn custom_inputs_round_trip_in_every_format() {
         for (format, which) in formats().flat_map(|format| BOTH.map(|which| (format, which))) {
             let rig = Rig::new(format, which);
             let at = |text: &str| format!("{}: {text:?} in {}, {which:?}", case.name, format.name);
-            let plan = match rig.format.lower(&case.request(choice.clone())) {
-                Ok(plan) => plan,
+            let lowered = match rig.format.lower(&case.request(choice.clone())) {
+                Ok(lowered) => lowered,
                 Err(error) => {
                     wrong.push(at(&error.to_string()));
                     continue;
@@ -97,7 +96,7 @@ fn custom_inputs_round_trip_in_every_format() {
                 let wire = written(&rig.format, vec![custom(input)]).expect("writable");
                 let units = rig.units(&wire);
                 let seeds = [0, 1];
-                let session = rig.session(&plan, &units, &seeds);
+                let session = rig.session(&lowered, &units, &seeds);
                 for seed in seeds {
                     let run = session.run(&session.tokens(&units, seed), 1 + seed as usize);
                     if run.taken.is_err() || !run.complete {
@@ -111,7 +110,7 @@ fn custom_inputs_round_trip_in_every_format() {
             for input in &case.refuses {
                 let Some(wire) = written(&rig.format, vec![custom(input)]) else { continue };
                 let units = rig.units(&wire);
-                let session = rig.session(&plan, &units, &[0]);
+                let session = rig.session(&lowered, &units, &[0]);
                 let run = session.run(&session.tokens(&units, 0), 1);
                 if run.taken.is_ok() && run.complete {
                     wrong.push(format!("{} is accepted: {wire:?}", at(input)));
@@ -138,13 +137,13 @@ fn custom_tools_beside_functions() {
     let mut checked = 0;
     for format in formats() {
         let rig = Rig::new(format, BOTH[1]);
-        let plan = rig.format.lower(&case.request(json!("required"))).expect("a plan");
+        let lowered = rig.format.lower(&case.request(json!("required"))).expect("lowers");
         let kinds: Vec<(&str, CallKind)> =
-            plan.tools().iter().map(|tool| (&*tool.name, tool.kind)).collect();
+            lowered.tools().iter().map(|tool| (&*tool.name, tool.kind)).collect();
         let (function_kind, custom_kind) = (CallKind::Function, CallKind::Custom);
         assert_eq!(
             kinds,
-            [("weather", function_kind), ("writer", function_kind), ("write", custom_kind)]
+            [("weather", function_kind), ("write", custom_kind), ("writer", function_kind)]
         );
         for calls in [
             vec![function("Rome"), custom("1+1")],
@@ -152,7 +151,7 @@ fn custom_tools_beside_functions() {
         ] {
             let wire = written(&rig.format, calls.clone()).expect("writable");
             let units = rig.units(&wire);
-            let session = rig.session(&plan, &units, &[0]);
+            let session = rig.session(&lowered, &units, &[0]);
             let run = session.run(&session.tokens(&units, 0), 1);
             if rig.format.call.parallel == louver_formats::ParallelPolicy::One {
                 assert!(run.taken.is_err(), "{}: {wire:?}", format.name);
@@ -175,8 +174,8 @@ fn grammars_are_simplified() {
     let body = Json::from(json!({"tools": [tool], "tool_choice": "required"}));
     for format in formats() {
         let request = ToolRequest::parse(&body).expect("a request");
-        let plan = format.lower(&request).expect("enforceable");
-        let names: Vec<&str> = plan.grammar().rules.iter().map(|rule| &*rule.name).collect();
+        let lowered = format.lower(&request).expect("enforceable");
+        let names: Vec<&str> = lowered.grammar().rules.iter().map(|rule| &*rule.name).collect();
         assert!(!names.contains(&"product"), "{}: {names:?}", format.name);
     }
 }
@@ -186,10 +185,10 @@ fn grammars_are_simplified() {
 fn cut_off_input_is_decoded() {
     let case = Case { name: String::new(), format: None, accepts: Vec::new(), refuses: Vec::new() };
     let rig = Rig::new(Catalog::shipped().get("qwen3").expect("format"), BOTH[0]);
-    let plan = rig.format.lower(&case.request(json!("auto"))).expect("a plan");
+    let lowered = rig.format.lower(&case.request(json!("auto"))).expect("lowers");
     let wire = "<tool_call>\n{\"name\": \"write\", \"arguments\": {\"input\": \"a\\nb\\\"c\\";
     let units = rig.units(wire);
-    let session = rig.session(&plan, &units, &[0]);
+    let session = rig.session(&lowered, &units, &[0]);
     let run = session.run(&session.tokens(&units, 0), 1);
     assert_eq!(run.taken, Ok(()));
     let incomplete = run.turn.incomplete.expect("cut off");
@@ -230,7 +229,9 @@ fn faults_have_pointers_into_the_request() {
         "/tools/3/format/definition",
         "/tools/4/format/grammar/syntax",
         "/tools/5/format",
+        "/tools/7/custom/name",
         "/tools/9/strict",
+        "/tools/10/name",
     ];
     assert_eq!(pointers, want);
     let error = parse(json!([
@@ -289,7 +290,7 @@ fn grammars_that_cannot_be_enforced() {
     assert_eq!(schema.keyword.as_deref(), Some("type"));
     // Tools that cannot be called are not lowered.
     let request = ToolRequest { tool_choice: ToolChoice::Named("fine".to_owned()), ..request };
-    as_text("qwen3").lower(&request).expect("a plan");
+    as_text("qwen3").lower(&request).expect("lowers");
 }
 
 #[test]
@@ -327,7 +328,8 @@ fn template_functions_describe_the_wire_arguments() {
     let file: File = toml::from_str(&data("customs.toml")).expect("cases");
     for case in &file.case {
         let request = case.request(json!("auto"));
-        let shown = request.customs[0].as_function();
+        let Tool::Custom(custom) = &request.tools[1] else { panic!("no custom tool") };
+        let shown = custom.as_function();
         let schema = &shown["function"]["parameters"];
         let validator = jsonschema::validator_for(schema).expect("a schema");
         assert!(case.accepts.iter().all(|input| validator.is_valid(&json!({"input": input}))));
@@ -359,7 +361,11 @@ fn unconstrained_calls_of_custom_tools_are_read() {
         let text = format!(
             "<tool_call>\n{{\"name\": \"write\", \"arguments\":   {arguments}}}\n</tool_call>"
         );
-        Catalog::shipped().get("qwen3").expect("format").read(&request, &text).expect("readable")
+        Catalog::shipped()
+            .get("qwen3")
+            .expect("format")
+            .read_unconstrained(&request, &text)
+            .expect("readable")
     };
     let reading = read(r#"{"input": "12"}"#);
     assert_eq!(without_ids(reading.turn), turn(vec![custom("12")]));

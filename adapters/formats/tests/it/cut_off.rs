@@ -31,19 +31,19 @@ fn written(rig: &Rig, turn: &Turn) -> String {
 /// The events of a turn that is cut off `after` tokens before its end, and the events of the same
 /// turn that is not cut off.
 fn events(rig: &Rig, request: &ToolRequest, turn: &Turn, after: usize) -> Option<[Vec<Event>; 2]> {
-    let plan = match rig.format.lower(request) {
-        Ok(plan) => plan,
+    let lowered = match rig.format.lower(request) {
+        Ok(lowered) => lowered,
         Err(LowerError::Combination { .. }) => return None,
         Err(error) => panic!("{}: {error}", rig.format.name),
     };
     let wire = written(rig, turn);
     let units = rig.units(&wire);
-    let session = rig.session(&plan, &units, &[0]);
+    let session = rig.session(&lowered, &units, &[0]);
     let tokens = session.tokens(&units, 0);
     Some([true, false].map(|cut| {
         let mut matcher = session.matcher();
         let (mut tracer, mut extractor, mut events) =
-            (Tracer::new(), plan.extractor(SEED), Vec::new());
+            (Tracer::new(), lowered.extractor(SEED), Vec::new());
         for (at, &token) in tokens.iter().enumerate() {
             if cut && at + after == tokens.len() {
                 extractor.cut_off();

@@ -2,7 +2,7 @@
 //! cuts of each rendering give the same events as single bytes. With `LOUVER_ALL_CASES=1` (in
 //! release: minutes) three hundred renderings per family.
 
-use louver_formats::{Catalog, LowerError, Plan, RenderError, Turn, WireFormat};
+use louver_formats::{Catalog, LowerError, LoweredRequest, RenderError, Turn, WireFormat};
 use serde_json::{Value, json};
 
 use crate::harness::{all_cases, request, shared};
@@ -34,7 +34,7 @@ fn spread<T>(all: Vec<T>, most: usize) -> impl Iterator<Item = T> {
 }
 
 /// Renderings for requests of the matrix (`matrix.rs`).
-fn of_the_matrix(rig: &Rig, most: usize) -> Vec<(Plan, String)> {
+fn of_the_matrix(rig: &Rig, most: usize) -> Vec<(LoweredRequest, String)> {
     let mut renderings = Vec::new();
     for cell in cells(rig) {
         renderings.extend(cell.turns().into_iter().map(|(_, wire)| (cell.request(), wire)));
@@ -52,14 +52,14 @@ fn written(format: &WireFormat, turn: Turn) -> String {
 }
 
 /// Renderings of real function-calling cases, if this machine has them.
-fn of_real_cases(rig: &Rig, cases: &[Value]) -> Vec<(Plan, String)> {
+fn of_real_cases(rig: &Rig, cases: &[Value]) -> Vec<(LoweredRequest, String)> {
     let rendering = |case: &Value| {
-        let plan = match rig.format.lower(&request(&case["tools"].to_string(), &json!("auto"))) {
-            Ok(plan) => plan,
-            Err(LowerError::Schemas(_)) => return None,
+        let lowered = match rig.format.lower(&request(&case["tools"].to_string(), &json!("auto"))) {
+            Ok(lowered) => lowered,
+            Err(LowerError::Parts(_)) => return None,
             Err(error) => panic!("{}: {error}", case["id"]),
         };
-        Some((plan, written(&rig.format, case_turn(&rig.format, case))))
+        Some((lowered, written(&rig.format, case_turn(&rig.format, case))))
     };
     cases.iter().filter_map(rendering).collect()
 }
@@ -73,10 +73,17 @@ struct Count {
 }
 
 /// Checks that a rendering gives the same events for all cuts.
-fn check(rig: &Rig, plan: &Plan, wire: &str, amount: &Amount, chunked: bool, count: &mut Count) {
+fn check(
+    rig: &Rig,
+    lowered: &LoweredRequest,
+    wire: &str,
+    amount: &Amount,
+    chunked: bool,
+    count: &mut Count,
+) {
     let units = rig.units(wire);
     let len: usize = units.iter().map(Unit::bytes).sum();
-    let session = rig.session(plan, &units, &[]);
+    let session = rig.session(lowered, &units, &[]);
     let tokens = session.tokens(&units, 0);
     let whole = session.run(&tokens, 1);
     assert!(whole.complete, "{}: {wire:?} {:?}", rig.format.name, whole.taken);
@@ -100,7 +107,7 @@ fn check(rig: &Rig, plan: &Plan, wire: &str, amount: &Amount, chunked: bool, cou
         let len = unit.bytes();
         (from..from + len).flat_map(move |at| split(unit, from, at))
     });
-    let session = rig.session_of(plan, pieces);
+    let session = rig.session_of(lowered, pieces);
     for at in 0..len.max(1) {
         let cut = session.run(&session.tokens_split(&units, at), 1);
         assert_eq!(cut.events, whole.events, "{}: {wire:?} cut at {at}", rig.format.name);
@@ -108,7 +115,7 @@ fn check(rig: &Rig, plan: &Plan, wire: &str, amount: &Amount, chunked: bool, cou
     }
     let seeds: Vec<u64> =
         (1..=amount.random).map(|seed| seed + 1_000 * count.renderings as u64).collect();
-    let session = rig.session(plan, &units, &seeds);
+    let session = rig.session(lowered, &units, &seeds);
     for &seed in &seeds {
         let cut = session.run(&session.tokens(&units, seed), 1 + seed as usize % 5);
         assert_eq!(cut.events, whole.events, "{}: {wire:?} cut by {seed}", rig.format.name);
@@ -135,8 +142,8 @@ fn events_do_not_depend_on_chunks() {
             &rig,
             &spread(cases.iter().skip(from).cloned().collect(), real).collect::<Vec<_>>(),
         ));
-        for (n, (plan, wire)) in renderings.iter().enumerate() {
-            check(&rig, plan, wire, &amount, n < amount.chunked, &mut count);
+        for (n, (lowered, wire)) in renderings.iter().enumerate() {
+            check(&rig, lowered, wire, &amount, n < amount.chunked, &mut count);
         }
         let Count { renderings, single, random, chunked } = count;
         println!(

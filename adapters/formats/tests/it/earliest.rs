@@ -9,10 +9,9 @@ use louver::compile::Compiled;
 use louver::front::json_schema::{Integers, SchemaOptions, Whitespace};
 use louver::limits::Limits;
 use louver::matcher::{Recognizer, Rejected};
-use louver::spec::tools::ToolChoice;
 use louver_formats::{
     Call, CallKind, Catalog, Parallel, ParallelPolicy, Reasoning, RenderError, RenderOptions,
-    ToolRequest, Turn, WireFormat,
+    ToolChoice, ToolRequest, Turn, WireFormat,
 };
 use serde_json::json;
 
@@ -166,7 +165,7 @@ fn every_corruption_is_refused_at_the_earliest_byte() {
     let mut families = 0;
     let mut shown = 0;
     for (f, format) in Catalog::shipped().formats().iter().enumerate() {
-        let format = format.spelled();
+        let format = format.with_text_markers();
         families += 1;
         shown += SHOWN;
         for (n, (demand, request)) in requests(&format).into_iter().enumerate() {
@@ -174,9 +173,9 @@ fn every_corruption_is_refused_at_the_earliest_byte() {
                 continue;
             }
             let at = format!("{}, {demand:?}", format.name);
-            let plan = format.lower(&request).unwrap_or_else(|e| panic!("{at}: {e}"));
+            let lowered = format.lower(&request).unwrap_or_else(|e| panic!("{at}: {e}"));
             let compiled =
-                Compiled::new(plan.grammar().clone(), &Limits::default()).expect("compiles");
+                Compiled::new(lowered.grammar().clone(), &Limits::default()).expect("compiles");
             let mut recognizer = Recognizer::new(Arc::new(compiled));
             let oracle = turns(&format, demand);
             for (round, wire) in written(&format, demand).iter().enumerate() {

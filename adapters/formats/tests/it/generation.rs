@@ -8,7 +8,7 @@ use louver::engine::{Engine, EngineOptions, Matcher};
 use louver::ids::TokenId;
 use louver::matcher::Tracer;
 use louver::vocab::Vocabulary;
-use louver_formats::{Plan, Turn};
+use louver_formats::{LoweredRequest, Turn};
 use serde_json::{Value, json};
 
 use crate::harness::{SEED, as_text, request};
@@ -71,14 +71,15 @@ fn choose(matcher: &mut Matcher, vocab: &Vocabulary, state: &mut u64) -> TokenId
 /// One generation of at most so many tokens after a forced prefix, and whether a stop token ended
 /// it.
 fn generate(
-    plan: &Plan,
+    lowered: &LoweredRequest,
     engine: &Engine,
     (prefix, most): (&str, usize),
     seed: u64,
 ) -> (Turn, bool) {
     let vocab = engine.vocab().clone();
-    let mut matcher = engine.compile(plan.grammar().clone()).expect("compiles").matcher();
-    let (mut tracer, mut extractor, mut events) = (Tracer::new(), plan.extractor(SEED), Vec::new());
+    let mut matcher = engine.compile(lowered.grammar().clone()).expect("compiles").matcher();
+    let (mut tracer, mut extractor, mut events) =
+        (Tracer::new(), lowered.extractor(SEED), Vec::new());
     for byte in prefix.bytes() {
         matcher.advance_traced(TokenId::from_raw(u32::from(byte)), &mut tracer).expect("prefix");
     }
@@ -111,10 +112,11 @@ fn random_tokens_under_the_mask_make_valid_calls() {
         (json!("required"), "<think>", 1),
         (json!("none"), "", 0),
     ] {
-        let plan = as_text("qwen3").lower(&request(&tools.to_string(), &choice)).expect("lowers");
+        let lowered =
+            as_text("qwen3").lower(&request(&tools.to_string(), &choice)).expect("lowers");
         let (mut ended_turns, mut cut_turns) = (0, 0);
         for seed in 0..SEEDS {
-            let (turn, ended) = generate(&plan, &engine, (prefix, MAX_TOKENS), seed);
+            let (turn, ended) = generate(&lowered, &engine, (prefix, MAX_TOKENS), seed);
             if ended {
                 ended_turns += 1;
                 assert_eq!(turn.incomplete, None, "{choice} {seed}");
@@ -166,7 +168,7 @@ fn random_tokens_between_nested_tags_make_valid_calls() {
             "node": {"$ref": "#/$defs/node"}}}}}]);
     let schema = jsonschema::validator_for(&tools[0]["function"]["parameters"]).expect("schema");
     let engine = Engine::new(Arc::new(Vocabulary::toy(&NESTED)), EngineOptions::default());
-    let plan = as_text("minimax_m3")
+    let lowered = as_text("minimax_m3")
         .lower(&request(&tools.to_string(), &json!("required")))
         .expect("lowers");
     let call = "]<]minimax[>[<tool_call>]<]minimax[>[<invoke name=\"f\">";
@@ -176,7 +178,7 @@ fn random_tokens_between_nested_tags_make_valid_calls() {
         let prefix = format!("{call}]<]minimax[>[<{member}>");
         for seed in 0..SEEDS {
             let seed = seed * 10 + k as u64;
-            let (turn, _) = generate(&plan, &engine, (&prefix, MAX_NESTED_TOKENS), seed);
+            let (turn, _) = generate(&lowered, &engine, (&prefix, MAX_NESTED_TOKENS), seed);
             for call in &turn.calls {
                 let value: Value = serde_json::from_str(&call.arguments)
                     .unwrap_or_else(|error| panic!("{seed}: {error}: {call:?}"));

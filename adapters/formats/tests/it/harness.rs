@@ -1,4 +1,4 @@
-//! Runs wire text through the grammar and the extractor of a plan.
+//! Runs wire text through the grammar and the extractor of a request.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use louver::ids::TokenId;
 use louver::limits::Limits;
 use louver::matcher::{Recognizer, Tracer};
 use louver::spec::json::Json;
-use louver::spec::tools::{Tool, ToolChoice};
 use louver::vocab::Vocabulary;
 use louver_formats::{
-    Catalog, Event, LazyTools, Parallel, Plan, Reasoning, ToolRequest, Turn, WireFormat,
+    Catalog, Event, LazyTools, LoweredRequest, Parallel, Reasoning, ResponseFormat, Tool,
+    ToolChoice, ToolRequest, Turn, WireFormat,
 };
 use serde_json::Value;
 
@@ -21,9 +21,11 @@ pub(crate) const SEED: u64 = 7;
 /// A request from the fields of a case file. Schemas are deferred if possible, so that all tests
 /// cover deferred schemas.
 pub(crate) fn request(tools: &str, choice: &Value) -> ToolRequest {
+    let choice = ToolChoice::parse(&Json::from(choice)).expect("tool_choice");
     ToolRequest {
         tools: Tool::parse_text(tools, &Limits::default()).expect("tools"),
-        tool_choice: ToolChoice::parse(&Json::from(choice)).expect("tool_choice"),
+        tool_choice: choice.0,
+        allowed: choice.1,
         lazy: LazyTools::From(1),
         ..ToolRequest::default()
     }
@@ -47,8 +49,8 @@ pub(crate) fn with(
         "opened" => Reasoning::Opened,
         other => panic!("reasoning {other}"),
     };
-    request.response_format =
-        response.map(|text| Json::parse(text, &Limits::default()).expect("response_format"));
+    let schema = |text| Json::parse(text, &Limits::default()).expect("response_format");
+    request.response_format = response.map(|text| ResponseFormat::Schema(schema(text)));
     request
 }
 
@@ -57,8 +59,8 @@ pub(crate) fn as_text(name: &str) -> WireFormat {
     Catalog::shipped().get(name).expect("format").bind(&Vocabulary::toy(&[]))
 }
 
-pub(crate) fn recognizer(plan: &Plan) -> Recognizer {
-    let compiled = Compiled::new(plan.grammar().clone(), &Limits::default()).expect("compiles");
+pub(crate) fn recognizer(lowered: &LoweredRequest) -> Recognizer {
+    let compiled = Compiled::new(lowered.grammar().clone(), &Limits::default()).expect("compiles");
     Recognizer::new(Arc::new(compiled))
 }
 
@@ -71,13 +73,14 @@ pub(crate) fn accepts(recognizer: &mut Recognizer, wire: &str) -> bool {
 /// The turn and the events of a text that is given in pieces. Fails with the number of accepted
 /// pieces if one is refused.
 pub(crate) fn extract(
-    plan: &Plan,
+    lowered: &LoweredRequest,
     pieces: &[&[u8]],
     chunk: usize,
 ) -> Result<(Turn, Vec<Event>), usize> {
-    let constraint = bind(plan, pieces);
+    let constraint = bind(lowered, pieces);
     let mut matcher = constraint.matcher();
-    let (mut tracer, mut extractor, mut events) = (Tracer::new(), plan.extractor(SEED), Vec::new());
+    let (mut tracer, mut extractor, mut events) =
+        (Tracer::new(), lowered.extractor(SEED), Vec::new());
     for (n, _) in pieces.iter().enumerate() {
         matcher.advance_traced(TokenId::new(257 + n), &mut tracer).map_err(|_| n)?;
         if n % chunk == 0 {
@@ -93,9 +96,9 @@ pub(crate) fn extract(
     Ok((Turn::collect(&events), events))
 }
 
-fn bind(plan: &Plan, pieces: &[&[u8]]) -> Constraint {
+fn bind(lowered: &LoweredRequest, pieces: &[&[u8]]) -> Constraint {
     let engine = Engine::new(Arc::new(Vocabulary::toy(pieces)), EngineOptions::default());
-    engine.compile(plan.grammar().clone()).expect("compiles")
+    engine.compile(lowered.grammar().clone()).expect("compiles")
 }
 
 /// The text as single bytes.

@@ -7,7 +7,9 @@ use louver::ids::TokenId;
 use louver::internals::MaskTuning;
 use louver::ir::Expr;
 use louver::vocab::Vocabulary;
-use louver_formats::{Call, CallKind, Catalog, LazyTools, LowerError, Plan, RenderError, Turn};
+use louver_formats::{
+    Call, CallKind, Catalog, LazyTools, LowerError, LoweredRequest, RenderError, Turn,
+};
 use serde_json::{Value, json};
 
 use crate::harness::request;
@@ -63,9 +65,9 @@ fn turns() -> Vec<Turn> {
     ]
 }
 
-/// The number of deferred schemas in a plan, and of those that were lowered.
-fn deferred(plan: &Plan) -> (usize, usize) {
-    let deferred = plan.grammar().rules.iter().filter_map(|rule| match &rule.body {
+/// The number of deferred schemas in a request, and of those that were lowered.
+fn deferred(lowered: &LoweredRequest) -> (usize, usize) {
+    let deferred = lowered.grammar().rules.iter().filter_map(|rule| match &rule.body {
         Expr::Deferred(deferred) => Some(deferred.is_made()),
         _ => None,
     });
@@ -92,13 +94,13 @@ fn deferred_schemas_do_not_change_masks() {
     let (mut families, mut read) = (0, 0);
     for format in Catalog::shipped().formats() {
         // Markers that may be special tokens are text here.
-        let format = format.spelled();
+        let format = format.with_text_markers();
         let eager = format.lower(&louver_formats::ToolRequest {
             lazy: LazyTools::Never,
             ..request(&text, &json!("auto"))
         });
         let eager = match eager {
-            Ok(plan) => plan,
+            Ok(lowered) => lowered,
             Err(LowerError::Parts(_)) => continue,
             Err(error) => panic!("{}: {error}", format.name),
         };
@@ -123,8 +125,8 @@ fn deferred_schemas_do_not_change_masks() {
                         ..EngineOptions::default()
                     },
                 );
-                let [mut one, mut other] = [&lazy, &eager].map(|plan| {
-                    engine.compile(plan.grammar().clone()).expect("compiles").matcher()
+                let [mut one, mut other] = [&lazy, &eager].map(|lowered| {
+                    engine.compile(lowered.grammar().clone()).expect("compiles").matcher()
                 });
                 for (at, &byte) in wire.as_bytes().iter().enumerate() {
                     let said = &wire.as_bytes()[..at];
@@ -162,13 +164,12 @@ fn deferred_schemas_do_not_hide_errors() {
     let mut tools = tools();
     tools[1]["function"]["parameters"]["properties"]["zones"]["minItems"] = json!(-1);
     tools[3]["function"]["parameters"]["properties"]["steps"]["type"] = json!("list");
-    let format = Catalog::shipped().get("hermes").expect("hermes").spelled();
-    let Err(LowerError::Schemas(errors)) =
-        format.lower(&request(&tools.to_string(), &json!("auto")))
+    let format = Catalog::shipped().get("hermes").expect("hermes").with_text_markers();
+    let Err(LowerError::Parts(errors)) = format.lower(&request(&tools.to_string(), &json!("auto")))
     else {
         panic!("schemas with faults");
     };
-    let pointers: Vec<&str> = errors.iter().map(|error| &*error.pointer).collect();
+    let pointers: Vec<&str> = errors.schemas.iter().map(|error| &*error.pointer).collect();
     assert_eq!(pointers.len(), 2, "{pointers:?}");
     assert!(
         pointers[0].starts_with("/tools/1/") && pointers[1].starts_with("/tools/3/"),

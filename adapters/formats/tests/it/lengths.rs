@@ -74,15 +74,15 @@ fn lengths_are_counted_in_every_family() {
             let at = format!("{}, {}", rig.format.name, parameter.name);
             let mut request = request(&parameter.tools(), &json!("required"));
             request.lazy = LazyTools::Never;
-            let (plan, units) = fuel::measure(|| rig.format.lower(&request));
-            let plan = match plan {
-                Ok(plan) => plan,
+            let (lowered, units) = fuel::measure(|| rig.format.lower(&request));
+            let lowered = match lowered {
+                Ok(lowered) => lowered,
                 Err(error) => {
                     wrong.push(format!("{at}: {error}"));
                     continue;
                 }
             };
-            let units = units + compile_fuel(plan.grammar());
+            let units = units + compile_fuel(lowered.grammar());
             if units > MAX_FUEL {
                 wrong.push(format!("{at}: {units} units of fuel"));
             }
@@ -100,7 +100,7 @@ fn lengths_are_counted_in_every_family() {
                 let turn = Turn { calls: vec![call], ..Turn::default() };
                 let wire = rig.format.render(&turn).unwrap_or_else(|e| panic!("{at}: {e}"));
                 let units = rig.units(&wire);
-                let session = rig.session(&plan, &units, &[0]);
+                let session = rig.session(&lowered, &units, &[0]);
                 let run = session.run(&session.tokens(&units, 0), 64);
                 if (run.taken.is_ok() && run.complete) != expected {
                     wrong.push(format!("{at}: length {length}, {:?}", run.taken));

@@ -1,7 +1,7 @@
 //! The cases of `data/lenient.toml`: unconstrained outputs, the turns in them and their
 //! differences.
 
-use louver_formats::{Builtin, Catalog, Difference, Reasoning, ToolRequest};
+use louver_formats::{BuiltinTool, Catalog, Difference, Reasoning, Tool};
 use serde::Deserialize;
 
 use crate::harness::{data, request};
@@ -35,8 +35,8 @@ struct Case {
     differences: Vec<Difference>,
 }
 
-fn builtin(name: &str) -> Builtin {
-    Builtin { name: name.to_owned(), parameters: None, pointer: String::new() }
+fn builtin(name: &String) -> Tool {
+    BuiltinTool::new(name, None).expect("a name").into()
 }
 
 #[test]
@@ -46,13 +46,15 @@ fn unconstrained_outputs() {
     let mut wrong = Vec::new();
     for case in &file.case {
         let choice = case.choice.as_deref().unwrap_or("auto");
-        let request = ToolRequest {
-            builtins: case.builtins.iter().map(|name| builtin(name)).collect(),
-            reasoning: if case.opened { Reasoning::Opened } else { Reasoning::Optional },
-            ..request(&file.tools, &serde_json::from_str(choice).unwrap_or_else(|_| choice.into()))
-        };
-        let reading =
-            catalog.get(&case.format).expect("format").read(&request, &case.wire).expect("reads");
+        let choice = serde_json::from_str(choice).unwrap_or_else(|_| choice.into());
+        let mut request = request(&file.tools, &choice);
+        request.tools.extend(case.builtins.iter().map(builtin));
+        request.reasoning = if case.opened { Reasoning::Opened } else { Reasoning::Optional };
+        let reading = catalog
+            .get(&case.format)
+            .expect("format")
+            .read_unconstrained(&request, &case.wire)
+            .expect("reads");
         let turn = &reading.turn;
         let calls: Vec<(String, String)> =
             turn.calls.iter().map(|c| (c.name.clone(), c.arguments.clone())).collect();
@@ -91,7 +93,7 @@ arguments = { tagged = { open = ["<parameter=", { key = "raw" }, ">"], close = {
             r#"{"count": 5}"#,
         ),
     ] {
-        let reading = format.read(&request, wire).expect("reads");
+        let reading = format.read_unconstrained(&request, wire).expect("reads");
         let calls: Vec<&str> = reading.turn.calls.iter().map(|call| &*call.arguments).collect();
         assert_eq!(calls, [arguments], "{wire}");
     }
@@ -108,7 +110,7 @@ fn any_text_is_read_without_panics() {
         for wire in wires {
             for at in (0..=wire.len()).filter(|&at| wire.is_char_boundary(at)).step_by(3) {
                 for text in [&wire[..at], &wire[at..]] {
-                    let reading = format.read(&request, text).expect("reads");
+                    let reading = format.read_unconstrained(&request, text).expect("reads");
                     for call in &reading.turn.calls {
                         assert!(
                             serde_json::from_str::<serde_json::Value>(&call.arguments).is_ok(),
@@ -136,8 +138,11 @@ fn many_begin_markers_take_bounded_work() {
         ("llama3", "{\"name\": \""),
     ] {
         let text = piece.repeat(40_000 / piece.len());
-        let reading =
-            Catalog::shipped().get(format).expect("format").read(&request, &text).expect("reads");
+        let reading = Catalog::shipped()
+            .get(format)
+            .expect("format")
+            .read_unconstrained(&request, &text)
+            .expect("reads");
         assert!(!reading.differences.is_empty(), "{format}");
     }
 }

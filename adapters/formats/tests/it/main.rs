@@ -1,12 +1,9 @@
 //! Wire formats end to end. Cases are data (`../data`), and run through grammar, extractor and
 //! renderer.
 
-mod harness;
-
 mod answers;
 mod budgets;
 mod choices;
-mod constraint;
 mod customs;
 mod cut_off;
 mod cuts;
@@ -15,6 +12,7 @@ mod docs;
 mod earliest;
 mod fuzz;
 mod generation;
+mod harness;
 mod lazy;
 mod lengths;
 mod lenient;
@@ -26,6 +24,7 @@ mod oracle;
 mod protocol;
 mod published_schemas;
 mod real_calls;
+mod requests;
 mod rig;
 mod shared_automata;
 mod special_tokens;

@@ -4,10 +4,9 @@
 
 use std::num::NonZeroU32;
 
-use louver::spec::tools::ToolChoice;
 use louver_formats::{
-    ArgumentStyle, Call, CallKind, Catalog, Parallel, ParallelPolicy, Plan, Reasoning, RenderError,
-    RenderOptions, Strictness, ToolRequest, Turn,
+    ArgumentStyle, Call, CallKind, Catalog, LoweredRequest, Parallel, ParallelPolicy, Reasoning,
+    RenderError, RenderOptions, Strictness, ToolChoice, ToolRequest, Turn,
 };
 use serde_json::json;
 
@@ -285,9 +284,9 @@ fn every_family_and_request() {
                 "{}, {:?}, reasoning {:?}, parallel {:?}, strict {:?}",
                 format.name, cell.choice, cell.reasoning, cell.parallel, cell.strictness
             );
-            let plan: Plan =
+            let lowered: LoweredRequest =
                 rig.format.lower(&cell.request()).unwrap_or_else(|e| panic!("{at}: {e}"));
-            let session = rig.session(&plan, &[], &[]);
+            let session = rig.session(&lowered, &[], &[]);
             let (accepted, refused) = check(&cell, &session, &at, &mut wrong);
             turns += accepted;
             corruptions += refused;
@@ -312,9 +311,9 @@ fn bounds_on_calls_hold() {
                 reasoning: Reasoning::Off,
                 ..request(TOOLS, &json!(choice))
             };
-            let plan =
+            let lowered =
                 rig.format.lower(&request).unwrap_or_else(|e| panic!("{}: {e}", format.name));
-            let session = rig.session(&plan, &[], &[]);
+            let session = rig.session(&lowered, &[], &[]);
             let many = format.call.parallel == ParallelPolicy::Many;
             for (calls, taken) in [(1, true), (2, many), (3, false)] {
                 let turn = Turn { calls: vec![weather(); calls], ..Turn::default() };

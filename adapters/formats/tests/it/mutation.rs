@@ -46,9 +46,9 @@ fn corruptions_never_make_an_invalid_call() {
     );
     let (mut refused, mut taken) = (0, 0);
     for name in ["qwen3", "hermes"] {
-        let plan =
+        let lowered =
             as_text(name).lower(&request(&tools.to_string(), &json!("auto"))).expect("lowers");
-        let mut recognizer = recognizer(&plan);
+        let mut recognizer = recognizer(&lowered);
         assert!(accepts(&mut recognizer, &wire));
         for mutant in mutants(&wire) {
             if !accepts(&mut recognizer, &mutant) {
@@ -57,7 +57,7 @@ fn corruptions_never_make_an_invalid_call() {
             }
             taken += 1;
             let (turn, _) =
-                extract(&plan, &bytes(&mutant), 1).expect("what is recognised is taken");
+                extract(&lowered, &bytes(&mutant), 1).expect("what is recognised is taken");
             assert_eq!(turn.incomplete, None, "{mutant:?}");
             for call in &turn.calls {
                 let value: Value = serde_json::from_str(&call.arguments)

@@ -53,8 +53,8 @@ fn names_are_read_back_or_refused() {
             let cases = [(object(&number), json!({name: 7})), (outer, json!({"o": {name: 7}}))];
             for (schema, arguments) in cases {
                 let tools = json!([{"name": "t", "parameters": schema}]).to_string();
-                let plan = match rig.format.lower(&request(&tools, &json!("required"))) {
-                    Ok(plan) => plan,
+                let lowered = match rig.format.lower(&request(&tools, &json!("required"))) {
+                    Ok(lowered) => lowered,
                     Err(error) => {
                         let error = error.to_string();
                         assert!(!error.contains("unsatisfiable"), "{}: {error}", format.name);
@@ -72,7 +72,7 @@ fn names_are_read_back_or_refused() {
                 let turn = Turn { calls: vec![call], ..Turn::default() };
                 let wire = rig.format.render(&turn).expect("what is lowered is rendered");
                 let units = rig.units(&wire);
-                let session = rig.session(&plan, &units, &[]);
+                let session = rig.session(&lowered, &units, &[]);
                 let run = session.run(&session.tokens(&units, 0), 1);
                 let place = format!("{}: {name:?}: {wire:?}", format.name);
                 assert_eq!(run.taken, Ok(()), "{place}");

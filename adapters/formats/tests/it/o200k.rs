@@ -64,12 +64,12 @@ fn real_calls_on_the_models_vocabulary() {
         };
         let request = request(&case["tools"].to_string(), &json!("auto"));
         let begin = Instant::now();
-        let plan = format.lower(&request).expect("lowers");
-        let mut matcher = engine.compile(plan.grammar().clone()).expect("compiles").matcher();
+        let lowered = format.lower(&request).expect("lowers");
+        let mut matcher = engine.compile(lowered.grammar().clone()).expect("compiles").matcher();
         matchers.push(begin.elapsed());
         let mut first = true;
         let (mut tracer, mut extractor, mut events) =
-            (Tracer::new(), plan.extractor(SEED), Vec::new());
+            (Tracer::new(), lowered.extractor(SEED), Vec::new());
         for token in bpe.encode_with_special_tokens(&format.render(&want).expect("renders")) {
             let token = TokenId::from_raw(token);
             let begin = Instant::now();
@@ -109,8 +109,8 @@ fn spelled_out_markers_are_text() {
     let vocab = Arc::new(vocabulary(&bpe));
     let engine = Engine::new(vocab.clone(), EngineOptions::default());
     let format = Catalog::shipped().get("harmony").expect("format").bind(&vocab);
-    let plan = format.lower(&request(r#"[{"name": "f"}]"#, &json!("auto"))).expect("lowers");
-    let mut matcher = engine.compile(plan.grammar().clone()).expect("compiles").matcher();
+    let lowered = format.lower(&request(r#"[{"name": "f"}]"#, &json!("auto"))).expect("lowers");
+    let mut matcher = engine.compile(lowered.grammar().clone()).expect("compiles").matcher();
     let begin = bpe.encode_with_special_tokens("<|channel|>final<|message|>");
     let spelled = bpe.encode_ordinary(
         "a <|return|> b <|channel|>commentary to=functions.f<|message|>{}<|call|>",

@@ -6,8 +6,8 @@ mod pattern;
 mod unless;
 
 use louver_formats::{
-    ArgumentStyle, CallSpelling, Glue, IdStyle, MAX_GAP, Marker, NameStyle, Part, PythonLiterals,
-    Reasoning, Step, TagPart, TaggedStyle, TextPlace, WireFormat,
+    ArgumentStyle, CallSpelling, FixedParts, IdStyle, MAX_GAP, Marker, NameStyle, Part,
+    PythonLiterals, Reasoning, Step, TagPart, TaggedStyle, TextPlace, WireFormat,
 };
 
 use self::pattern::{End, Free, Watched};
@@ -71,10 +71,10 @@ fn parts(of: &[Part], name: &str) -> Pattern {
     Pattern::All(of.iter().map(part).collect())
 }
 
-fn glue(of: &Glue) -> Pattern {
+fn fixed_parts(of: &FixedParts) -> Pattern {
     match of {
-        Glue::Text(t) => text(t),
-        Glue::Parts(of) => parts(of, ""),
+        FixedParts::Text(t) => text(t),
+        FixedParts::Parts(of) => parts(of, ""),
     }
 }
 
@@ -234,13 +234,13 @@ fn arguments_in(style: &ArgumentStyle, (_, known): &Tool) -> Pattern {
                 Pattern::All(open.collect())
             };
             let value = |_: &str, value: &str, kind: Kind| tagged_value(style, value, kind);
-            let inner = list(("", ""), &open, &value, glue(&style.between));
+            let inner = list(("", ""), &open, &value, fixed_parts(&style.between));
             let inner = if known.is_empty() {
                 inner
             } else {
-                Pattern::All(vec![glue(&style.before), inner])
+                Pattern::All(vec![fixed_parts(&style.before), inner])
             };
-            Pattern::All(vec![inner, glue(&style.after)])
+            Pattern::All(vec![inner, fixed_parts(&style.after)])
         }
     }
 }
@@ -351,7 +351,10 @@ impl TurnPattern<'_> {
             let call = Pattern::Any(calls.collect());
             let more =
                 spelling.separator.as_ref().filter(|_| self.demand.several).map(|separator| {
-                    Pattern::Upto(None, Box::new(Pattern::All(vec![glue(separator), call.clone()])))
+                    Pattern::Upto(
+                        None,
+                        Box::new(Pattern::All(vec![fixed_parts(separator), call.clone()])),
+                    )
                 });
             let rest = [Some(call), more, spelling.end.as_ref().map(marker)]
                 .into_iter()
@@ -405,7 +408,7 @@ impl TurnPattern<'_> {
     }
 
     fn more_calls(&self) -> Pattern {
-        let more = Pattern::All(vec![glue(&self.format.call.separator), self.begun_call()]);
+        let more = Pattern::All(vec![fixed_parts(&self.format.call.separator), self.begun_call()]);
         if self.demand.several { Pattern::Upto(None, Box::new(more)) } else { text("") }
     }
 
@@ -413,7 +416,7 @@ impl TurnPattern<'_> {
         let calls = Pattern::All(vec![self.begun_call(), self.more_calls()]);
         let Some(section) = &self.format.section else { return calls };
         let end = section.end.as_ref().map_or(text(""), marker);
-        Pattern::All(vec![glue(&section.lead), calls, glue(&section.trail), end])
+        Pattern::All(vec![fixed_parts(&section.lead), calls, fixed_parts(&section.trail), end])
     }
 
     fn calls(&self) -> Pattern {

@@ -66,15 +66,15 @@ fn arguments_are_an_object_in_every_format() {
         {
             for strictness in [Strictness::All, Strictness::AsFlagged] {
                 let at = format!("{}, {choice}, {strictness:?}, {schema}", format.name);
-                let plan = match rig.format.lower(&with(schema, choice, strictness)) {
-                    Ok(plan) => plan,
+                let lowered = match rig.format.lower(&with(schema, choice, strictness)) {
+                    Ok(lowered) => lowered,
                     // Styles that are not JSON refuse schemas that they cannot write.
-                    Err(LowerError::Schemas(_)) if format.call.arguments != ArgumentStyle::Json => {
+                    Err(LowerError::Parts(_)) if format.call.arguments != ArgumentStyle::Json => {
                         continue;
                     }
                     Err(error) => panic!("{at}: {error}"),
                 };
-                let session = rig.session(&plan, &[], &[]);
+                let session = rig.session(&lowered, &[], &[]);
                 let good = rig.format.render(&calls(&[r#"{"x": 1}"#])).expect("renders");
                 let run = session.run(&session.tokens(&rig.units(&good), 0), 1);
                 if run.taken.is_err() || run.turn.calls.len() != 1 {
@@ -110,8 +110,8 @@ fn arguments_are_an_object_in_every_format() {
 #[test]
 fn tools_share_the_rule_of_ids() {
     let id_rules = |format: &WireFormat, tools: &str| {
-        let plan = format.lower(&request(tools, &json!("required"))).expect("lowers");
-        plan.grammar().rules.iter().filter(|rule| rule.name == "id").count()
+        let lowered = format.lower(&request(tools, &json!("required"))).expect("lowers");
+        lowered.grammar().rules.iter().filter(|rule| rule.name == "id").count()
     };
     let mut with_ids = 0;
     for format in Catalog::shipped().formats() {
@@ -132,7 +132,7 @@ fn call_ids_are_unique() {
         Catalog::shipped().formats().iter().flat_map(|f| BOTH.map(|specials| (f, specials)))
     {
         let rig = Rig::new(format, specials);
-        let plan = rig
+        let lowered = rig
             .format
             .lower(&request(r#"[{"name": "ping"}]"#, &json!("required")))
             .expect("lowers");
@@ -147,7 +147,7 @@ fn call_ids_are_unique() {
             })
         });
         let units = rig.units(&same);
-        let session = rig.session(&plan, &units, &[]);
+        let session = rig.session(&lowered, &units, &[]);
         let tokens = session.tokens(&units, 0);
         let run = session.run(&tokens, 1);
         let mut ids: Vec<String> = run.turn.calls.iter().map(|call| call.id.clone()).collect();
@@ -161,7 +161,7 @@ fn call_ids_are_unique() {
         // Ids of earlier turns are not given again.
         let mut matcher = session.matcher();
         let (mut tracer, mut extractor, mut events) =
-            (louver::matcher::Tracer::new(), plan.extractor(SEED), Vec::new());
+            (louver::matcher::Tracer::new(), lowered.extractor(SEED), Vec::new());
         extractor.reserve_ids(ids.iter().cloned());
         for token in tokens {
             matcher.advance_traced(token, &mut tracer).expect("allowed");
@@ -378,7 +378,7 @@ fn argument_values_contain_no_markers() {
             BOTH.iter().flat_map(|s| ["free", "either", "short", "other"].map(|name| (*s, name)))
         {
             let rig = Rig::new(format, specials);
-            let plan = rig.format.lower(&request(tools, &json!("required"))).expect("lowers");
+            let lowered = rig.format.lower(&request(tools, &json!("required"))).expect("lowers");
             let mut turn = calls(&[r#"{"a": "x VALUE y"}"#]);
             turn.calls[0].name = name.to_owned();
             let wire = rig.format.render(&turn).expect("renders");
@@ -388,7 +388,7 @@ fn argument_values_contain_no_markers() {
                 // As text, even if the vocabulary has a special token.
                 let wire = wire.replace("VALUE", &format!("\0{text}"));
                 let units = rig.units(&wire);
-                let session = rig.session(&plan, &units, &[]);
+                let session = rig.session(&lowered, &units, &[]);
                 let run = session.run(&session.tokens(&units, 0), 1);
                 if (run.taken.is_ok() && run.complete) != right {
                     wrong.push(format!(
@@ -419,5 +419,5 @@ fn a_custom_format_file_is_read_within_a_budget() {
     assert!(error.to_string().contains("/spellings/text_unless"), "{error}");
     let request =
         ToolRequest { limits: Limits { compile_fuel: 10, ..Limits::default() }, ..request };
-    assert!(format.read(&request, "Hello").is_err());
+    assert!(format.read_unconstrained(&request, "Hello").is_err());
 }

@@ -5,8 +5,7 @@ use std::path::PathBuf;
 
 use jsonschema::Validator;
 use louver::limits::Limits;
-use louver::spec::tools::Tool;
-use louver_formats::{Catalog, WireFormat};
+use louver_formats::{Catalog, Tool, WireFormat};
 use serde::Deserialize;
 use serde_json::Value;
 

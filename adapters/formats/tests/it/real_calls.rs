@@ -71,9 +71,9 @@ fn rendered_calls_are_accepted_and_read_back() {
             }
             let at = format!("{} in {}", case["id"], rig.format.name);
             let mut want = case_turn(&rig.format, &case);
-            let plan = match rig.format.lower(&request) {
-                Ok(plan) => plan,
-                Err(LowerError::Schemas(errors)) => {
+            let lowered = match rig.format.lower(&request) {
+                Ok(lowered) => lowered,
+                Err(LowerError::Parts(errors)) => {
                     refused.push(format!("{at}: {errors}"));
                     continue;
                 }
@@ -88,7 +88,7 @@ fn rendered_calls_are_accepted_and_read_back() {
             };
             let wire = wire.unwrap_or_else(|error| panic!("{at}: {error}"));
             let units = rig.units(&wire);
-            let session = rig.session(&plan, &units, &[0]);
+            let session = rig.session(&lowered, &units, &[0]);
             let run = session.run(&session.tokens(&units, 0), 64);
             if run.taken.is_err() || !run.complete {
                 let upto: String =

@@ -1,4 +1,4 @@
-//! Runs wire text with special tokens through a plan's grammar and extractor, cut into tokens in
+//! Runs wire text with special tokens through a request's grammar and extractor, cut into tokens in
 //! any way.
 
 use std::collections::HashMap;
@@ -8,7 +8,7 @@ use louver::engine::{Constraint, Engine, EngineOptions, Matcher};
 use louver::ids::TokenId;
 use louver::matcher::Tracer;
 use louver::vocab::Vocabulary;
-use louver_formats::{Event, Plan, Turn, WireFormat};
+use louver_formats::{Event, LoweredRequest, Turn, WireFormat};
 use serde_json::Value;
 
 use crate::harness::{SEED, joined, pieces};
@@ -125,12 +125,12 @@ impl Rig {
     /// A session for these units, cut by the seeds (seed 0: single bytes).
     pub(crate) fn session<'a>(
         &'a self,
-        plan: &'a Plan,
+        lowered: &'a LoweredRequest,
         units: &[Unit<'_>],
         seeds: &[u64],
     ) -> Session<'a> {
         self.session_of(
-            plan,
+            lowered,
             seeds.iter().flat_map(|&seed| units.iter().flat_map(move |unit| cut(unit, seed))),
         )
     }
@@ -138,7 +138,7 @@ impl Rig {
     /// A session whose tokens are these pieces and single bytes.
     pub(crate) fn session_of<'a>(
         &'a self,
-        plan: &'a Plan,
+        lowered: &'a LoweredRequest,
         pieces: impl Iterator<Item = Vec<u8>>,
     ) -> Session<'a> {
         let mut known: HashMap<Vec<u8>, TokenId> = HashMap::new();
@@ -152,8 +152,8 @@ impl Rig {
         }
         let pieces: Vec<&[u8]> = extra.iter().map(Vec::as_slice).collect();
         let engine = Engine::new(Arc::new(self.vocabulary(&pieces)), EngineOptions::default());
-        let constraint = engine.compile(plan.grammar().clone()).expect("compiles");
-        Session { rig: self, plan, constraint, known }
+        let constraint = engine.compile(lowered.grammar().clone()).expect("compiles");
+        Session { rig: self, lowered, constraint, known }
     }
 }
 
@@ -180,7 +180,7 @@ fn cut(unit: &Unit<'_>, seed: u64) -> Vec<Vec<u8>> {
 
 pub(crate) struct Session<'a> {
     rig: &'a Rig,
-    plan: &'a Plan,
+    lowered: &'a LoweredRequest,
     constraint: Constraint,
     known: HashMap<Vec<u8>, TokenId>,
 }
@@ -248,7 +248,7 @@ impl Session<'_> {
     pub(crate) fn run_when(&self, tokens: &[TokenId], when: impl Fn(usize) -> bool) -> Run {
         let mut matcher = self.matcher();
         let (mut tracer, mut extractor, mut events) =
-            (Tracer::new(), self.plan.extractor(SEED), Vec::new());
+            (Tracer::new(), self.lowered.extractor(SEED), Vec::new());
         let mut taken = Ok(());
         for (n, &token) in tokens.iter().enumerate() {
             if matcher.advance_traced(token, &mut tracer).is_err() {

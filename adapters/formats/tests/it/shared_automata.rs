@@ -35,11 +35,11 @@ fn print_sizes(first: u64) {
         let rig = Rig::new(format, Specials::Fewest);
         let lower = || rig.format.lower(&request(TOOLS, &json!("required")));
         let _ = fuel::limited(first, lower);
-        if let Ok(plan) = lower() {
-            let compiled = Compiled::new(plan.grammar().clone(), &Limits::default());
+        if let Ok(lowered) = lower() {
+            let compiled = Compiled::new(lowered.grammar().clone(), &Limits::default());
             let automata = Arc::new(compiled.expect("compiles")).automata();
             let states: usize = automata.iter().map(|automaton| automaton.states.len()).sum();
-            println!("sizes {} {} {states}", format.name, plan.grammar().size());
+            println!("sizes {} {} {states}", format.name, lowered.grammar().size());
         }
     }
 }

@@ -45,10 +45,11 @@ fn tokens(vocab: &Vocabulary, wire: &str) -> Vec<TokenId> {
 }
 
 fn run(format: &WireFormat, choice: &serde_json::Value, tokens: &[TokenId]) -> Option<Turn> {
-    let plan = format.lower(&request(r#"[{"name": "f"}]"#, choice)).expect("lowers");
+    let lowered = format.lower(&request(r#"[{"name": "f"}]"#, choice)).expect("lowers");
     let engine = Engine::new(Arc::new(vocabulary()), EngineOptions::default());
-    let mut matcher = engine.compile(plan.grammar().clone()).expect("compiles").matcher();
-    let (mut tracer, mut extractor, mut events) = (Tracer::new(), plan.extractor(SEED), Vec::new());
+    let mut matcher = engine.compile(lowered.grammar().clone()).expect("compiles").matcher();
+    let (mut tracer, mut extractor, mut events) =
+        (Tracer::new(), lowered.extractor(SEED), Vec::new());
     for token in tokens {
         matcher.advance_traced(*token, &mut tracer).ok()?;
         events.extend(extractor.push(tracer.drain()));
@@ -190,13 +191,13 @@ fn a_written_out_marker_begins_a_call_as_documented() {
         let marker = begin(format).expect("a marker").write();
         let rig = Rig::new(format, Specials::Most);
         let request = request(r#"[{"name": "f"}]"#, &json!("auto"));
-        let plan = rig.format.lower(&request).expect("lowers");
+        let lowered = rig.format.lower(&request).expect("lowers");
         let turn = Turn { text: "PLACE.".to_owned(), ..Turn::default() };
         let wire = rig.format.render(&turn).expect("renders");
         let written_out: String = marker.chars().flat_map(|c| ['\0', c]).collect();
         let wire = wire.replace("PLACE", &written_out);
         let units = rig.units(&wire);
-        let session = rig.session(&plan, &units, &[0]);
+        let session = rig.session(&lowered, &units, &[0]);
         let run = session.run(&session.tokens(&units, 0), 1);
         let is_text = run.taken.is_ok() && run.complete;
         assert!(!is_text, "{}: {run:?}", format.name);

@@ -48,10 +48,10 @@ struct Setting {
 impl Setting {
     /// Runs the text as single bytes and in two at every offset. All must give the same turn.
     fn run(&self, wire: &str) -> Run {
-        let plan =
+        let lowered =
             self.rig.format.lower(&self.request).unwrap_or_else(|e| panic!("{}: {e}", self.at));
         let units = self.rig.units(wire);
-        let session = self.rig.session(&plan, &units, &[]);
+        let session = self.rig.session(&lowered, &units, &[]);
         let mut whole = session.run(&session.tokens(&units, 0), 1);
         let len: usize = units.iter().map(Unit::bytes).sum();
         let starts = units.iter().scan(0, |from, unit| {
@@ -62,7 +62,7 @@ impl Setting {
         let pieces = starts.flat_map(|(unit, from)| {
             (from..from + unit.bytes()).flat_map(move |at| split(unit, from, at))
         });
-        let session = self.rig.session_of(&plan, pieces);
+        let session = self.rig.session_of(&lowered, pieces);
         for at in 0..len.max(1) {
             let cut = session.run(&session.tokens_split(&units, at), 1);
             let same = cut.taken.is_err() == whole.taken.is_err()

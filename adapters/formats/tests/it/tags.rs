@@ -213,24 +213,17 @@ fn sentences_of_structural_tags_are_turns() {
         let rig = Rig::new(Catalog::shipped().get(family).expect("family"), Specials::Fewest);
         let choice = &document["tool_choice"];
         let tools = document["tools"].as_array().expect("tools");
-        let (functions, builtins): (Vec<&Value>, Vec<&Value>) =
-            tools.iter().partition(|t| t["type"] == "function");
-        let asked = ToolRequest::parse(&louver::spec::json::Json::from(&serde_json::json!({
-            "tools": builtins, "tool_choice": "auto"
-        })))
-        .expect("builtins");
         let request = ToolRequest {
-            builtins: asked.builtins,
             reasoning: match (model, reasoning) {
                 ("llama", _) | (_, false) => Reasoning::Off,
                 ("harmony", true) => Reasoning::Optional,
                 (_, true) => Reasoning::Opened,
             },
-            ..request(&serde_json::to_string(&functions).expect("JSON"), choice)
+            ..request(&serde_json::to_string(tools).expect("JSON"), choice)
         };
         let at = format!("{model}, {choice}, reasoning {reasoning}");
-        let plan = rig.format.lower(&request).unwrap_or_else(|e| panic!("{at}: {e}"));
-        let session = rig.session(&plan, &[], &[]);
+        let lowered = rig.format.lower(&request).unwrap_or_else(|e| panic!("{at}: {e}"));
+        let session = rig.session(&lowered, &[], &[]);
         let forced = choice.is_object() || choice == "required";
         let mut draw =
             Draw { state: 0x9e37_79b9_7f4a_7c15 ^ n as u64, model: model.to_owned(), forced };

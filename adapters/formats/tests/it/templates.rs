@@ -109,9 +109,9 @@ fn turns_of_real_templates() {
             assert!(!opened, "{model}");
             let request =
                 ToolRequest { reasoning: Reasoning::Optional, ..request(TOOLS, &json!("auto")) };
-            let plan = rig.format.lower(&request).expect("lowers");
+            let lowered = rig.format.lower(&request).expect("lowers");
             let units = rig.units(wire);
-            let session = rig.session(&plan, &units, &[0, 1, 2]);
+            let session = rig.session(&lowered, &units, &[0, 1, 2]);
             for seed in 0..3 {
                 let run = session.run(&session.tokens(&units, seed), 3);
                 assert_eq!((run.taken, run.complete), (Ok(()), true), "{model}: {wire:?}");

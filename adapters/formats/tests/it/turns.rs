@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use louver::limits::Limits;
 use louver::spec::json::Json;
 use louver_formats::{
-    Builtin, Call, CallKind, Catalog, Cut, Incomplete, Plan, ReasoningBudget, RenderOptions, Turn,
+    BuiltinTool, Call, CallKind, Catalog, Cut, Incomplete, LoweredRequest, ReasoningBudget,
+    RenderOptions, Tool, Turn,
 };
 use serde::Deserialize;
 
@@ -160,24 +161,24 @@ fn run(name: &str, vocabularies: &[Specials], wrong: &mut Vec<String>) -> usize 
                 with(request, &case.parallel, &case.reasoning, case.response_format.as_deref());
             (request.stop, request.bans) = (case.stop.clone(), case.bans.clone());
             request.reasoning_budget = case.reasoning_budget.map(Most::budget);
-            request.builtins = case.builtins.iter().map(builtin).collect();
+            request.tools.extend(case.builtins.iter().map(builtin));
             let builtins: Vec<&str> = case.builtins.iter().map(|(name, _)| name.as_str()).collect();
             let options = RenderOptions { opened: case.reasoning == "opened", builtins: &builtins };
-            let plan = match rig.format.lower(&request) {
-                Ok(plan) => plan,
+            let lowered = match rig.format.lower(&request) {
+                Ok(lowered) => lowered,
                 Err(error) => {
                     wrong.push(format!("{at}: {error}"));
                     continue;
                 }
             };
             for accept in &case.accepts {
-                let what = accepted(&rig, &plan, accept, options);
+                let what = accepted(&rig, &lowered, accept, options);
                 wrong.extend(what.map(|what| format!("{at}: {:?} {what}", accept.wire)));
                 checked += 1;
             }
             for wire in &case.rejects {
                 let units = rig.units(wire);
-                let session = rig.session(&plan, &units, &[]);
+                let session = rig.session(&lowered, &units, &[]);
                 let run = session.run(&session.tokens(&units, 0), 1);
                 if run.taken.is_ok() && (run.complete || run.turn.incomplete.is_none()) {
                     wrong.push(format!("{at}: accepts {wire:?}"));
@@ -190,11 +191,16 @@ fn run(name: &str, vocabularies: &[Specials], wrong: &mut Vec<String>) -> usize 
 }
 
 /// The fault of a turn that should be accepted, if it has one.
-fn accepted(rig: &Rig, plan: &Plan, accept: &Accept, options: RenderOptions<'_>) -> Option<String> {
+fn accepted(
+    rig: &Rig,
+    lowered: &LoweredRequest,
+    accept: &Accept,
+    options: RenderOptions<'_>,
+) -> Option<String> {
     let (wire, want) = (&accept.wire, accept.turn());
     let units = rig.units(wire);
     let seeds: Vec<u64> = (0..9).collect();
-    let session = rig.session(plan, &units, &seeds);
+    let session = rig.session(lowered, &units, &seeds);
     let whole = session.run(&session.tokens(&units, 0), 1);
     if let Err(at) = whole.taken {
         return Some(format!("is refused at {at}"));
@@ -216,10 +222,10 @@ fn accepted(rig: &Rig, plan: &Plan, accept: &Accept, options: RenderOptions<'_>)
         .then(|| format!("is written as {rendered:?}"))
 }
 
-fn builtin((name, parameters): &(String, String)) -> Builtin {
+fn builtin((name, parameters): &(String, String)) -> Tool {
     let parameters = (!parameters.is_empty())
         .then(|| Json::parse(parameters, &Limits::default()).expect("schema"));
-    Builtin { name: name.clone(), parameters, pointer: String::new() }
+    BuiltinTool::new(name, parameters).expect("a name").into()
 }
 
 #[test]

@@ -43,7 +43,7 @@ struct CompiledSchema {
 impl SchemaValidators {
     /// Compiles the validators of a plan. A schema without a validator is reported for every text.
     pub(crate) fn new(
-        plan: &louver_formats::Plan,
+        plan: &louver_formats::LoweredRequest,
         registry: &Registry,
         options: &SchemaOptions,
     ) -> SchemaValidators {

@@ -1,26 +1,31 @@
 use louver::front::json_schema::{Policy, Registry, SchemaOptions, UniqueItems};
 use louver::spec::json::Json;
-use louver_formats::{Call, Catalog, Plan, Strictness, ToolConstraint, Turn};
+use louver_formats::{
+    Call, Catalog, LoweredRequest, ResponseFormat, Strictness, Tool, ToolRequest, Turn,
+};
 use serde_json::{Value, json};
 
 use super::*;
 
-fn lowered(constraint: ToolConstraint) -> Plan {
+fn lowered(mut request: ToolRequest) -> LoweredRequest {
     // Elements that may be arrays are not compared, so there is something to validate.
-    let options = SchemaOptions {
+    request.schema_options = SchemaOptions {
         policy: Policy::Validate,
         unique_items: UniqueItems::Scalars,
         ..SchemaOptions::default()
     };
-    constraint.schema_options(options).lower(Catalog::shipped().get("qwen3").unwrap()).unwrap()
+    Catalog::shipped().get("qwen3").unwrap().lower(&request).unwrap()
+}
+
+fn with_tools(tools: Value) -> ToolRequest {
+    let tools = Tool::parse_list(&Json::from(tools)).unwrap();
+    ToolRequest { tools, ..ToolRequest::default() }
 }
 
 fn response_validators(schema: Value) -> SchemaValidators {
-    SchemaValidators::new(
-        &lowered(ToolConstraint::new().response_format(Json::from(schema))),
-        &Registry::new(),
-        &SchemaOptions::default(),
-    )
+    let response_format = Some(ResponseFormat::Schema(Json::from(schema)));
+    let plan = lowered(ToolRequest { response_format, ..ToolRequest::default() });
+    SchemaValidators::new(&plan, &Registry::new(), &SchemaOptions::default())
 }
 
 fn text_turn(text: &str) -> Turn {
@@ -66,7 +71,7 @@ fn call_arguments_are_validated() {
         json!({"type": "array", "items": {"type": ["integer", "array"]}, "uniqueItems": true});
     let loose = json!({"type": "object", "properties": {"ids": ids}});
     let tools = json!([{"name": "first", "parameters": {"type": "object"}}, {"name": "pick", "parameters": loose}]);
-    let plan = lowered(ToolConstraint::new().tools(&Json::from(tools)).unwrap());
+    let plan = lowered(with_tools(tools));
     let validators = SchemaValidators::new(&plan, &Registry::new(), &SchemaOptions::default());
     let call = |name: &str, arguments: &str| Call {
         id: String::new(),
@@ -103,10 +108,9 @@ fn non_strict_tools_are_validated() {
         {"type": "function", "function": {"name": "strict", "parameters": parameters, "strict": true}},
         {"type": "function", "function": {"name": "loose", "parameters": parameters}},
     ]);
-    let constraint =
-        ToolConstraint::new().tools(&Json::from(tools)).unwrap().strictness(Strictness::AsFlagged);
+    let request = ToolRequest { strictness: Strictness::AsFlagged, ..with_tools(tools) };
     let options = SchemaOptions::default();
-    let validators = SchemaValidators::new(&lowered(constraint), &Registry::new(), &options);
+    let validators = SchemaValidators::new(&lowered(request), &Registry::new(), &options);
     assert_eq!(
         validators.0.iter().map(|validator| validator.tool.as_deref()).collect::<Vec<_>>(),
         [Some("loose")]

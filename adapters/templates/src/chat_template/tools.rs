@@ -1,7 +1,7 @@
 //! Tools in the format of chat templates.
 
 use louver::spec::json::Json;
-use louver_formats::{Builtin, CustomTool};
+use louver_formats::Tool;
 use serde_json::{Value, json};
 
 /// Inputs of the chat template besides the messages. A turn that may not call tools shows none.
@@ -24,15 +24,10 @@ impl TemplateInput {
         for (k, tool) in tools.iter().enumerate() {
             match tool.get("type").and_then(Value::as_str) {
                 None | Some("function") => input.tools.push(function(tool.clone())),
-                Some("custom") => {
-                    let custom = CustomTool::parse(k, &Json::from(tool));
-                    input
-                        .tools
-                        .push(custom.map_or_else(|_| tool.clone(), |custom| custom.as_function()));
-                }
-                Some(_) => match Builtin::parse(k, &Json::from(tool)) {
-                    Ok(Some(builtin)) => input.add_builtin(&builtin.name),
-                    Ok(None) => input.tools.push(function(tool.clone())),
+                Some(_) => match Tool::parse(k, &Json::from(tool)) {
+                    Ok(Tool::Function(_)) => input.tools.push(function(tool.clone())),
+                    Ok(Tool::Custom(custom)) => input.tools.push(custom.as_function()),
+                    Ok(Tool::Builtin(builtin)) => input.add_builtin(&builtin.name),
                     Err(_) => input.tools.push(tool.clone()),
                 },
             }

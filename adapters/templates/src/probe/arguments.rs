@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use louver_formats::{
-    ArgumentStyle, Glue, KindWords, Marker, NameStyle, Part, PythonLiterals, TagPart, TaggedStyle,
+    ArgumentStyle, FixedParts, KindWords, Marker, NameStyle, Part, PythonLiterals, TagPart,
+    TaggedStyle,
 };
 use serde_json::Value;
 
@@ -170,9 +171,9 @@ fn tagged(
         lead: lead.to_owned(),
         trail: trail.to_owned(),
         close: Marker::Text(close_tag.to_owned()),
-        before: glue(&before_first),
-        between: glue(&between),
-        after: glue(&after_last),
+        before: fixed_parts(&before_first),
+        between: fixed_parts(&between),
+        after: fixed_parts(&after_last),
         excludes: Vec::new(),
         python: typed.python,
         quotes: None,
@@ -201,10 +202,10 @@ fn split_around(none: &str, before: &str, after: &str) -> Option<(usize, usize)>
 }
 
 /// White space is a gap, as a call without arguments need not have it.
-fn glue(text: &str) -> Glue {
+fn fixed_parts(text: &str) -> FixedParts {
     match !text.is_empty() && text.trim().is_empty() {
-        true => Glue::Parts(vec![Part::Gap { gap: text.to_owned() }]),
-        false => Glue::Text(text.to_owned()),
+        true => FixedParts::Parts(vec![Part::Gap { gap: text.to_owned() }]),
+        false => FixedParts::Text(text.to_owned()),
     }
 }
 

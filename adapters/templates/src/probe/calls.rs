@@ -2,7 +2,7 @@
 //! is between two.
 
 use louver_formats::{
-    CallFormat, Glue, IdStyle, Marker, NameStyle, ParallelPolicy, Part, SectionFormat, WireId,
+    CallFormat, FixedParts, IdStyle, Marker, NameStyle, ParallelPolicy, Part, SectionFormat, WireId,
 };
 
 use super::arguments::Arguments;
@@ -190,7 +190,7 @@ impl Calls {
             arguments,
             trailer: parts(trailer, samples),
             end: end_marker,
-            separator: self.separator_glue(has_section),
+            separator: self.separator_parts(has_section),
             parallel: match self.separator {
                 Some(_) => ParallelPolicy::Many,
                 None => ParallelPolicy::One,
@@ -233,20 +233,20 @@ impl Calls {
         Ok(SectionFormat {
             before: self.after_text.clone().unwrap_or_default(),
             begin: marker_of(begin),
-            lead: Glue::Text(start[begin.len()..].to_owned()),
-            trail: Glue::Text(trail.to_owned()),
+            lead: FixedParts::Text(start[begin.len()..].to_owned()),
+            trail: FixedParts::Text(trail.to_owned()),
             end: end.map(marker_of),
         })
     }
 
     /// The separator. In formats without a section, it also stands between text and a call.
-    fn separator_glue(&self, has_section: bool) -> Glue {
+    fn separator_parts(&self, has_section: bool) -> FixedParts {
         let separator = self.separator.as_deref().or(self.after_text.as_deref()).unwrap_or("");
         let is_gap = separator.trim().is_empty();
         let is_other = self.after_text.as_deref().is_some_and(|text| text != separator);
         match !has_section && is_gap && is_other {
-            true => Glue::Parts(vec![Part::Gap { gap: separator.to_owned() }]),
-            false => Glue::Text(separator.to_owned()),
+            true => FixedParts::Parts(vec![Part::Gap { gap: separator.to_owned() }]),
+            false => FixedParts::Text(separator.to_owned()),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A response template as a wire format.
 
 use louver_formats::{
-    ArgumentStyle, CallFormat, Glue, Marker, NameStyle, Opener, ParallelPolicy, Part,
+    ArgumentStyle, CallFormat, FixedParts, Marker, NameStyle, Opener, ParallelPolicy, Part,
     ReasoningFormat, SectionFormat, TagPart, TaggedStyle, TextFormat, TextPlace, WireFormat,
     WireId,
 };
@@ -66,8 +66,8 @@ impl ResponseTemplate {
         };
         let write = |marker: Option<&Marker>| marker.map(Marker::write);
         let of_calls = [
-            ("open", lowered.calls_begin(), format.calls_begin()),
-            ("close", lowered.calls_end(), format.calls_end()),
+            ("open", lowered.calls_begin_marker(), format.calls_begin_marker()),
+            ("close", lowered.calls_end_marker(), format.calls_end_marker()),
         ];
         for (key, named, own) in of_calls {
             compare(&format!("/fields/tool_calls/{key}"), write(named), write(own));
@@ -221,7 +221,7 @@ impl CallField<'_> {
             arguments: ArgumentStyle::Json,
             trailer: vec![Part::Gap { gap: String::new() }],
             end: Some(end),
-            separator: Glue::Parts(vec![Part::Gap { gap: "\n".to_owned() }]),
+            separator: FixedParts::Parts(vec![Part::Gap { gap: "\n".to_owned() }]),
             parallel: match self.field.repeats {
                 true => ParallelPolicy::Many,
                 false => ParallelPolicy::One,
@@ -239,7 +239,7 @@ impl CallField<'_> {
         (call.begin, call.end) = (None, None);
         call.trailer.push(Part::Text("}".to_owned()));
         call.parallel = ParallelPolicy::Many;
-        call.separator = Glue::Parts(vec![
+        call.separator = FixedParts::Parts(vec![
             Part::Gap { gap: String::new() },
             Part::Text(",".to_owned()),
             Part::Gap { gap: " ".to_owned() },
@@ -248,8 +248,8 @@ impl CallField<'_> {
         let section = SectionFormat {
             before: String::new(),
             begin,
-            lead: Glue::Parts(vec![gap(), Part::Text("[".to_owned()), gap()]),
-            trail: Glue::Parts(vec![gap(), Part::Text("]".to_owned()), gap()]),
+            lead: FixedParts::Parts(vec![gap(), Part::Text("[".to_owned()), gap()]),
+            trail: FixedParts::Parts(vec![gap(), Part::Text("]".to_owned()), gap()]),
             end: Some(end),
         };
         Ok(LoweredCalls { section: Some(section), call })
@@ -325,7 +325,7 @@ impl CallField<'_> {
         }
         let close = texts(&pieces[value + 1..]).unwrap_or_default();
         let [close] = &close[..] else { return Err(self.error(at, "ends with no fixed text")) };
-        let gap = || Glue::Parts(vec![Part::Gap { gap: "\n".to_owned() }]);
+        let gap = || FixedParts::Parts(vec![Part::Gap { gap: "\n".to_owned() }]);
         let style = TaggedStyle {
             open: parts,
             lead: "\n".to_owned(),

@@ -40,7 +40,7 @@ fn problem(case: &Case) -> Option<String> {
     match (found, case.derived.as_str()) {
         (Ok(found), "confirmed") => {
             let is_derived = matches!(found.source, FormatSource::ChatTemplate(_));
-            let begin = found.format.calls_begin().map(Marker::write);
+            let begin = found.format.calls_begin_marker().map(Marker::write);
             let is_right = found.is_confirmed() && is_derived && begin == case.begins;
             (!is_right).then(|| format!("{found:#?}"))
         }

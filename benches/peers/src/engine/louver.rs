@@ -13,9 +13,8 @@ use louver::ids::TokenId;
 use louver::ir::{Expr, Grammar, GrammarBuilder};
 use louver::mask::{MaskRow, PoolScope};
 use louver::spec::json::Json;
-use louver::spec::tools::Tool;
 use louver::vocab::Vocabulary;
-use louver_formats::{ToolRequest, WireFormat};
+use louver_formats::{Tool, ToolRequest, WireFormat};
 
 use super::{Compiled, EngineKind};
 use crate::cases::{Ambiguous, Task, Tools};

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::super::decimal::Decimal;
 use super::super::read::facets::{Facets, JsonTypes};
 use super::SchemaLowering;
 use super::punctuation::Delimiters;
@@ -10,6 +9,7 @@ use super::spelling::single;
 use super::syntax::ValueSyntax;
 use crate::fsm::Dfa;
 use crate::ir::{Expr, Graph, Literal, Member, Members};
+use crate::spec::decimal::Decimal;
 use crate::spec::json::{Json, Object};
 
 /// Constants of at most so many members list their members in all orders, as a graph. Larger ones

@@ -10,7 +10,6 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::super::decimal::Decimal;
 use super::super::read::facets::{Bound, JsonTypes, NumberFacets};
 use super::builtin_pattern::builtin_pattern_dfa;
 use super::comparison::comparison_dfa;
@@ -19,6 +18,7 @@ use crate::cache::{ProcessCache, ProcessCell};
 use crate::fsm::{ClassifiedLanguage, Dfa, DfaBuilder, Nfa, TooLarge};
 use crate::hash::HashMap;
 use crate::ir::regular::BYTES;
+use crate::spec::decimal::Decimal;
 
 /// Builds the automaton of numbers with an exponent that satisfy the bounds and multiples of the
 /// facets; it ignores excluded values.

@@ -4,10 +4,10 @@
 //! record which exponents complete a number there. The automaton is built from the trie and
 //! minimised.
 
-use super::super::decimal::Decimal;
 use super::number_text::{LOWER_E, MINUS, NINE, PLUS, UPPER_E, ZERO};
 use crate::fsm::{Dfa, DfaBuilder};
 use crate::hash::HashMap;
+use crate::spec::decimal::Decimal;
 
 /// Maximum number of digits of a text without an exponent.
 const MAX_DIGITS: usize = 64;

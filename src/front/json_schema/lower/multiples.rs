@@ -2,9 +2,9 @@
 //!
 //! The automaton tracks the remainder of the digits read so far, once per decimal place.
 
-use super::super::decimal::{Decimal, MAX_REMAINDERS, modulus_and_places};
 use super::number_text::{MINUS, POINT, ZERO};
 use crate::fsm::{Dfa, DfaBuilder};
+use crate::spec::decimal::{Decimal, MAX_REMAINDERS, modulus_and_places};
 
 /// The automaton of decimal texts that are whole multiples of a positive unit. The texts have no
 /// exponent; their syntax is not checked.

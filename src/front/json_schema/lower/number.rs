@@ -9,7 +9,6 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use super::super::decimal::Decimal;
 use super::super::options::{Dialect as Draft, Exponents, Integers, SchemaOptions};
 use super::super::read::doc::LocId;
 use super::super::read::facets::{Bound, JsonTypes, NumberFacets};
@@ -24,6 +23,7 @@ use crate::fsm::{Combine, Dfa, TooLarge};
 use crate::hash::HashMap;
 use crate::ir::regular::BYTES;
 use crate::ir::{Expr, Literal};
+use crate::spec::decimal::Decimal;
 
 /// Approximate maximum size of all cached automata, in bytes.
 const MAX_CACHED_BYTES: usize = 4 << 20;

@@ -6,11 +6,7 @@ use std::rc::Rc;
 use super::super::options::Whitespace;
 use super::SchemaLowering;
 use super::syntax::{NestedStyle, ValueSyntax};
-use crate::fsm::ByteSet;
 use crate::ir::Expr;
-
-/// Maximum number of indentation levels.
-const MAX_INDENTS: u32 = 64;
 
 /// The punctuation of a schema's objects and arrays.
 pub(super) struct Punctuation {
@@ -54,35 +50,19 @@ impl SchemaLowering<'_, '_> {
         if let Some(rule) = self.common_rules.space {
             return Expr::Ref(rule);
         }
-        let body = match self.normalizer.reader.options.whitespace {
-            Whitespace::Flexible { max } if max > 0 => {
-                Expr::repeat(Expr::Class(ByteSet::WHITE_SPACE), 0, Some(max))
+        match self.normalizer.reader.options.whitespace.gap() {
+            Expr::Empty => Expr::Empty,
+            gap => {
+                let rule = self.rule("ws".into(), gap);
+                Expr::Ref(*self.common_rules.space.insert(rule))
             }
-            Whitespace::Pretty { indent } => {
-                let unit = Expr::text(&" ".repeat(indent as usize));
-                Expr::seq([Expr::text("\n"), Expr::repeat(unit, 0, Some(MAX_INDENTS))])
-            }
-            _ => return Expr::Empty,
-        };
-        let rule = self.rule("ws".into(), body);
-        Expr::Ref(*self.common_rules.space.insert(rule))
+        }
     }
 
     /// A comma or colon with the white space around it.
     fn separator(&mut self, mark: &str) -> Expr {
-        let spaces = |count: u32| Expr::text(&format!("{mark}{}", " ".repeat(count as usize)));
-        match self.normalizer.reader.options.whitespace {
-            Whitespace::PythonLike => spaces(1),
-            Whitespace::Exact { after_comma, after_colon } => {
-                spaces(if mark == "," { after_comma } else { after_colon })
-            }
-            Whitespace::Pretty { .. } if mark == ":" => spaces(1),
-            Whitespace::Pretty { .. } => Expr::seq([Expr::text(mark), self.gap()]),
-            Whitespace::Compact | Whitespace::Flexible { .. } => {
-                let gap = self.gap();
-                Expr::seq([gap.clone(), Expr::text(mark), gap])
-            }
-        }
+        let gap = self.gap();
+        self.normalizer.reader.options.whitespace.separator(mark, &gap)
     }
 
     /// The delimiters of an object or an array.

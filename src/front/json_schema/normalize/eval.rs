@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use smallvec::smallvec;
 
-use super::super::decimal::Decimal;
 use super::super::error::SchemaErrorReason as Reason;
 use super::super::options::Policy;
 use super::super::read::doc::{LocId, Locs};
@@ -18,6 +17,7 @@ use super::super::read::facets::{
 use super::{EMPTINESS_DEPTH, Normalizer};
 use crate::front::regex::{CountedDfa, Lengths, SCALARS};
 use crate::fsm::{Combine, Dfa, TooLarge};
+use crate::spec::decimal::Decimal;
 use crate::spec::json::{Json, Object};
 
 impl<'a> Normalizer<'a> {

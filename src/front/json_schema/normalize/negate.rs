@@ -7,7 +7,6 @@
 
 use std::rc::Rc;
 
-use super::super::decimal::Decimal;
 use super::super::error::SchemaErrorReason as Reason;
 use super::super::read::doc::{LocId, Locs};
 use super::super::read::facets::{
@@ -17,6 +16,7 @@ use super::super::read::facets::{
 use super::super::read::keywords::{Conditional, ParsedKeywords};
 use super::{Alternatives, FUEL_PER_LOCATION, Normalizer};
 use crate::hash::HashSet;
+use crate::spec::decimal::Decimal;
 use crate::spec::json::{Json, Object};
 
 impl<'a> Normalizer<'a> {

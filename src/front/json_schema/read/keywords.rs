@@ -11,7 +11,6 @@ mod containers;
 
 use std::rc::Rc;
 
-use super::super::decimal::Decimal;
 use super::super::error::SchemaErrorReason as Reason;
 use super::super::format;
 use super::super::keyword::{Keyword, is_annotation};
@@ -22,6 +21,7 @@ use super::facets::{Bound, Facets, JsonTypes, PatternUse, intersect_values, min_
 use super::relaxations::KeywordTreatment;
 use super::vocabulary::unknown_required_vocabularies;
 use crate::front::diagnostic::similar;
+use crate::spec::decimal::Decimal;
 use crate::spec::json::{Json, Object};
 
 /// The parsed keywords of a schema object. A value satisfies the object if it satisfies all fields.

@@ -1,8 +1,8 @@
 //! Constraints on numbers.
 
-use super::super::super::decimal::{Decimal, common_multiple};
 use super::super::shared_facets::Unconstrained;
 use super::lists::extend_hashed;
+use crate::spec::decimal::{Decimal, common_multiple};
 
 /// One end of a numeric range.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -20,12 +20,12 @@ pub enum Role {
     ResumedText,
     /// Reasoning.
     Reasoning,
-    /// The answer that `response_format` asks for.
+    /// The response that `response_format` asks for.
     Response,
     /// Delimiters that open calls, stand between them, or end text, reasoning or a frame. They are
     /// read like bytes without a label.
     Marker,
-    /// The header of a call of this tool (an index into [`Plan::tools`]).
+    /// The header of a call of this tool (an index into [`LoweredRequest::tools`]).
     Header(usize),
     /// The arguments of a call of this tool.
     Arguments(usize),
@@ -63,16 +63,14 @@ impl Role {
 
 /// A request lowered for one wire format. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Plan {
-    pub(crate) inner: Arc<PlanInner>,
+pub struct LoweredRequest {
+    pub(crate) inner: Arc<LoweredInner>,
 }
 
 #[derive(Debug)]
-pub(crate) struct PlanInner {
+pub(crate) struct LoweredInner {
     pub(crate) grammar: Arc<Grammar>,
-    pub(crate) tools: Vec<ToolPlan>,
-    /// The number of functions and custom tools. The other tools are built-in tools.
-    pub(crate) functions: usize,
+    pub(crate) tools: Vec<LoweredTool>,
     /// The readers of the tools' arguments by style, the template's style first. `None` for tools
     /// that cannot be called.
     pub(crate) readers: Vec<(ArgumentStyle, Vec<Option<ArgumentReader>>)>,
@@ -84,7 +82,7 @@ pub(crate) struct PlanInner {
     pub(crate) format: WireFormat,
 }
 
-impl PlanInner {
+impl LoweredInner {
     /// The reader of a tool's arguments in a spelling (an index into the format's), or in the
     /// template's syntax.
     pub(crate) fn reader(&self, tool: usize, spelling: Option<usize>) -> Option<&ArgumentReader> {
@@ -102,32 +100,34 @@ impl PlanInner {
 /// A schema of the request that the grammar does not enforce as a whole.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RelaxedSchema {
-    /// The tool whose arguments it describes, an index into [`Plan::tools`]. `None`: the answer.
+    /// The tool whose arguments it describes, an index into [`LoweredRequest::tools`]. `None`: the
+    /// response.
     pub tool: Option<usize>,
     /// The schema as it was sent.
     pub schema: Json,
 }
 
-/// One tool in a plan.
+/// A tool of a lowered request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ToolPlan {
+pub struct LoweredTool {
     /// Its name.
     pub name: String,
-    /// Its kind.
+    /// What it is called with.
     pub kind: CallKind,
+    /// Whether it is a built-in tool, whose calls have a syntax of their own.
+    pub is_builtin: bool,
     /// The rule of its arguments. `None` if the turn cannot call it.
     pub arguments: Option<RuleId>,
 }
 
-impl Plan {
+impl LoweredRequest {
     /// The grammar of the whole turn.
     pub fn grammar(&self) -> &Arc<Grammar> {
         &self.inner.grammar
     }
 
-    /// The request's functions, custom tools and built-in tools, each in the request's order.
-    /// [`Role`]s have indices into this list.
-    pub fn tools(&self) -> &[ToolPlan] {
+    /// The tools of the request, in its order. [`Role`]s have indices into this list.
+    pub fn tools(&self) -> &[LoweredTool] {
         &self.inner.tools
     }
 
@@ -143,7 +143,8 @@ impl Plan {
         &self.inner.relaxed
     }
 
-    /// The schemas of [`Plan::relaxed`]. Arguments of these tools, or the answer, may violate them.
+    /// The schemas of [`LoweredRequest::relaxed`]. Arguments of these tools, or the response,
+    /// may violate them.
     pub fn relaxed_schemas(&self) -> &[RelaxedSchema] {
         &self.inner.relaxed_schemas
     }

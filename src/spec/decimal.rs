@@ -4,20 +4,29 @@ use std::cmp::Ordering;
 
 /// Largest exponent; larger ones are clamped when a number is parsed. No practical bound or
 /// constant has one.
-const MAX_EXPONENT: i64 = 1 << 40;
+pub(crate) const MAX_EXPONENT: i64 = 1 << 40;
 
 /// The number `sign * 0.d1 d2 ... dn * 10^exponent`, normalised: `d1` and `dn` are not zero. Zero
 /// has no digits, exponent 0 and no sign.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Decimal {
+pub(crate) struct Decimal {
     negative: bool,
     digits: Vec<u8>,
     exponent: i64,
 }
 
 impl Decimal {
+    /// Parses a text that may be a JSON number; `None` if it is none.
+    pub(crate) fn read(text: &[u8]) -> Option<Decimal> {
+        let text = std::str::from_utf8(text).ok()?;
+        let is_bare = text.starts_with(|c: char| c == '-' || c.is_ascii_digit())
+            && text.ends_with(|c: char| c.is_ascii_digit());
+        let is_number = is_bare && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
+        is_number.then(|| Decimal::parse(text))
+    }
+
     /// Parses JSON number text.
-    pub(super) fn parse(text: &str) -> Decimal {
+    pub(crate) fn parse(text: &str) -> Decimal {
         let (negative, rest) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
         let (mantissa, exponent) = rest.split_once(['e', 'E']).unwrap_or((rest, "0"));
         let (integer, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
@@ -29,7 +38,7 @@ impl Decimal {
     }
 
     /// Makes a number of digits `0.d1 d2 ...` and an exponent, and normalises it.
-    pub(super) fn new(negative: bool, mut digits: Vec<u8>, mut exponent: i64) -> Decimal {
+    pub(crate) fn new(negative: bool, mut digits: Vec<u8>, mut exponent: i64) -> Decimal {
         while digits.last() == Some(&0) {
             digits.pop();
         }
@@ -43,43 +52,48 @@ impl Decimal {
     }
 
     /// Whether the value is zero.
-    pub(super) fn is_zero(&self) -> bool {
+    pub(crate) fn is_zero(&self) -> bool {
         self.digits.is_empty()
     }
 
     /// Whether the value is less than zero.
-    pub(super) fn is_negative(&self) -> bool {
+    pub(crate) fn is_negative(&self) -> bool {
         self.negative
     }
 
     /// Whether the value is a whole number.
-    pub(super) fn is_integer(&self) -> bool {
+    pub(crate) fn is_integer(&self) -> bool {
         self.digits.len() as i64 <= self.exponent.max(0)
     }
 
     /// The absolute value.
-    pub(super) fn abs(&self) -> Decimal {
+    pub(crate) fn abs(&self) -> Decimal {
         Decimal { negative: false, ..self.clone() }
     }
 
     /// The digits; the first and the last one are not zero. Zero has none.
-    pub(super) fn digits(&self) -> &[u8] {
+    pub(crate) fn digits(&self) -> &[u8] {
         &self.digits
     }
 
+    /// The exponent: the number is `0.d1 d2 ... dn * 10^exponent`.
+    pub(crate) fn exponent(&self) -> i64 {
+        self.exponent
+    }
+
     /// The power of ten of the first digit.
-    pub(super) fn first_place(&self) -> i64 {
+    pub(crate) fn first_place(&self) -> i64 {
         self.exponent - 1
     }
 
     /// The power of ten of the last digit.
-    pub(super) fn last_place(&self) -> i64 {
+    pub(crate) fn last_place(&self) -> i64 {
         self.exponent - self.digits.len() as i64
     }
 
     /// Digits before and after the decimal point, without leading and trailing zeros. `None` past
     /// `cap` digits.
-    pub(super) fn parts(&self, cap: usize) -> Option<(Vec<u8>, Vec<u8>)> {
+    pub(crate) fn parts(&self, cap: usize) -> Option<(Vec<u8>, Vec<u8>)> {
         if self.exponent.unsigned_abs() as usize > cap || self.digits.len() > cap {
             return None;
         }
@@ -95,7 +109,7 @@ impl Decimal {
     }
 
     /// The text without an exponent; `None` past `cap` digits.
-    pub(super) fn plain(&self, cap: usize) -> Option<String> {
+    pub(crate) fn plain(&self, cap: usize) -> Option<String> {
         let (integer, fraction) = self.parts(cap)?;
         let text = |digits: &[u8]| digits.iter().map(|d| char::from(b'0' + d)).collect::<String>();
         let sign = if self.negative { "-" } else { "" };
@@ -108,7 +122,7 @@ impl Decimal {
     }
 
     /// The value as a non-negative integer, saturating at `u32::MAX`. `None` for other numbers.
-    pub(super) fn to_count(&self) -> Option<u32> {
+    pub(crate) fn to_count(&self) -> Option<u32> {
         if self.negative || !self.is_integer() {
             return None;
         }
@@ -119,14 +133,14 @@ impl Decimal {
     }
 
     /// Canonical text: equal for equal values.
-    pub(super) fn canonical(&self) -> String {
+    pub(crate) fn canonical(&self) -> String {
         let digits: String = self.digits.iter().map(|d| char::from(b'0' + d)).collect();
         format!("{}{digits}e{}", if self.negative { "-" } else { "" }, self.exponent)
     }
 
     /// Whether `self` is a whole multiple of a positive `unit`. `None` past `cap` digits, or for
     /// units of more than 36 digits.
-    pub(super) fn is_multiple_of(&self, unit: &Decimal, cap: usize) -> Option<bool> {
+    pub(crate) fn is_multiple_of(&self, unit: &Decimal, cap: usize) -> Option<bool> {
         if self.is_zero() {
             return Some(true);
         }
@@ -167,10 +181,10 @@ impl Ord for Decimal {
 }
 
 /// The largest number of remainders by a unit that are tracked.
-pub(super) const MAX_REMAINDERS: u64 = 20_000;
+pub(crate) const MAX_REMAINDERS: u64 = 20_000;
 
 /// The least common multiple of two units; `None` if it has too many remainders to track.
-pub(super) fn common_multiple(a: &Decimal, b: &Decimal) -> Option<Decimal> {
+pub(crate) fn common_multiple(a: &Decimal, b: &Decimal) -> Option<Decimal> {
     // Both as integers, in units of the finer one's last decimal place.
     let place = a.last_place().min(b.last_place());
     let whole = |unit: &Decimal| {
@@ -193,7 +207,7 @@ pub(super) fn common_multiple(a: &Decimal, b: &Decimal) -> Option<Decimal> {
 
 /// The unit as an integer modulus, scaled by its number of decimal places, and that number. `None`
 /// if there are too many remainders to track.
-pub(super) fn modulus_and_places(unit: &Decimal) -> Option<(u64, usize)> {
+pub(crate) fn modulus_and_places(unit: &Decimal) -> Option<(u64, usize)> {
     let (integer, fraction) = unit.parts(18)?;
     if integer.len() + fraction.len() > 18 {
         return None;
@@ -220,6 +234,17 @@ mod tests {
             [("-2", "-1"), ("-1", "0"), ("0.099", "0.1"), ("9", "10"), ("1", "1.5"), ("-1.5", "-1")]
         {
             assert!(d(a) < d(b), "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn texts_that_are_no_numbers_are_not_read() {
+        for text in ["0", "-0", "10", "-1.50", "2e+07", "3E-9", "0.0e99999999999999999999"] {
+            assert_eq!(Decimal::read(text.as_bytes()), Some(d(text)), "{text}");
+        }
+        for text in ["", "-", "01", "1.", ".5", "1e", "1e+", "+1", "1e5.0", "--1", "1-", "1 ", " 1"]
+        {
+            assert_eq!(Decimal::read(text.as_bytes()), None, "{text}");
         }
     }
 

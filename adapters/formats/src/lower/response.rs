@@ -1,15 +1,15 @@
-//! Answers that a structural tag constrains, as grammar.
+//! Responses that a structural tag constrains, as grammar.
 
 use louver::front::structural_tag::{StructuralTagError, StructuralTagErrors};
 use louver::ids::RuleId;
 
 use super::Lowering;
-use crate::request::AnswerTag;
+use crate::request::ResponseTag;
 
 impl Lowering<'_> {
     /// The rule of the texts that the tag allows.
-    pub(crate) fn answer(&mut self, answer: &AnswerTag) -> Option<RuleId> {
-        match answer.tag.lower(&answer.options, &self.request.limits) {
+    pub(crate) fn response_tag(&mut self, tag: &ResponseTag) -> Option<RuleId> {
+        match tag.tag.lower(&tag.options, &self.request.limits) {
             Ok(lowered) => {
                 let mut grammar = lowered.grammar;
                 // Labels are those of `Role`, so that the tag must have none.
@@ -18,11 +18,10 @@ impl Lowering<'_> {
             }
             Err(StructuralTagErrors(errors)) => {
                 let rebase = |e: StructuralTagError| StructuralTagError {
-                    pointer: answer.request_pointer(&e.pointer),
+                    pointer: tag.request_pointer(&e.pointer),
                     ..e
                 };
-                let errors = errors.into_iter().map(rebase).collect();
-                self.findings.errors.tag = Some(StructuralTagErrors(errors));
+                self.findings.errors.tag.extend(errors.into_iter().map(rebase));
                 None
             }
         }

@@ -1,14 +1,13 @@
-//! The constraint builder, request bodies of clients, and refused requests.
+//! Requests: bodies of clients, what is refused, and compilation.
 
 use std::sync::Arc;
 
 use louver::engine::{Engine, EngineOptions};
 use louver::spec::json::Json;
-use louver::spec::tools::{ToolChoice, ToolChoiceError};
 use louver::vocab::Vocabulary;
 use louver_formats::{
     Catalog, ConstraintError, LowerError, Parallel, Reasoning, ReasoningBudget, RequestError,
-    Strictness, ToolConstraint, ToolRequest,
+    ResponseFormat, Strictness, ToolChoice, ToolChoiceError, ToolRequest,
 };
 use serde_json::{Value, json};
 
@@ -20,13 +19,25 @@ fn tools() -> Value {
     json!([{"name": "f"}, {"type": "function", "function": {"name": "g", "strict": true}}])
 }
 
-fn constraint() -> ToolConstraint {
-    ToolConstraint::new().tools(&Json::from(tools())).expect("tools")
+fn request() -> ToolRequest {
+    body(json!({"tools": tools()})).expect("tools")
 }
 
-fn lower(constraint: &ToolConstraint, format: &str) -> Result<Vec<bool>, LowerError> {
-    let plan = constraint.lower(&Catalog::shipped().get(format).expect("format").spelled())?;
-    Ok(plan.tools().iter().map(|tool| tool.arguments.is_some()).collect())
+/// The request with changes.
+fn with(change: impl FnOnce(&mut ToolRequest)) -> ToolRequest {
+    let mut request = request();
+    change(&mut request);
+    request
+}
+
+fn named(name: &str) -> ToolChoice {
+    ToolChoice::Named(name.to_owned())
+}
+
+fn lower(request: &ToolRequest, format: &str) -> Result<Vec<bool>, LowerError> {
+    let lowered =
+        Catalog::shipped().get(format).expect("format").with_text_markers().lower(request)?;
+    Ok(lowered.tools().iter().map(|tool| tool.arguments.is_some()).collect())
 }
 
 #[test]
@@ -38,7 +49,7 @@ fn allowed_tools_in_both_forms() {
     ] {
         let request = body(json!({"tools": tools(), "tool_choice": choice})).expect("parses");
         assert_eq!(request.tool_choice, ToolChoice::Required);
-        assert_eq!(lower(&request.into(), "qwen3").expect("lowers"), [false, true]);
+        assert_eq!(lower(&request, "qwen3").expect("lowers"), [false, true]);
     }
     for bad in [
         json!({"type": "allowed_tools", "mode": "sometimes", "tools": []}),
@@ -47,7 +58,7 @@ fn allowed_tools_in_both_forms() {
     ] {
         assert!(matches!(
             body(json!({"tools": tools(), "tool_choice": bad})),
-            Err(RequestError::Malformed { .. })
+            Err(RequestError::Choice(ToolChoiceError::Malformed { .. }))
         ));
     }
     let unknown = json!({"type": "allowed_tools", "mode": "auto", "tools": [{"name": "h"}]});
@@ -58,7 +69,10 @@ fn allowed_tools_in_both_forms() {
     let none = json!({"type": "allowed_tools", "mode": "required", "tools": []});
     let error = body(json!({"tools": tools(), "tool_choice": none}));
     assert!(matches!(error, Err(RequestError::Choice(ToolChoiceError::NoTools))));
-    assert!(lower(&constraint().allow(["f"]).named("g"), "qwen3").is_err());
+    let contradictory = with(|request| {
+        (request.allowed, request.tool_choice) = (Some(vec!["f".to_owned()]), named("g"));
+    });
+    assert!(lower(&contradictory, "qwen3").is_err());
 }
 
 #[test]
@@ -68,69 +82,93 @@ fn builtin_tools_are_parsed_and_lowered() {
         {"type": "browser.search", "parameters": {"type": "strin"}}
     ]);
     let request = body(json!({"tools": list, "tool_choice": {"type": "python"}})).expect("parses");
-    assert_eq!(request.builtins.len(), 2);
-    assert_eq!(lower(&request.clone().into(), "harmony").expect("lowers"), [false, true, false]);
-    assert!(matches!(lower(&request.clone().into(), "qwen3"), Err(LowerError::NoBuiltins { .. })));
-    // Pointers have indices among all tools of the request.
-    let request = ToolRequest { tool_choice: ToolChoice::Auto, ..request };
-    let Err(LowerError::Schemas(errors)) = lower(&request.into(), "harmony") else {
+    assert_eq!(request.tools.iter().filter(|tool| tool.is_builtin()).count(), 2);
+    assert_eq!(lower(&request, "harmony").expect("lowers"), [true, false, false]);
+    let Err(error @ LowerError::NoBuiltins { .. }) = lower(&request, "qwen3") else {
         panic!("lowers")
     };
-    let pointers: Vec<&str> = errors.iter().map(|error| error.pointer.as_str()).collect();
+    assert_eq!(error.faults()[0].pointer, "/tools/0/type");
+    // Pointers have indices among all tools of the request.
+    let request = ToolRequest { tool_choice: ToolChoice::Auto, ..request };
+    let Err(LowerError::Parts(errors)) = lower(&request, "harmony") else { panic!("lowers") };
+    let pointers: Vec<&str> = errors.schemas.iter().map(|error| error.pointer.as_str()).collect();
     assert_eq!(pointers, ["/tools/1/function/parameters/type", "/tools/2/parameters/type"]);
     // Code in the format of Llama does not name its tool.
     let request = body(json!({"tools": [{"type": "code_interpreter"}, {"type": "brave_search"}]}))
         .expect("parses");
-    assert_eq!(lower(&request.into(), "llama3").expect("lowers"), [true, true]);
+    assert_eq!(lower(&request, "llama3").expect("lowers"), [true, true]);
     let request =
         body(json!({"tools": [{"type": "code_interpreter"}, {"type": "python"}]})).expect("parses");
-    assert!(matches!(
-        lower(&request.clone().into(), "llama3"),
-        Err(LowerError::Combination { .. })
-    ));
-    assert!(lower(&request.into(), "harmony").is_ok());
+    assert!(matches!(lower(&request, "llama3"), Err(LowerError::Combination { .. })));
+    assert!(lower(&request, "harmony").is_ok());
     let error = body(json!({"tools": [{"type": "python"}, {"type": "function", "function": {}}]}))
         .unwrap_err();
     assert!(error.to_string().contains("/tools/1/function"), "{error}");
+    // Code is an automaton, which has a limit.
+    let mut request = body(json!({"tools": [{"name": "f"}, {"type": "python"}]})).expect("parses");
+    request.limits.automaton_states = 2;
+    let error = lower(&request, "harmony").unwrap_err();
+    assert_eq!(error.faults()[0].pointer, "/tools/1", "{error}");
     for bad in [
         json!([{"type": "x", "name": 1}]),
         json!([{"type": ""}]),
         json!([{"type": "x", "parameters": 1}]),
     ] {
-        assert!(matches!(body(json!({"tools": bad})), Err(RequestError::Builtin { .. })), "{bad}");
+        assert!(matches!(body(json!({"tools": bad})), Err(RequestError::Tools(_))), "{bad}");
     }
 }
 
 #[test]
 fn contradictory_requests_are_refused() {
-    let schema = || Json::from(json!({"type": "integer"}));
-    let refused: [(&str, ToolConstraint, &str); 8] = [
+    let integer = || Some(ResponseFormat::Schema(Json::from(json!({"type": "integer"}))));
+    let budget = Some(ReasoningBudget::Tokens(5));
+    let stop = |text: &str| with(|request| request.stop.push(text.to_owned()));
+    let ban = |text: &str| with(|request| request.bans.push(text.to_owned()));
+    let refused: [(&str, ToolRequest, &str); 9] = [
         (
             "a budget without reasoning",
-            constraint().reasoning(Reasoning::Off).reasoning_budget(ReasoningBudget::Tokens(5)),
+            with(|request| {
+                (request.reasoning, request.reasoning_budget) = (Reasoning::Off, budget);
+            }),
             "qwen3",
         ),
         (
             "a budget in a family without",
-            constraint().reasoning_budget(ReasoningBudget::Tokens(5)),
+            with(|request| request.reasoning_budget = budget),
             "llama3",
         ),
-        ("stop strings and an answer", constraint().stop("x").response_format(schema()), "qwen3"),
-        ("an empty stop string", constraint().stop(""), "qwen3"),
-        ("an empty ban", constraint().ban(""), "qwen3"),
-        ("a ban of a marker", constraint().ban("<tool_call>"), "qwen3"),
-        ("a stop string within a marker", constraint().stop("_call>"), "qwen3"),
-        ("reasoning in a family without", constraint().reasoning(Reasoning::Required), "hermes"),
+        (
+            "stop strings and a response format",
+            ToolRequest { response_format: integer(), ..stop("x") },
+            "qwen3",
+        ),
+        ("an empty stop string", stop(""), "qwen3"),
+        ("an empty ban", ban(""), "qwen3"),
+        ("a ban of a marker", ban("<tool_call>"), "qwen3"),
+        ("a stop string within a marker", stop("_call>"), "qwen3"),
+        (
+            "reasoning in a family without",
+            with(|request| request.reasoning = Reasoning::Required),
+            "hermes",
+        ),
+        (
+            "two tools of the same name",
+            with(|request| request.tools.push(request.tools[0].clone())),
+            "qwen3",
+        ),
     ];
-    for (what, constraint, format) in refused {
-        assert!(lower(&constraint, format).is_err(), "{what}");
+    for (what, request, format) in refused {
+        assert!(lower(&request, format).is_err(), "{what}");
     }
-    let most = Parallel::AtMost(1_000.try_into().expect("positive"));
+    let most = |choice: ToolChoice| {
+        let parallel = Parallel::AtMost(1_000.try_into().expect("positive"));
+        ToolRequest { parallel, tool_choice: choice, ..request() }
+    };
     assert!(matches!(
-        lower(&constraint().parallel(most), "qwen3"),
+        lower(&most(ToolChoice::Auto), "qwen3"),
         Err(LowerError::TooManyCalls { .. })
     ));
-    assert!(lower(&constraint().parallel(most).required(), "qwen3").is_ok());
+    assert!(lower(&most(ToolChoice::Required), "qwen3").is_ok());
 }
 
 #[test]
@@ -154,7 +192,7 @@ fn stop_strings_and_bans_are_bounded() {
         let (stop, bans) = (vec!["y".repeat(50)], vec!["x".repeat(150)]);
         let mut request = ToolRequest { stop, bans, ..ToolRequest::default() };
         request.limits.dispatch_bytes = limit;
-        lower(&request.into(), "qwen3")
+        lower(&request, "qwen3")
     };
     assert!(banned(200).is_ok());
     assert!(
@@ -165,14 +203,17 @@ fn stop_strings_and_bans_are_bounded() {
 #[test]
 fn a_constraint_compiles_for_a_vocabulary() {
     let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
-    let constraint = constraint().required().strictness(Strictness::AsFlagged);
+    let request = with(|request| {
+        request.tool_choice = ToolChoice::Required;
+        request.strictness = Strictness::AsFlagged;
+    });
     let format = Catalog::shipped().get("qwen3").expect("format").clone();
-    let (plan, bound) = constraint.compile(&engine, &format).expect("compiles");
-    assert_eq!((plan.format(), plan.tools().len()), ("qwen3", 2));
+    let (lowered, bound) = request.clone().compile(&engine, &format).expect("compiles");
+    assert_eq!((lowered.format(), lowered.tools().len()), ("qwen3", 2));
     assert!(!bound.matcher().is_complete());
     // Harmony's markers are special tokens that this vocabulary lacks.
     let harmony = Catalog::shipped().get("harmony").expect("format").clone();
-    assert!(matches!(constraint.compile(&engine, &harmony), Err(ConstraintError::Compile(_))));
+    assert!(matches!(request.compile(&engine, &harmony), Err(ConstraintError::Compile(_))));
 }
 
 #[test]
@@ -196,39 +237,40 @@ fn equal_requests_are_compiled_once() {
     let catalog = Catalog::shipped();
     let (qwen3, hermes) =
         (catalog.get("qwen3").expect("format"), catalog.get("hermes").expect("format"));
-    let compile = |constraint: ToolConstraint, format| {
+    let compile = |request: ToolRequest, format| {
         let before = engine.stats().grammars;
-        let (plan, _) = constraint.compile(&engine, format).expect("compiles");
+        let (lowered, _) = request.compile(&engine, format).expect("compiles");
         let after = engine.stats().grammars;
         assert_eq!(
-            (after.hits + after.misses, plan.tools().len()),
+            (after.hits + after.misses, lowered.tools().len()),
             (before.hits + before.misses + 1, 2)
         );
-        (plan.to_owned(), after.hits > before.hits)
+        (lowered.to_owned(), after.hits > before.hits)
     };
-    let (first, known) = compile(constraint(), qwen3);
+    let (first, known) = compile(request(), qwen3);
     assert!(!known);
-    let (again, known) = compile(constraint(), qwen3);
+    let (again, known) = compile(request(), qwen3);
     assert!(known);
     assert_eq!((again.tools(), again.grammar()), (first.tools(), first.grammar()));
     // Whatever is asked for otherwise is something else.
     let described = json!([{"name": "f", "parameters": {"properties": {"a": {"type": "null"}}}}, {"name": "g"}]);
     let others = [
-        (constraint().required(), qwen3),
-        (constraint().named("f"), qwen3),
-        (constraint().parallel(Parallel::One), qwen3),
-        (constraint().reasoning(Reasoning::Off), qwen3),
-        (constraint().stop("end"), qwen3),
-        (constraint().allow(["g"]), qwen3),
-        (constraint(), hermes),
-        (ToolConstraint::new().tools(&Json::from(described)).expect("tools"), qwen3),
+        (with(|request| request.tool_choice = ToolChoice::Required), qwen3),
+        (with(|request| request.tool_choice = named("f")), qwen3),
+        (with(|request| request.parallel = Parallel::One), qwen3),
+        (with(|request| request.reasoning = Reasoning::Off), qwen3),
+        (with(|request| request.stop.push("end".to_owned())), qwen3),
+        (with(|request| request.allowed = Some(vec!["g".to_owned()])), qwen3),
+        (request(), hermes),
+        (body(json!({"tools": described})).expect("tools"), qwen3),
     ];
-    for (constraint, format) in others {
-        assert!(!compile(constraint.clone(), format).1, "{constraint:?}");
-        assert!(compile(constraint, format).1);
+    for (request, format) in others {
+        assert!(!compile(request.clone(), format).1, "{request:?}");
+        assert!(compile(request, format).1);
     }
     // Errors are not cached.
     for _ in 0..2 {
-        assert!(constraint().named("h").compile(&engine, qwen3).is_err());
+        let unknown = with(|request| request.tool_choice = named("h"));
+        assert!(unknown.compile(&engine, qwen3).is_err());
     }
 }

@@ -1,12 +1,22 @@
-//! Answers that a structural tag constrains.
+//! The format of the response that a request asks for.
 
 use louver::front::structural_tag::{StructuralTag, StructuralTagErrors, StructuralTagOptions};
 use louver::limits::Limits;
 use louver::spec::json::Json;
 
-/// A structural tag that constrains the answer.
+/// The format of the response: of the text for the user, in place of free text.
 #[derive(Clone, Debug, PartialEq)]
-pub struct AnswerTag {
+pub enum ResponseFormat {
+    /// JSON that a schema allows. If tools may be called, the turn is calls or the response; if a
+    /// call is forced, the schema is ignored.
+    Schema(Json),
+    /// Text that a structural tag allows. It excludes tools that may be called.
+    StructuralTag(Box<ResponseTag>),
+}
+
+/// A structural tag that constrains the response.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ResponseTag {
     /// The tag.
     pub tag: StructuralTag,
     /// Options of its lowering. [`ToolRequest::compile`](crate::ToolRequest::compile) adds the
@@ -16,19 +26,19 @@ pub struct AnswerTag {
     is_older_form: bool,
 }
 
-impl From<StructuralTag> for AnswerTag {
+impl From<StructuralTag> for ResponseTag {
     fn from(tag: StructuralTag) -> Self {
-        AnswerTag { tag, options: StructuralTagOptions::default(), is_older_form: false }
+        ResponseTag { tag, options: StructuralTagOptions::default(), is_older_form: false }
     }
 }
 
-impl AnswerTag {
+impl ResponseTag {
     /// Parses a request's `response_format` of type `structural_tag`. Errors have pointers into the
     /// request.
-    pub(crate) fn parse(body: &Json, limits: &Limits) -> Result<AnswerTag, StructuralTagErrors> {
+    pub(crate) fn parse(body: &Json, limits: &Limits) -> Result<ResponseTag, StructuralTagErrors> {
         let tag = StructuralTag::from_response_format(body, limits)?;
         let is_older_form = body.pointer("/response_format/structures").is_some();
-        Ok(AnswerTag { is_older_form, ..AnswerTag::from(tag) })
+        Ok(ResponseTag { is_older_form, ..ResponseTag::from(tag) })
     }
 
     /// The pointer into the request for a pointer into the tag's document.

@@ -1,0 +1,137 @@
+//! Functions: tools whose arguments match a JSON Schema.
+
+use louver::spec::json::{Json, Object};
+use serde_json::json;
+
+use super::tool::{MemberReader, ToolError, ToolErrorKind, ToolShape, check_name, unknown_members};
+
+/// A function.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FunctionTool {
+    /// The name: any characters except control characters. It is never interpreted as syntax.
+    pub name: String,
+    /// The description for the model.
+    pub description: Option<String>,
+    /// The JSON Schema of its arguments.
+    pub parameters: Json,
+    /// OpenAI's flag `strict`; see [`Strictness`](crate::Strictness).
+    pub strict: bool,
+    /// The form of the tool in the request, for JSON pointers.
+    pub shape: ToolShape,
+}
+
+impl FunctionTool {
+    /// A function that is not from a request. Fails if the name is not allowed.
+    pub fn new(name: impl Into<String>, parameters: Json) -> Result<FunctionTool, ToolErrorKind> {
+        let name = name.into();
+        check_name(&name)?;
+        let shape = ToolShape::Wrapped;
+        Ok(FunctionTool { name, description: None, parameters, strict: false, shape })
+    }
+
+    /// The JSON pointer of the parameters of tool `k`, if it is this function.
+    pub(crate) fn parameters_pointer(&self, k: usize) -> String {
+        self.shape.pointer(k, "function") + "/parameters"
+    }
+
+    /// Parses entry `k` of a request's tools, wrapped or bare.
+    ///
+    /// A function without `parameters` takes none (an empty object). Members other than `name`,
+    /// `description`, `parameters`, `strict` and `type` are errors, unless they are `null` or do
+    /// not affect the output of the model.
+    pub(super) fn parse(k: usize, entry: &Json) -> Result<FunctionTool, Vec<ToolError>> {
+        let pointer = format!("/tools/{k}");
+        let fail = |below: &str, kind| Err(vec![ToolError::new(format!("{pointer}{below}"), kind)]);
+        let Json::Object(members) = entry else {
+            return fail("", ToolErrorKind::Expected("an object"));
+        };
+        match members.get("type") {
+            None => {}
+            Some(Json::String(kind)) if kind == "function" => {}
+            Some(Json::String(kind)) => {
+                return fail("/type", ToolErrorKind::UnsupportedType(kind.clone()));
+            }
+            Some(_) => return fail("/type", ToolErrorKind::Expected("a string")),
+        }
+        let (shape, function) = match members.get("function") {
+            Some(Json::Object(function)) => (ToolShape::Wrapped, function),
+            Some(_) => return fail("/function", ToolErrorKind::Expected("an object")),
+            None => (ToolShape::Bare, members),
+        };
+        let mut errors = Vec::new();
+        if shape == ToolShape::Wrapped {
+            unknown_members(&pointer, members, &["type", "function"], &mut errors);
+        }
+        let pointer = shape.pointer(k, "function");
+        let mut reader = MemberReader { pointer, members: function, errors };
+        let type_member: &[&str] = if shape == ToolShape::Bare { &["type"] } else { &[] };
+        let known = ["name", "description", "parameters", "strict"];
+        reader.check_unknown(&[type_member, &known].concat());
+        let tool = FunctionTool {
+            name: reader.name(),
+            description: reader.description(),
+            parameters: parameters(&mut reader),
+            strict: strict(&mut reader),
+            shape,
+        };
+        if reader.errors.is_empty() { Ok(tool) } else { Err(reader.errors) }
+    }
+}
+
+fn parameters(reader: &mut MemberReader<'_>) -> Json {
+    let expected = match reader.members.get("parameters") {
+        None | Some(Json::Null) => return no_parameters(),
+        Some(Json::Object(members)) if is_properties_object(members) => {
+            "a JSON Schema: the arguments belong in its `properties`"
+        }
+        Some(schema @ (Json::Object(_) | Json::Bool(_))) => return schema.clone(),
+        Some(Json::String(_)) => "a JSON Schema, as an object and not as text",
+        Some(_) => "a JSON Schema",
+    };
+    reader.fail("/parameters", ToolErrorKind::Expected(expected));
+    Json::Null
+}
+
+fn strict(reader: &mut MemberReader<'_>) -> bool {
+    match reader.members.get("strict") {
+        None | Some(Json::Null) => false,
+        Some(Json::Bool(strict)) => *strict,
+        Some(_) => {
+            reader.fail("/strict", ToolErrorKind::Expected("a boolean"));
+            false
+        }
+    }
+}
+
+/// Whether an object looks like the value of `properties` rather than a schema. All its values are
+/// then objects with a type, and none of its names is a keyword. As a JSON Schema it would allow
+/// any value.
+fn is_properties_object(members: &Object) -> bool {
+    const KEYWORDS: [&str; 16] = [
+        "properties",
+        "patternProperties",
+        "additionalProperties",
+        "unevaluatedProperties",
+        "propertyNames",
+        "items",
+        "additionalItems",
+        "unevaluatedItems",
+        "contains",
+        "not",
+        "if",
+        "then",
+        "else",
+        "definitions",
+        "dependencies",
+        "dependentSchemas",
+    ];
+    let is_argument = |(name, value): (&str, &Json)| {
+        !KEYWORDS.contains(&name) && !name.starts_with('$') && value.get("type").is_some()
+    };
+    members.iter().next().is_some() && members.iter().all(is_argument)
+}
+
+/// The schema of a function without parameters.
+fn no_parameters() -> Json {
+    Json::from(json!({"type": "object", "properties": {}, "additionalProperties": false}))
+}

@@ -1,0 +1,432 @@
+//! The tools that a request offers, of all kinds.
+
+use std::collections::HashMap;
+
+use louver::limits::Limits;
+use louver::spec::json::{Json, JsonError, Object, push_token};
+use serde::{Deserialize, Serialize};
+
+use super::builtin::BuiltinTool;
+use super::custom::CustomTool;
+use super::function::FunctionTool;
+
+/// Maximum length of a tool name, in bytes.
+pub(crate) const MAX_TOOL_NAME_BYTES: usize = 256;
+
+/// Members of a tool that clients send and that do not affect the output of the model.
+const NEUTRAL_MEMBERS: [&str; 3] = ["cache_control", "defer_loading", "metadata"];
+
+/// Names that other protocols give to the parameters of a tool.
+const FOREIGN_PARAMETERS: [&str; 9] = [
+    "input_schema",
+    "inputSchema",
+    "json_schema",
+    "schema",
+    "args_schema",
+    "arguments",
+    "params",
+    "properties",
+    "parametersJsonSchema",
+];
+
+/// A tool that the model may call.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Tool {
+    /// A function, whose arguments match a JSON Schema.
+    Function(FunctionTool),
+    /// A custom tool, which is called with text.
+    Custom(CustomTool),
+    /// A built-in tool, which the model knows.
+    Builtin(BuiltinTool),
+}
+
+/// What a tool is called with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallKind {
+    /// Arguments in JSON: a function or a built-in tool.
+    #[default]
+    Function,
+    /// Text: a custom tool.
+    Custom,
+}
+
+impl CallKind {
+    pub(crate) fn is_function(&self) -> bool {
+        *self == CallKind::Function
+    }
+}
+
+/// The form of a tool in a request's `tools`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ToolShape {
+    /// With the members under the type's name, as in Chat Completions:
+    /// `{"type": "function", "function": {"name": ...}}`.
+    #[default]
+    Wrapped,
+    /// With the members beside `type`, as in Responses: `{"type": "function", "name": ...}`.
+    Bare,
+}
+
+impl ToolShape {
+    /// The JSON pointer of the members of tool `k` of a type.
+    pub(crate) fn pointer(self, k: usize, kind: &str) -> String {
+        match self {
+            ToolShape::Wrapped => format!("/tools/{k}/{kind}"),
+            ToolShape::Bare => format!("/tools/{k}"),
+        }
+    }
+}
+
+/// An error in a list of tools.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{pointer}: {kind}")]
+pub struct ToolError {
+    /// JSON pointer into the request, such as `/tools/3/function/name`.
+    pub pointer: String,
+    /// The reason.
+    pub kind: ToolErrorKind,
+}
+
+impl ToolError {
+    pub(crate) fn new(pointer: impl Into<String>, kind: ToolErrorKind) -> ToolError {
+        ToolError { pointer: pointer.into(), kind }
+    }
+}
+
+/// The reason of an error in a tool.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ToolErrorKind {
+    /// The text is not JSON.
+    #[error("not JSON: {0}")]
+    NotJson(JsonError),
+    /// The value has the wrong JSON type.
+    #[error("must be {0}")]
+    Expected(&'static str),
+    /// A member is missing.
+    #[error("`{0}` is missing")]
+    Missing(&'static str),
+    /// An unknown member: it could require something that would not be enforced.
+    #[error("there is no such member{}", instead.map(|advice| format!(": {advice}")).unwrap_or_default())]
+    UnknownMember {
+        /// Advice on what to write instead.
+        instead: Option<&'static str>,
+    },
+    /// A type that does not go with the member `function`.
+    #[error("tools of type {0:?} have no member `function`")]
+    UnsupportedType(String),
+    /// An empty name.
+    #[error("must not be empty")]
+    EmptyName,
+    /// A name that is too long.
+    #[error("has {len} bytes, over the limit of {MAX_TOOL_NAME_BYTES}")]
+    LongName {
+        /// The length in bytes.
+        len: usize,
+    },
+    /// A control character in a name.
+    #[error("must not contain the control character U+{:04X}", u32::from(*.0))]
+    ControlCharacter(char),
+    /// A name that an earlier tool has.
+    #[error("{name:?} is already the name of /tools/{first}")]
+    Duplicate {
+        /// The name.
+        name: String,
+        /// The index of the first tool of this name.
+        first: usize,
+    },
+}
+
+/// All errors of a list of tools.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.iter().map(ToolError::to_string).collect::<Vec<_>>().join("\n"))]
+pub struct ToolErrors(pub Vec<ToolError>);
+
+impl Tool {
+    /// Parses entry `k` of a request's `tools`. Its `type` tells its kind: `function` (also without
+    /// a type), `custom`, or the name of a built-in tool. Fails with all errors of the entry. Cost:
+    /// linear.
+    pub fn parse(k: usize, entry: &Json) -> Result<Tool, Vec<ToolError>> {
+        match entry.get("type").and_then(Json::as_str) {
+            Some("custom") => CustomTool::parse(k, entry).map(Tool::Custom),
+            Some(kind) if kind != "function" && entry.get("function").is_none() => {
+                BuiltinTool::parse(k, kind, entry).map(Tool::Builtin)
+            }
+            _ => FunctionTool::parse(k, entry).map(Tool::Function),
+        }
+    }
+
+    /// Parses a request's `tools`, an array. Fails with all errors of the list; that two tools have
+    /// the same name is one. Cost: linear.
+    pub fn parse_list(tools: &Json) -> Result<Vec<Tool>, ToolErrors> {
+        let Json::Array(entries) = tools else {
+            let error = ToolError::new("/tools", ToolErrorKind::Expected("an array"));
+            return Err(ToolErrors(vec![error]));
+        };
+        let (mut out, mut errors) = (Vec::new(), Vec::new());
+        let mut first: HashMap<String, usize> = HashMap::new();
+        for (k, entry) in entries.iter().enumerate() {
+            match Tool::parse(k, entry) {
+                Ok(tool) => {
+                    let name = tool.name().to_owned();
+                    if let Some(&first) = first.get(&name) {
+                        let kind = ToolErrorKind::Duplicate { name, first };
+                        errors.push(ToolError::new(tool.name_pointer(k), kind));
+                    } else {
+                        first.insert(name, k);
+                    }
+                    out.push(tool);
+                }
+                Err(found) => errors.extend(found),
+            }
+        }
+        if errors.is_empty() { Ok(out) } else { Err(ToolErrors(errors)) }
+    }
+
+    /// As [`Tool::parse_list`], from JSON text.
+    ///
+    /// ```
+    /// use louver::limits::Limits;
+    /// use louver_formats::{Tool, ToolErrors};
+    ///
+    /// let text = r#"[{"type": "function", "function": {"name": "now"}}, {"type": "python"}]"#;
+    /// let tools = Tool::parse_text(text, &Limits::default())?;
+    /// assert_eq!(tools[0].name(), "now");
+    /// assert!(matches!(tools[1], Tool::Builtin(_)));
+    /// # Ok::<(), ToolErrors>(())
+    /// ```
+    pub fn parse_text(tools: &str, limits: &Limits) -> Result<Vec<Tool>, ToolErrors> {
+        let tools = Json::parse(tools, limits).map_err(|error| {
+            ToolErrors(vec![ToolError::new("/tools", ToolErrorKind::NotJson(error))])
+        })?;
+        Tool::parse_list(&tools)
+    }
+
+    /// The name by which the model calls it.
+    pub fn name(&self) -> &str {
+        match self {
+            Tool::Function(tool) => &tool.name,
+            Tool::Custom(tool) => &tool.name,
+            Tool::Builtin(tool) => &tool.name,
+        }
+    }
+
+    /// What it is called with.
+    pub fn kind(&self) -> CallKind {
+        match self {
+            Tool::Function(_) | Tool::Builtin(_) => CallKind::Function,
+            Tool::Custom(_) => CallKind::Custom,
+        }
+    }
+
+    /// Whether it is a built-in tool.
+    pub fn is_builtin(&self) -> bool {
+        matches!(self, Tool::Builtin(_))
+    }
+
+    /// The JSON Schema of its arguments in the request. `None` for custom tools, and for built-in
+    /// tools whose schema the model's family knows.
+    pub fn parameters(&self) -> Option<&Json> {
+        match self {
+            Tool::Function(tool) => Some(&tool.parameters),
+            Tool::Custom(_) => None,
+            Tool::Builtin(tool) => tool.parameters.as_ref(),
+        }
+    }
+
+    /// The JSON pointer of the name of tool `k`.
+    fn name_pointer(&self, k: usize) -> String {
+        match self {
+            Tool::Function(tool) => tool.shape.pointer(k, "function") + "/name",
+            Tool::Custom(tool) => tool.shape.pointer(k, "custom") + "/name",
+            Tool::Builtin(tool) => tool.name_pointer(k),
+        }
+    }
+}
+
+impl From<FunctionTool> for Tool {
+    fn from(tool: FunctionTool) -> Self {
+        Tool::Function(tool)
+    }
+}
+
+impl From<CustomTool> for Tool {
+    fn from(tool: CustomTool) -> Self {
+        Tool::Custom(tool)
+    }
+}
+
+impl From<BuiltinTool> for Tool {
+    fn from(tool: BuiltinTool) -> Self {
+        Tool::Builtin(tool)
+    }
+}
+
+/// Checks the name of a tool.
+pub(super) fn check_name(name: &str) -> Result<(), ToolErrorKind> {
+    if name.is_empty() {
+        return Err(ToolErrorKind::EmptyName);
+    }
+    if name.len() > MAX_TOOL_NAME_BYTES {
+        return Err(ToolErrorKind::LongName { len: name.len() });
+    }
+    match name.chars().find(|c| c.is_control()) {
+        Some(c) => Err(ToolErrorKind::ControlCharacter(c)),
+        None => Ok(()),
+    }
+}
+
+/// Parses members of an object, and collects errors.
+pub(super) struct MemberReader<'a> {
+    /// The JSON pointer of the object.
+    pub(super) pointer: String,
+    pub(super) members: &'a Object,
+    pub(super) errors: Vec<ToolError>,
+}
+
+impl MemberReader<'_> {
+    /// Reports an error at a pointer below the object.
+    pub(super) fn fail(&mut self, below: &str, kind: ToolErrorKind) {
+        self.errors.push(ToolError::new(format!("{}{below}", self.pointer), kind));
+    }
+
+    /// Reports the members that are not in `known`.
+    pub(super) fn check_unknown(&mut self, known: &[&str]) {
+        unknown_members(&self.pointer, self.members, known, &mut self.errors);
+    }
+
+    /// The name of the tool.
+    pub(super) fn name(&mut self) -> String {
+        match self.members.get("name") {
+            Some(Json::String(name)) => {
+                if let Err(kind) = check_name(name) {
+                    self.fail("/name", kind);
+                }
+                return name.clone();
+            }
+            Some(_) => self.fail("/name", ToolErrorKind::Expected("a string")),
+            None => self.fail("", ToolErrorKind::Missing("name")),
+        }
+        String::new()
+    }
+
+    /// The description of the tool.
+    pub(super) fn description(&mut self) -> Option<String> {
+        match self.members.get("description") {
+            None | Some(Json::Null) => None,
+            Some(Json::String(text)) => Some(text.clone()),
+            Some(_) => {
+                self.fail("/description", ToolErrorKind::Expected("a string"));
+                None
+            }
+        }
+    }
+}
+
+/// Reports the members of a tool, or of an object within it, that are not in `known`.
+pub(super) fn unknown_members(
+    pointer: &str,
+    members: &Object,
+    known: &[&str],
+    errors: &mut Vec<ToolError>,
+) {
+    for name in members.unknown(known).filter(|name| !NEUTRAL_MEMBERS.contains(name)) {
+        let instead = match name {
+            name if FOREIGN_PARAMETERS.contains(&name) => Some("use `parameters`"),
+            "name" | "description" | "strict" if known.contains(&"function") => {
+                Some("it belongs in `function`")
+            }
+            _ => None,
+        };
+        let mut pointer = pointer.to_owned();
+        push_token(&mut pointer, name);
+        errors.push(ToolError::new(pointer, ToolErrorKind::UnknownMember { instead }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn errors(tools: Value) -> Vec<(String, ToolErrorKind)> {
+        Tool::parse_list(&Json::from(tools))
+            .unwrap_err()
+            .0
+            .into_iter()
+            .map(|e| (e.pointer, e.kind))
+            .collect()
+    }
+
+    #[test]
+    fn wrapped_and_bare_tools_are_parsed() {
+        let schema = json!({"type": "object"});
+        let tools = Tool::parse_list(&Json::from(json!([
+            {"type": "function", "function":
+                {"name": "a.b", "description": "d", "parameters": schema, "strict": true}},
+            {"type": "function", "name": "</tool_call>"},
+            {"name": "\"", "parameters": null, "description": null, "strict": null},
+        ])))
+        .unwrap();
+        let names: Vec<&str> = tools.iter().map(Tool::name).collect();
+        assert_eq!(names, ["a.b", "</tool_call>", "\""]);
+        let [Tool::Function(first), Tool::Function(second), Tool::Function(third)] = &tools[..]
+        else {
+            panic!("{tools:?}")
+        };
+        assert_eq!((first.strict, first.description.as_deref()), (true, Some("d")));
+        assert_eq!(first.parameters, Json::from(&schema));
+        let none = json!({"type": "object", "properties": {}, "additionalProperties": false});
+        assert_eq!(second.parameters, Json::from(none));
+        assert_eq!(first.parameters_pointer(0), "/tools/0/function/parameters");
+        assert_eq!(third.parameters_pointer(2), "/tools/2/parameters");
+    }
+
+    #[test]
+    fn all_errors_are_reported_with_pointers() {
+        let long = "x".repeat(MAX_TOOL_NAME_BYTES + 1);
+        let found = errors(json!([
+            1,
+            {"type": "web_search", "function": {}},
+            {"type": "function", "function": {"name": ""}},
+            {"name": "a\nb", "strict": "yes"},
+            {"name": long, "parameters": []},
+            {"function": {"description": 1}},
+            {"function": {"name": "ok"}},
+            {"name": "ok"},
+            {"function": 5},
+            {"name": 7},
+            {"type": "custom", "custom": {"name": "ok"}},
+            {"type": "ok"},
+            {"type": "x", "name": 7, "parameters": 8},
+            {"type": ""},
+        ]));
+        let want = [
+            ("/tools/0", ToolErrorKind::Expected("an object")),
+            ("/tools/1/type", ToolErrorKind::UnsupportedType("web_search".to_owned())),
+            ("/tools/2/function/name", ToolErrorKind::EmptyName),
+            ("/tools/3/name", ToolErrorKind::ControlCharacter('\n')),
+            ("/tools/3/strict", ToolErrorKind::Expected("a boolean")),
+            ("/tools/4/name", ToolErrorKind::LongName { len: MAX_TOOL_NAME_BYTES + 1 }),
+            ("/tools/4/parameters", ToolErrorKind::Expected("a JSON Schema")),
+            ("/tools/5/function", ToolErrorKind::Missing("name")),
+            ("/tools/5/function/description", ToolErrorKind::Expected("a string")),
+            ("/tools/7/name", ToolErrorKind::Duplicate { name: "ok".to_owned(), first: 6 }),
+            ("/tools/8/function", ToolErrorKind::Expected("an object")),
+            ("/tools/9/name", ToolErrorKind::Expected("a string")),
+            ("/tools/10/custom/name", ToolErrorKind::Duplicate { name: "ok".to_owned(), first: 6 }),
+            ("/tools/11/type", ToolErrorKind::Duplicate { name: "ok".to_owned(), first: 6 }),
+            ("/tools/12/name", ToolErrorKind::Expected("a string")),
+            ("/tools/12/parameters", ToolErrorKind::Expected("a JSON Schema")),
+            ("/tools/13/type", ToolErrorKind::EmptyName),
+        ];
+        assert_eq!(found, want.map(|(p, k)| (p.to_owned(), k)));
+        assert_eq!(errors(json!({}))[0].0, "/tools");
+        assert!(matches!(
+            Tool::parse_text("[", &Limits::default()).unwrap_err().0[0].kind,
+            ToolErrorKind::NotJson(_)
+        ));
+    }
+}
