@@ -591,6 +591,14 @@ fn check_config_finds_all_faults_or_shows_the_settings() {
         "FILE:12:1",
     ];
     assert_eq!((code, at), (Some(1), expected.to_vec()), "{out}");
+    // A format may be the file of a description.
+    let format = folder.0.join("mine.toml");
+    let text = include_str!("../../adapters/formats/families/hermes.toml");
+    std::fs::write(&format, text.replacen("\"hermes\"", "\"mine\"", 1)).unwrap();
+    let own = format!("[[model]]\nmodel = \"a/b\"\nformat = {:?}\n", path(&format));
+    assert_eq!(check(&own).0, Some(0), "{}", check(&own).1);
+    let (code, out) = check(&own.replace("mine.toml", "other.toml"));
+    assert!(code == Some(1) && out.contains("FILE:3:1: model[0].format: "), "{out}");
     let missing = folder.0.join("no-such.toml");
     assert_eq!(louver(&["check", "--config", path(&missing)]).status.code(), Some(2));
 }

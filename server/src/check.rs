@@ -120,6 +120,9 @@ impl CheckRequest {
             Err(error) => return refused(api_fault_json(&error, &PointerMap::default())),
         };
         let pointers = &request.pointers;
+        if let Err(error) = served.check_choices(request.choices()) {
+            return refused(api_fault_json(&error, pointers));
+        }
         let started = Instant::now();
         let plan = match request.plan(served) {
             Ok(plan) => plan,

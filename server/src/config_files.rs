@@ -40,10 +40,10 @@ fn model_faults(model: &ModelConfig) -> Vec<LoadError> {
         vec![load::isq(model, None).map(drop), load::tokenizer(model).map(drop)]
     };
     let formats = load::formats(model);
-    let name = formats.as_ref().ok().and_then(|formats| {
+    let name = formats.as_ref().ok().and_then(|(name, formats)| {
         let mut catalog = Catalog::shipped();
         formats.iter().cloned().for_each(|format| catalog.add(format));
-        let error = catalog.get(model.format.as_deref()?).err()?;
+        let error = catalog.get(name.as_deref()?).err()?;
         Some(option_fault(model)("format", error.to_string()))
     });
     let device =

@@ -61,7 +61,7 @@ pub struct ServerLimits {
 pub struct ResponseLimits {
     /// Maximum number of responses; 0 stores none.
     pub responses: usize,
-    /// Maximum total bytes of all responses with their conversations, as JSON.
+    /// Maximum total bytes of all responses with their conversations, about.
     pub bytes: usize,
 }
 
@@ -272,18 +272,24 @@ impl SchemaLimits {
         }
     }
 
-    /// What is wrong, if anything: the member, and what it must be.
-    pub(crate) fn fault(&self) -> Option<(&'static str, String)> {
-        let positive = [
+    /// What is wrong: members, and what they must be.
+    pub(crate) fn faults(&self) -> Vec<(&'static str, String)> {
+        let mut out = zeros(&[
             ("depth", self.depth as u64),
             ("compile_fuel", self.compile_fuel),
             ("mask_fuel", self.mask_fuel),
-        ];
-        if let Some((name, _)) = positive.iter().find(|(_, value)| *value == 0) {
-            return Some((name, "must not be 0".to_owned()));
+        ]);
+        if self.depth > MAX_DEPTH {
+            out.push(("depth", format!("must be at most {MAX_DEPTH}")));
         }
-        (self.depth > MAX_DEPTH).then(|| ("depth", format!("must be at most {MAX_DEPTH}")))
+        out
     }
+}
+
+/// The faults of values that must not be 0.
+pub(crate) fn zeros(values: &[(&'static str, u64)]) -> Vec<(&'static str, String)> {
+    let zeros = values.iter().filter(|(_, value)| *value == 0);
+    zeros.map(|(name, _)| (*name, "must not be 0".to_owned())).collect()
 }
 
 impl ServerLimits {
@@ -292,49 +298,45 @@ impl ServerLimits {
         self.schema.engine(self.http.body_bytes)
     }
 
-    /// The first invalid limit: its name, and what it must be.
-    pub(crate) fn fault(&self) -> Option<(String, String)> {
-        let schema = self.schema.fault();
+    /// The invalid limits: their names, and what they must be.
+    pub(crate) fn faults(&self) -> Vec<(String, String)> {
+        let schema = self.schema.faults().into_iter();
         let schema = schema.map(|(name, problem)| (format!("schema.{name}"), problem));
-        schema.or_else(|| self.other_fault().map(|(name, problem)| (name.to_owned(), problem)))
+        let others = self.other_faults().into_iter();
+        schema.chain(others.map(|(name, problem)| (name.to_owned(), problem))).collect()
     }
 
-    fn other_fault(&self) -> Option<(&'static str, String)> {
-        let positive = [
-            ("http.body_bytes", self.http.body_bytes),
-            ("http.bodies_bytes", self.http.bodies_bytes),
-            ("http.connections", self.http.connections),
-            ("http.connections_per_peer", self.http.connections_per_peer),
-            ("requests.concurrent", self.requests.concurrent),
-            ("requests.max_tokens", self.requests.max_tokens),
-            ("requests.prompt_bytes", self.requests.prompt_bytes),
-            ("requests.n", self.requests.n),
-            ("requests.messages", self.requests.messages),
-            ("requests.checks", self.requests.checks),
-        ];
-        if let Some((name, _)) = positive.iter().find(|(_, value)| *value == 0) {
-            return Some((name, "must not be 0".to_owned()));
-        }
+    fn other_faults(&self) -> Vec<(&'static str, String)> {
+        let mut out = zeros(&[
+            ("http.body_bytes", self.http.body_bytes as u64),
+            ("http.bodies_bytes", self.http.bodies_bytes as u64),
+            ("http.connections", self.http.connections as u64),
+            ("http.connections_per_peer", self.http.connections_per_peer as u64),
+            ("requests.concurrent", self.requests.concurrent as u64),
+            ("requests.max_tokens", self.requests.max_tokens as u64),
+            ("requests.prompt_bytes", self.requests.prompt_bytes as u64),
+            ("requests.n", self.requests.n as u64),
+            ("requests.messages", self.requests.messages as u64),
+            ("requests.checks", self.requests.checks as u64),
+        ]);
         if self.http.bodies_bytes < self.http.body_bytes {
-            return Some(("http.bodies_bytes", "must be at least http.body_bytes".to_owned()));
+            out.push(("http.bodies_bytes", "must be at least http.body_bytes".to_owned()));
         }
-        // A semaphore with `u32` permits counts these bytes.
-        if self.http.bodies_bytes > u32::MAX as usize {
-            return Some(("http.bodies_bytes", format!("must be at most {}", u32::MAX)));
+        for (name, value, most) in [
+            // A semaphore with `u32` permits counts these bytes.
+            ("http.bodies_bytes", self.http.bodies_bytes, u32::MAX as usize),
+            ("http.connections", self.http.connections, 1_000_000),
+            ("requests.concurrent", self.requests.concurrent, 100_000),
+            ("requests.checks", self.requests.checks, 100_000),
+        ] {
+            if value > most {
+                out.push((name, format!("must be at most {most}")));
+            }
         }
         if self.requests.n > self.requests.concurrent {
-            return Some(("requests.n", "must be at most requests.concurrent".to_owned()));
+            out.push(("requests.n", "must be at most requests.concurrent".to_owned()));
         }
-        if self.requests.checks > 100_000 {
-            return Some(("requests.checks", "must be at most 100000".to_owned()));
-        }
-        if self.requests.concurrent > 100_000 || self.http.connections > 1_000_000 {
-            return Some((
-                "requests.concurrent",
-                "must be at most 100000 (http.connections: 1000000)".to_owned(),
-            ));
-        }
-        None
+        out
     }
 }
 
@@ -355,15 +357,17 @@ mod tests {
         );
         assert_eq!(limits.http.write_timeout_s, Seconds(Duration::from_millis(500)));
         assert_eq!((limits.engine().source_bytes, limits.engine().depth), (1000, 64));
-        assert_eq!(limits.fault(), None);
-        assert_eq!(ServerLimits::default().fault(), None);
+        assert_eq!(limits.faults(), []);
+        assert_eq!(ServerLimits::default().faults(), []);
         for (text, at) in [
-            ("[requests]\nconcurrent = 2", "requests.n"),
-            ("[http]\nbody_bytes = 0", "http.body_bytes"),
-            ("[http]\nbody_bytes = 100\nbodies_bytes = 10", "http.bodies_bytes"),
-            ("[schema]\ndepth = 100000", "schema.depth"),
+            ("[requests]\nconcurrent = 2", &["requests.n"][..]),
+            ("[http]\nbody_bytes = 0", &["http.body_bytes"]),
+            ("[http]\nbody_bytes = 100\nbodies_bytes = 10", &["http.bodies_bytes"]),
+            ("[http]\nconnections = 2000000", &["http.connections"]),
+            ("[schema]\ndepth = 100000\nmask_fuel = 0", &["schema.mask_fuel", "schema.depth"]),
         ] {
-            assert_eq!(toml::from_str::<ServerLimits>(text).unwrap().fault().unwrap().0, at);
+            let faults = toml::from_str::<ServerLimits>(text).unwrap().faults();
+            assert_eq!(faults.iter().map(|(name, _)| &**name).collect::<Vec<_>>(), at);
         }
         for wrong in [
             "[http]\nwrite_timeout_s = 0",

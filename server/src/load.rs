@@ -1,11 +1,10 @@
 //! Model loading: from the configured models to the shared server state.
 
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use louver::engine::EngineOptions;
 use louver::front::json_schema::Registry;
-use louver_formats::WireFormat;
+use louver_formats::{FormatError, WireFormat};
 use louver_mistralrs::{GgufModel, Louver, LouverOptions, PlanError};
 use mistralrs::{Device, IsqType, Model, ModelDType, TextModelBuilder, parse_isq_value};
 
@@ -113,17 +112,7 @@ pub async fn load_model(
 ) -> Result<(Model, Louver), LoadError> {
     let fault = option_fault(model);
     let source = model_source::find(&model.model, model.tokenizer.is_some())?;
-    let mut formats = formats(model)?;
-    let format = match &model.format {
-        Some(file) if file.ends_with(".toml") => {
-            let format = WireFormat::from_file(Path::new(file));
-            let format = format.map_err(|error| fault("format", error.to_string()))?;
-            let name = format.name.clone();
-            formats.push(format);
-            Some(name)
-        }
-        name => name.clone(),
-    };
+    let (format, formats) = formats(model)?;
     let options = LouverOptions {
         format,
         formats,
@@ -179,7 +168,7 @@ fn text_builder(config: &ModelConfig, model: &str) -> Result<TextModelBuilder, L
         builder = builder.with_hf_revision(revision);
     }
     if let Some(sequences) = config.max_sequences {
-        builder = builder.with_max_num_seqs(sequences);
+        builder = builder.with_max_num_seqs(sequences.get());
     }
     Ok(builder)
 }
@@ -194,7 +183,7 @@ fn gguf_model(config: &ModelConfig, file: &Path) -> Result<GgufModel, LoadError>
     if let Some(device) = device(config)? {
         model = model.with_device(device);
     }
-    if let Some(sequences) = config.max_sequences.and_then(NonZeroUsize::new) {
+    if let Some(sequences) = config.max_sequences {
         model = model.with_max_sequences(sequences);
     }
     Ok(model)
@@ -270,14 +259,30 @@ fn existing_file(path: &Path) -> Result<String, String> {
     }
 }
 
-pub(crate) fn formats(config: &ModelConfig) -> Result<Vec<WireFormat>, LoadError> {
-    let fault = |path: &PathBuf, problem: String| {
-        option_fault(config)("format_files", format!("{}: {problem}", path.display()))
+/// The name of the configured wire format, if there is one, and the formats of files.
+pub(crate) fn formats(
+    config: &ModelConfig,
+) -> Result<(Option<String>, Vec<WireFormat>), LoadError> {
+    let fault = option_fault(config);
+    let read = |member, path: &Path| {
+        WireFormat::from_file(path).map_err(|error| {
+            let problem = match error {
+                // Has the path.
+                FormatError::File { .. } => error.to_string(),
+                error => format!("{}: {error}", path.display()),
+            };
+            fault(member, problem)
+        })
     };
-    let mut formats = Vec::with_capacity(config.format_files.len());
-    for path in &config.format_files {
-        let text = std::fs::read_to_string(path).map_err(|error| fault(path, error.to_string()))?;
-        formats.push(WireFormat::from_toml(&text).map_err(|error| fault(path, error.to_string()))?);
-    }
-    Ok(formats)
+    let files = config.format_files.iter();
+    let mut formats: Vec<_> =
+        files.map(|path| read("format_files", path)).collect::<Result<_, _>>()?;
+    let name = match &config.format {
+        Some(file) if file.ends_with(".toml") => {
+            formats.push(read("format", Path::new(file))?);
+            formats.last().map(|format| format.name.clone())
+        }
+        name => name.clone(),
+    };
+    Ok((name, formats))
 }

@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use louver::limits::Limits;
 use louver::spec::json::Json;
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -20,8 +19,8 @@ pub(crate) struct StoredResponse {
     owner: Option<ApiKey>,
     /// The response as JSON.
     pub(crate) response: Bytes,
-    /// The items of its conversation as a JSON array: of earlier responses, its input, its output.
-    conversation: Arc<str>,
+    /// The items of its conversation: of earlier responses, its input, its output.
+    conversation: Arc<[Json]>,
 }
 
 /// The store of responses, within a count and a byte limit.
@@ -63,12 +62,11 @@ impl ResponseStore {
     pub(crate) fn put(&self, response: &Value, source: &ConversationSource) {
         let Some(id) = response["id"].as_str() else { return };
         let output = response["output"].as_array().into_iter().flatten().map(Json::from);
-        let items = source.items.iter().cloned().chain(output).collect();
         let stored = StoredResponse {
             id: id.to_owned(),
             owner: source.owner,
             response: response.to_string().into(),
-            conversation: Json::Array(items).to_string().into(),
+            conversation: source.items.iter().cloned().chain(output).collect(),
         };
         let bytes = stored.bytes();
         if !self.is_enabled() || bytes > self.limits.bytes {
@@ -120,17 +118,13 @@ impl StoredResponse {
     }
 
     fn bytes(&self) -> usize {
-        self.id.len() + self.response.len() + self.conversation.len()
+        let items: usize = self.conversation.iter().map(Json::bytes).sum();
+        self.id.len() + self.response.len() + items
     }
 
     /// The items of the conversation.
     pub(crate) fn items(&self) -> Vec<Json> {
-        // It was within the limits of requests, piece by piece.
-        let limits = Limits { source_bytes: usize::MAX, ..Limits::default() };
-        match Json::parse(&self.conversation, &limits) {
-            Ok(Json::Array(items)) => items,
-            _ => Vec::new(),
-        }
+        self.conversation.to_vec()
     }
 }
 
@@ -147,23 +141,40 @@ mod tests {
     #[test]
     fn the_store_is_bounded_in_count_and_bytes() {
         let response = |k: usize, text: &str| json!({"id": format!("resp_{k}"), "output": [text]});
-        let store = ResponseStore::new(ResponseLimits { responses: 2, bytes: 280 });
+        let bytes = |text: &str| {
+            let store = ResponseStore::new(ResponseLimits::default());
+            store.put(&response(0, text), &source(None));
+            store.stored.lock().bytes
+        };
+        let long = "y".repeat(90);
+        let limit = bytes("x") + bytes(&long) - 1;
+        let store = ResponseStore::new(ResponseLimits { responses: 2, bytes: limit });
         for k in 0..3 {
             store.put(&response(k, "x"), &source(None));
         }
         assert!(store.get("resp_0", None).is_none());
         let items = store.get("resp_2", None).unwrap().items();
         assert_eq!(Json::Array(items).to_string(), r#"[{"role":"user"},"x"]"#);
-        store.put(&response(3, &"y".repeat(90)), &source(None));
+        store.put(&response(3, &long), &source(None));
         assert!(store.get("resp_2", None).is_none(), "the bytes are bounded");
         assert!(store.get("resp_3", None).is_some());
-        store.put(&response(4, &"y".repeat(300)), &source(None));
+        store.put(&response(4, &"y".repeat(limit)), &source(None));
         assert!(store.get("resp_4", None).is_none() && store.get("resp_3", None).is_some());
         assert!(store.remove("resp_3", None) && !store.remove("resp_3", None));
         assert_eq!(store.stored.lock().bytes, 0);
         let off = ResponseStore::new(ResponseLimits { responses: 0, bytes: 300 });
         off.put(&response(0, "x"), &source(None));
         assert!(off.get("resp_0", None).is_none() && !off.is_enabled());
+    }
+
+    /// A server may allow deeper bodies than the default.
+    #[test]
+    fn deep_conversations_are_kept() {
+        let deep = (0..400).fold(Json::Null, |json, _| Json::Array(vec![json]));
+        let store = ResponseStore::new(ResponseLimits::default());
+        let source = ConversationSource { owner: None, items: vec![deep.clone()] };
+        store.put(&json!({"id": "resp_1", "output": []}), &source);
+        assert_eq!(store.get("resp_1", None).unwrap().items(), [deep]);
     }
 
     #[test]

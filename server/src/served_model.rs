@@ -109,7 +109,7 @@ impl ServedModel {
     }
 
     /// Refuses more choices than the model may generate at a time, if it would have to.
-    pub(crate) fn admit(&self, choices: usize) -> Result<(), ApiError> {
+    pub(crate) fn check_choices(&self, choices: usize) -> Result<(), ApiError> {
         let max = self.settings.limits.requests.concurrent;
         if self.is_serial || choices <= max {
             return Ok(());

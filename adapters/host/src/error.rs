@@ -40,12 +40,10 @@ pub enum RequestError {
     #[error("the prompt is empty")]
     EmptyPrompt,
     /// The prompt has a token that the vocabulary does not have.
-    #[error("the prompt has the token {token}, and the vocabulary has {size} tokens")]
+    #[error("the prompt has the token {token}, which the vocabulary does not have")]
     UnknownToken {
         /// The token.
         token: u32,
-        /// The vocabulary's size.
-        size: usize,
     },
     /// The prompt leaves no room for output.
     #[error("the prompt has {tokens} tokens, the model's context {limit}")]

@@ -288,7 +288,7 @@ impl LogitsHook {
     }
 
     fn narrow(&self, state: &mut HookState, row: &[f32], position: usize) {
-        let room = state.limit.map_or(usize::MAX, |limit| limit - position);
+        let room = state.limit.map_or(usize::MAX, |limit| limit.saturating_sub(position));
         if let (Some(truncation_guard), Some(matcher)) =
             (&mut state.truncation_guard, &mut state.matcher)
             && truncation_guard.narrow(matcher, &mut state.mask, row, room)

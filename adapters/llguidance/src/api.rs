@@ -77,7 +77,7 @@ impl TopLevelGrammar {
 }
 
 /// One grammar of a list: a Lark text or a JSON Schema.
-#[derive(Clone, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct GrammarWithLexer {
     /// The name that others refer to.
     pub name: Option<String>,
@@ -85,13 +85,6 @@ pub struct GrammarWithLexer {
     pub json_schema: Option<Value>,
     /// A Lark text.
     pub lark_grammar: Option<String>,
-}
-
-impl fmt::Debug for GrammarWithLexer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = if self.lark_grammar.is_some() { "lark" } else { "json" };
-        write!(f, "GrammarWithLexer [{kind}]")
-    }
 }
 
 impl GrammarWithLexer {
@@ -138,12 +131,14 @@ impl GrammarInit {
     pub fn validate(self, tok_env: Option<TokEnv>, limits: ParserLimits) -> ValidationResult {
         let GrammarInit::Serialized(grammar) = self;
         let checked = guard(|| {
-            let Some(env) = tok_env else { return check_without_tokens(&grammar) };
+            let Some(env) = tok_env else { return check_without_tokens(&grammar, &limits) };
             let compiled = compile(&TokenSpace::new(&env)?, &grammar, &limits)?;
             Ok(compiled.findings.warnings.clone())
         });
-        checked
-            .map_or_else(|e| ValidationResult::Error(e.to_string()), ValidationResult::from_warning)
+        checked.map_or_else(
+            |e| ValidationResult::Error(format!("{e:#}")),
+            ValidationResult::from_warning,
+        )
     }
 }
 

@@ -8,7 +8,7 @@ use louver::front::lark::{self, LarkOptions, NamedGrammar};
 use louver::{Constraint, Engine, Json, Limits, fuel};
 use serde_json::Value;
 
-use crate::api::{GrammarWithLexer, ParserLimits, TopLevelGrammar, check_list};
+use crate::api::{ParserLimits, TopLevelGrammar, check_list};
 use crate::json_options::{JsonCompileOptions, OPTIONS_KEY, take_options};
 use crate::tokens::TokenSpace;
 
@@ -47,13 +47,18 @@ pub(crate) fn compile(
 }
 
 /// Reads the first grammar of a list without a vocabulary; returns warnings.
-pub(crate) fn check_without_tokens(list: &TopLevelGrammar) -> Result<Vec<String>> {
-    let (first, limits) = (check_list(list)?, Limits::default());
+pub(crate) fn check_without_tokens(
+    list: &TopLevelGrammar,
+    limits: &ParserLimits,
+) -> Result<Vec<String>> {
+    let (first, limits) = (check_list(list)?, limits.scaled());
     let mut lowering = Lowering::new(&limits);
-    let grammar = match &first.lark_grammar {
-        Some(text) => lowering.lark(text, list)?,
-        None => lowering.schema(first.json_schema.as_ref())?,
-    };
+    let length = serde_json::to_string(&list.grammars)?.len();
+    let budget = || limits.compile_budget(length);
+    let grammar = fuel::with_default_budget(budget, || match &first.lark_grammar {
+        Some(text) => lowering.lark(text, list),
+        None => lowering.schema(first.json_schema.as_ref()),
+    })?;
     let missing = |token| format!("no tokenizer - can't validate {token}");
     lowering.findings.warnings.extend(grammar.specials.iter().map(missing));
     Ok(lowering.findings.warnings)
@@ -91,27 +96,26 @@ impl Lowering<'_> {
         let text = self.with_options_of_schemas(text)?;
         for named in &list.grammars[1..] {
             let Some(name) = &named.name else { continue };
-            let grammar = self.named(named).with_context(|| format!("in grammar @{name}"))?;
+            let lowered = match &named.lark_grammar {
+                Some(text) => self.with_options_of_schemas(text).map(NamedGrammar::Lark),
+                None => self.schema(named.json_schema.as_ref()).map(NamedGrammar::Grammar),
+            };
+            let grammar = lowered.with_context(|| format!("in grammar @{name}"))?;
             self.options.named.insert(name.clone(), grammar);
         }
         let lowered = lark::lower(&text, &self.options, self.limits)?;
-        let compact: String = text.split_whitespace().collect();
-        self.findings.no_forcing |= compact.contains(r#""no_forcing":true"#);
-        // Forcing is the adapter's, so that its option has an effect is known here.
-        let shown = lowered.warnings.list().iter().filter(|d| !d.message.contains("`no_forcing`"));
-        self.findings.warnings.extend(shown.map(|d| {
-            let (line, column) = lowered.warnings.place(d.span.start);
-            format!("at {line}({column}): {}", d.message)
-        }));
+        for warning in lowered.warnings.list() {
+            let (line, column) = lowered.warnings.place(warning.span.start);
+            // Forcing is the adapter's, where the option has an effect.
+            match warning.message.contains("the option `no_forcing`") {
+                true => self.findings.no_forcing = true,
+                false => {
+                    let warning = format!("at {line}({column}): {}", warning.message);
+                    self.findings.warnings.push(warning);
+                }
+            }
+        }
         Ok(lowered.grammar)
-    }
-
-    /// A grammar that others refer to by name.
-    fn named(&mut self, named: &GrammarWithLexer) -> Result<NamedGrammar> {
-        Ok(match &named.lark_grammar {
-            Some(text) => NamedGrammar::Lark(self.with_options_of_schemas(text)?),
-            None => NamedGrammar::Grammar(self.schema(named.json_schema.as_ref())?),
-        })
     }
 
     /// Replaces each `%json {..}` with options of its own by a reference to a lowered grammar: the

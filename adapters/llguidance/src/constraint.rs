@@ -149,7 +149,8 @@ impl Constraint {
             outputs.push(ParserOutput::Text {
                 bytes: self.parser.bytes_since(bytes).into(),
                 log_prob: 0.0,
-                num_tokens: self.parser.num_tokens() - tokens,
+                // Fewer than reported, after a rollback of the parser.
+                num_tokens: self.parser.num_tokens().saturating_sub(tokens),
                 is_generated: true,
                 stats: self.parser.last_step_stats().clone(),
             });

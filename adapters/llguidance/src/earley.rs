@@ -2,11 +2,7 @@
 
 use std::fmt;
 
-use anyhow::{Result, anyhow};
-use louver::front::regex::Pattern;
-use louver::{Limits, RegexOptions};
 use serde::{Deserialize, Serialize};
-use toktrie::TokEnv;
 
 /// Counters of a parser's work. Louver fills in the time and the number of masks.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -36,25 +32,12 @@ pub struct ParserStats {
 }
 
 impl ParserStats {
-    /// What was counted since `earlier`.
-    #[must_use]
-    pub fn delta(&self, earlier: &ParserStats) -> ParserStats {
-        self.each(earlier, u64::saturating_sub)
-    }
-
-    /// The greater of each two counters.
-    #[must_use]
-    pub fn max(&self, other: &ParserStats) -> ParserStats {
-        self.each(other, u64::max)
-    }
-
-    /// The counters in use, combined with those of another.
-    pub(crate) fn each(&self, other: &ParserStats, combine: fn(u64, u64) -> u64) -> ParserStats {
-        let size = |a: usize, b: usize| combine(a as u64, b as u64) as usize;
+    /// The sums of the counters in use.
+    pub(crate) fn plus(&self, other: &ParserStats) -> ParserStats {
         ParserStats {
-            compute_time_us: combine(self.compute_time_us, other.compute_time_us),
-            rows: size(self.rows, other.rows),
-            definitive_bytes: size(self.definitive_bytes, other.definitive_bytes),
+            compute_time_us: self.compute_time_us.saturating_add(other.compute_time_us),
+            rows: self.rows.saturating_add(other.rows),
+            definitive_bytes: self.definitive_bytes.saturating_add(other.definitive_bytes),
             ..ParserStats::default()
         }
     }
@@ -111,29 +94,18 @@ impl ValidationResult {
 }
 
 /// The regular expressions by which the original divides the vocabulary. Louver makes its masks
-/// without them: they are checked, and have no effect.
+/// without them: they have no effect.
 #[derive(Clone, Debug)]
 pub struct SlicedBiasComputer;
 
 impl SlicedBiasComputer {
-    /// Slices for JSON: white space, and characters of strings.
+    /// Slices for JSON: none are needed.
     pub fn json_slices() -> Vec<String> {
-        let character = "[^\"\\\\\\x00-\\x1F\\x7F]";
-        let of_length = |length: &str| format!("{character}{{1,{length}}}");
-        vec!["[ \\n\\r\\t]+".to_owned(), of_length("10"), of_length("30"), of_length("")]
+        Vec::new()
     }
 
     /// The slices of [`crate::ParserFactory::new_simple`].
     pub fn general_slices() -> Vec<String> {
         Self::json_slices()
-    }
-
-    /// Checks the regular expressions.
-    pub fn new(_tok_env: &TokEnv, regexes: &[String]) -> Result<Self> {
-        for regex in regexes {
-            Pattern::with_options(regex, &RegexOptions::default(), &Limits::default())
-                .map_err(|error| anyhow!("regex parse error: {error}"))?;
-        }
-        Ok(SlicedBiasComputer)
     }
 }

@@ -6,7 +6,6 @@ use anyhow::{Result, ensure};
 use toktrie::{InferenceCapabilities, TokEnv};
 
 use crate::api::{GrammarInit, ParserLimits, TopLevelGrammar};
-use crate::earley::SlicedBiasComputer;
 use crate::logger::Logger;
 use crate::panic_utils::guard;
 use crate::token_parser::TokenParser;
@@ -31,51 +30,46 @@ use crate::tokens::TokenSpace;
 #[derive(Clone)]
 pub struct ParserFactory {
     space: Arc<TokenSpace>,
-    slices: Vec<String>,
     inference_caps: InferenceCapabilities,
     limits: ParserLimits,
-    stderr_log_level: u32,
-    buffer_log_level: u32,
+    /// Of new parsers.
+    logger: Logger,
 }
 
 impl ParserFactory {
-    /// A factory. `regexes` are checked and otherwise without effect. Cost: one sort of the tokens.
+    /// A factory. `_slices` have no effect. Cost: one sort of the tokens.
     pub fn new(
         tok_env: &TokEnv,
         inference_caps: InferenceCapabilities,
-        regexes: &[String],
+        _slices: &[String],
     ) -> Result<Self> {
-        SlicedBiasComputer::new(tok_env, regexes)?;
         Ok(ParserFactory {
-            slices: regexes.to_vec(),
             space: Arc::new(TokenSpace::new(tok_env)?),
             inference_caps,
             limits: ParserLimits::default(),
-            stderr_log_level: 1,
-            buffer_log_level: 0,
+            logger: Logger::new(0, 1),
         })
     }
 
     /// A factory for hosts that only mask.
     pub fn new_simple(tok_env: &TokEnv) -> Result<Self> {
-        Self::new(tok_env, InferenceCapabilities::default(), &SlicedBiasComputer::general_slices())
+        Self::new(tok_env, InferenceCapabilities::default(), &[])
     }
 
-    /// The same factory with other slices. It shares vocabulary and caches.
-    pub fn with_slices(&self, slices: &[String]) -> Result<ParserFactory> {
-        SlicedBiasComputer::new(&self.space.env, slices)?;
-        Ok(ParserFactory { slices: slices.to_vec(), ..self.clone() })
+    /// The same factory, sharing vocabulary and caches: slices have no effect.
+    pub fn with_slices(&self, _slices: &[String]) -> Result<ParserFactory> {
+        Ok(self.clone())
     }
 
     /// Sets the log level of the buffer.
     pub fn set_buffer_log_level(&mut self, level: u32) -> &mut Self {
-        self.buffer_log_level = level;
+        self.logger.set_buffer_level(level);
         self
     }
 
     /// Sets the log level of stderr.
     pub fn set_stderr_log_level(&mut self, level: u32) -> &mut Self {
-        self.stderr_log_level = level;
+        self.logger.set_stderr_level(level);
         self
     }
 
@@ -131,17 +125,12 @@ impl ParserFactory {
 
     /// The log level of the buffer.
     pub fn buffer_log_level(&self) -> u32 {
-        self.buffer_log_level
+        self.logger.buffer_level()
     }
 
     /// The log level of stderr.
     pub fn stderr_log_level(&self) -> u32 {
-        self.stderr_log_level
-    }
-
-    /// The slices.
-    pub fn extra_lexemes(&self) -> Vec<String> {
-        self.slices.clone()
+        self.logger.stderr_level()
     }
 
     /// A parser for a grammar.
@@ -151,6 +140,6 @@ impl ParserFactory {
 
     /// A parser with the factory's options.
     pub fn create_parser_from_init_default(&self, init: GrammarInit) -> Result<TokenParser> {
-        self.create_parser_from_init(init, self.buffer_log_level, self.stderr_log_level)
+        self.create_parser_from_init(init, self.buffer_log_level(), self.stderr_log_level())
     }
 }

@@ -48,4 +48,4 @@ pub use json_options::JsonCompileOptions;
 pub use logger::Logger;
 pub use matcher::Matcher;
 pub use token_parser::TokenParser;
-pub use tools::{json_merge, regex_to_lark};
+pub use tools::regex_to_lark;

@@ -8,7 +8,7 @@
 ///
 /// let mut logger = Logger::new(1, 0);
 /// logger.warn("odd");
-/// logger.info("left out");
+/// logger.write_level(2, "left out");
 /// assert_eq!(logger.get_and_clear_logs(), "Warning: odd\n");
 /// ```
 #[derive(Debug, Default)]
@@ -44,21 +44,6 @@ impl Logger {
         self.write_level(1, &format!("Warning: {message}\n"));
     }
 
-    /// Writes information, as a line.
-    pub fn info(&mut self, message: &str) {
-        self.write_level(2, &format!("{message}\n"));
-    }
-
-    /// Writes text as a warning.
-    pub fn write_warning(&mut self, text: &str) {
-        self.write_level(1, text);
-    }
-
-    /// Writes text as information.
-    pub fn write_info(&mut self, text: &str) {
-        self.write_level(2, text);
-    }
-
     /// Writes text to the buffer, whatever its level.
     pub fn write_buffer(&mut self, text: &str) {
         self.buffer.push_str(text);
@@ -72,16 +57,6 @@ impl Logger {
     /// Sets the level of stderr.
     pub fn set_stderr_level(&mut self, level: u32) {
         self.stderr_level = level;
-    }
-
-    /// Whether text of a level is written anywhere.
-    pub fn level_enabled(&self, level: u32) -> bool {
-        level <= self.effective_level()
-    }
-
-    /// The higher of the two levels.
-    pub fn effective_level(&self) -> u32 {
-        self.buffer_level.max(self.stderr_level)
     }
 
     /// The level of the buffer.

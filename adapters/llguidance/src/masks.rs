@@ -3,7 +3,7 @@
 //! A bit vector can be written only bit by bit, or copied from another one. So a row with many
 //! tokens is copied from an earlier one that is nearly the same, and corrected.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{PoisonError, RwLock};
 
 use toktrie::{SimpleVob, TokenId};
 
@@ -12,8 +12,6 @@ const CHUNK: usize = 8;
 /// Words of a row that are looked at to estimate how many tokens it has, and how far it is from
 /// another row.
 const SAMPLES: usize = 64;
-/// Rows with fewer sampled words that are not 0 are written bit by bit.
-const DENSE_SAMPLES: usize = 12;
 /// Rows from which others are copied.
 const MAX_BASES: usize = 16;
 /// Words in which a copy may differ from its row before the row is kept as one to copy from.
@@ -24,46 +22,45 @@ const MAX_CORRECTED: usize = 400;
 const BEYOND: usize = 1_024;
 
 /// A vector of `len` bits without tokens.
-pub(crate) fn no_tokens(len: usize) -> SimpleVob {
+fn no_tokens(len: usize) -> SimpleVob {
     SimpleVob::alloc_with_capacity(len, len + BEYOND)
-}
-
-/// Allows these tokens, as far as there are such.
-pub(crate) fn allow_tokens(vector: &mut SimpleVob, tokens: &[TokenId]) {
-    let len = vector.len();
-    tokens.iter().filter(|&&token| (token as usize) < len).for_each(|&t| vector.allow_token(t));
 }
 
 /// A vector of `len` bits with these tokens, as far as there are such.
 pub(crate) fn tokens_mask(tokens: &[TokenId], len: usize) -> SimpleVob {
     let mut vector = no_tokens(len);
-    allow_tokens(&mut vector, tokens);
+    tokens.iter().filter(|&&token| (token as usize) < len).for_each(|&t| vector.allow_token(t));
     vector
 }
 
-/// Earlier rows with many tokens, each after the words of it that are looked at.
-#[derive(Default)]
-pub(crate) struct MaskBases(RwLock<Vec<(Vec<u32>, Arc<SimpleVob>)>>);
+/// An earlier row, after the words of it that are looked at.
+type Base = (Vec<u32>, SimpleVob);
+
+/// Earlier rows with many tokens. The first has no tokens.
+pub(crate) struct MaskBases {
+    len: usize,
+    bases: RwLock<Vec<Base>>,
+}
 
 impl MaskBases {
-    /// The first `len` bits of a row.
-    pub(crate) fn vector(&self, words: &[u32], len: usize) -> SimpleVob {
-        let words = &words[..len.div_ceil(32).min(words.len())];
-        let step = (words.len() / SAMPLES).max(1);
+    /// For rows of which `len` bits are used.
+    pub(crate) fn new(len: usize) -> MaskBases {
+        MaskBases { len, bases: RwLock::new(vec![(vec![0; SAMPLES], no_tokens(len))]) }
+    }
+
+    /// The bits of a row.
+    pub(crate) fn vector(&self, words: &[u32]) -> SimpleVob {
+        let words = &words[..self.len.div_ceil(32).min(words.len())];
+        let step = words.len().div_ceil(SAMPLES).max(1);
         let sampled: Vec<u32> = words.iter().step_by(step).copied().collect();
-        let mut base = None;
-        if sampled.iter().filter(|&&word| word != 0).count() >= DENSE_SAMPLES {
-            let distance = |(of, _): &&(Vec<u32>, Arc<SimpleVob>)| {
-                sampled.iter().zip(of).filter(|(word, of)| word != of).count()
-            };
-            let bases = self.0.read().unwrap_or_else(PoisonError::into_inner);
-            let nearest = bases.iter().filter(|(_, b)| b.len() == len).min_by_key(distance);
-            base = nearest.map(|(_, base)| SimpleVob::clone(base));
-        }
-        let mut vector = base.unwrap_or_else(|| no_tokens(len));
-        if correct(&mut vector, words, len) > MAX_CORRECTED {
-            let mut bases = self.0.write().unwrap_or_else(PoisonError::into_inner);
-            bases.insert(0, (sampled, Arc::new(vector.clone())));
+        let distance = |(of, _): &&Base| sampled.iter().zip(of).filter(|(a, b)| a != b).count();
+        let bases = self.bases.read().unwrap_or_else(PoisonError::into_inner);
+        let nearest = bases.iter().min_by_key(distance);
+        let mut vector = nearest.map_or_else(|| no_tokens(self.len), |(_, base)| base.clone());
+        drop(bases);
+        if correct(&mut vector, words, self.len) > MAX_CORRECTED {
+            let mut bases = self.bases.write().unwrap_or_else(PoisonError::into_inner);
+            bases.insert(1, (sampled, vector.clone()));
             bases.truncate(MAX_BASES);
         }
         vector

@@ -1,6 +1,6 @@
 //! One sequence for hosts that mask: errors are states.
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail, ensure};
 use toktrie::{SimpleVob, TokEnv, TokenId};
 
 use crate::api::StopReason;
@@ -37,7 +37,8 @@ impl Matcher {
     /// be made is the matcher's.
     pub fn new(parser: Result<TokenParser>) -> Self {
         Matcher(match parser {
-            Err(error) => Err(error.to_string()),
+            // With the grammar of a list in which it is.
+            Err(error) => Err(format!("{error:#}")),
             Ok(p) if p.inference_caps.backtrack => Err("backtracking not supported".to_owned()),
             Ok(mut parser) => {
                 if parser.is_fresh() {
@@ -50,11 +51,8 @@ impl Matcher {
 
     /// Does a step; an error becomes the state.
     fn step<T>(&mut self, work: impl FnOnce(&mut TokenParser) -> Result<T>) -> Result<T> {
-        let parser = match &mut self.0 {
-            Ok(parser) if parser.is_cancelled() => bail!(Cancelled),
-            Ok(parser) => parser,
-            Err(message) => bail!(message.clone()),
-        };
+        let parser = self.0.as_mut().map_err(|message| anyhow!(message.clone()))?;
+        ensure!(!parser.is_cancelled(), Cancelled);
         match guard(|| work(parser)) {
             Err(error) if !error.is::<Cancelled>() => {
                 parser.logger.warn(&format!("{error}; stopping"));
@@ -68,11 +66,9 @@ impl Matcher {
 
     /// The parser, unless an error has ended it.
     fn parser(&self) -> Result<&TokenParser> {
-        match &self.0 {
-            Ok(parser) if parser.is_cancelled() => bail!(Cancelled),
-            Ok(parser) => Ok(parser),
-            Err(message) => bail!(message.clone()),
-        }
+        let parser = self.0.as_ref().map_err(|message| anyhow!(message.clone()))?;
+        ensure!(!parser.is_cancelled(), Cancelled);
+        Ok(parser)
     }
 
     /// Takes tokens, and then stops if the text is at its end.
@@ -120,7 +116,7 @@ impl Matcher {
         }
     }
 
-    /// Without effect.
+    /// Without effect: masks are exact, cached or not.
     pub fn invalidate_bias_cache(&mut self) {}
 
     /// The same matcher, which stops when its handle is cancelled.

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Result, anyhow, bail, ensure};
 use louver::{AdvanceError, MaskRow};
@@ -48,15 +48,12 @@ pub struct TokenParser {
     pub logger: Logger,
     /// The limits.
     pub limits: ParserLimits,
-    /// When the last mask was begun.
-    pub compute_mask_start_time: Instant,
-    /// How long the last mask took.
-    pub last_bias_time: Duration,
     space: Arc<TokenSpace>,
     grammar: CompiledGrammar,
     sequence: Sequence,
     cancellation: Option<CancellationHandle>,
-    stats: StepStats,
+    /// Counters of all steps, and of the last one.
+    stats: (ParserStats, ParserStats),
 }
 
 /// What tokens have been taken, and where they lead.
@@ -82,14 +79,6 @@ struct Texts {
     captures: OnceLock<Vec<(String, Vec<u8>)>>,
 }
 
-/// Counters: of all steps, of the last one, the greatest of each.
-#[derive(Clone, Default)]
-struct StepStats {
-    all: ParserStats,
-    last: ParserStats,
-    max: ParserStats,
-}
-
 impl TokenParser {
     /// A parser that was not started yet.
     pub(crate) fn new(
@@ -106,8 +95,6 @@ impl TokenParser {
             inference_caps,
             logger,
             limits,
-            compute_mask_start_time: Instant::now(),
-            last_bias_time: Duration::ZERO,
             sequence: Sequence {
                 matcher: grammar.constraint.matcher(),
                 row: MaskRow::new(&space.vocab),
@@ -121,7 +108,7 @@ impl TokenParser {
             space,
             grammar,
             cancellation: None,
-            stats: StepStats::default(),
+            stats: Default::default(),
         }
     }
 
@@ -132,7 +119,7 @@ impl TokenParser {
     }
 
     /// Starts with a prompt. Returns the prompt to use: the tokens that the grammar forces first
-    /// are appended, cut as the tokenizer cuts them after the prompt. Panics if the parser was
+    /// are appended, as the tokenizer makes them after the prompt. Panics if the parser was
     /// started, or the tokenizer is not canonical.
     pub fn process_prompt(&mut self, mut prompt: Vec<TokenId>) -> Vec<TokenId> {
         assert!(self.token_env.tokenize_is_canonical(), "the tokenizer is not canonical");
@@ -146,26 +133,25 @@ impl TokenParser {
     /// follow. Where text is forced and the tokenizer is canonical, the mask is the token that the
     /// tokenizer would choose.
     pub fn compute_mask(&mut self) -> Result<SimpleVob> {
-        self.compute_mask_start_time = Instant::now();
+        let started = Instant::now();
         self.check_running("compute_mask")?;
         let mask = self.step(TokenParser::mask)?;
-        self.last_bias_time = self.compute_mask_start_time.elapsed();
-        let micros = self.last_bias_time.as_micros() as u64;
-        self.count(ParserStats { compute_time_us: micros, ..ParserStats::default() });
+        let compute_time_us = started.elapsed().as_micros() as u64;
+        self.count(ParserStats { compute_time_us, ..ParserStats::default() });
         Ok(mask)
     }
 
     /// The mask, without checks.
     fn mask(&mut self) -> Result<SimpleVob> {
-        let (env, end) = (self.token_env.clone(), self.space.end());
-        let (trie, Sequence { matcher, row, .. }) = (env.tok_trie(), &mut self.sequence);
+        let space = self.space.clone();
+        let (trie, Sequence { matcher, row, .. }) = (space.env.tok_trie(), &mut self.sequence);
         matcher.update_mask(row);
         if let Some(limit) = matcher.limit() {
             return Err(self.limit_reached(limit));
         }
-        let mut mask = self.space.bases.vector(row.words(), trie.vocab_size());
-        if row.allows(end) {
-            masks::allow_tokens(&mut mask, trie.eos_tokens());
+        let mut mask = space.bases.vector(row.words());
+        if row.allows(space.end()) {
+            mask.or(&space.end_mask);
         }
         // Where text is forced, all tokens begin with the same byte.
         let mut bytes = mask.iter().map(|token| trie.token(token).first());
@@ -181,8 +167,7 @@ impl TokenParser {
 
     /// The mask of the end-of-sequence tokens.
     pub(crate) fn end_mask(&self) -> SimpleVob {
-        let trie = self.token_env.tok_trie();
-        masks::tokens_mask(trie.eos_tokens(), trie.vocab_size())
+        self.space.end_mask.clone()
     }
 
     /// Takes a token. Returns how many tokens the host should take back, which is none.
@@ -204,12 +189,12 @@ impl TokenParser {
 
     /// Moves over a token.
     fn take(&mut self, token: TokenId) -> Result<()> {
-        let meant = self.meant(token);
-        match self.sequence.matcher.advance(meant) {
+        let engine_token = self.engine_token(token);
+        match self.sequence.matcher.advance(engine_token) {
             Ok(()) => {}
             Err(AdvanceError::Limit { what }) => return Err(self.limit_reached(what)),
             Err(error) => {
-                let why = self.sequence.matcher.refusal(meant).ok().flatten();
+                let why = self.sequence.matcher.refusal(engine_token).ok().flatten();
                 let why = why.map_or_else(|| error.to_string(), |why| why.to_string());
                 let shown = self.token_env.tok_trie().token_str(token);
                 let what = format!("token {shown:?} doesn't satisfy the grammar; {why}");
@@ -229,7 +214,7 @@ impl TokenParser {
 
     /// The token of the engine's vocabulary that a token stands for here: the end of the text for
     /// an end-of-sequence token where the text may end, otherwise itself.
-    fn meant(&mut self, token: TokenId) -> louver::TokenId {
+    fn engine_token(&mut self, token: TokenId) -> louver::TokenId {
         let is_eos = self.token_env.tok_trie().eos_tokens().contains(&token);
         let is_end = is_eos && self.sequence.matcher.is_complete();
         if is_end { self.space.end() } else { louver::TokenId::from_raw(token) }
@@ -246,7 +231,7 @@ impl TokenParser {
         }
         if self.sequence.matcher.is_terminated() || self.is_after_named_end() {
             self.sequence.stop_reason = StopReason::EndOfSentence;
-        } else if !self.step(TokenParser::goes_on)? {
+        } else if !self.step(TokenParser::can_continue)? {
             self.sequence.stop_reason = StopReason::NoExtension;
         }
         Ok(self.stopped())
@@ -265,7 +250,7 @@ impl TokenParser {
     }
 
     /// Whether anything may follow.
-    fn goes_on(&mut self) -> Result<bool> {
+    fn can_continue(&mut self) -> Result<bool> {
         match self.sequence.matcher.expected(b"") {
             Ok(next) => Ok(!next.bytes.is_empty() || !next.specials.is_empty()),
             Err(error) => Err(self.limit_reached(&error.to_string())),
@@ -281,8 +266,8 @@ impl TokenParser {
         }
         self.step(|parser| {
             let mut takes = |&&token: &&TokenId| {
-                let meant = parser.meant(token);
-                parser.sequence.matcher.advance(meant).is_ok()
+                let token = parser.engine_token(token);
+                parser.sequence.matcher.advance(token).is_ok()
             };
             let valid = tokens.iter().take_while(|token| takes(token)).count();
             parser.sequence.matcher.rollback(valid);
@@ -307,10 +292,11 @@ impl TokenParser {
         Ok(())
     }
 
-    /// As [`TokenParser::compute_ff_tokens`]; none where forced text is not cut into tokens.
+    /// As [`TokenParser::compute_ff_tokens`]; none where forced text is not tokenized.
     fn forced_tokens(&mut self) -> &[TokenId] {
-        let is_cut = self.token_env.tokenize_is_canonical() && !self.grammar.findings.no_forcing;
-        if self.is_over() || !is_cut {
+        let is_forcing =
+            self.token_env.tokenize_is_canonical() && !self.grammar.findings.no_forcing;
+        if self.is_over() || !is_forcing {
             return &[];
         }
         if self.sequence.forced.is_empty() {
@@ -325,8 +311,8 @@ impl TokenParser {
         let space = &self.space;
         let found = self.sequence.matcher.forced_tokens_with(MAX_FORCED, &mut |bytes| {
             let is_forced = !bytes.is_empty();
-            let cut = is_forced.then(|| space.tokens_after(std::mem::take(&mut before), bytes));
-            cut.into_iter().flatten().map(louver::TokenId::from_raw).collect()
+            let found = is_forced.then(|| space.tokens_after(std::mem::take(&mut before), bytes));
+            found.into_iter().flatten().map(louver::TokenId::from_raw).collect()
         });
         self.sequence.forced = found.iter().map(|token| token.raw()).collect();
     }
@@ -338,7 +324,7 @@ impl TokenParser {
         Ok(tokens)
     }
 
-    /// The forced bytes, whether or not they can be cut into tokens.
+    /// The forced bytes, whether or not they can be tokenized.
     pub fn force_bytes(&mut self) -> Vec<u8> {
         if self.is_over() {
             return Vec::new();
@@ -374,23 +360,15 @@ impl TokenParser {
 
     /// The parser's state, for people.
     pub fn dump_state(&self) -> String {
-        let (tokens, stats) = (self.tokens(), &self.stats.all);
-        format!(
-            "Tokens: {}\n{} tokens, {} bytes; grm_prefix: \"\"\nFlags:\nParser: {stats}\n\
-             Stop: {}\nError: {}",
-            self.token_env.tok_trie().tokens_dbg(&tokens),
-            tokens.len(),
-            self.final_bytes().len(),
-            self.stop_reason(),
-            self.sequence.error.as_deref().unwrap_or("None"),
-        )
+        let tokens = self.token_env.tok_trie().tokens_dbg(&self.tokens());
+        let error = self.sequence.error.as_deref().unwrap_or("None");
+        let (stats, stop) = (&self.stats.0, self.stop_reason());
+        format!("Tokens: {tokens}\nParser: {stats}\nStop: {stop}\nError: {error}")
     }
 
     /// Adds to the counters.
     fn count(&mut self, step: ParserStats) {
-        self.stats.all = self.stats.all.each(&step, u64::saturating_add);
-        self.stats.max = self.stats.max.max(&step);
-        self.stats.last = step;
+        self.stats = (self.stats.0.plus(&step), step);
     }
 
     /// The last text that was captured under a name.
@@ -407,7 +385,7 @@ impl TokenParser {
         })
     }
 
-    /// Without effect: Louver's masks are exact, cached or not.
+    /// Without effect: masks are exact, cached or not.
     pub fn invalidate_bias_cache(&mut self) {}
 
     /// Whether the parser's handle was cancelled.
@@ -522,17 +500,12 @@ impl TokenParser {
 
     /// Counters of all steps.
     pub fn parser_stats(&self) -> &ParserStats {
-        &self.stats.all
+        &self.stats.0
     }
 
     /// Counters of the last step.
     pub fn last_step_stats(&self) -> &ParserStats {
-        &self.stats.last
-    }
-
-    /// The greatest of each counter.
-    pub fn max_step_stats(&self) -> &ParserStats {
-        &self.stats.max
+        &self.stats.1
     }
 
     /// Warnings about the grammar.

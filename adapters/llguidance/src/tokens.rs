@@ -1,21 +1,18 @@
 //! A tokenizer environment as Louver's vocabulary, and the engines for it.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Result;
 use louver::{Engine, EngineOptions, Limits, TokenId, Vocabulary};
-use toktrie::{TokEnv, TokTrie};
+use toktrie::{SimpleVob, TokEnv, TokTrie};
 
 use crate::api::ParserLimits;
-use crate::masks::MaskBases;
+use crate::masks::{MaskBases, tokens_mask};
 
 /// Longest token that the vocabulary takes, in bytes. Longer ones are never allowed.
 const MAX_TOKEN_BYTES: usize = 1 << 12;
 /// Engines that are kept for different limits.
 const MAX_ENGINES: usize = 8;
-/// Texts that are cut into tokens once.
-const MAX_CUTS: usize = 1 << 12;
 
 /// The tokens of one environment.
 ///
@@ -26,10 +23,10 @@ pub(crate) struct TokenSpace {
     pub(crate) env: TokEnv,
     pub(crate) vocab: Arc<Vocabulary>,
     pub(crate) bases: MaskBases,
+    /// The mask of the end-of-sequence tokens.
+    pub(crate) end_mask: SimpleVob,
     /// Engines by their limits.
     engines: Mutex<Vec<(Limits, Arc<Engine>)>>,
-    /// Tokens of texts, by the tokens before them.
-    cuts: Mutex<HashMap<(Vec<u32>, Vec<u8>), Vec<u32>>>,
 }
 
 impl TokenSpace {
@@ -50,13 +47,12 @@ impl TokenSpace {
             };
         }
         builder.stop(size as u32);
-        let (vocab, bases) = (Arc::new(builder.build()?), MaskBases::default());
         Ok(TokenSpace {
             env: env.clone(),
-            vocab,
-            bases,
+            vocab: Arc::new(builder.build()?),
+            bases: MaskBases::new(size),
+            end_mask: tokens_mask(trie.eos_tokens(), size),
             engines: Mutex::default(),
-            cuts: Mutex::default(),
         })
     }
 
@@ -67,7 +63,7 @@ impl TokenSpace {
 
     /// The engine for these limits.
     pub(crate) fn engine(&self, limits: &ParserLimits) -> Arc<Engine> {
-        let limits = scaled(limits);
+        let limits = limits.scaled();
         let mut engines = self.engines.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, engine)) = engines.iter().find(|(of, _)| *of == limits) {
             return engine.clone();
@@ -79,44 +75,39 @@ impl TokenSpace {
         engine
     }
 
-    /// The tokens of bytes after other tokens, as the tokenizer cuts both together if it keeps
-    /// those. Cost: one look-up where it was asked for before.
+    /// The tokens of bytes after other tokens, as the tokenizer makes them of both together if it
+    /// keeps those.
     pub(crate) fn tokens_after(&self, before: &[u32], bytes: &[u8]) -> Vec<u32> {
-        let key = (before.to_vec(), bytes.to_vec());
-        let mut cuts = self.cuts.lock().unwrap_or_else(PoisonError::into_inner);
-        if cuts.len() == MAX_CUTS {
-            cuts.clear();
+        let text = [&self.env.tok_trie().decode_raw(before)[..], bytes].concat();
+        match self.env.tokenize_bytes_marker(&text).0.strip_prefix(before) {
+            Some(after) => after.to_vec(),
+            None => self.env.tokenize_bytes(bytes),
         }
-        cuts.entry(key).or_insert_with(|| cut(&self.env, before, bytes)).clone()
     }
 }
 
-/// As [`TokenSpace::tokens_after`], by the tokenizer.
-fn cut(env: &TokEnv, before: &[u32], bytes: &[u8]) -> Vec<u32> {
-    let text = [&env.tok_trie().decode_raw(before)[..], bytes].concat();
-    match env.tokenize_bytes_marker(&text).0.strip_prefix(before) {
-        Some(after) => after.to_vec(),
-        None => env.tokenize_bytes(bytes),
+impl ParserLimits {
+    /// Louver's limits: its defaults, in proportion to how far these are from theirs. The units of
+    /// the two engines differ, so a number cannot be taken over.
+    pub(crate) fn scaled(&self) -> Limits {
+        let (usual, ours) = (ParserLimits::default(), Limits::default());
+        let scale = |given: u64, usual: u64, ours: u64| {
+            let scaled = u128::from(ours) * u128::from(given) / u128::from(usual);
+            u64::try_from(scaled).unwrap_or(u64::MAX).max(1)
+        };
+        let size = |given: usize, usual: usize, ours: usize| {
+            scale(given as u64, usual as u64, ours as u64).try_into().unwrap_or(usize::MAX)
+        };
+        let fuel = scale(self.step_lexer_fuel, usual.step_lexer_fuel, ours.mask_fuel);
+        let walk = scale(self.step_max_items as u64, usual.step_max_items as u64, ours.mask_fuel);
+        let compile = scale(self.initial_lexer_fuel, usual.initial_lexer_fuel, ours.compile_fuel);
+        let items = size(self.max_items_in_row, usual.max_items_in_row, ours.config_items);
+        let states = size(self.max_lexer_states, usual.max_lexer_states, ours.automaton_states);
+        Limits::default()
+            .with_compile_fuel(compile)
+            .with_mask_fuel(fuel.min(walk))
+            .with_config_items(items)
+            .with_automaton_states(states)
+            .with_nodes(size(self.max_grammar_size, usual.max_grammar_size, ours.nodes))
     }
-}
-
-/// Louver's limits: its defaults, in proportion to how far the given limits are from theirs. The
-/// units of the two engines differ, so a number cannot be taken over.
-fn scaled(given: &ParserLimits) -> Limits {
-    let (usual, ours) = (ParserLimits::default(), Limits::default());
-    let scale = |of: fn(&ParserLimits) -> u64, ours: u64| {
-        let scaled = u128::from(ours) * u128::from(of(given)) / u128::from(of(&usual));
-        u64::try_from(scaled).unwrap_or(u64::MAX).max(1)
-    };
-    let size = |of: fn(&ParserLimits) -> u64, ours: usize| {
-        usize::try_from(scale(of, ours as u64)).unwrap_or(usize::MAX)
-    };
-    let fuel = scale(|limits| limits.step_lexer_fuel, ours.mask_fuel);
-    let items = scale(|limits| limits.step_max_items as u64, ours.mask_fuel);
-    Limits::default()
-        .with_compile_fuel(scale(|limits| limits.initial_lexer_fuel, ours.compile_fuel))
-        .with_mask_fuel(fuel.min(items))
-        .with_config_items(size(|limits| limits.max_items_in_row as u64, ours.config_items))
-        .with_automaton_states(size(|limits| limits.max_lexer_states as u64, ours.automaton_states))
-        .with_nodes(size(|limits| limits.max_grammar_size as u64, ours.nodes))
 }

@@ -1,26 +1,4 @@
-//! Functions on their own: merging of JSON, regular expressions as Lark.
-
-use serde_json::Value;
-
-/// Merges `source` into `target`: objects member by member, anything else is replaced.
-///
-/// ```
-/// use serde_json::json;
-///
-/// let mut target = json!({"a": {"b": 1}, "c": [1]});
-/// llguidance::json_merge(&mut target, &json!({"a": {"d": 2}, "c": [2]}));
-/// assert_eq!(target, json!({"a": {"b": 1, "d": 2}, "c": [2]}));
-/// ```
-pub fn json_merge(target: &mut Value, source: &Value) {
-    match (target, source) {
-        (Value::Object(target), Value::Object(source)) => {
-            for (key, value) in source {
-                json_merge(target.entry(key.as_str()).or_insert(Value::Null), value);
-            }
-        }
-        (target, source) => *target = source.clone(),
-    }
-}
+//! Regular expressions as Lark.
 
 /// A regular expression as it stands between the slashes of a Lark grammar. `use_ascii` has the
 /// letters among `d`, `w` and `s` of the classes that are written out as ASCII.

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use llguidance::api::{GrammarInit, ParserLimits, StopReason, TopLevelGrammar, ValidationResult};
+use llguidance::api::{
+    GrammarInit, GrammarWithLexer, ParserLimits, StopReason, TopLevelGrammar, ValidationResult,
+};
 use llguidance::toktrie::{
     ApproximateTokEnv, InferenceCapabilities, SimpleVob, TokEnv, TokRxInfo, TokTrie, TokenId,
     TokenizerEnv,
@@ -225,6 +227,9 @@ fn forced_text_has_the_mask_of_one_token() {
         (vec![], b"abc".to_vec())
     );
     assert!(matcher.grammar_warnings().is_empty());
+    // The option, and not its name elsewhere.
+    let named = "// \"no_forcing\": true\n%llguidance {\"no_forcing\": false}\nstart: \"abc\"";
+    assert_eq!(matcher_of(&env, named).compute_ff_tokens(), [4]);
     let approximate = words(&[8], false);
     let mut matcher = matcher_of(&approximate, "start: \"abc\"");
     assert_eq!(list(matcher.compute_mask()), [0, 3, 4, 6]);
@@ -315,9 +320,6 @@ fn capabilities_are_checked() {
     assert_eq!(error(make(&canonical, false, true).map(drop)), "backtrack requires ff_tokens");
     let matcher = Matcher::new(make(&canonical, true, true));
     assert_eq!(matcher.get_error().as_deref(), Some("backtracking not supported"));
-    assert!(
-        ParserFactory::new(&canonical, InferenceCapabilities::default(), &["a(".into()]).is_err()
-    );
 }
 
 #[test]
@@ -454,6 +456,30 @@ fn lenient_schemas_relax_with_a_warning() {
     let mut matcher = schema(lenient);
     assert!(matcher.grammar_warnings()[0].contains("/pattern"));
     assert!(accepts(&matcher, "\"x\""));
+}
+
+#[test]
+fn errors_in_named_grammars_have_their_cause() {
+    let mut grammar = TopLevelGrammar::from_lark("start: @x".into());
+    let mut named = GrammarWithLexer::from_json_schema(json!({"type": 5}));
+    named.name = Some("x".to_owned());
+    grammar.grammars.push(named);
+    let error = Matcher::new(factory().create_parser(grammar.clone())).get_error().unwrap();
+    assert!(error.contains("@x") && error.contains("/type"), "{error}");
+    let checked = GrammarInit::Serialized(grammar).validate(None, ParserLimits::default());
+    let error = checked.into_error().unwrap();
+    assert!(error.contains("@x") && error.contains("/type"), "{error}");
+}
+
+#[test]
+fn limits_hold_without_a_tokenizer() {
+    let grammar = || TopLevelGrammar::from_json_schema(json!({"enum": [1, 2, "a", "b"]}));
+    let validate = |max_grammar_size| {
+        let limits = ParserLimits { max_grammar_size, ..ParserLimits::default() };
+        GrammarInit::Serialized(grammar()).validate(None, limits).into_error()
+    };
+    assert_eq!(validate(ParserLimits::default().max_grammar_size), None);
+    assert!(validate(1).is_some());
 }
 
 #[test]

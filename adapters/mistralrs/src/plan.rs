@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use louver::engine::Constraint;
 use louver::front::json_schema::SchemaOptions;
+use louver::ids::TokenId;
 use louver::spec::json::Json;
 use louver_formats::{
     Parallel, Reasoning, ReasoningBudget, ResponseFormat, Strictness, Tool, ToolChoice,
@@ -404,9 +405,9 @@ impl Plan {
 
     /// Checks that a prompt of tokens is not empty and has tokens of the model's vocabulary only.
     pub fn token_prompt(&self, tokens: Vec<u32>) -> Result<Vec<u32>, RequestError> {
-        let size = self.inner.tokenizer.get_vocab_size(true);
-        match tokens.iter().find(|token| **token as usize >= size) {
-            Some(token) => Err(RequestError::UnknownToken { token: *token, size }),
+        let vocab = self.inner.engine.vocab();
+        match tokens.iter().find(|&&token| !vocab.is_used(TokenId::from_raw(token))) {
+            Some(&token) => Err(RequestError::UnknownToken { token }),
             None if tokens.is_empty() => Err(RequestError::EmptyPrompt),
             None => Ok(tokens),
         }
@@ -440,7 +441,9 @@ impl Plan {
         }
         let (messages, enable_thinking) = match request.take_messages() {
             RequestMessage::Chat { messages, enable_thinking, .. } => (messages, enable_thinking),
-            RequestMessage::CompletionTokens(tokens) => return Ok((tokens, Vec::new())),
+            RequestMessage::CompletionTokens(tokens) => {
+                return Ok((self.token_prompt(tokens)?, Vec::new()));
+            }
             _ => {
                 return Err(RequestError::Unsupported(
                     "only chat messages or prompt tokens can be constrained",

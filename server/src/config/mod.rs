@@ -163,7 +163,7 @@ impl Config {
         if self.schema_options.policy != Policy::default() {
             faults.push(ConfigFault::new("schema_options.policy", "use the member `policy`"));
         }
-        if let Some((member, problem)) = self.limits.fault() {
+        for (member, problem) in self.limits.faults() {
             faults.push(ConfigFault::new(format!("limits.{member}"), problem));
         }
         if let Some((member, problem)) = self.engine.fault() {
@@ -237,18 +237,20 @@ impl Config {
             let settings = self.settings(model);
             let ModelLimits { requests, schema } = settings.limits;
             // Limits that the model does not set are those of the configuration.
-            if let Some((member, problem)) = requests.fault(&self.limits.requests)
-                && model.limits.requests.has(member)
-            {
-                add(&format!("limits.requests.{member}"), problem);
+            for (member, problem) in requests.faults(&self.limits.requests) {
+                if model.limits.requests.has(member) {
+                    add(&format!("limits.requests.{member}"), problem);
+                }
             }
-            if let Some((member, problem)) = schema.fault() {
+            let mut schema_faults = schema.faults();
+            if schema_faults.is_empty() && schema.depth > self.limits.schema.depth {
+                let problem = "must be at most the server's, which bounds the bodies of requests";
+                schema_faults.push(("depth", problem.to_owned()));
+            }
+            for (member, problem) in schema_faults {
                 if model.limits.schema.has(member) {
                     add(&format!("limits.schema.{member}"), problem);
                 }
-            } else if schema.depth > self.limits.schema.depth {
-                let problem = "must be at most the server's, which bounds the bodies of requests";
-                add("limits.schema.depth", problem.to_owned());
             }
             if let Some((member, problem)) = settings.engine.fault()
                 && model.engine.has(member)

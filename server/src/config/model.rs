@@ -1,5 +1,6 @@
 //! The table of one model in a configuration.
 
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -48,7 +49,7 @@ pub struct ModelConfig {
     /// Whether the host may batch several generations.
     pub batching: Batching,
     /// Maximum number of sequences that the host batches.
-    pub max_sequences: Option<usize>,
+    pub max_sequences: Option<NonZeroUsize>,
     /// Number of prompt prefixes that the host caches. None by default: mistral.rs 0.8.1 panics
     /// when it batches requests that continue cached prompts of different lengths without paged
     /// attention.

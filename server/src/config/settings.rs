@@ -7,7 +7,7 @@ use louver_formats::{Reasoning, Strictness};
 use louver_mistralrs::Draw;
 use serde::{Deserialize, Serialize};
 
-use crate::limits::{RequestLimits, SchemaLimits, Seconds};
+use crate::limits::{RequestLimits, SchemaLimits, Seconds, zeros};
 
 /// Which tools' arguments must match their schema.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -149,18 +149,17 @@ impl Default for ModelRequestLimits {
 }
 
 impl ModelRequestLimits {
-    /// What is wrong, if anything: the member, and what it must be.
-    pub(crate) fn fault(&self, server: &RequestLimits) -> Option<(&'static str, String)> {
-        let positive = [
-            ("concurrent", self.concurrent),
-            ("max_tokens", self.max_tokens),
-            ("prompt_bytes", self.prompt_bytes),
-        ];
-        if let Some((name, _)) = positive.iter().find(|(_, value)| *value == 0) {
-            return Some((name, "must not be 0".to_owned()));
+    /// What is wrong: members, and what they must be.
+    pub(crate) fn faults(&self, server: &RequestLimits) -> Vec<(&'static str, String)> {
+        let mut out = zeros(&[
+            ("concurrent", self.concurrent as u64),
+            ("max_tokens", self.max_tokens as u64),
+            ("prompt_bytes", self.prompt_bytes as u64),
+        ]);
+        if self.concurrent > server.concurrent {
+            out.push(("concurrent", "must be at most the server's".to_owned()));
         }
-        (self.concurrent > server.concurrent)
-            .then(|| ("concurrent", "must be at most the server's".to_owned()))
+        out
     }
 }
 

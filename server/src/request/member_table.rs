@@ -84,7 +84,7 @@ pub(crate) struct MemberTable {
 
 impl MemberTable {
     /// Reports unsupported and unknown members. An unsupported member with a neutral value (`null`,
-    /// `false`, empty, a default) is accepted.
+    /// empty, a default) is accepted.
     pub(crate) fn check(
         &self,
         members: &Members<'_>,
@@ -126,16 +126,24 @@ fn may_request_structure(name: &str) -> bool {
     STRUCTURE_NAME_PARTS.iter().any(|part| name.contains(part))
 }
 
+/// Members whose default is `true`.
+const TRUE_BY_DEFAULT: [&str; 2] = ["parallel_tool_calls", "add_special_tokens"];
+
+/// Members that ask for something whether they are `true` or `false`.
+const WITHOUT_DEFAULT: [&str; 3] = ["think", "thinking", "enable_thinking"];
+
 /// Whether a member asks for nothing: some clients send every parameter with its default.
 fn is_neutral(name: &str, value: &Json) -> bool {
     match value {
-        Json::Null | Json::Bool(false) => true,
+        Json::Null => true,
+        Json::Bool(_) if WITHOUT_DEFAULT.contains(&name) => false,
+        Json::Bool(value) => *value == TRUE_BY_DEFAULT.contains(&name),
         Json::Array(items) => items.is_empty(),
         Json::Object(members) => members.is_empty(),
         Json::Number(number) => {
             matches!((name, number.as_str()), ("best_of", "1") | ("min_tokens", "0"))
         }
-        Json::Bool(true) | Json::String(_) => false,
+        Json::String(_) => false,
     }
 }
 

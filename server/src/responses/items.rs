@@ -160,6 +160,12 @@ impl OutputItems {
     /// Ends the output; `is_truncated` if the generation was cut off.
     pub(crate) fn finish(&mut self, is_truncated: bool) {
         self.close(if is_truncated { "incomplete" } else { "completed" });
+        // Calls that the server has not run, as the turn was cut off after them.
+        for (_, index) in std::mem::take(&mut self.running) {
+            self.items[index]["status"] = "incomplete".into();
+            let item = self.items[index].clone();
+            self.event("response.output_item.done", json!({"output_index": index, "item": item}));
+        }
     }
 
     fn is_mcp_call(&self) -> bool {

@@ -138,7 +138,7 @@ impl TurnRequest {
         self.tools.tools.len()
     }
 
-    fn choices(&self) -> usize {
+    pub(crate) fn choices(&self) -> usize {
         self.sampling.n.unwrap_or(1)
     }
 

@@ -5,13 +5,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures::future::join_all;
-use louver_formats::Call;
-use louver_formats::ToolChoice;
-use louver_mistralrs::{EventStream, Generation, GenerationError, Run};
+use louver_formats::{Call, ToolChoice};
+use louver_mistralrs::{Generation, Run};
 use serde_json::{Value, json};
 
-use crate::error::{ApiError, ErrorKind};
-use crate::served_model::ServedModel;
 use crate::state::App;
 use crate::turn::{Prompt, TurnRequest};
 
@@ -36,16 +33,18 @@ pub(crate) struct ToolResult {
 pub(super) struct Rounds {
     tools: Arc<ServerTools>,
     /// The request of the next round.
-    request: TurnRequest,
+    pub(super) request: TurnRequest,
     /// Number of complete rounds.
-    complete: u64,
+    pub(super) complete: u64,
+    /// Number of tokens that they have.
+    tokens: usize,
 }
 
 impl Rounds {
     /// The rounds of a request that offers tools of the server; `None` for other requests.
     pub(super) fn new(request: &TurnRequest) -> Option<Rounds> {
         let tools = request.server_tools.clone()?;
-        Some(Rounds { tools, request: request.clone(), complete: 0 })
+        Some(Rounds { tools, request: request.clone(), complete: 0, tokens: 0 })
     }
 
     /// Whether a turn called a tool that the server runs.
@@ -56,6 +55,18 @@ impl Rounds {
     /// Whether the turn only called tools that the server runs, so that it can be continued.
     pub(super) fn continues(&self, generation: &Generation) -> bool {
         generation.turn.calls.iter().all(|call| self.tools.contains_key(&call.name))
+    }
+
+    /// The run of the next round: with the rest of the tokens, and other draws. `None` if no tokens
+    /// are left. `first` is the run of the first round.
+    pub(super) fn next_run(&self, first: &Run) -> Option<Run> {
+        let mut run = first.clone();
+        if let Some(max) = run.sampling.as_mut().and_then(|sampling| sampling.max_len.as_mut()) {
+            *max = max.checked_sub(self.tokens).filter(|rest| *rest > 0)?;
+        }
+        run.earlier_ids = self.request.earlier_ids();
+        run.options.seed = run.options.seed.map(|seed| seed.wrapping_add(self.complete));
+        Some(run)
     }
 
     /// Runs the calls of a turn, concurrently. Adds the turn and the results to the conversation.
@@ -74,6 +85,7 @@ impl Rounds {
             messages.extend(named.map(|(result, call)| result_message(result, &call.name)));
         }
         self.complete += 1;
+        self.tokens += generation.tokens.len();
         let is_last = self.complete + 1 >= MAX_ROUNDS;
         self.request.tools.tool_choice = if is_last { ToolChoice::None } else { ToolChoice::Auto };
         results
@@ -90,26 +102,6 @@ impl Rounds {
             None => Err(format!("there is no tool {:?}", call.name)),
         };
         ToolResult { id: call.id.clone(), output }
-    }
-
-    /// Starts the next round. `run` is that of the first.
-    pub(super) async fn start(
-        &self,
-        served: &Arc<ServedModel>,
-        mut run: Run,
-    ) -> Result<EventStream, ApiError> {
-        let (request, planned_model) = (self.request.clone(), served.clone());
-        run.earlier_ids = request.earlier_ids();
-        run.options.seed = run.options.seed.map(|seed| seed.wrapping_add(self.complete));
-        let planning = tokio::task::spawn_blocking(move || {
-            let plan = request.plan(&planned_model)?;
-            let prompt = request.tokens(&plan)?;
-            Ok::<_, ApiError>((plan, prompt))
-        });
-        let failed = |_| ApiError::general(ErrorKind::Internal, "internal", "planning failed");
-        let (plan, prompt) = planning.await.map_err(failed)??;
-        let mut streams = plan.start(&served.model.0, prompt, run).await?;
-        streams.pop().ok_or_else(|| GenerationError::HostGone.into())
     }
 }
 

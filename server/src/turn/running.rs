@@ -8,15 +8,15 @@ use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use louver_mistralrs::{EventStream, GenerationError, Plan, Run};
+use louver_mistralrs::{Completion, EventStream, GenerationError, Plan, Run};
 
 use crate::error::{ApiError, ErrorKind};
 use crate::http::phase::ServerPhase;
 use crate::metrics::ModelLabels;
 use crate::served_model::ServedModel;
-use crate::turn::BlockingWork;
 use crate::turn::choice::{Choice, Progress, TurnContext};
 use crate::turn::rounds::Rounds;
+use crate::turn::{BlockingWork, TurnRequest};
 
 /// Choices that run one after the other, for hosts that run one generation at a time.
 #[derive(Clone)]
@@ -39,8 +39,8 @@ enum After {
     End,
     /// The next choice, if choices run one after the other.
     Choices,
-    /// Another turn, with the results of the server's tools.
-    Round(Box<(Rounds, Run)>),
+    /// Another turn, with the results of the server's tools: the runs of the first and of this one.
+    Round(Box<(Rounds, [Run; 2])>),
     /// Its end, after the results of the server's tools: the client runs other calls.
     Last(Box<Progress>),
 }
@@ -57,8 +57,8 @@ pub(crate) struct RunningTurn {
     /// The state of the tools that the server runs, and the run of its first round.
     rounds: Option<(Rounds, Run)>,
     has_event: bool,
-    /// Held so that background preparation is cancelled with the request.
-    _work: BlockingWork,
+    /// Cancels planning and preparation when the request is dropped.
+    work: Arc<BlockingWork>,
 }
 
 impl RunningTurn {
@@ -85,7 +85,7 @@ impl RunningTurn {
             later_choices,
             rounds,
             has_event: false,
-            _work: work,
+            work: Arc::new(work),
         }
     }
 
@@ -180,12 +180,17 @@ impl RunningTurn {
         };
         let app = self.context.app.clone();
         Ok(Box::pin(async move {
-            let (choice, generation, steps, trace) = end;
+            let (choice, mut generation, steps, trace) = end;
             let results = rounds.run(&app, &generation).await;
             if rounds.continues(&generation) {
-                let (generated, reasoning) = (generation.tokens.len(), generation.reasoning_tokens);
-                let results = Progress::ToolResults { results, generated, reasoning };
-                return (After::Round(Box::new((rounds, run))), Ok(results));
+                if let Some(next) = rounds.next_run(&run) {
+                    let (generated, reasoning) =
+                        (generation.tokens.len(), generation.reasoning_tokens);
+                    let results = Progress::ToolResults { results, generated, reasoning };
+                    return (After::Round(Box::new((rounds, [run, next]))), Ok(results));
+                }
+                // No tokens are left for the turn after the results.
+                generation.report.completion = Completion::Truncated;
             }
             // The end reports these tokens.
             let results = Progress::ToolResults { results, generated: 0, reasoning: 0 };
@@ -195,11 +200,17 @@ impl RunningTurn {
     }
 
     /// Starts the next turn, after the results of the server's tools.
-    fn start_round(&mut self, (rounds, run): (Rounds, Run)) {
-        self.rounds = Some((rounds.clone(), run.clone()));
-        let context = self.context.clone();
+    fn start_round(&mut self, (rounds, [first, next]): (Rounds, [Run; 2])) {
+        let (mut context, work) = (self.context.clone(), self.work.clone());
+        // Each round has a trace of its own. Masks are prepared for the first only.
+        if let Some(source) = &mut context.trace_source {
+            source.id = format!("{}-r{}", source.id, rounds.complete);
+        }
+        context.prepared = None;
+        let request = rounds.request.clone();
+        self.rounds = Some((rounds, first));
         self.pending.push(Box::pin(async move {
-            match rounds.start(&context.served, run).await {
+            match plan_round(request, &context, &work, next).await {
                 Ok(stream) => advance(context.choice(0, stream)).await,
                 Err(error) => (After::End, Err(error)),
             }
@@ -239,6 +250,26 @@ impl SequentialChoices {
         let mut streams = self.plan.start(&served.model.0, self.prompt, self.run).await?;
         streams.pop().ok_or_else(|| GenerationError::HostGone.into())
     }
+}
+
+/// Plans and starts a round after the first. The work is cancelled with the request.
+async fn plan_round(
+    request: TurnRequest,
+    context: &TurnContext,
+    work: &BlockingWork,
+    run: Run,
+) -> Result<EventStream, ApiError> {
+    let (served, checkpoint) = (context.served.clone(), work.checkpoint());
+    let planned = work.run(context.permits.clone(), move || {
+        let plan = request.plan(&served)?;
+        checkpoint()?;
+        let prompt = request.tokens(&plan)?;
+        Ok((plan, prompt))
+    });
+    let original = |pointer: &str| context.pointers.original(pointer);
+    let (plan, prompt) = planned.await.map_err(|error| error.map_pointers(original))?;
+    let mut streams = plan.start(&context.served.model.0, prompt, run).await?;
+    streams.pop().ok_or_else(|| GenerationError::HostGone.into())
 }
 
 /// The next event of a choice, and what follows it.

@@ -72,7 +72,7 @@ impl Starting<'_> {
             ));
         }
         let choices = request.choices();
-        served.admit(choices)?;
+        served.check_choices(choices)?;
         let planning = enter_planning(app, served, choices).await?;
         let run = request.build_run(request.max_tokens(served), app, served);
         let trace_source = request.trace_source.take().map(|(route, body)| TraceSource {

@@ -99,7 +99,16 @@ async fn calls_of_mcp_tools_run_on_their_server() {
     // The turn after it saw the result: all tokens are counted.
     assert!(items.len() > 2, "{response}");
     let usage = &response["usage"];
-    assert!(usage["output_tokens"].as_u64().unwrap() > 20, "{usage}");
+    let tokens = usage["output_tokens"].as_u64().unwrap();
+    // The rounds share the limit.
+    assert!((21..=120).contains(&tokens), "{usage}");
+    for limit in [30, 45, 60] {
+        let limited = post(&request("double", json!({"max_output_tokens": limit}))).await.json();
+        let tokens = limited["usage"]["output_tokens"].as_u64().unwrap();
+        assert!(tokens <= limit, "{limited}");
+        let is_open = |item: &Value| item["status"] == "in_progress" || item["status"] == "calling";
+        assert!(!limited["output"].as_array().unwrap().iter().any(is_open), "{limited}");
+    }
 
     let events = events(&post(&request("double", json!({"stream": true}))).await);
     let kinds: Vec<&str> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();

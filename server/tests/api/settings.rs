@@ -91,6 +91,9 @@ async fn a_model_bounds_its_own_generations() {
     };
     let answer = server.chat(&one(ask(json!({"n": 2})))).await;
     assert_eq!(answer.error(), (400, "out_of_range".to_owned(), Some("/n".to_owned())));
+    let body = one(ask(json!({"n": 2}))).to_string();
+    let checked = server.post("/v1/louver/check", body).await.json();
+    assert_eq!((&checked["ok"], &checked["errors"][0]["pointer"]), (&json!(false), &json!("/n")));
     // A second generation of the model waits, and one of the other model does not.
     let (long, _) = server.begin(&one(long_request())).await;
     let brief = one(ask(json!({"max_tokens": 1})));

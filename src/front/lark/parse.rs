@@ -315,11 +315,11 @@ impl<'t> Parser<'t, '_> {
                     continue;
                 }
                 // Forced tokens do not affect masks.
-                ("no_forcing", Json::Bool(_)) => {
+                ("no_forcing", Json::Bool(true)) => {
                     self.without_effect(span.clone(), "the option `no_forcing`");
                     continue;
                 }
-                ("allow_invalid_utf8", Json::Bool(false)) => continue,
+                ("no_forcing" | "allow_invalid_utf8", Json::Bool(false)) => continue,
                 ("allow_invalid_utf8", Json::Bool(true)) => {
                     "regular expressions match UTF-8 only".to_owned()
                 }

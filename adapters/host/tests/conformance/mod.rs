@@ -46,6 +46,7 @@ pub(crate) fn check_all(wrap: Wrap<'_>) {
     calls_are_repeatable(wrap);
     the_state_depends_on_the_context_only(wrap);
     suffix_contexts_change_nothing(wrap);
+    contexts_past_the_limit_are_no_fault(wrap);
     irregular_rows_become_usable(wrap);
     the_last_token_is_a_stop_token(wrap);
     cancelled_generations_end(wrap);
@@ -101,6 +102,19 @@ fn the_state_depends_on_the_context_only(wrap: Wrap<'_>) {
             allowed(&jumping, &PROMPT, &other[..n.min(other.len())]);
         }
     }
+}
+
+/// A host may ask for a row after more tokens than the generation has room for.
+fn contexts_past_the_limit_are_no_fault(wrap: Wrap<'_>) {
+    let plan = plan();
+    let whole = turn_tokens(wrap, &plan, DrawnBy::Host);
+    assert!(whole.len() > 3);
+    let PreparedGeneration { hook, events, task } = prepare(&plan, DrawnBy::Host, 3);
+    let call = wrap(hook);
+    allowed(&call, &PROMPT, &[]);
+    assert_eq!(allowed(&call, &PROMPT, &whole), [STOP]);
+    let finished = finish((events, task), STOPPED);
+    assert!(!matches!(finished, Err(GenerationError::Fault(_))), "{finished:?}");
 }
 
 /// After a hit in a prefix cache the first context is only the end of the prompt.

@@ -131,8 +131,8 @@ pub(crate) struct ThroughputArgs {
     /// Only these shapes: free text, rows of a JSON array, tool calls beside a long prompt.
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = ["text", "rows", "calls"])]
     shapes: Vec<String>,
-    /// Only these numbers of requests at once [default: 1 and 8; for tool calls also 32 and 64].
-    #[arg(long, value_name = "N", value_delimiter = ',')]
+    /// Numbers of requests at once [default: 1 and 8; for tool calls also 32 and 64].
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = positive)]
     at_once: Vec<usize>,
 }
 

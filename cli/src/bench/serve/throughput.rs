@@ -3,6 +3,7 @@
 
 mod table;
 
+use std::num::NonZeroUsize;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -104,11 +105,13 @@ pub(super) async fn run(args: &ThroughputArgs, seed: u64) -> Result<BenchOutcome
     let (mut records, mut low) = (Vec::new(), Vec::new());
     let mut summary = table::header();
     for (name, config) in args.models()? {
+        let max_sequences = args.max_concurrency();
+        let config = ModelConfig { max_sequences, ..config };
         let bench = Bench::load(config, args.tokens, seed).await?;
         for shape in shapes().iter().filter(|shape| args.includes(shape.name)) {
             let numbers = args.concurrency(shape);
             let arrangement = bench.arrange(shape, args.prompt).context(shape.name)?;
-            for concurrency in &numbers {
+            for concurrency in numbers {
                 let case = format!("{name}, {}, {concurrency}", shape.name);
                 let rounds = bench
                     .run_rounds(&arrangement, *concurrency, args.rounds)
@@ -187,9 +190,16 @@ impl ThroughputArgs {
         Ok(models)
     }
 
-    fn concurrency(&self, shape: &Shape) -> Vec<usize> {
-        let is_asked = |n: &usize| self.at_once.is_empty() || self.at_once.contains(n);
-        shape.concurrency.iter().copied().filter(is_asked).collect()
+    /// The numbers of concurrent requests of a shape.
+    fn concurrency<'a>(&'a self, shape: &'a Shape) -> &'a [usize] {
+        if self.at_once.is_empty() { shape.concurrency } else { &self.at_once }
+    }
+
+    /// The highest number of concurrent requests of all shapes.
+    fn max_concurrency(&self) -> Option<NonZeroUsize> {
+        let shapes = shapes();
+        let numbers = shapes.iter().flat_map(|shape| self.concurrency(shape));
+        numbers.copied().max().and_then(NonZeroUsize::new)
     }
 
     fn includes(&self, shape: &str) -> bool {
@@ -207,8 +217,7 @@ impl Arrangement {
 
 impl Bench {
     async fn load(config: ModelConfig, tokens: usize, seed: u64) -> Result<Bench> {
-        let max_sequences = shapes().iter().flat_map(|shape| shape.concurrency).copied().max();
-        let config = ModelConfig { max_sequences, prefix_cache: None, ..config };
+        let config = ModelConfig { prefix_cache: None, ..config };
         let (model, louver) =
             louver_server::load_model(&config, EngineOptions::default(), None).await?;
         let stops = louver.engine().vocab().stops().iter().map(|id| id.raw() as usize).collect();
