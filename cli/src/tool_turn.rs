@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use jsonschema::Validator;
 use louver::front::json_schema::{Integers, SchemaOptions, Whitespace};
 use louver::spec::json::Json;
-use louver_formats::{Tool, ToolRequest, WireFormat};
+use louver_formats::{Reading, Tool, ToolRequest, WireFormat};
 use louver_mistralrs::{
     Call, Event, Generation, Louver, Parallel, Reasoning, RunOptions, Timing, ToolChoice,
 };
@@ -84,24 +84,26 @@ impl ToolModel {
         match guidance {
             Guidance::Louver => Ok(ToolTurn::from(generation)),
             Guidance::Without => {
-                let read = self.read(turn.tools, turn.parallel, &generation.turn.text)?;
+                let text = &generation.turn.text;
+                let read = read_unconstrained(&self.format, turn.tools, turn.parallel, text)?.turn;
                 Ok(ToolTurn { calls: read.calls, text: read.text, ..ToolTurn::from(generation) })
             }
         }
     }
+}
 
-    /// Reads the calls of free text leniently, whatever their spacing and arguments.
-    pub(crate) fn read(
-        &self,
-        tools: &Value,
-        parallel: Parallel,
-        text: &str,
-    ) -> Result<louver_formats::Turn> {
-        let tools = Tool::parse_list(&Json::from(tools))?;
-        let schema_options = training_format();
-        let request = ToolRequest { tools, parallel, schema_options, ..ToolRequest::default() };
-        Ok(self.format.read_unconstrained(&request, text)?.turn)
-    }
+/// Reads the calls of text that was generated without a constraint, in a model's wire format,
+/// whatever their spacing and arguments.
+pub(crate) fn read_unconstrained(
+    format: &WireFormat,
+    tools: &Value,
+    parallel: Parallel,
+    text: &str,
+) -> Result<Reading> {
+    let tools = Tool::parse_list(&Json::from(tools))?;
+    let schema_options = training_format();
+    let request = ToolRequest { tools, parallel, schema_options, ..ToolRequest::default() };
+    Ok(format.read_unconstrained(&request, text)?)
 }
 
 impl From<Generation> for ToolTurn {

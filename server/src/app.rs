@@ -100,7 +100,7 @@ async fn health(State(app): State<App>) -> Result<Response, ApiError> {
     let unavailable =
         |code, message: String| ApiError::general(ErrorKind::Unavailable, code, message);
     if app.phases().current() != ServerPhase::Running {
-        return Err(unavailable("stopping", "the server is stopping".to_owned()));
+        return Err(ApiError::stopping());
     }
     for served in app.models() {
         let model_to_check = served.clone();

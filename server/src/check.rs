@@ -1,6 +1,5 @@
 //! `POST /v1/louver/check`: compiles a request and reports its cost without running it.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use axum::Router;
@@ -12,18 +11,17 @@ use louver::spec::json::{Json, Object};
 use louver_formats::{CallKind, RequestFault};
 use louver_mistralrs::{Plan, PlanError};
 use serde_json::{Value, json};
-use tokio::time::timeout;
 
 use crate::chat::ChatRequest;
-use crate::error::{ApiError, ErrorKind};
+use crate::error::ApiError;
 use crate::http::body::read_json;
 use crate::http::routes;
-use crate::http::{ApiKey, json_response, spawn_owned};
+use crate::http::{ApiKey, json_response};
 use crate::messages::{self, BodyUse};
 use crate::request::pointers::PointerMap;
 use crate::served_model::ServedModel;
 use crate::state::App;
-use crate::turn::{BlockingWork, TurnRequest};
+use crate::turn::{TurnRequest, run_check};
 use crate::{completions, responses};
 
 /// The routes.
@@ -59,23 +57,10 @@ async fn check(State(app): State<App>, request: Request) -> Result<Response, Api
     let body = read_json(&app, &parts.headers, body, |body, _| Ok(body)).await?;
     let served = app.model(body.get("model").and_then(Json::as_str))?.clone();
     let is_messages = parts.headers.contains_key(ANTHROPIC_VERSION);
-    let timed_out = |_| ApiError::general(ErrorKind::Timeout, "timeout", "the check took too long");
-    let limit = app.config().limits.requests.check_timeout_s.0;
     let sender = Sender { owner, is_messages };
-    let checked = spawn_owned(timeout(limit, compile(app, served, body, sender))).await;
-    Ok(json_response(&checked.map_err(timed_out)??))
-}
-
-/// Waits for a check slot, then compiles the request.
-async fn compile(
-    app: App,
-    served: Arc<ServedModel>,
-    body: Json,
-    sender: Sender,
-) -> Result<Value, ApiError> {
-    let permit = app.check_gate().acquire(1, &app.metrics().waiting_requests).await?;
-    let work = BlockingWork::default();
-    work.run(permit, move || Ok(parse_request(body, sender, &app).answer(&served))).await
+    let work_app = app.clone();
+    let work = move || Ok(parse_request(body, sender, &work_app).answer(&served));
+    Ok(json_response(&run_check(app, work).await?))
 }
 
 fn parse_request(body: Json, sender: Sender, app: &App) -> CheckRequest {

@@ -15,6 +15,8 @@ use louver_mistralrs::{Fault, GenerationError, PlanError};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::limits::Seconds;
+
 /// The category of an error. It decides the HTTP status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -155,6 +157,17 @@ impl ApiError {
         ApiError::new(kind, ApiFault::general(code, message))
     }
 
+    /// Work that has reached a limit on its time, by the limit's name in a configuration.
+    pub(crate) fn timeout(code: &'static str, limit: &str, value: Seconds) -> ApiError {
+        let message = format!("took longer than `limits.{limit}` ({} s)", value.0.as_secs_f64());
+        ApiError::general(ErrorKind::Timeout, code, message)
+    }
+
+    /// The server takes no more requests.
+    pub(crate) fn stopping() -> ApiError {
+        ApiError::general(ErrorKind::Unavailable, "stopping", "the server is stopping")
+    }
+
     /// The first fault.
     pub fn first(&self) -> &ApiFault {
         &self.first
@@ -286,22 +299,19 @@ impl From<LowerError> for ApiError {
                 let faults = errors.schemas.into_iter().map(schema_fault).chain(grammars);
                 from_faults(faults.collect(), "")
             }
-            LowerError::NoReasoning { .. } => {
-                ApiError::invalid("/louver/reasoning_budget", "no_reasoning", message)
+            other => {
+                let code = match other {
+                    LowerError::NoReasoning { .. } => "no_reasoning",
+                    LowerError::NoBuiltins { .. } => "no_builtins",
+                    LowerError::Combination { .. } => "unsupported_combination",
+                    LowerError::TooMuchText { .. } => "too_much_text",
+                    LowerError::TooManyCalls { .. } => "too_many_calls",
+                    _ => return ApiError::general(ErrorKind::Invalid, "grammar", message),
+                };
+                let faults = other.faults().into_iter();
+                let faults = faults.map(|fault| ApiFault::at(fault.pointer, code, fault.message));
+                from_faults(faults.collect(), "")
             }
-            LowerError::NoBuiltins { ref pointer, .. } => {
-                ApiError::invalid(pointer, "no_builtins", message)
-            }
-            LowerError::Combination { pointer, .. } => {
-                ApiError::invalid(pointer, "unsupported_combination", message)
-            }
-            LowerError::TooMuchText { ref pointer, .. } => {
-                ApiError::invalid(pointer, "too_much_text", message)
-            }
-            LowerError::TooManyCalls { .. } => {
-                ApiError::invalid("/parallel_tool_calls", "too_many_calls", message)
-            }
-            _ => ApiError::general(ErrorKind::Invalid, "grammar", message),
         }
     }
 }

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use anyhow::Context;
+use louver_formats::{Difference, Reading};
 use louver_mistralrs::{
-    Call, CallKind, Generation, Louver, Plan, Reasoning, RunOptions, ToolChoice,
+    Call, Generation, Louver, Parallel, Plan, Reasoning, RunOptions, ToolChoice, Turn,
 };
 use mistralrs::{
     CalledFunction, Model, RequestBuilder, TextMessageRole, ToolCallResponse, ToolCallType,
@@ -12,11 +13,10 @@ use mistralrs::{
 use serde_json::{Value, json};
 
 use super::DemoArgs;
-use super::lenient::{self, ParsedBlock};
 use super::output::Output;
 use super::stats::RunStats;
 use super::tools;
-use crate::tool_turn::{ToolValidators, training_format};
+use crate::tool_turn::{ToolValidators, read_unconstrained, training_format};
 
 /// Maximum number of turns in which the model may call tools.
 const MAX_CALLING_TURNS: usize = 4;
@@ -107,11 +107,11 @@ impl<'a> Agent<'a> {
             plan.reasoning(Reasoning::Off).schema_options(training_format()).build()?
         };
         let generation = self.generate(&description, &plan).await?;
-        let (text, calls) = if self.args.unconstrained {
-            (generation.turn.text.clone(), self.parse_unconstrained(&generation.turn.text))
-        } else {
-            (generation.turn.text, generation.turn.calls)
+        let turn = match self.args.unconstrained {
+            true => self.read_unconstrained(&generation.turn.text)?,
+            false => generation.turn,
         };
+        let (text, calls) = (turn.text, turn.calls);
         if calls.is_empty() && *choice != ToolChoice::Auto {
             self.stats.missing += 1;
             self.output.print_line("  MISSING    no call, although one was required");
@@ -224,24 +224,35 @@ impl<'a> Agent<'a> {
         Some(result)
     }
 
-    /// Parses calls from unconstrained output. A malformed call counts as invalid.
-    fn parse_unconstrained(&mut self, text: &str) -> Vec<Call> {
-        let mut calls = Vec::new();
-        for found in lenient::calls(text) {
-            match found {
-                ParsedBlock::Call { name, arguments } => {
-                    let id = format!("call_{}", calls.len());
-                    let arguments = arguments.to_string();
-                    calls.push(Call { id, name, arguments, kind: CallKind::Function });
+    /// Reads unconstrained output. Broken calls count as invalid.
+    fn read_unconstrained(&mut self, text: &str) -> anyhow::Result<Turn> {
+        let format = self.louver.wire_format().map_err(Clone::clone)?;
+        let Reading { mut turn, differences } =
+            read_unconstrained(format, &tools::list(), Parallel::Any, text)?;
+        let mut unended = BTreeSet::new();
+        for difference in differences {
+            let reason = match difference {
+                Difference::Malformed { at } => {
+                    format!("the beginning of a call without a call, at byte {at}")
                 }
-                ParsedBlock::Broken(reason) => {
-                    self.stats.calls += 1;
-                    self.output.print_line(format!("  INVALID    {reason}"));
-                    self.output
-                        .record(json!({"type": "call_check", "valid": false, "fault": reason}));
+                Difference::Unended { call } => {
+                    unended.insert(call);
+                    "a call without its end".to_owned()
                 }
-            }
+                // Names and arguments are checked with the calls.
+                _ => continue,
+            };
+            self.stats.calls += 1;
+            self.output.print_line(format!("  INVALID    {reason}"));
+            self.output.record(json!({"type": "call_check", "valid": false, "fault": reason}));
         }
-        calls
+        let calls = std::mem::take(&mut turn.calls).into_iter().enumerate();
+        let calls = calls.filter(|(k, _)| !unended.contains(k)).map(|(_, call)| call);
+        // The model has written no ids that the history could have.
+        turn.calls = calls
+            .enumerate()
+            .map(|(k, call)| Call { id: format!("call_{}_{k}", self.turns), ..call })
+            .collect();
+        Ok(turn)
     }
 }

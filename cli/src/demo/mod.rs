@@ -2,7 +2,6 @@
 //! with random weights.
 
 mod agent;
-mod lenient;
 mod output;
 mod stats;
 mod tasks;

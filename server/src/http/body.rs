@@ -43,9 +43,8 @@ pub(crate) async fn read_json<T: Send + 'static>(
 ) -> Result<T, ApiError> {
     check_content_type(headers)?;
     let limits = app.config().limits.http;
-    let timed_out = |_| {
-        ApiError::general(ErrorKind::Timeout, "body_timeout", "the body did not arrive in time")
-    };
+    let limit = limits.read_timeout_s;
+    let timed_out = |_| ApiError::timeout("body_timeout", "http.read_timeout_s", limit);
     let announced = body.size_hint().upper().and_then(|n| usize::try_from(n).ok());
     if announced.is_some_and(|length| length > limits.body_bytes) {
         drain(

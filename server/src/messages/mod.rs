@@ -13,7 +13,6 @@ mod stream;
 mod tools;
 mod translate;
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use axum::Router;
@@ -22,7 +21,6 @@ use axum::response::Response;
 use axum::routing::post;
 use louver::spec::json::Json;
 use serde_json::json;
-use tokio::time::timeout;
 
 use crate::chat::ChatRequest;
 use crate::error::{ApiError, ErrorKind};
@@ -30,9 +28,8 @@ use crate::http::body::read_json;
 use crate::http::routes;
 use crate::http::{fresh_id, json_response, json_text_response, spawn_owned};
 use crate::request::to_value;
-use crate::served_model::ServedModel;
 use crate::state::App;
-use crate::turn::{self, BlockingWork, Progress, RunningTurn, TurnRequest};
+use crate::turn::{self, Progress, RunningTurn, run_check};
 
 use blocks::ContentBlocks;
 use message::MessageTemplate;
@@ -130,27 +127,13 @@ async fn count_tokens(State(app): State<App>, request: Request) -> Result<Respon
     })
     .await?;
     let served = app.model(request.model.as_deref())?.clone();
-    let timed_out = |_| ApiError::general(ErrorKind::Timeout, "timeout", "the count took too long");
-    let limit = app.config().limits.requests.check_timeout_s.0;
-    let counted = spawn_owned(timeout(limit, count(app, served, request))).await;
-    Ok(json_response(&json!({"input_tokens": counted.map_err(timed_out)??})))
-}
-
-async fn count(
-    app: App,
-    served: Arc<ServedModel>,
-    request: TurnRequest,
-) -> Result<usize, ApiError> {
-    let permit = app.check_gate().acquire(1, &app.metrics().waiting_requests).await?;
-    let work = BlockingWork::default();
-    work.run(permit, move || {
+    let count = move || {
         let prompt = || -> Result<Vec<u32>, ApiError> {
             let plan = request.plan(&served)?;
             Ok(request.tokens(&plan)?)
         };
         let original = |pointer: &str| request.pointers.original(pointer);
-        let prompt = prompt().map_err(|error| error.map_pointers(original))?;
-        Ok(prompt.len())
-    })
-    .await
+        Ok(prompt().map_err(|error| error.map_pointers(original))?.len())
+    };
+    Ok(json_response(&json!({"input_tokens": run_check(app, count).await?})))
 }

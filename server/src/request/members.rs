@@ -128,11 +128,11 @@ impl<'a> Members<'a> {
         range: RangeInclusive<i64>,
     ) -> Option<i64> {
         let value = self.typed(faults, name, "an integer", integer)?;
-        if range.contains(&value) {
+        if let Some(value) = value.filter(|value| range.contains(value)) {
             return Some(value);
         }
         let message = match range.end() {
-            &i64::MAX => format!("must be at least {}", range.start()),
+            &i64::MAX => format!("must be from {} to 2^63 - 1", range.start()),
             end => format!("must be from {} to {end}", range.start()),
         };
         self.fail(faults, name, "out_of_range", message);
@@ -185,16 +185,18 @@ pub(crate) fn quoted(words: &[&str]) -> String {
     words.iter().map(|one_of| format!("{one_of:?}")).collect::<Vec<_>>().join(", ")
 }
 
-/// An integer, also if written as `1.0` or `1e3`, which JSON Schema treats as integers.
-fn integer(value: &Json) -> Option<i64> {
+/// An integer, also if written as `1.0` or `1e3`, which JSON Schema treats as integers; `None`
+/// inside if it is too large.
+fn integer(value: &Json) -> Option<Option<i64>> {
     let Json::Number(number) = value else { return None };
     let text = number.as_str();
     if let Ok(whole) = text.parse() {
-        return Some(whole);
+        return Some(Some(whole));
     }
     // Beyond 2^53 doubles skip integers. Plain integer notation was parsed exactly above.
     let value: f64 = text.parse().ok()?;
-    (value.fract() == 0.0 && value.abs() <= 9_007_199_254_740_992.0).then_some(value as i64)
+    let is_exact = value.abs() <= 9_007_199_254_740_992.0;
+    (value.fract() == 0.0 || !is_exact).then_some(is_exact.then_some(value as i64))
 }
 
 #[cfg(test)]
@@ -205,7 +207,7 @@ mod tests {
 
     #[test]
     fn members_and_their_faults() {
-        let text = r#"{"s": "x", "n": 1.5, "i": 3e0, "big": 9007199254740993, "null": null, "a/b": 1, "huge": 1e999}"#;
+        let text = r#"{"s": "x", "n": 1.5, "i": 3e0, "big": 9007199254740993, "null": null, "a/b": 1, "huge": 1e999, "over": 9223372036854775808}"#;
         let json = Json::parse(text, &Limits::default()).unwrap();
         let mut faults = Faults::new();
         let members = Members::from_json(&json, "/x", &mut faults).unwrap();
@@ -216,6 +218,7 @@ mod tests {
         assert_eq!(members.boolean(&mut faults, "null"), None);
         assert_eq!(faults, []);
         assert_eq!(members.integer(&mut faults, "n", 0..=9), None);
+        assert_eq!(members.integer(&mut faults, "over", i64::MIN..=i64::MAX), None);
         assert_eq!(members.string(&mut faults, "a/b"), None);
         assert_eq!(members.count(&mut faults, "i", 2), None);
         assert_eq!(members.number(&mut faults, "huge", 0.0..=1.0), None);
@@ -224,6 +227,7 @@ mod tests {
             faults.iter().map(|f| (f.param.as_deref().unwrap(), f.message.as_str())).collect();
         let expected = [
             ("/x/n", "must be an integer"),
+            ("/x/over", "must be from -9223372036854775808 to 2^63 - 1"),
             ("/x/a~1b", "must be a string"),
             ("/x/i", "must be from 1 to 2"),
             ("/x/huge", "must be from 0 to 1"),

@@ -293,26 +293,18 @@ impl StreamOptions {
     }
 }
 
-/// Validates `stop`: a string or an array of strings.
+/// Checks the number and the length of `stop` strings. Their type is that of tool requests.
 pub(crate) fn check_stop(members: &Members<'_>, limits: &RequestLimits, faults: &mut Faults) {
-    let texts: Vec<&Json> = match members.get("stop") {
+    let texts = match members.get("stop") {
         None => return,
-        Some(text @ Json::String(_)) => vec![text],
-        Some(Json::Array(texts)) => texts.iter().collect(),
-        Some(_) => {
-            return members.fail(
-                faults,
-                "stop",
-                "invalid_type",
-                "must be a string or an array of strings",
-            );
-        }
+        Some(Json::Array(texts)) => texts.as_slice(),
+        Some(text) => std::slice::from_ref(text),
     };
     if texts.len() > limits.stop {
         members.fail(faults, "stop", "too_many", format!("at most {} stop strings", limits.stop));
     }
-    if texts.iter().any(|text| text.as_str().is_none_or(str::is_empty)) {
-        members.fail(faults, "stop", "invalid_type", "stop strings must be non-empty strings");
+    if texts.iter().any(|text| text.as_str() == Some("")) {
+        members.fail(faults, "stop", "invalid_type", "stop strings must not be empty");
     }
 }
 

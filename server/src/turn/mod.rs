@@ -33,7 +33,7 @@ pub(crate) use rounds::{ServerTools, ToolResult};
 pub(crate) use running::RunningTurn;
 pub(crate) use sse::{DONE, EventWriter, data_event, stream_events, typed_event};
 pub(crate) use start::start;
-pub(crate) use work::BlockingWork;
+pub(crate) use work::{BlockingWork, run_check};
 
 /// Number of alternative tokens that a trace records per step.
 const TRACE_ALTERNATIVES: usize = 8;

@@ -10,7 +10,7 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use louver_mistralrs::{Completion, EventStream, GenerationError, Plan, Run};
 
-use crate::error::{ApiError, ErrorKind};
+use crate::error::ApiError;
 use crate::http::phase::ServerPhase;
 use crate::metrics::ModelLabels;
 use crate::served_model::ServedModel;
@@ -116,13 +116,10 @@ impl RunningTurn {
                 // outrun it.
                 biased;
                 () = late => {
-                    let message = "the request took too long";
-                    break ApiError::general(ErrorKind::Timeout, "timeout", message);
+                    let limit = self.context.served.settings.limits.requests.timeout_s;
+                    break ApiError::timeout("timeout", "requests.timeout_s", limit);
                 }
-                () = app.phases().reached(ServerPhase::Cancelling) => {
-                    let message = "the server is stopping";
-                    break ApiError::general(ErrorKind::Unavailable, "stopping", message);
-                }
+                () = app.phases().reached(ServerPhase::Cancelling) => break ApiError::stopping(),
                 next = self.pending.next() => next?,
             };
             match progress {

@@ -8,7 +8,7 @@ use louver_mistralrs::{Plan, Run};
 use tokio::time::timeout_at;
 use tracing::Span;
 
-use crate::error::{ApiError, ErrorKind};
+use crate::error::ApiError;
 use crate::http::phase::ServerPhase;
 use crate::metrics::ModelLabels;
 use crate::request::pointers::PointerMap;
@@ -31,9 +31,9 @@ pub(crate) async fn start(
 ) -> Result<RunningTurn, ApiError> {
     let pointers = Arc::new(std::mem::take(&mut request.pointers));
     let served = app.model(request.model.as_deref())?.clone();
-    let deadline = arrived + served.settings.limits.requests.timeout_s.0;
-    let timed_out =
-        |_| ApiError::general(ErrorKind::Timeout, "timeout", "the request took too long");
+    let limit = served.settings.limits.requests.timeout_s;
+    let deadline = arrived + limit.0;
+    let timed_out = |_| ApiError::timeout("timeout", "requests.timeout_s", limit);
     let started = timeout_at(
         deadline.into(),
         Starting { app, served, arrived, deadline, pointers: &pointers }.run(request),
@@ -65,11 +65,7 @@ impl Starting<'_> {
     async fn run(self, mut request: TurnRequest) -> Result<RunningTurn, ApiError> {
         let (app, served) = (self.app, &self.served);
         if app.phases().current() != ServerPhase::Running {
-            return Err(ApiError::general(
-                ErrorKind::Unavailable,
-                "stopping",
-                "the server is stopping",
-            ));
+            return Err(ApiError::stopping());
         }
         let choices = request.choices();
         served.check_choices(choices)?;

@@ -1,9 +1,12 @@
 //! Blocking work of a request (compilation, rendering, tokenization), cancelled with the request.
 
 use louver::fuel::CancelToken;
+use tokio::time::timeout;
 
 use crate::error::{ApiError, ErrorKind};
 use crate::http::body::run_blocking;
+use crate::http::spawn_owned;
+use crate::state::App;
 
 /// Cancellation handle for the blocking work of a request. The request's future holds it; dropping
 /// it cancels the work, including preparation on background threads.
@@ -40,6 +43,21 @@ impl BlockingWork {
 /// The error of cancelled work. No client sees it, because the request was dropped.
 fn cancelled() -> ApiError {
     ApiError::general(ErrorKind::Timeout, "cancelled", "the request was cancelled")
+}
+
+/// Waits for a slot of checks, then does the work of a check on a blocking thread, within the time
+/// of checks. It is cancelled when the future is dropped.
+pub(crate) async fn run_check<T: Send + 'static>(
+    app: App,
+    work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
+) -> Result<T, ApiError> {
+    let limit = app.config().limits.requests.check_timeout_s;
+    let checked = async move {
+        let permit = app.check_gate().acquire(1, &app.metrics().waiting_requests).await?;
+        BlockingWork::default().run(permit, work).await
+    };
+    let timed_out = |_| ApiError::timeout("timeout", "requests.check_timeout_s", limit);
+    spawn_owned(timeout(limit.0, checked)).await.map_err(timed_out)?
 }
 
 impl Drop for BlockingWork {

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::choice::{ToolChoice, ToolChoiceError};
-use super::errors::LowerError;
+use super::errors::{BUDGET, LowerError};
 use super::response::ResponseFormat;
 use super::tool::Tool;
 use super::{Reasoning, ToolRequest};
@@ -138,7 +138,6 @@ impl ToolRequest {
 const TOOLS: &str = "/tools";
 const STOP: &str = "/stop";
 const RESPONSE: &str = "/response_format";
-const BUDGET: &str = "/louver/reasoning_budget";
 
 fn refuse(is_wrong: bool, pointer: &'static str, what: &'static str) -> Result<(), LowerError> {
     if is_wrong { Err(LowerError::Combination { pointer, what }) } else { Ok(()) }

@@ -17,6 +17,9 @@ use super::choice::ToolChoiceError;
 use super::custom::{CustomError, CustomErrorReason};
 use super::tool::ToolErrors;
 
+/// JSON pointer of the budget of reasoning in the server's requests.
+pub(super) const BUDGET: &str = "/louver/reasoning_budget";
+
 /// Why a request body cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -251,9 +254,8 @@ impl LowerError {
             LowerError::TooManyCalls { .. } => "/parallel_tool_calls",
             LowerError::TooMuchText { pointer, .. } => pointer,
             LowerError::Combination { pointer, .. } => pointer,
-            LowerError::NoReasoning { .. }
-            | LowerError::TooLarge { .. }
-            | LowerError::Grammar(_) => "",
+            LowerError::NoReasoning { .. } => BUDGET,
+            LowerError::TooLarge { .. } | LowerError::Grammar(_) => "",
         };
         vec![RequestFault::new(pointer, self)]
     }
