@@ -137,6 +137,7 @@
 mod cache;
 mod capacity;
 pub mod compile;
+mod decimal;
 pub mod engine;
 pub mod front;
 #[doc(hidden)]

@@ -1,6 +1,6 @@
-//! Errors in OpenAI's format: `{"error": {"message", "type", "param", "code"}}`, where `param` is a
-//! JSON pointer into the request body. If a request has several faults, `error` is the first one
-//! and `errors` lists all.
+//! Errors, in OpenAI's format unless a route has another:
+//! `{"error": {"message", "type", "param", "code"}}`, where `param` is a JSON pointer into the
+//! request body. If a request has several faults, `error` is the first one and `errors` lists all.
 
 use std::fmt;
 

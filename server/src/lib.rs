@@ -8,8 +8,8 @@
 //!       ──► metrics.rs, inspect/           metrics and traces
 //! ```
 //!
-//! Invalid requests are rejected before generation starts. The error has OpenAI's format and a JSON
-//! pointer to the invalid member. A slow or disconnected client affects its own request only:
+//! Invalid requests are rejected before generation starts. The error has the format of the route's
+//! API and a JSON pointer to the invalid member. A slow or disconnected client affects its own request only:
 //! output of the model is drained immediately, and dropping a response body cancels its generation
 //! at the next token.
 

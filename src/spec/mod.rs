@@ -1,4 +1,3 @@
 //! Stage 0: JSON values with exact numbers.
 
-pub(crate) mod decimal;
 pub mod json;

@@ -27,7 +27,7 @@ pub(crate) struct PlanChanges {
 
 impl std::fmt::Debug for PlanChanges {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Changes").field("is_over", &self.is_over).finish_non_exhaustive()
+        f.debug_struct("PlanChanges").field("is_over", &self.is_over).finish_non_exhaustive()
     }
 }
 

@@ -20,6 +20,7 @@ use louver::engine::{Constraint, Matcher};
 use louver::ids::TokenId;
 use louver::matcher::AdvanceError;
 use louver::vocab::Vocabulary;
+use louver_candle::LogitCheck;
 use parking_lot::Mutex;
 use tokio::sync::mpsc::UnboundedSender;
 use tracing::Span;
@@ -30,7 +31,7 @@ use crate::options::Prefetch;
 use crate::prompt_boundary::{PromptBoundary, common_prefix};
 use crate::record::{Record, Step, StepRecorder};
 use crate::report::StepClock;
-use crate::row::{self, MaskResult};
+use crate::row;
 use crate::sampler::{self, Sampler, Scratch};
 use crate::truncation::TruncationGuard;
 
@@ -303,9 +304,9 @@ impl LogitsHook {
             self.shared.forced_tokens.fetch_add(1, Ordering::Relaxed);
         }
         match row::mask(row, &state.mask) {
-            MaskResult::Fine => {}
-            MaskResult::Repaired => self.shared.count_repaired(),
-            MaskResult::Nothing => {
+            LogitCheck::Finite => {}
+            LogitCheck::Irregular => self.shared.count_repaired(),
+            LogitCheck::NoneAllowed => {
                 self.shared.fail(Fault::NothingAllowed { width: row.len() });
                 row::allow_only(row, &self.stops);
             }

@@ -39,7 +39,8 @@ impl StepClock {
 /// Timing of a generation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Timing {
-    /// Per step: advancing by the last token, filling the mask, and applying it to the row.
+    /// Per step: advancing by the last token, filling the mask, and applying it to the row if the
+    /// host draws. What Louver takes to draw is not in it.
     pub masks: Vec<Duration>,
     /// Total time of Louver's work: masks, and parsing the output into events.
     pub louver: Duration,

@@ -6,29 +6,15 @@ use louver_candle::{LogitCheck, mask_row_checked, scalar};
 /// A large logit that stays finite when scaled.
 const LARGE: f32 = 1e30;
 
-/// The result of masking.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum MaskResult {
-    /// The allowed logits were finite.
-    Fine,
-    /// Allowed logits were NaN, `+inf` or all `-inf`; they were replaced by finite values.
-    Repaired,
-    /// No allowed id lies within the row, which is all `-inf` now.
-    Nothing,
-}
-
 /// Sets the logits of ids whose bit is 0, and of ids beyond the mask, to `-inf`. Cost: one pass
-/// over the row.
-pub(crate) fn mask(row: &mut [f32], mask: &[u32]) -> MaskResult {
-    match mask_row_checked(row, mask) {
-        LogitCheck::Finite => MaskResult::Fine,
-        LogitCheck::NoneAllowed => MaskResult::Nothing,
-        LogitCheck::Irregular => {
-            let covered = row.len().min(mask.len() * 32);
-            repair_irregular(&mut row[..covered], mask);
-            MaskResult::Repaired
-        }
+/// over the row. Irregular logits are replaced by finite ones.
+pub(crate) fn mask(row: &mut [f32], mask: &[u32]) -> LogitCheck {
+    let check = mask_row_checked(row, mask);
+    if check == LogitCheck::Irregular {
+        let covered = row.len().min(mask.len() * 32);
+        repair_irregular(&mut row[..covered], mask);
     }
+    check
 }
 
 /// Replaces irregular allowed logits: NaN by `-inf`, `+inf` by a large value. If none remains
@@ -76,7 +62,7 @@ mod tests {
             for words in [1, 2, 4] {
                 let bits: Vec<u32> = (0..words).map(|w| [0xdead_beef, u32::MAX, 0, 1][w]).collect();
                 let mut row: Vec<f32> = (0..width).map(|i| i as f32).collect();
-                assert_eq!(mask(&mut row, &bits), MaskResult::Fine);
+                assert_eq!(mask(&mut row, &bits), LogitCheck::Finite);
                 for (id, x) in row.iter().enumerate() {
                     let allowed = bits.get(id / 32).is_some_and(|w| (w >> (id % 32)) & 1 == 1);
                     assert_eq!(*x, if allowed { id as f32 } else { -INF }, "{width} {words} {id}");
@@ -88,7 +74,7 @@ mod tests {
     #[test]
     fn nothing_allowed_in_a_narrow_row() {
         let mut row = vec![1.0; 8];
-        assert_eq!(mask(&mut row, &[0x100]), MaskResult::Nothing);
+        assert_eq!(mask(&mut row, &[0x100]), LogitCheck::NoneAllowed);
         assert_eq!(row, [-INF; 8]);
         allow_only(&mut row, &[100, 3]);
         assert_eq!(row[3], 0.0);
@@ -100,13 +86,13 @@ mod tests {
     #[test]
     fn irregular_logits_become_finite() {
         let mut row = vec![f32::NAN, INF, -INF, 2.0];
-        assert_eq!(mask(&mut row, &[0b1111]), MaskResult::Repaired);
+        assert_eq!(mask(&mut row, &[0b1111]), LogitCheck::Irregular);
         assert_eq!(row, [-INF, LARGE, -INF, 2.0]);
         let mut row = vec![f32::NAN; 40];
-        assert_eq!(mask(&mut row, &[u32::MAX, 1]), MaskResult::Repaired);
+        assert_eq!(mask(&mut row, &[u32::MAX, 1]), LogitCheck::Irregular);
         assert!(row[..33].iter().all(|x| *x == 0.0) && row[33..].iter().all(|x| *x == -INF));
         let mut row = vec![f32::NAN, 1.0];
-        assert_eq!(mask(&mut row, &[0b10]), MaskResult::Fine);
+        assert_eq!(mask(&mut row, &[0b10]), LogitCheck::Finite);
         assert_eq!(row, [-INF, 1.0]);
     }
 }

@@ -97,7 +97,7 @@ pub(crate) struct PositionedEvent {
 
 impl std::fmt::Debug for ReadOutcome {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Outcome").field("finish", &self.finish).finish_non_exhaustive()
+        f.debug_struct("ReadOutcome").field("finish", &self.finish).finish_non_exhaustive()
     }
 }
 

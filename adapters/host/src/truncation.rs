@@ -9,6 +9,7 @@
 use louver::engine::{CompletionOptions, Matcher};
 use louver::fuel;
 use louver::ids::TokenId;
+use louver_candle::scalar;
 
 use crate::record::largest;
 
@@ -88,8 +89,7 @@ impl TruncationGuard {
             self.next_check = position + if slack > 2 * margin { CHECK_INTERVAL } else { 1 };
             return false;
         }
-        let allows = |id: usize| mask.get(id / 32).is_some_and(|word| word >> (id % 32) & 1 == 1);
-        let candidates = largest(row, CANDIDATES, allows);
+        let candidates = largest(row, CANDIDATES, |id| scalar::allows(mask, id));
         // The shortest completion after a token; a stop token needs none.
         let completion_after = |matcher: &mut Matcher, token: TokenId| {
             if matcher.vocab().is_stop(token) {

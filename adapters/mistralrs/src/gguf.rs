@@ -143,7 +143,9 @@ pub fn widen_gguf(from: &Path, to: &Path) -> Result<(), LoadError> {
         out.into_inner().map_err(|error| error.into_error())?.sync_all()?;
         Ok(())
     };
-    widen().map_err(|error| LoadError::host(&format!("{}: {error}", from.display())))
+    widen().map_err(|error| {
+        LoadError::host(&format!("the copy {} of {}: {error}", to.display(), from.display()))
+    })
 }
 
 /// How the host splits texts before BPE, in every byte-level tokenizer.

@@ -301,7 +301,7 @@ impl Louver {
         self.inner.max_context
     }
 
-    /// Warnings about the tokenizer, for people.
+    /// Warnings about the tokenizer, the format and the chat template, for people.
     pub fn warnings(&self) -> &[String] {
         &self.inner.warnings
     }

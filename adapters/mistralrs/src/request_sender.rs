@@ -23,7 +23,7 @@ impl std::fmt::Debug for Host {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Host::Runner(_) => "Runner",
-            Host::Channel(..) => "Line",
+            Host::Channel(..) => "Channel",
         })
     }
 }

@@ -50,7 +50,8 @@ pub(crate) fn read<'py>(
     let tools = tools.unwrap_or_else(|| py.None().into_bound(py));
     let request = tool_request(&tools, options, &Limits::default())?;
     let format = wire_format(format)?;
-    let reading = detached(py, || format.read_unconstrained(&request, text))?.map_err(Failure::from)?;
+    let reading =
+        detached(py, || format.read_unconstrained(&request, text))?.map_err(Failure::from)?;
     let text = serde_json::to_string(&reading).map_err(|e| Failure::new("InternalError", e))?;
     py.import("louver.reports")?.getattr("reading")?.call1((from_json(py, &text)?,))
 }

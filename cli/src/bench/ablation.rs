@@ -20,6 +20,7 @@ use serde::Serialize;
 
 use super::feeder::Feeder;
 use super::record::CaseRecord;
+use super::stats::spread;
 use super::summary::SortedTimes;
 use super::workers::{self, RunCase};
 use super::{CommonArgs, engine_options};
@@ -167,12 +168,6 @@ struct Table<'r> {
     figures: Vec<Vec<Figures>>,
 }
 
-/// The least, the median and the greatest value.
-fn spread(mut values: Vec<f64>) -> [f64; 3] {
-    values.sort_by(f64::total_cmp);
-    [values[0], values[values.len() / 2], values[values.len() - 1]]
-}
-
 impl fmt::Display for Table<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "| | {} |", COLUMNS.join(" | "))?;
@@ -185,7 +180,8 @@ impl fmt::Display for Table<'_> {
                     0 => own.0[column] / 1e3,
                     _ => own.0[column] / base.0[column].max(1.0),
                 };
-                let [least, median, greatest] = spread(rounds.map(value).collect());
+                let [least, median, greatest] =
+                    spread(rounds.map(value).collect()).unwrap_or_default();
                 write!(f, " {median:.2} ({least:.2} to {greatest:.2}) |")?;
             }
             writeln!(f)?;

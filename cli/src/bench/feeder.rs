@@ -10,6 +10,7 @@ use louver::mask::MaskRow;
 
 use super::CommonArgs;
 use super::record::{CaseRecord, PreparationStats};
+use super::stats::nanos;
 
 /// The result of one token sequence.
 #[derive(Debug, Default)]
@@ -56,12 +57,13 @@ impl<'e> Feeder<'e> {
         tests: &[(Vec<u32>, bool)],
     ) -> CaseRecord {
         let mut first = Some(constraint.matcher());
-        let mut record = CaseRecord { id, ttfm_ns: nanos(started), ..CaseRecord::default() };
+        let mut record =
+            CaseRecord { id, ttfm_ns: nanos(started.elapsed()), ..CaseRecord::default() };
         let used = self.engine.stats().background_masks_used;
         if self.prepare {
             let started = Instant::now();
             let report = constraint.prepare(PrepareBudget::default()).wait();
-            record.prepare_ns = Some(nanos(started));
+            record.prepare_ns = Some(nanos(started.elapsed()));
             record.preparation = Some(PreparationStats {
                 candidates: report.candidates,
                 built: report.built,
@@ -128,11 +130,11 @@ fn feed(mut matcher: Matcher, tokens: &[u32], mask: &mut MaskRow) -> SequenceRes
         let (is_allowed, fuel) = fuel::measure(|| {
             matcher.update_mask(mask);
             if i == 0 {
-                result.first_mask_ns = Some(nanos(started));
+                result.first_mask_ns = Some(nanos(started.elapsed()));
             }
             mask.allows(token) && matcher.advance(token).is_ok()
         });
-        result.masks_ns.push(nanos(started));
+        result.masks_ns.push(nanos(started.elapsed()));
         result.fuel = result.fuel.max(fuel);
         if !is_allowed {
             result.consumed = false;
@@ -142,9 +144,4 @@ fn feed(mut matcher: Matcher, tokens: &[u32], mask: &mut MaskRow) -> SequenceRes
     }
     result.accepted = matcher.is_complete();
     result
-}
-
-/// Nanoseconds since `started`.
-pub(super) fn nanos(started: Instant) -> u64 {
-    u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }

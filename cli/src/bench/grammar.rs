@@ -10,8 +10,9 @@ use louver_hf_tokenizers::Encoder;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::feeder::{Feeder, nanos};
+use super::feeder::Feeder;
 use super::record::CaseRecord;
+use super::stats::nanos;
 use super::{GrammarArgs, run_cases};
 use crate::check::spec;
 
@@ -103,7 +104,7 @@ impl GrammarCase {
                 let refused_for = vec![format!("specs of kind {} with faults", self.kind)];
                 return CaseRecord::refused(
                     self.id,
-                    nanos(started),
+                    nanos(started.elapsed()),
                     error.to_string(),
                     refused_for,
                 );
@@ -116,7 +117,7 @@ impl GrammarCase {
                     let refused_for = vec!["grammars that do not compile".to_owned()];
                     return CaseRecord::refused(
                         self.id,
-                        nanos(started),
+                        nanos(started.elapsed()),
                         error.to_string(),
                         refused_for,
                     );

@@ -11,6 +11,7 @@ mod record;
 mod schema;
 #[cfg(feature = "host")]
 mod serve;
+mod stats;
 mod summary;
 mod tokenizer;
 mod tools;

@@ -11,8 +11,9 @@ use louver::spec::json::Json;
 use louver_hf_tokenizers::Encoder;
 use serde_json::Value;
 
-use super::feeder::{Feeder, nanos};
+use super::feeder::Feeder;
 use super::record::{self, CaseRecord};
+use super::stats::nanos;
 use super::{SchemaArgs, python, read_case, run_cases};
 use crate::validator;
 
@@ -83,11 +84,21 @@ impl SchemaCase {
             }
             Err(SchemaCompileError::Schema(errors)) => {
                 let refused_for = record::reasons(errors.iter());
-                CaseRecord::refused(self.id, nanos(started), errors.to_string(), refused_for)
+                CaseRecord::refused(
+                    self.id,
+                    nanos(started.elapsed()),
+                    errors.to_string(),
+                    refused_for,
+                )
             }
             Err(error) => {
                 let refused_for = vec!["grammars that do not compile".to_owned()];
-                CaseRecord::refused(self.id, nanos(started), error.to_string(), refused_for)
+                CaseRecord::refused(
+                    self.id,
+                    nanos(started.elapsed()),
+                    error.to_string(),
+                    refused_for,
+                )
             }
         };
         CaseRecord { compile_fuel, ..record }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::record::CaseRecord;
+use super::stats::quantile_of_sorted;
 
 /// The percentiles to show.
 const PERCENTILES: [f64; 5] = [25.0, 50.0, 90.0, 99.0, 99.9];
@@ -50,8 +51,7 @@ impl SortedTimes {
     }
 
     pub(super) fn percentile(&self, p: f64) -> u64 {
-        let rank = (self.0.len() as f64 * p / 100.0) as usize;
-        self.0.get(rank.min(self.0.len().saturating_sub(1))).copied().unwrap_or(0)
+        quantile_of_sorted(&self.0, p / 100.0)
     }
 
     pub(super) fn average(&self) -> f64 {

@@ -2,7 +2,6 @@
 
 mod forced;
 
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
@@ -18,8 +17,9 @@ use louver_formats::{
     WireFormat,
 };
 
-use super::feeder::{Feeder, nanos};
+use super::feeder::Feeder;
 use super::record::{self, CaseRecord};
+use super::stats::nanos;
 use super::summary::SummaryRow;
 use super::tokenizer::{TextEncoder, TokenizerSource};
 use super::workers::{self, RunCase};
@@ -36,7 +36,7 @@ pub(super) fn run(args: &ToolsArgs) -> Result<ExitCode> {
         return run_all_families(args, &encoder, &vocab);
     }
     let engine = super::engine_on(&args.common, vocab);
-    let format = wire_format(&args.format)?.bind(engine.vocab());
+    let format = Catalog::shipped().named_or_file(&args.format)?.bind(engine.vocab());
     run_cases(&args.common, "tool sets", &engine, run_case(args, &format, &encoder))
 }
 
@@ -94,14 +94,6 @@ pub(super) fn bind(
         Err(_) => family.with_text_markers(),
     };
     Ok((engine, format))
-}
-
-/// Finds a wire format by name, or loads it from a file.
-pub(super) fn wire_format(name: &str) -> Result<WireFormat> {
-    if name.ends_with(".toml") {
-        return Ok(WireFormat::from_file(Path::new(name))?);
-    }
-    Ok(Catalog::shipped().get(name)?.clone())
 }
 
 /// A recorded answer: tools, and calls of them.
@@ -195,7 +187,7 @@ impl ToolsCase {
                 record
             }
             Err((error, refused_for)) => {
-                CaseRecord::refused(self.id, nanos(started), error, refused_for)
+                CaseRecord::refused(self.id, nanos(started.elapsed()), error, refused_for)
             }
         };
         CaseRecord { tools, compile_fuel, ..record }

@@ -71,14 +71,13 @@ pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode> {
     }
     match (&args.schema, &args.cases, &args.out) {
         (_, Some(cases), Some(out)) => cases::run(cases, out, args.registry.read()?),
-        (Some(schema), _, _) if args.profile.is_some() => {
-            let profile_result = profile::run(schema)?;
-            if profile_result != ExitCode::SUCCESS || args.input.is_none() {
-                return Ok(profile_result);
-            }
-            instance::run(schema, &args.options, &args.registry.read()?, args.input.as_deref())
-        }
         (Some(schema), _, _) => {
+            if let Some(Profile::OpenaiStrict) = args.profile {
+                let accepted = profile::run(schema)?;
+                if accepted != ExitCode::SUCCESS || args.input.is_none() {
+                    return Ok(accepted);
+                }
+            }
             instance::run(schema, &args.options, &args.registry.read()?, args.input.as_deref())
         }
         _ => anyhow::bail!("either --schema or --cases and --out"),

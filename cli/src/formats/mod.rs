@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
-use louver_formats::{Catalog, WireFormat};
+use louver_formats::Catalog;
 use louver_templates::{
     Checkpoint, Confirmation, FamilyError, FormatSource, Outcome, ResolveError, Resolved,
     SourceError, confirm, resolve,
@@ -79,16 +79,13 @@ fn list() -> Result<ExitCode> {
 }
 
 fn show(name: &str) -> Result<ExitCode> {
-    let catalog = Catalog::shipped();
-    print!("{}", annotate::description(catalog.get(name)?, &[])?);
+    let format = Catalog::shipped().named_or_file(name)?;
+    print!("{}", annotate::description(&format, &[])?);
     Ok(ExitCode::SUCCESS)
 }
 
 fn check(format: &str, checkpoint: &Path) -> Result<ExitCode> {
-    let format = match format.ends_with(".toml") {
-        true => WireFormat::from_file(Path::new(format))?,
-        false => Catalog::shipped().get(format)?.clone(),
-    };
+    let format = Catalog::shipped().named_or_file(format)?;
     let checkpoint_path = checkpoint;
     let checkpoint = Checkpoint::read(checkpoint)?;
     let template = checkpoint.template.as_ref().map_err(Clone::clone);

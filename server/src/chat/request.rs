@@ -115,8 +115,8 @@ impl ChatRequest {
 }
 
 fn check_modalities(members: &Members<'_>, faults: &mut Faults) {
-    let Some(call_kinds) = members.array(faults, "modalities") else { return };
-    if call_kinds.iter().any(|kind| kind.as_str() != Some("text")) {
+    let Some(modalities) = members.array(faults, "modalities") else { return };
+    if modalities.iter().any(|kind| kind.as_str() != Some("text")) {
         members.fail(faults, "modalities", "unsupported", "only text output is supported");
     }
 }

@@ -53,7 +53,7 @@ pub(crate) async fn observe(State(app): State<App>, mut request: Request, next: 
     let id = RequestId::from_headers(request.headers());
     request.extensions_mut().insert(id.clone());
     let peer = request.extensions().get::<ConnectInfo<Peer>>();
-    let (begin_request, client) =
+    let (counted, client) =
         (peer.map(|peer| peer.0.begin_request()), peer.map(|peer| peer.0.address.to_string()));
     let route = Route::of(request.uri().path());
     let (method, headers) = (request.method(), request.headers());
@@ -68,7 +68,7 @@ pub(crate) async fn observe(State(app): State<App>, mut request: Request, next: 
         started,
         span: span.clone(),
         exported: exported.clone(),
-        _active_request: begin_request,
+        _active_request: counted,
     };
     // Both, as a log's level may turn its span off.
     let handled = next.run(request).instrument(span).instrument(exported);

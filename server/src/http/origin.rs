@@ -116,8 +116,7 @@ fn is_allowed_host(host: &str, config: &Config) -> bool {
 
 fn is_loopback(host: &str) -> bool {
     host.eq_ignore_ascii_case("localhost")
-        || parse_address(host)
-            .is_some_and(|parse_address| parse_address.to_canonical().is_loopback())
+        || parse_address(host).is_some_and(|address| address.to_canonical().is_loopback())
 }
 
 fn same_host(one: &str, other: &str) -> bool {

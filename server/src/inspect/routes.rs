@@ -24,10 +24,10 @@ pub(crate) fn routes() -> Router<App> {
 
 async fn list_traces(State(app): State<App>) -> Result<Response, ApiError> {
     let serialised = serde_json::to_value(app.traces().listing());
-    let list_traces = serialised.map_err(|_| {
+    let list = serialised.map_err(|_| {
         ApiError::general(ErrorKind::Internal, "traces", "the list of traces cannot be serialised")
     })?;
-    Ok(([(CACHE_CONTROL, "no-store")], json_response(&list_traces)).into_response())
+    Ok(([(CACHE_CONTROL, "no-store")], json_response(&list)).into_response())
 }
 
 async fn get_trace(State(app): State<App>, Path(id): Path<String>) -> Result<Response, ApiError> {

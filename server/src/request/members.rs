@@ -182,7 +182,7 @@ impl<'a> Members<'a> {
 
 /// Formats words as `"a", "b"`.
 pub(crate) fn quoted(words: &[&str]) -> String {
-    words.iter().map(|one_of| format!("{one_of:?}")).collect::<Vec<_>>().join(", ")
+    words.iter().map(|word| format!("{word:?}")).collect::<Vec<_>>().join(", ")
 }
 
 /// An integer, also if written as `1.0` or `1e3`, which JSON Schema treats as integers; `None`

@@ -459,16 +459,14 @@ mod tests {
         ids.dedup();
         assert_eq!(ids, ["rs_x00", "msg_x01", "fc_x02", "ctc_x03", "msg_x04"]);
         // Cut off anywhere.
-        for is_truncated in 0..whole.len() {
+        for end in 0..whole.len() {
             let stopped = Event::Incomplete { why: Cut::Turn, call: None, partial: String::new() };
-            let (items, events) = run(&[&whole[..is_truncated], &[stopped, Event::End]].concat());
+            let (items, events) = run(&[&whole[..end], &[stopped, Event::End]].concat());
             assert_eq!(rebuilt(&events), items);
             let calls = items.iter().filter(|item| item.get("call_id").is_some());
             assert!(calls.clone().all(|call| call["status"] == "completed"));
-            let ended = whole[..is_truncated]
-                .iter()
-                .filter(|event| matches!(event, Event::CallEnd { .. }))
-                .count();
+            let ended =
+                whole[..end].iter().filter(|event| matches!(event, Event::CallEnd { .. })).count();
             assert_eq!(calls.count(), ended);
         }
     }

@@ -125,10 +125,10 @@ impl ResponseTemplate {
                     response["incomplete_details"] = json!({"reason": "max_output_tokens"});
                 }
                 response["usage"] = self.usage(generation);
-                if let Some(has_report) =
+                if let Some(member) =
                     crate::chat::louver_member(generation, trace, self.has_report, self.compiled_in)
                 {
-                    response["louver"] = has_report;
+                    response["louver"] = member;
                 }
             }
             ResponseStatus::Failed(error) => {

@@ -139,21 +139,20 @@ fn check_options(members: &Members<'_>, faults: &mut Faults) {
     }
 }
 
-/// Translates `text.translate_format` to `response_format`.
+/// Translates `text.format` to `response_format`.
 fn translate_format(
     members: &Members<'_>,
     pointers: &mut PointerMap,
     faults: &mut Faults,
 ) -> Option<Json> {
     pointers.insert("/response_format", "/text/format");
-    let translate_format = members.object(faults, "format")?;
-    if translate_format.get("type").and_then(Json::as_str) != Some("json_schema") {
+    let format = members.object(faults, "format")?;
+    if format.get("type").and_then(Json::as_str) != Some("json_schema") {
         return members.get("format").cloned();
     }
     pointers.insert("/response_format/json_schema", "/text/format");
     // Unknown members are reported when `response_format` is parsed.
-    let inner =
-        translate_format.iter().filter(|(name, value)| *name != "type" && **value != Json::Null);
+    let inner = format.iter().filter(|(name, value)| *name != "type" && **value != Json::Null);
     let inner = inner.map(|(name, value)| (name.to_owned(), value.clone()));
     Some(object(vec![
         ("type".to_owned(), text("json_schema")),

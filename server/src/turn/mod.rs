@@ -1,4 +1,5 @@
-//! One model turn per request: admission, planning, and its running choices as one event stream.
+//! The turns of a request: admission, planning, and its running choices as one event stream. There
+//! is one turn for each choice, and one more after the calls of tools that the server runs.
 
 mod choice;
 mod queue;

@@ -149,7 +149,9 @@ impl<'s, 'o, 'a, 't> FileLowering<'s, 'o, 'a, 't> {
             }
             return self.session.builder.declare("start");
         };
-        self.warn_unused(start);
+        if !self.has_syntax_errors {
+            self.warn_unused(start);
+        }
         let rule = self.rules[start];
         match self.ignore.filter(|_| self.file.options.initial_skip) {
             Some(ignore) => {

@@ -3,7 +3,7 @@
 //! Numbers are compared by value, strings after decoding, and objects regardless of order.
 
 use super::json_string::EscapeState;
-use crate::spec::decimal::Decimal;
+use crate::decimal::Decimal;
 
 /// Deepest nesting of a value that can be compared.
 const MAX_DEPTH: usize = 128;

@@ -4,8 +4,8 @@
 //! which bytes can still lead to a given value.
 
 use super::json_value::NUMBER_BYTES;
+use crate::decimal::{Decimal, MAX_EXPONENT};
 use crate::fsm::ByteSet;
-use crate::spec::decimal::{Decimal, MAX_EXPONENT};
 
 /// Bytes that may follow a number: white space and punctuation.
 const TERMINATORS: &[u8] = b" \t\r\n,]}";

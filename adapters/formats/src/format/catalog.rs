@@ -1,6 +1,8 @@
 //! The catalog of wire formats: those of Louver and those of a user.
 
-use super::{FormatError, WireFormat};
+use std::path::Path;
+
+use super::{FormatError, UnknownFormat, WireFormat};
 
 /// The file name and text of every `families/*.toml`.
 static FAMILIES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/families.rs"));
@@ -9,16 +11,6 @@ static FAMILIES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/families.
 #[derive(Clone, Debug)]
 pub struct Catalog {
     formats: Vec<WireFormat>,
-}
-
-/// No format has this name.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no wire format is called `{name}`; known: {}", known.join(", "))]
-pub struct UnknownFormat {
-    /// The name.
-    pub name: String,
-    /// The names of the catalog.
-    pub known: Vec<String>,
 }
 
 impl Catalog {
@@ -56,6 +48,23 @@ impl Catalog {
         found.ok_or_else(|| UnknownFormat { name: name.to_owned(), known: self.names() })
     }
 
+    /// The format of this name, or that of a description if the name ends with `.toml`.
+    ///
+    /// ```
+    /// use louver_formats::Catalog;
+    ///
+    /// let catalog = Catalog::shipped();
+    /// assert_eq!(catalog.named_or_file("qwen3")?.name, "qwen3");
+    /// assert!(catalog.named_or_file("no/such/file.toml").is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn named_or_file(&self, name: &str) -> Result<WireFormat, FormatError> {
+        match name.ends_with(".toml") {
+            true => WireFormat::from_file(Path::new(name)),
+            false => Ok(self.get(name)?.clone()),
+        }
+    }
+
     /// All formats.
     pub fn formats(&self) -> &[WireFormat] {
         &self.formats
@@ -67,7 +76,7 @@ impl Catalog {
     }
 
     /// As [`Catalog::add_toml`], from a file.
-    pub fn add_file(&mut self, path: &std::path::Path) -> Result<String, FormatError> {
+    pub fn add_file(&mut self, path: &Path) -> Result<String, FormatError> {
         Ok(self.add_named(WireFormat::from_file(path)?))
     }
 

@@ -18,7 +18,7 @@ pub use self::argument_style::{
 };
 pub use self::builtin::BuiltinFormat;
 pub(crate) use self::call_syntax::{CallSyntax, fixed_prefix};
-pub use self::catalog::{Catalog, UnknownFormat};
+pub use self::catalog::Catalog;
 pub use self::detection::{DetectError, DetectRule, Detected, ModelHints};
 pub(crate) use self::marker::{Atom, escape_json, unique};
 pub use self::marker::{FixedParts, IdStyle, Marker, NameStyle, Part, Step};
@@ -233,6 +233,16 @@ pub enum ParallelPolicy {
     One,
 }
 
+/// No format has this name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no wire format is called `{name}`; known: {}", known.join(", "))]
+pub struct UnknownFormat {
+    /// The name.
+    pub name: String,
+    /// The names of the catalog.
+    pub known: Vec<String>,
+}
+
 /// Why a description is not a wire format.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -250,6 +260,9 @@ pub enum FormatError {
         /// What is wrong.
         what: &'static str,
     },
+    /// No format has this name.
+    #[error(transparent)]
+    Unknown(#[from] UnknownFormat),
     /// The file cannot be read.
     #[error("{path}: {error}")]
     File {
@@ -261,9 +274,9 @@ pub enum FormatError {
 }
 
 impl WireFormat {
-    /// A format of output that is only text or a response, for prompts without a chat template: text
-    /// excludes nothing, and there are neither reasoning nor calls. Requests that offer tools need
-    /// a family's format.
+    /// A format of output that is only text or a response, for prompts without a chat template:
+    /// text excludes nothing, and there are neither reasoning nor calls. Requests that offer tools
+    /// need a family's format.
     pub fn plain() -> WireFormat {
         WireFormat {
             name: "plain".to_owned(),

@@ -36,9 +36,9 @@ use crate::request::{
 };
 
 impl WireFormat {
-    /// The grammar of all turns that the request allows: reasoning, text, calls, response. Fails with
-    /// all errors of the request if a part of it cannot be enforced. Cost: that of lowering the
-    /// schemas of the tools that may be called.
+    /// The grammar of all turns that the request allows: reasoning, text, calls, response. Fails
+    /// with all errors of the request if a part of it cannot be enforced. Cost: that of lowering
+    /// the schemas of the tools that may be called.
     pub fn lower(&self, request: &ToolRequest) -> Result<LoweredRequest, LowerError> {
         request.check(self)?;
         let mut lowering = Lowering::new(self, request);

@@ -1,7 +1,7 @@
 //! The streaming extractor: labelled spans of the output -> events.
 //!
-//! The spans' labels are those of the grammar of the lowered request, so that the extractor reads exactly
-//! what the grammar allows.
+//! The spans' labels are those of the grammar of the lowered request, so that the extractor reads
+//! exactly what the grammar allows.
 
 use louver::matcher::Span;
 

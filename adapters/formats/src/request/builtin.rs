@@ -2,7 +2,7 @@
 
 use louver::spec::json::Json;
 
-use super::tool::{ToolError, ToolErrorKind, check_name};
+use super::tool_members::{ToolError, ToolErrorKind, check_name};
 use crate::format::BuiltinFormat;
 
 /// A built-in tool, which the model knows without a schema in the prompt: a browser, an

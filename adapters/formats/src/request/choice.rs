@@ -2,7 +2,7 @@
 
 use louver::spec::json::Json;
 
-use super::tool::{ToolError, unknown_members};
+use super::tool_members::{ToolError, unknown_members};
 
 /// Whether tools must be called, and which.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

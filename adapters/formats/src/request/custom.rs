@@ -13,7 +13,9 @@ use louver::limits::Limits;
 use louver::spec::json::{Json, Object};
 use serde_json::{Value, json};
 
-use super::tool::{MemberReader, ToolError, ToolErrorKind, ToolShape, check_name, unknown_members};
+use super::tool_members::{
+    MemberReader, ToolError, ToolErrorKind, ToolShape, check_name, unknown_members,
+};
 use crate::pattern::REGEX;
 
 /// The name of the argument that holds a custom tool's input.

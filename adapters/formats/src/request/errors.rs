@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::choice::ToolChoiceError;
 use super::custom::{CustomError, CustomErrorReason};
-use super::tool::ToolErrors;
+use super::tool_members::ToolErrors;
 
 /// JSON pointer of the budget of reasoning in the server's requests.
 pub(super) const BUDGET: &str = "/louver/reasoning_budget";

@@ -3,7 +3,9 @@
 use louver::spec::json::{Json, Object};
 use serde_json::json;
 
-use super::tool::{MemberReader, ToolError, ToolErrorKind, ToolShape, check_name, unknown_members};
+use super::tool_members::{
+    MemberReader, ToolError, ToolErrorKind, ToolShape, check_name, unknown_members,
+};
 
 /// A function.
 #[derive(Clone, Debug, PartialEq)]

@@ -9,6 +9,7 @@ mod function;
 mod parse;
 mod response;
 mod tool;
+mod tool_members;
 
 pub use self::builtin::BuiltinTool;
 pub use self::choice::{ToolChoice, ToolChoiceError};
@@ -18,8 +19,9 @@ pub use self::errors::{ConstraintError, LowerError, PartErrors, RequestError, Re
 pub use self::function::FunctionTool;
 pub(crate) use self::parse::RESPONSE_POINTER;
 pub use self::response::{ResponseFormat, ResponseTag};
-pub(crate) use self::tool::MAX_TOOL_NAME_BYTES;
-pub use self::tool::{CallKind, Tool, ToolError, ToolErrorKind, ToolErrors, ToolShape};
+pub use self::tool::{CallKind, Tool};
+pub(crate) use self::tool_members::MAX_TOOL_NAME_BYTES;
+pub use self::tool_members::{ToolError, ToolErrorKind, ToolErrors, ToolShape};
 
 use std::borrow::Cow;
 use std::num::NonZeroU32;

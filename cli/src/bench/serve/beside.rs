@@ -23,10 +23,11 @@ use tokio::time::{sleep, timeout};
 use super::chat_cases::{CaseGenerator, ChatCase, ChoiceKind, MAX_TOKENS};
 use super::client::Client;
 use super::faults::wait_until_idle;
-use super::record::{RequestRecord, quantile};
+use super::record::RequestRecord;
 use super::test_server::{self, TestServer};
 use super::{BenchOutcome, BesideArgs};
 use crate::bench::random::SplitMix64;
+use crate::bench::stats::quantile;
 
 mod attacks;
 

@@ -18,10 +18,11 @@ use tokio::net::TcpStream;
 
 use super::chat_cases::{CaseGenerator, ChatCase, ChoiceKind, MAX_TOKENS, difference};
 use super::client::{ChatResponse, Client};
-use super::record::{RequestRecord, nanos};
+use super::record::RequestRecord;
 use super::test_server::TestServer;
 use super::{BenchOutcome, FaultsArgs};
 use crate::bench::random::SplitMix64;
+use crate::bench::stats::nanos;
 
 mod actions;
 mod bodies;
@@ -124,9 +125,9 @@ impl FaultBench {
         at_once: usize,
         monitor: &Monitor,
     ) -> Result<Vec<RequestRecord>> {
-        let running = futures::stream::iter(actions.into_iter().map(|random_action| {
+        let running = futures::stream::iter(actions.into_iter().map(|action| {
             let bench = self.clone();
-            tokio::spawn(async move { bench.run_action(random_action).await })
+            tokio::spawn(async move { bench.run_action(action).await })
         }));
         let mut running = running.buffer_unordered(at_once.max(1));
         let mut records = Vec::new();
@@ -138,10 +139,10 @@ impl FaultBench {
         Ok(records)
     }
 
-    async fn run_action(&self, random_action: ClientAction) -> RequestRecord {
+    async fn run_action(&self, action: ClientAction) -> RequestRecord {
         let started = Instant::now();
-        let id = format!("{random_action:?}").chars().take(60).collect();
-        let (response, fault) = match self.perform(random_action).await {
+        let id = format!("{action:?}").chars().take(60).collect();
+        let (response, fault) = match self.perform(action).await {
             Ok(outcome) => outcome,
             Err(error) => (None, Some(format!("{error:#}"))),
         };
@@ -152,8 +153,8 @@ impl FaultBench {
         RequestRecord { took_ns: nanos(started.elapsed()), ..record }
     }
 
-    async fn perform(&self, random_action: ClientAction) -> Result<ActionOutcome> {
-        match random_action {
+    async fn perform(&self, action: ClientAction) -> Result<ActionOutcome> {
+        match action {
             ClientAction::Good { reference, traced } => self.send_good(reference, traced).await,
             ClientAction::LeaveStream { reference, chunks, traced } => {
                 let mut body = self.references[reference].0.body(true);

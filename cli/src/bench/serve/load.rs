@@ -9,10 +9,11 @@ use louver_server::Config;
 
 use super::chat_cases::{CaseGenerator, ChoiceKind, MAX_TOKENS};
 use super::client::Client;
-use super::record::{RequestRecord, quantile};
+use super::record::RequestRecord;
 use super::test_server::{self, TestServer};
 use super::{BenchOutcome, LoadArgs};
 use crate::bench::random::SplitMix64;
+use crate::bench::stats::quantile;
 
 pub(super) async fn run(args: &LoadArgs, seed: u64) -> Result<BenchOutcome> {
     let config =

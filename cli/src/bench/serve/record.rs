@@ -1,11 +1,10 @@
 //! The result of one request: a line of the output file, like that of the other benchmarks.
 
-use std::time::Duration;
-
 use anyhow::Result;
 use serde::Serialize;
 
 use super::client::ChatResponse;
+use crate::bench::stats::nanos;
 
 /// The result of one request.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -84,32 +83,5 @@ impl RequestRecord {
                 ..RequestRecord::default()
             },
         }
-    }
-}
-
-/// In nanoseconds.
-pub(super) fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// The quantile of the values at `share` (0 to 1); 0 if there are none. Sorts them.
-pub(super) fn quantile(values: &mut [u64], share: f64) -> u64 {
-    values.sort_unstable();
-    let rank = (share.clamp(0.0, 1.0) * values.len() as f64).ceil() as usize;
-    values.get(rank.max(1) - 1).copied().unwrap_or(0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn quantiles() {
-        let mut values: Vec<u64> = (1..=100).rev().collect();
-        assert_eq!(
-            (quantile(&mut values, 0.5), quantile(&mut values, 0.99), quantile(&mut values, 1.0)),
-            (50, 99, 100)
-        );
-        assert_eq!((quantile(&mut [], 0.5), quantile(&mut [7], 0.0)), (0, 7));
     }
 }

@@ -19,8 +19,9 @@ use mistralrs::{
 };
 use serde_json::{Value, json};
 
-use super::record::{RequestRecord, nanos};
+use super::record::RequestRecord;
 use super::{BenchOutcome, ThroughputArgs, test_server};
+use crate::bench::stats::nanos;
 
 /// The share of the unconstrained rate that is aimed at.
 const BAR: f64 = 0.99;

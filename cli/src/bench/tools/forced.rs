@@ -13,7 +13,7 @@ use louver::vocab::Vocabulary;
 use louver_formats::{Catalog, WireFormat};
 use serde::Serialize;
 
-use super::{RecordedCalls, bind, compile, wire_format};
+use super::{RecordedCalls, bind, compile};
 use crate::bench::tokenizer::TextEncoder;
 use crate::bench::{ToolsArgs, python, workers};
 use crate::jsonl;
@@ -81,7 +81,7 @@ pub(super) fn run(
     let mut out = jsonl::JsonlWriter::create(&args.common.out)?;
     let families = match args.format.as_str() {
         "all" => Catalog::shipped().formats().to_vec(),
-        name => vec![wire_format(name)?],
+        name => vec![Catalog::shipped().named_or_file(name)?],
     };
     eprintln!("{HEADING}");
     for family in &families {

@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 
 use super::super::read::facets::Bound;
 use super::number_text::{MINUS, NINE, POINT, ZERO};
+use crate::decimal::Decimal;
 use crate::fsm::{Dfa, DfaBuilder};
-use crate::spec::decimal::Decimal;
 
 /// Maximum number of digits of a bound.
 const MAX_DIGITS: usize = 2_000;

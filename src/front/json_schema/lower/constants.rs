@@ -7,9 +7,9 @@ use super::SchemaLowering;
 use super::punctuation::Delimiters;
 use super::spelling::single;
 use super::syntax::ValueSyntax;
+use crate::decimal::Decimal;
 use crate::fsm::Dfa;
 use crate::ir::{Expr, Graph, Literal, Member, Members};
-use crate::spec::decimal::Decimal;
 use crate::spec::json::{Json, Object};
 
 /// Constants of at most so many members list their members in all orders, as a graph. Larger ones

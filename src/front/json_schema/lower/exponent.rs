@@ -15,10 +15,10 @@ use super::builtin_pattern::builtin_pattern_dfa;
 use super::comparison::comparison_dfa;
 use super::number_text::{LOWER_E, MINUS, PLUS, POINT, UPPER_E, ZERO};
 use crate::cache::{ProcessCache, ProcessCell};
+use crate::decimal::Decimal;
 use crate::fsm::{ClassifiedLanguage, Dfa, DfaBuilder, Nfa, TooLarge};
 use crate::hash::HashMap;
 use crate::ir::regular::BYTES;
-use crate::spec::decimal::Decimal;
 
 /// Builds the automaton of numbers with an exponent that satisfy the bounds and multiples of the
 /// facets; it ignores excluded values.

@@ -5,9 +5,9 @@
 //! minimised.
 
 use super::number_text::{LOWER_E, MINUS, NINE, PLUS, UPPER_E, ZERO};
+use crate::decimal::Decimal;
 use crate::fsm::{Dfa, DfaBuilder};
 use crate::hash::HashMap;
-use crate::spec::decimal::Decimal;
 
 /// Maximum number of digits of a text without an exponent.
 const MAX_DIGITS: usize = 64;

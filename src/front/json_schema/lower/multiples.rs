@@ -3,8 +3,8 @@
 //! The automaton tracks the remainder of the digits read so far, once per decimal place.
 
 use super::number_text::{MINUS, POINT, ZERO};
+use crate::decimal::{Decimal, MAX_REMAINDERS, modulus_and_places};
 use crate::fsm::{Dfa, DfaBuilder};
-use crate::spec::decimal::{Decimal, MAX_REMAINDERS, modulus_and_places};
 
 /// The automaton of decimal texts that are whole multiples of a positive unit. The texts have no
 /// exponent; their syntax is not checked.

@@ -19,11 +19,11 @@ use super::listed::{NumberSpellings, listed_dfa};
 use super::multiples::multiples_dfa;
 use super::number_text::{MantissaSyntax, Signs, digit_cap_dfa, double_range_dfa};
 use crate::cache::ProcessCache;
+use crate::decimal::Decimal;
 use crate::fsm::{Combine, Dfa, TooLarge};
 use crate::hash::HashMap;
 use crate::ir::regular::BYTES;
 use crate::ir::{Expr, Literal};
-use crate::spec::decimal::Decimal;
 
 /// Approximate maximum size of all cached automata, in bytes.
 const MAX_CACHED_BYTES: usize = 4 << 20;

@@ -15,9 +15,9 @@ use super::super::read::facets::{
     ArrayFacets, Contains, Facets, JsonTypes, NameTest, ObjectFacets, StringFacets, Witness,
 };
 use super::{EMPTINESS_DEPTH, Normalizer};
+use crate::decimal::Decimal;
 use crate::front::regex::{CountedDfa, Lengths, SCALARS};
 use crate::fsm::{Combine, Dfa, TooLarge};
-use crate::spec::decimal::Decimal;
 use crate::spec::json::{Json, Object};
 
 impl<'a> Normalizer<'a> {

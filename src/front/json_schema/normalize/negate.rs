@@ -15,8 +15,8 @@ use super::super::read::facets::{
 };
 use super::super::read::keywords::{Conditional, ParsedKeywords};
 use super::{Alternatives, FUEL_PER_LOCATION, Normalizer};
+use crate::decimal::Decimal;
 use crate::hash::HashSet;
-use crate::spec::decimal::Decimal;
 use crate::spec::json::{Json, Object};
 
 impl<'a> Normalizer<'a> {

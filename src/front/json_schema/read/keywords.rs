@@ -20,8 +20,8 @@ use super::doc::{LocId, PointerStep};
 use super::facets::{Bound, Facets, JsonTypes, PatternUse, intersect_values, min_bound};
 use super::relaxations::KeywordTreatment;
 use super::vocabulary::unknown_required_vocabularies;
+use crate::decimal::Decimal;
 use crate::front::diagnostic::similar;
-use crate::spec::decimal::Decimal;
 use crate::spec::json::{Json, Object};
 
 /// The parsed keywords of a schema object. A value satisfies the object if it satisfies all fields.

@@ -47,7 +47,10 @@ pub(super) fn read(
     };
     let mut cases: Vec<Case> = Vec::with_capacity(lines.len());
     for (number, line) in lines {
-        let context = || format!("line {number} of the cases");
+        let context = || match path {
+            Some(path) => format!("{}: line {number}", path.display()),
+            None => format!("built-in case {number}"),
+        };
         let mut case: Case = serde_json::from_str(&line).with_context(context)?;
         case.category = category(&case.id).to_owned();
         case.tools.as_array_mut().into_iter().flatten().for_each(wrap);

@@ -69,7 +69,12 @@ pub(super) enum Mode {
 
 pub(super) async fn run(args: &BfclArgs, seed: u64) -> Result<BenchOutcome> {
     let cases = cases::read(args.cases.as_deref(), &args.categories, args.sample, seed)?;
-    ensure!(!cases.is_empty(), "there are no such cases");
+    ensure!(
+        !cases.is_empty(),
+        "{} has no cases of these categories: {}",
+        args.cases.as_ref().map_or("the built-in list".into(), |path| path.display().to_string()),
+        args.categories.join(", ")
+    );
     let mut config = match args.trained {
         true => trained::config(&trained::ensure().await?),
         false => test_server::model_or_tiny(args.model.as_deref())?,

@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use super::super::record::{CallVerdict, RequestRecord, nanos};
+use super::super::record::{CallVerdict, RequestRecord};
 use super::Mode;
+use crate::bench::stats::nanos;
 
 /// The result of one case in one mode.
 #[derive(Clone, Debug)]

@@ -7,7 +7,8 @@ use anyhow::{Context, Result};
 use parking_lot::Mutex;
 
 use crate::bench::serve::client::Client;
-use crate::bench::serve::record::{RequestRecord, nanos};
+use crate::bench::serve::record::RequestRecord;
+use crate::bench::stats::nanos;
 
 /// Interval between health checks.
 const HEALTH_INTERVAL: Duration = Duration::from_millis(25);

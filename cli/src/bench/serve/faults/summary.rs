@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::actions::{ACTION_KINDS, ActionKind};
 use super::monitor::Observations;
-use crate::bench::serve::record::{RequestRecord, quantile};
+use crate::bench::serve::record::RequestRecord;
+use crate::bench::stats::quantile;
 
 /// Maximum number of memory sizes to show.
 const MAX_SIZES: usize = 20;

@@ -3,6 +3,7 @@
 use louver_mistralrs::Timing;
 
 use super::{Measurement, SETUPS, Setup};
+use crate::bench::stats::spread;
 
 /// The first lines of the table.
 pub(super) fn header() -> Vec<String> {
@@ -33,20 +34,20 @@ impl<'r> Row<'r> {
     }
 
     /// The ratios of two setups' rates in the same round; least, median and greatest.
-    fn ratio(&self, one: Setup, other: Setup) -> Option<(f64, f64, f64)> {
+    fn ratio(&self, one: Setup, other: Setup) -> Option<[f64; 3]> {
         let pairs = self.runs(one).iter().zip(self.runs(other));
         spread(pairs.map(|(one, other)| one.rate / other.rate).collect())
     }
 
     /// The median ratio; 0 if nothing was measured.
     pub(super) fn constrained_to_free(&self) -> f64 {
-        self.ratio(Setup::Constrained, Setup::Free).map_or(0.0, |(_, median, _)| median)
+        self.ratio(Setup::Constrained, Setup::Free).map_or(0.0, |[_, median, _]| median)
     }
 
     /// The row.
     pub(super) fn line(&self) -> String {
         let ratio = |one, other| match self.ratio(one, other) {
-            Some((low, median, high)) => format!("{median:.2} ({low:.2} to {high:.2})"),
+            Some([low, median, high]) => format!("{median:.2} ({low:.2} to {high:.2})"),
             None => "-".to_owned(),
         };
         let free = spread(self.runs(Setup::Free).iter().map(|run| run.rate).collect());
@@ -55,7 +56,7 @@ impl<'r> Row<'r> {
         format!(
             "| {} | {:.0} | {} | {} | {} | {} | {:.1} % | {:.0} us | {:.0} us |",
             self.name,
-            free.map_or(0.0, |(_, median, _)| median),
+            free.map_or(0.0, |[_, median, _]| median),
             ratio(Setup::Constrained, Setup::Free),
             ratio(Setup::ConstrainedNoOverlap, Setup::Free),
             ratio(Setup::Constrained, Setup::ConstrainedHostDraws),
@@ -65,12 +66,6 @@ impl<'r> Row<'r> {
             timing.mask_quantile(0.99).as_secs_f64() * 1e6,
         )
     }
-}
-
-/// Least, median and greatest; `None` if there are no values.
-fn spread(mut values: Vec<f64>) -> Option<(f64, f64, f64)> {
-    values.sort_by(f64::total_cmp);
-    Some((*values.first()?, values[values.len() / 2], *values.last()?))
 }
 
 #[cfg(test)]

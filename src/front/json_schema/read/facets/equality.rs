@@ -1,7 +1,7 @@
 //! Equality of values, as JSON Schema compares them.
 
+use crate::decimal::Decimal;
 use crate::hash::HashSet;
-use crate::spec::decimal::Decimal;
 use crate::spec::json::Json;
 
 /// The values of the first list that equal a value of the second, as JSON Schema compares.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::spec::decimal::Decimal;
+use crate::decimal::Decimal;
 use crate::spec::json::Json;
 
 /// A set of JSON types. Whole numbers and fractions are separate types; a number is either.

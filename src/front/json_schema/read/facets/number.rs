@@ -2,7 +2,7 @@
 
 use super::super::shared_facets::Unconstrained;
 use super::lists::extend_hashed;
-use crate::spec::decimal::{Decimal, common_multiple};
+use crate::decimal::{Decimal, common_multiple};
 
 /// One end of a numeric range.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

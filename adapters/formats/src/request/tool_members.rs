@@ -1,0 +1,190 @@
+//! Members of the entries of a request's `tools`: their errors, and what all kinds of tools share.
+
+use louver::spec::json::{Json, JsonError, Object, push_token};
+
+/// Maximum length of a tool name, in bytes.
+pub(crate) const MAX_TOOL_NAME_BYTES: usize = 256;
+
+/// Members of a tool that clients send and that do not affect the output of the model.
+const NEUTRAL_MEMBERS: [&str; 3] = ["cache_control", "defer_loading", "metadata"];
+
+/// Names that other protocols give to the parameters of a tool.
+const FOREIGN_PARAMETERS: [&str; 9] = [
+    "input_schema",
+    "inputSchema",
+    "json_schema",
+    "schema",
+    "args_schema",
+    "arguments",
+    "params",
+    "properties",
+    "parametersJsonSchema",
+];
+
+/// The form of a tool in a request's `tools`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ToolShape {
+    /// With the members under the type's name, as in Chat Completions:
+    /// `{"type": "function", "function": {"name": ...}}`.
+    #[default]
+    Wrapped,
+    /// With the members beside `type`, as in Responses: `{"type": "function", "name": ...}`.
+    Bare,
+}
+
+impl ToolShape {
+    /// The JSON pointer of the members of tool `k` of a type.
+    pub(crate) fn pointer(self, k: usize, kind: &str) -> String {
+        match self {
+            ToolShape::Wrapped => format!("/tools/{k}/{kind}"),
+            ToolShape::Bare => format!("/tools/{k}"),
+        }
+    }
+}
+
+/// An error in a list of tools.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{pointer}: {kind}")]
+pub struct ToolError {
+    /// JSON pointer into the request, such as `/tools/3/function/name`.
+    pub pointer: String,
+    /// The reason.
+    pub kind: ToolErrorKind,
+}
+
+impl ToolError {
+    pub(crate) fn new(pointer: impl Into<String>, kind: ToolErrorKind) -> ToolError {
+        ToolError { pointer: pointer.into(), kind }
+    }
+}
+
+/// The reason of an error in a tool.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ToolErrorKind {
+    /// The text is not JSON.
+    #[error("not JSON: {0}")]
+    NotJson(JsonError),
+    /// The value has the wrong JSON type.
+    #[error("must be {0}")]
+    Expected(&'static str),
+    /// A member is missing.
+    #[error("`{0}` is missing")]
+    Missing(&'static str),
+    /// An unknown member: it could require something that would not be enforced.
+    #[error("there is no such member{}", instead.map(|advice| format!(": {advice}")).unwrap_or_default())]
+    UnknownMember {
+        /// Advice on what to write instead.
+        instead: Option<&'static str>,
+    },
+    /// A type that does not go with the member `function`.
+    #[error("tools of type {0:?} have no member `function`")]
+    UnsupportedType(String),
+    /// An empty name.
+    #[error("must not be empty")]
+    EmptyName,
+    /// A name that is too long.
+    #[error("has {len} bytes, over the limit of {MAX_TOOL_NAME_BYTES}")]
+    LongName {
+        /// The length in bytes.
+        len: usize,
+    },
+    /// A control character in a name.
+    #[error("must not contain the control character U+{:04X}", u32::from(*.0))]
+    ControlCharacter(char),
+    /// A name that an earlier tool has.
+    #[error("{name:?} is already the name of /tools/{first}")]
+    Duplicate {
+        /// The name.
+        name: String,
+        /// The index of the first tool of this name.
+        first: usize,
+    },
+}
+
+/// All errors of a list of tools.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.iter().map(ToolError::to_string).collect::<Vec<_>>().join("\n"))]
+pub struct ToolErrors(pub Vec<ToolError>);
+
+/// Checks the name of a tool.
+pub(super) fn check_name(name: &str) -> Result<(), ToolErrorKind> {
+    if name.is_empty() {
+        return Err(ToolErrorKind::EmptyName);
+    }
+    if name.len() > MAX_TOOL_NAME_BYTES {
+        return Err(ToolErrorKind::LongName { len: name.len() });
+    }
+    match name.chars().find(|c| c.is_control()) {
+        Some(c) => Err(ToolErrorKind::ControlCharacter(c)),
+        None => Ok(()),
+    }
+}
+
+/// Parses members of an object, and collects errors.
+pub(super) struct MemberReader<'a> {
+    /// The JSON pointer of the object.
+    pub(super) pointer: String,
+    pub(super) members: &'a Object,
+    pub(super) errors: Vec<ToolError>,
+}
+
+impl MemberReader<'_> {
+    /// Reports an error at a pointer below the object.
+    pub(super) fn fail(&mut self, below: &str, kind: ToolErrorKind) {
+        self.errors.push(ToolError::new(format!("{}{below}", self.pointer), kind));
+    }
+
+    /// Reports the members that are not in `known`.
+    pub(super) fn check_unknown(&mut self, known: &[&str]) {
+        unknown_members(&self.pointer, self.members, known, &mut self.errors);
+    }
+
+    /// The name of the tool.
+    pub(super) fn name(&mut self) -> String {
+        match self.members.get("name") {
+            Some(Json::String(name)) => {
+                if let Err(kind) = check_name(name) {
+                    self.fail("/name", kind);
+                }
+                return name.clone();
+            }
+            Some(_) => self.fail("/name", ToolErrorKind::Expected("a string")),
+            None => self.fail("", ToolErrorKind::Missing("name")),
+        }
+        String::new()
+    }
+
+    /// The description of the tool.
+    pub(super) fn description(&mut self) -> Option<String> {
+        match self.members.get("description") {
+            None | Some(Json::Null) => None,
+            Some(Json::String(text)) => Some(text.clone()),
+            Some(_) => {
+                self.fail("/description", ToolErrorKind::Expected("a string"));
+                None
+            }
+        }
+    }
+}
+
+/// Reports the members of a tool, or of an object within it, that are not in `known`.
+pub(super) fn unknown_members(
+    pointer: &str,
+    members: &Object,
+    known: &[&str],
+    errors: &mut Vec<ToolError>,
+) {
+    for name in members.unknown(known).filter(|name| !NEUTRAL_MEMBERS.contains(name)) {
+        let instead = match name {
+            name if FOREIGN_PARAMETERS.contains(&name) => Some("use `parameters`"),
+            "name" | "description" | "strict" if known.contains(&"function") => {
+                Some("it belongs in `function`")
+            }
+            _ => None,
+        };
+        let mut pointer = pointer.to_owned();
+        push_token(&mut pointer, name);
+        errors.push(ToolError::new(pointer, ToolErrorKind::UnknownMember { instead }));
+    }
+}
