@@ -1,5 +1,6 @@
 //! The route `POST /v1/chat/completions`.
 
+mod chunks;
 mod request;
 mod response;
 mod stream;
@@ -12,14 +13,14 @@ use axum::response::Response;
 use axum::routing::post;
 
 use crate::error::ApiError;
-use crate::http::body::read_json;
 use crate::http::routes;
-use crate::http::{fresh_id, json_response, spawn_owned};
-use crate::request::to_value;
+use crate::http::{json_response, spawn_owned};
 use crate::state::App;
 
-pub(crate) use request::ChatRequest;
-pub(crate) use response::{ResponseMeta, Usage, louver_member};
+pub(crate) use chunks::Chunks;
+pub(crate) use request::{ChatRequest, read_request};
+use response::choice_json;
+pub(crate) use response::{ResponseMeta, collect, louver_member};
 
 /// The routes.
 pub(crate) fn routes() -> Router<App> {
@@ -28,21 +29,17 @@ pub(crate) fn routes() -> Router<App> {
 
 async fn create_completion(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     let arrived = Instant::now();
-    let (parts, body) = request.into_parts();
-    let parsed = read_json(&app, &parts.headers, body, |body, app| {
-        let mut request = ChatRequest::parse(&body, app)?;
-        request.turn.trace_source =
-            request.turn.extension.trace.then(|| (routes::CHAT_COMPLETIONS, to_value(&body)));
-        Ok(request)
-    });
-    let ChatRequest { turn: mut request, stream } = parsed.await?;
-    request.id = fresh_id("chatcmpl-");
+    let route = (routes::CHAT_COMPLETIONS, "chatcmpl-");
+    let ChatRequest { turn: request, stream } =
+        read_request(&app, request, route, ChatRequest::parse).await?;
     spawn_owned(async move {
         let (running, meta) = ResponseMeta::start(&app, request, arrived).await?;
-        match stream {
-            None => Ok(json_response(&response::collect(running, &meta).await?)),
-            Some(options) => Ok(stream::response(app, running, meta, options)),
-        }
+        let Some(options) = stream else {
+            let choice = |k, generation: &_, vocab: &_| choice_json(&meta, k, generation, vocab);
+            let body = collect(running, &meta, "chat.completion", choice).await?;
+            return Ok(json_response(&body));
+        };
+        Ok(stream::response(app, running, meta, options))
     })
     .await
 }

@@ -1,8 +1,11 @@
 //! Parsing of Chat Completions bodies.
 
+use axum::extract::Request;
 use louver::spec::json::Json;
 
 use crate::error::ApiError;
+use crate::http::body::read_json;
+use crate::http::fresh_id;
 use crate::request::member_table::MemberTable;
 use crate::request::members::{Faults, Members};
 use crate::request::options::{Extension, Sampling, StreamOptions, Thinking, check_stop};
@@ -112,6 +115,25 @@ impl ChatRequest {
         request.pointers = pointers;
         Ok(ChatRequest { turn: request, stream })
     }
+}
+
+/// Reads the request of a route, with an id for its response.
+pub(crate) async fn read_request(
+    app: &App,
+    request: Request,
+    (route, id_prefix): (&'static str, &str),
+    parse: fn(&Json, &App) -> Result<ChatRequest, ApiError>,
+) -> Result<ChatRequest, ApiError> {
+    let (parts, body) = request.into_parts();
+    let parsed = read_json(app, &parts.headers, body, move |body, app| {
+        let mut request = parse(&body, app)?;
+        let is_traced = request.turn.extension.trace;
+        request.turn.trace_source = is_traced.then(|| (route, to_value(&body)));
+        Ok(request)
+    });
+    let mut request = parsed.await?;
+    request.turn.id = fresh_id(id_prefix);
+    Ok(request)
 }
 
 fn check_modalities(members: &Members<'_>, faults: &mut Faults) {

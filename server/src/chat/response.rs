@@ -46,6 +46,18 @@ impl ResponseMeta {
         };
         Ok((running, meta))
     }
+
+    /// A response body, or a chunk of a stream, with these choices.
+    pub(crate) fn body(&self, object: &str, choices: Vec<Value>) -> Value {
+        json!({
+            "id": self.id,
+            "object": object,
+            "created": self.created,
+            "model": self.model,
+            "system_fingerprint": self.fingerprint,
+            "choices": choices,
+        })
+    }
 }
 
 /// Token counts of a response.
@@ -80,56 +92,43 @@ impl Usage {
     }
 }
 
-/// A finished choice.
-struct FinishedChoice {
-    choice: usize,
-    generation: Box<Generation>,
-    trace: Option<String>,
-}
-
-/// Waits for all choices and builds the response body.
+/// Waits for all choices and builds the response body. `choice` makes the JSON of one.
 pub(crate) async fn collect(
     mut running: RunningTurn,
     meta: &ResponseMeta,
+    object: &str,
+    choice: impl Fn(usize, &Generation, &Vocabulary) -> Value,
 ) -> Result<Value, ApiError> {
     let mut usage = Usage { prompt: running.prompt_tokens, ..Usage::default() };
-    let mut finished: Vec<FinishedChoice> = Vec::new();
+    let mut finished = Vec::new();
     while let Some(progress) = running.next().await {
         if let Progress::End { choice, generation, trace, .. } = progress? {
             usage.add(&generation);
-            finished.push(FinishedChoice { choice, generation, trace });
+            finished.push((choice, generation, trace));
         }
     }
-    finished.sort_by_key(|finished| finished.choice);
+    finished.sort_by_key(|(choice, ..)| *choice);
     let vocab = running.served().louver.engine().vocab();
-    let choices: Vec<Value> =
-        finished.iter().map(|finished| choice_json(finished, meta, vocab)).collect();
-    let mut response = json!({
-        "id": meta.id,
-        "object": "chat.completion",
-        "created": meta.created,
-        "model": meta.model,
-        "system_fingerprint": meta.fingerprint,
-        "choices": choices,
-        "usage": usage.json(),
+    let choices = finished.iter().map(|(index, generation, _)| choice(*index, generation, vocab));
+    let mut response = meta.body(object, choices.collect());
+    response["usage"] = usage.json();
+    let reports = finished.into_iter().filter_map(|(_, generation, trace)| {
+        louver_member(&generation, trace, meta.has_report, running.compiled_in())
     });
-    let reports: Vec<Value> = finished
-        .into_iter()
-        .filter_map(|FinishedChoice { generation, trace, .. }| {
-            louver_member(&generation, trace, meta.has_report, running.compiled_in())
-        })
-        .collect();
+    let mut reports: Vec<Value> = reports.collect();
     match reports.len() {
         0 => {}
-        1 => response["louver"] = reports.into_iter().collect::<Vec<_>>().swap_remove(0),
+        1 => response["louver"] = reports.swap_remove(0),
         _ => response["louver"] = json!({"choices": reports}),
     }
     Ok(response)
 }
 
-fn choice_json(
-    FinishedChoice { choice, generation, .. }: &FinishedChoice,
+/// A choice of a chat completion.
+pub(super) fn choice_json(
     meta: &ResponseMeta,
+    choice: usize,
+    generation: &Generation,
     vocab: &Vocabulary,
 ) -> Value {
     let turn = &generation.turn;

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::response::Response;
@@ -11,21 +10,18 @@ use louver_formats::{CallKind, Event};
 use louver_mistralrs::Step;
 use serde_json::{Value, json};
 
-use crate::chat::response::{ResponseMeta, Usage, finish_reason, logprobs, louver_member};
+use crate::chat::chunks::Chunks;
+use crate::chat::response::{ResponseMeta, finish_reason, logprobs};
 use crate::error::ApiError;
 use crate::request::options::StreamOptions;
 use crate::served_model::ServedModel;
 use crate::state::App;
-use crate::turn::{DONE, EventWriter, Progress, RunningTurn, data_event, stream_events};
+use crate::turn::{EventWriter, Progress, RunningTurn, stream_events};
 
 /// Serialises a turn's events as chunks.
 struct ChatEventWriter {
-    meta: ResponseMeta,
+    chunks: Chunks,
     served: Arc<ServedModel>,
-    /// Time to lower and compile the grammar.
-    compiled_in: Duration,
-    options: StreamOptions,
-    usage: Usage,
     /// Per choice: whether the chunk with its role was sent.
     has_role: Vec<bool>,
     /// Per choice: the kind of the tool that is being called.
@@ -41,53 +37,24 @@ pub(super) fn response(
     meta: ResponseMeta,
     options: StreamOptions,
 ) -> Response {
-    let usage = Usage { prompt: running.prompt_tokens, ..Usage::default() };
-    let (served, compiled_in) = (running.served().clone(), running.compiled_in());
-    let (has_role, call_kinds, pending_steps) = (Vec::new(), Vec::new(), Vec::new());
     let writer = ChatEventWriter {
-        meta,
-        served,
-        compiled_in,
-        options,
-        usage,
-        has_role,
-        call_kinds,
-        pending_steps,
+        chunks: Chunks::new(meta, "chat.completion.chunk", options, &running),
+        served: running.served().clone(),
+        has_role: Vec::new(),
+        call_kinds: Vec::new(),
+        pending_steps: Vec::new(),
     };
     stream_events(app, running, writer, VecDeque::new())
 }
 
-impl ChatEventWriter {
-    /// A chunk of a choice.
-    fn chunk(
-        &mut self,
-        choice: usize,
-        delta: Value,
-        logprobs: Value,
-        finish: Option<&str>,
-    ) -> Value {
-        let mut chunk = json!({
-            "id": self.meta.id,
-            "object": "chat.completion.chunk",
-            "created": self.meta.created,
-            "model": self.meta.model,
-            "system_fingerprint": self.meta.fingerprint,
-            "choices": [{
-                "index": choice,
-                "delta": delta,
-                "logprobs": logprobs,
-                "finish_reason": finish,
-            }],
-        });
-        if self.options.include_usage {
-            chunk["usage"] = Value::Null;
-        }
-        chunk
-    }
+/// A choice of a chunk.
+fn choice_json(choice: usize, delta: Value, logprobs: Value, finish: Option<&str>) -> Value {
+    json!({"index": choice, "delta": delta, "logprobs": logprobs, "finish_reason": finish})
+}
 
+impl ChatEventWriter {
     fn push_delta(&mut self, choice: usize, delta: Value, out: &mut VecDeque<Bytes>) {
-        let chunk = self.chunk(choice, delta, Value::Null, None);
-        out.push_back(data_event(&chunk));
+        self.chunks.push(choice_json(choice, delta, Value::Null, None), out);
     }
 
     /// Sends the first chunk of a choice, which carries its role, if it was not sent.
@@ -112,8 +79,8 @@ impl ChatEventWriter {
         match event {
             Event::TextDelta { delta } => {
                 let probabilities = self.probabilities(choice, vocab);
-                let chunk = self.chunk(choice, json!({"content": delta}), probabilities, None);
-                out.push_back(data_event(&chunk));
+                let delta = json!({"content": delta});
+                self.chunks.push(choice_json(choice, delta, probabilities, None), out);
             }
             Event::ReasoningDelta { delta } => {
                 self.push_delta(choice, json!({"reasoning_content": delta}), out)
@@ -146,7 +113,7 @@ impl ChatEventWriter {
 
     /// The log probabilities that were not sent yet.
     fn probabilities(&mut self, choice: usize, vocab: &Vocabulary) -> Value {
-        let Some(top) = self.meta.logprobs else { return Value::Null };
+        let Some(top) = self.chunks.meta.logprobs else { return Value::Null };
         logprobs(&std::mem::take(&mut self.pending_steps[choice]), top, vocab)
     }
 }
@@ -166,37 +133,19 @@ impl EventWriter for ChatEventWriter {
             Progress::End { choice, generation, steps, trace } => {
                 self.begin_choice(choice, out);
                 self.pending_steps[choice].extend(steps);
-                self.usage.add(&generation);
                 let probabilities = self.probabilities(choice, vocab);
-                let mut chunk =
-                    self.chunk(choice, json!({}), probabilities, Some(finish_reason(&generation)));
-                if let Some(louver_member) =
-                    louver_member(&generation, trace, self.meta.has_report, self.compiled_in)
-                {
-                    chunk["louver"] = louver_member;
-                }
-                out.push_back(data_event(&chunk));
+                let finish = Some(finish_reason(&generation));
+                let json = choice_json(choice, json!({}), probabilities, finish);
+                self.chunks.push_last(json, (&generation, trace), out);
             }
         }
     }
 
     fn end(&mut self, out: &mut VecDeque<Bytes>) {
-        if self.options.include_usage {
-            let usage = json!({
-                "id": self.meta.id,
-                "object": "chat.completion.chunk",
-                "created": self.meta.created,
-                "model": self.meta.model,
-                "system_fingerprint": self.meta.fingerprint,
-                "choices": [],
-                "usage": self.usage.json(),
-            });
-            out.push_back(data_event(&usage));
-        }
-        out.push_back(Bytes::from_static(DONE));
+        self.chunks.end(out);
     }
 
     fn fail(&mut self, error: &ApiError, out: &mut VecDeque<Bytes>) {
-        out.push_back(data_event(&error.body()));
+        Chunks::fail(error, out);
     }
 }

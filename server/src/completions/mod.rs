@@ -12,12 +12,10 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use axum::routing::post;
 
-use crate::chat::{ChatRequest, ResponseMeta};
+use crate::chat::{ChatRequest, ResponseMeta, collect, read_request};
 use crate::error::ApiError;
-use crate::http::body::read_json;
 use crate::http::routes;
-use crate::http::{fresh_id, json_response, spawn_owned};
-use crate::request::to_value;
+use crate::http::{json_response, spawn_owned};
 use crate::state::App;
 
 pub(crate) use request::parse;
@@ -29,21 +27,16 @@ pub(crate) fn routes() -> Router<App> {
 
 async fn create_completion(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     let arrived = Instant::now();
-    let (parts, body) = request.into_parts();
-    let parsed = read_json(&app, &parts.headers, body, |body, app| {
-        let mut request = parse(&body, app)?;
-        request.turn.trace_source =
-            request.turn.extension.trace.then(|| (routes::COMPLETIONS, to_value(&body)));
-        Ok(request)
-    });
-    let ChatRequest { turn: mut request, stream } = parsed.await?;
-    request.id = fresh_id("cmpl-");
+    let route = (routes::COMPLETIONS, "cmpl-");
+    let ChatRequest { turn: request, stream } = read_request(&app, request, route, parse).await?;
     spawn_owned(async move {
         let (running, meta) = ResponseMeta::start(&app, request, arrived).await?;
-        match stream {
-            None => Ok(json_response(&response::collect(running, &meta).await?)),
-            Some(options) => Ok(stream::response(app, running, meta, options)),
-        }
+        let Some(options) = stream else {
+            let choice = |k, generation: &_, _: &_| response::choice(&meta, k, generation);
+            let body = collect(running, &meta, response::OBJECT, choice).await?;
+            return Ok(json_response(&body));
+        };
+        Ok(stream::response(app, running, meta, options))
     })
     .await
 }

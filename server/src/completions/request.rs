@@ -96,7 +96,7 @@ fn read_prompt(members: &Members<'_>, faults: &mut Faults) -> Prompt {
     };
     let read = match prompt {
         None => {
-            members.fail(faults, "prompt", "missing", "is missing");
+            members.require(faults, "prompt");
             return Prompt::default();
         }
         Some(Json::String(text)) => Some(Prompt::Text(text.clone())),

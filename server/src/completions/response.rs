@@ -3,48 +3,15 @@
 use louver_mistralrs::{Generation, Step};
 use serde_json::{Map, Value, json};
 
-use crate::chat::{ResponseMeta, Usage, louver_member};
-use crate::error::ApiError;
-use crate::turn::{Progress, RunningTurn};
+use crate::chat::ResponseMeta;
 
-/// Waits for all choices and builds the response body.
-pub(crate) async fn collect(
-    mut running: RunningTurn,
-    meta: &ResponseMeta,
-) -> Result<Value, ApiError> {
-    let mut usage = Usage { prompt: running.prompt_tokens, ..Usage::default() };
-    let mut choices: Vec<(usize, Value, Option<Value>)> = Vec::new();
-    while let Some(progress) = running.next().await {
-        let Progress::End { choice, generation, trace, .. } = progress? else { continue };
-        usage.add(&generation);
-        let logprobs = meta.logprobs.map(|top| Logprobs::new(top).json(&generation.steps));
-        let finish = finish_reason(&generation);
-        let body = choice_json(choice, &generation.turn.text, logprobs, Some(finish));
-        let louver = louver_member(&generation, trace, meta.has_report, running.compiled_in());
-        choices.push((choice, body, louver));
-    }
-    choices.sort_by_key(|(choice, ..)| *choice);
-    let mut response = body(meta, choices.iter().map(|(_, body, _)| body.clone()).collect());
-    response["usage"] = usage.json();
-    let mut reports: Vec<Value> = choices.into_iter().filter_map(|(_, _, louver)| louver).collect();
-    match reports.len() {
-        0 => {}
-        1 => response["louver"] = reports.remove(0),
-        _ => response["louver"] = json!({"choices": reports}),
-    }
-    Ok(response)
-}
+/// The member `object` of response bodies and of chunks.
+pub(super) const OBJECT: &str = "text_completion";
 
-/// A response body, or a chunk of a stream, with these choices.
-pub(crate) fn body(meta: &ResponseMeta, choices: Vec<Value>) -> Value {
-    json!({
-        "id": meta.id,
-        "object": "text_completion",
-        "created": meta.created,
-        "model": meta.model,
-        "system_fingerprint": meta.fingerprint,
-        "choices": choices,
-    })
+/// A finished choice.
+pub(super) fn choice(meta: &ResponseMeta, choice: usize, generation: &Generation) -> Value {
+    let logprobs = meta.logprobs.map(|top| Logprobs::new(top).json(&generation.steps));
+    choice_json(choice, &generation.turn.text, logprobs, Some(finish_reason(generation)))
 }
 
 pub(crate) fn choice_json(

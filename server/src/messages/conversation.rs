@@ -72,9 +72,7 @@ impl<'f> ConversationTranslator<'f> {
             self.message("/system", "system").parts.extend(parts);
         }
         let Some(entries) = body.array(self.faults, "messages") else {
-            if body.get("messages").is_none() {
-                body.fail(self.faults, "messages", "missing", "is missing");
-            }
+            body.require(self.faults, "messages");
             return;
         };
         if entries.is_empty() {
@@ -108,9 +106,7 @@ impl<'f> ConversationTranslator<'f> {
     }
 
     fn entry(&mut self, entry: &Members<'_>, pointer: &str) {
-        if entry.get("role").is_none() {
-            entry.fail(self.faults, "role", "missing", "is missing");
-        }
+        entry.require(self.faults, "role");
         let role = match entry.one_of(self.faults, "role", &["user", "assistant", "system"]) {
             Some("user") => "user",
             Some("assistant") => "assistant",
@@ -139,13 +135,11 @@ impl<'f> ConversationTranslator<'f> {
 
     /// Reads block `j` of a message.
     fn block(&mut self, block: &Members<'_>, role: &'static str, pointer: &str, j: usize) {
-        if block.get("type").is_none() {
-            block.fail(self.faults, "type", "missing", "is missing");
-        }
+        block.require(self.faults, "type");
         let Some(kind) = block.string(self.faults, "type") else { return };
         match (kind, role) {
             ("text", _) => {
-                let part = text_part(&self.required_string(block, "text"));
+                let part = text_part(&block.required_string(self.faults, "text"));
                 self.message(pointer, role).parts.push(part);
             }
             ("tool_result", "user") => {
@@ -161,10 +155,10 @@ impl<'f> ConversationTranslator<'f> {
                 self.message(pointer, role).calls.extend(call);
             }
             ("thinking", "assistant") => {
-                let thinking = self.required_string(block, "thinking");
+                let thinking = block.required_string(self.faults, "thinking");
                 let message = self.message(pointer, role);
                 if !thinking.is_empty() {
-                    message.reasoning.push(thinking);
+                    message.reasoning.push(thinking.to_owned());
                 }
             }
             // Nobody can read it.
@@ -183,7 +177,7 @@ impl<'f> ConversationTranslator<'f> {
     }
 
     fn tool_result(&mut self, block: &Members<'_>, pointer: &str) {
-        let id = self.required_string(block, "tool_use_id");
+        let id = block.required_string(self.faults, "tool_use_id");
         let is_error = block.boolean(self.faults, "is_error").unwrap_or(false);
         let mut parts: Vec<Json> = Vec::new();
         if is_error {
@@ -198,10 +192,9 @@ impl<'f> ConversationTranslator<'f> {
     }
 
     fn call(&mut self, block: &Members<'_>) -> Option<Json> {
-        let (id, name) = (self.required_string(block, "id"), self.required_string(block, "name"));
-        if block.get("input").is_none() {
-            block.fail(self.faults, "input", "missing", "is missing");
-        }
+        let (id, name) =
+            (block.required_string(self.faults, "id"), block.required_string(self.faults, "name"));
+        block.require(self.faults, "input");
         block.object(self.faults, "input")?;
         let arguments = block.get("input")?.to_string();
         let function = object(vec![
@@ -217,11 +210,8 @@ impl<'f> ConversationTranslator<'f> {
 
     /// The text parts of a member that is a text or a list of text blocks.
     fn texts(&mut self, holder: &Members<'_>, name: &str) -> Vec<Json> {
-        match holder.get(name) {
-            None => {
-                holder.fail(self.faults, name, "missing", "is missing");
-                Vec::new()
-            }
+        match holder.require(self.faults, name) {
+            None => Vec::new(),
             Some(Json::String(content)) => vec![text_part(content)],
             Some(Json::Array(blocks)) => {
                 let base = holder.pointer(name);
@@ -240,22 +230,13 @@ impl<'f> ConversationTranslator<'f> {
 
     fn text_block(&mut self, block: &Json, base: String) -> Option<Json> {
         let block = Members::from_json(block, base, self.faults)?;
-        if block.get("type").is_none() {
-            block.fail(self.faults, "type", "missing", "is missing");
-        }
+        block.require(self.faults, "type");
         let kind = block.string(self.faults, "type")?;
         if kind != "text" {
             self.unsupported(&block, kind);
             return None;
         }
-        Some(text_part(&self.required_string(&block, "text")))
-    }
-
-    fn required_string(&mut self, members: &Members<'_>, name: &str) -> String {
-        if members.get(name).is_none() {
-            members.fail(self.faults, name, "missing", "is missing");
-        }
-        members.string(self.faults, name).unwrap_or_default().to_owned()
+        Some(text_part(&block.required_string(self.faults, "text")))
     }
 }
 

@@ -61,9 +61,7 @@ fn translate_tool(tool: &Members<'_>, faults: &mut Faults) -> Option<Json> {
         }
     }
     for name in ["name", "input_schema"] {
-        if tool.get(name).is_none() {
-            tool.fail(faults, name, "missing", "is missing");
-        }
+        tool.require(faults, name);
     }
     if let Some(callers) = tool.array(faults, "allowed_callers")
         && !callers.iter().any(|caller| caller.as_str() == Some("direct"))
@@ -86,22 +84,18 @@ pub(super) fn translate_choice(
 ) -> Option<(Json, bool)> {
     pointers.insert("/parallel_tool_calls", "/tool_choice/disable_parallel_tool_use");
     let choice = body.object(faults, "tool_choice")?;
-    if choice.get("type").is_none() {
-        choice.fail(faults, "type", "missing", "is missing");
-    }
+    choice.require(faults, "type");
     let kind = choice.one_of(faults, "type", &["auto", "any", "tool", "none"])?;
     let known: &[&str] = match kind {
         "tool" => &["type", "disable_parallel_tool_use", "name"],
         _ => &["type", "disable_parallel_tool_use"],
     };
-    choice.refuse_unknown(faults, known, "there is no such member");
+    choice.refuse_unknown(faults, known);
     let is_single = choice.boolean(faults, "disable_parallel_tool_use").unwrap_or(false);
     let translated = match kind {
         "any" => text("required"),
         "tool" => {
-            if choice.get("name").is_none() {
-                choice.fail(faults, "name", "missing", "is missing");
-            }
+            choice.require(faults, "name");
             let name = text(choice.string(faults, "name").unwrap_or_default());
             let function = object(vec![("name".to_owned(), name)]);
             object(vec![("type".to_owned(), text("function")), ("function".to_owned(), function)])

@@ -120,8 +120,8 @@ pub(super) fn translate(
         members.fail(&mut faults, "thread", "thread_unsupported_request", message);
     }
     MEMBER_TABLE.check(&members, unknown, &mut faults);
-    if body_use == BodyUse::Create && members.get("max_tokens").is_none() {
-        members.fail(&mut faults, "max_tokens", "missing", "is missing");
+    if body_use == BodyUse::Create {
+        members.require(&mut faults, "max_tokens");
     }
     let mut translator = BodyTranslator {
         members: &members,
@@ -180,10 +180,8 @@ impl BodyTranslator<'_> {
         let Some(thinking) = self.members.object(&mut self.faults, "thinking") else { return };
         let faults = &mut self.faults;
         let known = ["type", "budget_tokens", "display"];
-        thinking.refuse_unknown(faults, &known, "there is no such member");
-        if thinking.get("type").is_none() {
-            thinking.fail(faults, "type", "missing", "is missing");
-        }
+        thinking.refuse_unknown(faults, &known);
+        thinking.require(faults, "type");
         let kind = thinking.one_of(faults, "type", &["enabled", "disabled", "adaptive"]);
         let display = thinking.one_of(faults, "display", &["summarized", "omitted"]);
         self.options.omits_thinking = display == Some("omitted");
@@ -227,8 +225,8 @@ impl BodyTranslator<'_> {
     fn output_format(&mut self) {
         let config = self.members.object(&mut self.faults, "output_config");
         if let Some(config) = &config {
-            let message = "there is no such member: use `effort` and `format`";
-            config.refuse_unknown(&mut self.faults, &["effort", "format"], message);
+            let advice = ": use `effort` and `format`";
+            config.refuse_unknown_with(&mut self.faults, &["effort", "format"], advice);
             // Chat templates have no efforts.
             let efforts = ["low", "medium", "high", "xhigh", "max"];
             config.one_of(&mut self.faults, "effort", &efforts);
@@ -245,12 +243,10 @@ impl BodyTranslator<'_> {
             let message = format!("{pointer} already constrains the response");
             self.members.fail(&mut self.faults, other, "contradiction", message);
         }
-        let message = "there is no such member: the schema belongs in `schema`";
-        format.refuse_unknown(&mut self.faults, &["type", "schema"], message);
+        let advice = ": the schema belongs in `schema`";
+        format.refuse_unknown_with(&mut self.faults, &["type", "schema"], advice);
         for name in ["type", "schema"] {
-            if format.get(name).is_none() {
-                format.fail(&mut self.faults, name, "missing", "is missing");
-            }
+            format.require(&mut self.faults, name);
         }
         format.one_of(&mut self.faults, "type", &["json_schema"]);
         let Some(schema) = format.get("schema") else { return };

@@ -1,11 +1,11 @@
 //! Checks of a body's member names: accepted, ignored, unsupported and unknown members.
 
+use louver::front::diagnostic::similar;
 use louver::spec::json::Json;
 
 use crate::config::UnknownMembers;
-use crate::error::ApiFault;
 use crate::request::members::{Faults, Members};
-use crate::request::structure::is_structure;
+use crate::request::structure::{self, is_structure};
 
 /// Members with the same meaning on every route.
 pub(crate) const COMMON: [&str; 15] = [
@@ -111,11 +111,12 @@ impl MemberTable {
                 && is_rejected
                 && !(is_neutral(name, value) && unknown == UnknownMembers::Ignore)
             {
-                faults.push(ApiFault::at(
-                    members.pointer(name),
-                    "unknown_member",
-                    "there is no such member",
-                ));
+                let known = COMMON.iter().chain(self.accepted).copied().chain(structure::names());
+                let message = match similar(name, known) {
+                    Some(meant) => format!("there is no such member; is `{meant}` meant?"),
+                    None => "there is no such member".to_owned(),
+                };
+                members.fail(faults, name, "unknown_member", message);
             }
         }
     }

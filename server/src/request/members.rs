@@ -3,6 +3,7 @@
 
 use std::ops::RangeInclusive;
 
+use louver::front::diagnostic::similar;
 use louver::spec::json::{Json, Object, push_token};
 
 use crate::error::{ApiError, ApiFault};
@@ -57,9 +58,18 @@ impl<'a> Members<'a> {
         self.object.iter()
     }
 
-    /// Reports the members that are not in `known`.
-    pub(crate) fn refuse_unknown(&self, faults: &mut Faults, known: &[&str], message: &str) {
+    /// Reports the members that are not in `known`, with the one that is likely meant.
+    pub(crate) fn refuse_unknown(&self, faults: &mut Faults, known: &[&str]) {
+        self.refuse_unknown_with(faults, known, "");
+    }
+
+    /// As [`Members::refuse_unknown`], with advice where no known member is similar.
+    pub(crate) fn refuse_unknown_with(&self, faults: &mut Faults, known: &[&str], advice: &str) {
         for name in self.object.unknown(known) {
+            let message = match similar(name, known.iter().copied()) {
+                Some(meant) => format!("there is no such member; is `{meant}` meant?"),
+                None => format!("there is no such member{advice}"),
+            };
             self.fail(faults, name, "unknown_member", message);
         }
     }
@@ -67,6 +77,21 @@ impl<'a> Members<'a> {
     /// A member, if it is present and not `null`.
     pub(crate) fn get(&self, name: &str) -> Option<&'a Json> {
         self.object.get(name).filter(|value| **value != Json::Null)
+    }
+
+    /// A member that must be present and not `null`.
+    pub(crate) fn require(&self, faults: &mut Faults, name: &str) -> Option<&'a Json> {
+        let value = self.get(name);
+        if value.is_none() {
+            self.fail(faults, name, "missing", "is missing");
+        }
+        value
+    }
+
+    /// A string that must be present. The empty text if it is missing or no string.
+    pub(crate) fn required_string(&self, faults: &mut Faults, name: &str) -> &'a str {
+        self.require(faults, name);
+        self.string(faults, name).unwrap_or_default()
     }
 
     /// Reports a fault of a member.

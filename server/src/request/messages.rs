@@ -15,9 +15,7 @@ pub(crate) const CUSTOM_INPUT: &str = "input";
 /// whose call it answers, because some templates need it.
 pub(crate) fn read(body: &Members<'_>, limits: &RequestLimits, faults: &mut Faults) -> Vec<Value> {
     let Some(entries) = body.array(faults, "messages") else {
-        if body.get("messages").is_none() {
-            body.fail(faults, "messages", "missing", "is missing");
-        }
+        body.require(faults, "messages");
         return Vec::new();
     };
     if entries.is_empty() || entries.len() > limits.messages {
@@ -43,10 +41,7 @@ struct MessageReader<'f> {
 impl MessageReader<'_> {
     fn message(&mut self, entry: &Json, base: String) -> Option<Value> {
         let members = Members::from_json(entry, base, self.faults)?;
-        let Some(role) = members.get("role") else {
-            members.fail(self.faults, "role", "missing", "is missing");
-            return None;
-        };
+        let role = members.require(self.faults, "role")?;
         let mut out = Map::new();
         let is_assistant = role.as_str() == Some("assistant");
         let role = match role.as_str() {
@@ -87,7 +82,7 @@ impl MessageReader<'_> {
         match members.get("content") {
             None if may_be_absent => String::new(),
             None => {
-                members.fail(self.faults, "content", "missing", "is missing");
+                members.require(self.faults, "content");
                 String::new()
             }
             Some(Json::String(text)) => text.clone(),
@@ -123,9 +118,7 @@ impl MessageReader<'_> {
                 return None;
             }
         };
-        if members.get(text).is_none() {
-            members.fail(self.faults, text, "missing", "is missing");
-        }
+        members.require(self.faults, text);
         members.string(self.faults, text).map(str::to_owned)
     }
 
@@ -163,15 +156,11 @@ impl MessageReader<'_> {
         let (holder, text) =
             if is_custom { ("custom", "input") } else { ("function", "arguments") };
         let Some(function) = members.object(self.faults, holder) else {
-            if members.get(holder).is_none() {
-                members.fail(self.faults, holder, "missing", "is missing");
-            }
+            members.require(self.faults, holder);
             return None;
         };
         let Some(name) = function.string(self.faults, "name") else {
-            if function.get("name").is_none() {
-                function.fail(self.faults, "name", "missing", "is missing");
-            }
+            function.require(self.faults, "name");
             return None;
         };
         let argument_text = function.string(self.faults, text).unwrap_or_default();
@@ -193,9 +182,7 @@ impl MessageReader<'_> {
 
     fn tool(&mut self, members: &Members<'_>, out: &mut Map<String, Value>) {
         let Some(id) = members.string(self.faults, "tool_call_id") else {
-            if members.get("tool_call_id").is_none() {
-                members.fail(self.faults, "tool_call_id", "missing", "is missing");
-            }
+            members.require(self.faults, "tool_call_id");
             return;
         };
         out.insert("tool_call_id".to_owned(), id.into());

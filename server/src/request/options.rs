@@ -150,9 +150,7 @@ impl Extension {
             "reasoning_budget",
             "max_calls",
         ];
-        for name in members.names().filter(|name| !KNOWN.contains(name)) {
-            members.fail(faults, name, "unknown_member", "there is no such member");
-        }
+        members.refuse_unknown(faults, &KNOWN);
         extension.trace = members.boolean(faults, "trace").unwrap_or(false);
         extension.report = members.boolean(faults, "report").unwrap_or(true);
         extension.truncation = match members.one_of(faults, "truncation", &["auto", "safe", "off"])

@@ -92,8 +92,6 @@ const TYPES: [(&str, ConstraintKind, &[&str]); 9] = [
     ("choice", ConstraintKind::Choice, &["value", "choice"]),
 ];
 
-const UNKNOWN_MEMBER: &str = "there is no such member";
-
 /// Members of another server's `response_format` that constrain nothing.
 const NEUTRAL_MEMBERS: [&str; 4] = ["type", "name", "description", "strict"];
 
@@ -184,11 +182,7 @@ impl ConstraintReader<'_> {
             return false;
         };
         let Some(members) = Members::from_json(object, pointer, self.faults) else { return true };
-        members.refuse_unknown(
-            self.faults,
-            &[*value_members, &NEUTRAL_MEMBERS].concat(),
-            UNKNOWN_MEMBER,
-        );
+        members.refuse_unknown(self.faults, &[*value_members, &NEUTRAL_MEMBERS].concat());
         match value_members
             .iter()
             .find_map(|value_member| Some((value_member, members.get(value_member)?)))
@@ -298,7 +292,7 @@ impl ConstraintReader<'_> {
             OPTIONS.iter().map(|(option, _)| *option).chain(IGNORED_OPTIONS).collect();
         let unsupported: Vec<&str> =
             UNSUPPORTED_OPTIONS.iter().map(|(option, _)| *option).collect();
-        members.refuse_unknown(self.faults, &[known, unsupported].concat(), UNKNOWN_MEMBER);
+        members.refuse_unknown(self.faults, &[known, unsupported].concat());
     }
 
     fn expected(&mut self, pointer: &str, what: &str) -> Option<Json> {

@@ -27,7 +27,7 @@ impl InputTranslator<'_> {
         }
         earlier.iter().for_each(|item| self.item(item, "/previous_response_id".to_owned()));
         match body.get("input") {
-            None => body.fail(&mut self.faults, "input", "missing", "is missing"),
+            None => drop(body.require(&mut self.faults, "input")),
             Some(Json::String(input)) => {
                 let members = vec![("role", text("user")), ("content", text(input))];
                 self.message("/input", members);
@@ -72,7 +72,7 @@ impl InputTranslator<'_> {
             Some("tool_search_call") => self.search_call(&members),
             Some("tool_search_output") => self.search_output(&members, &pointer),
             Some("mcp_list_tools") => {
-                let label = self.required_string(&members, "server_label");
+                let label = members.required_string(&mut self.faults, "server_label");
                 self.tools.note_listed(&label);
             }
             Some("mcp_call") => self.mcp_call(&members, &pointer),
@@ -88,24 +88,14 @@ impl InputTranslator<'_> {
                 let message = format!("items of type {other:?} are not supported");
                 members.fail(&mut self.faults, "type", "unsupported", message);
             }
-            None => members.fail(&mut self.faults, "type", "missing", "is missing"),
+            None => drop(members.require(&mut self.faults, "type")),
         }
-    }
-
-    fn required_string(&mut self, members: &Members<'_>, name: &str) -> String {
-        let value = members.string(&mut self.faults, name);
-        if members.get(name).is_none() {
-            members.fail(&mut self.faults, name, "missing", "is missing");
-        }
-        value.unwrap_or_default().to_owned()
     }
 
     /// The message of a tool's result, which is the member `output`.
     fn call_output(&mut self, members: &Members<'_>, pointer: &str, output: &str) {
-        let id = self.required_string(members, "call_id");
-        if members.get(output).is_none() {
-            members.fail(&mut self.faults, output, "missing", "is missing");
-        }
+        let id = members.required_string(&mut self.faults, "call_id");
+        members.require(&mut self.faults, output);
         let content = members.get(output).cloned().unwrap_or(Json::Null);
         self.result(pointer, &id, content);
         let content = format!("/messages/{}/content", self.messages.len() - 1);
@@ -119,23 +109,23 @@ impl InputTranslator<'_> {
     }
 
     fn call(&mut self, members: &Members<'_>, kind: &str, argument_member: &str) {
-        let id = self.required_string(members, "call_id");
-        let own_name = self.required_string(members, "name");
+        let id = members.required_string(&mut self.faults, "call_id");
+        let own_name = members.required_string(&mut self.faults, "name");
         let namespace = members.string(&mut self.faults, "namespace");
         let name = match namespace {
             Some(_) => self.tools.names().offered(namespace, &own_name),
-            None => own_name,
+            None => own_name.to_owned(),
         };
-        let value = self.required_string(members, argument_member);
+        let value = members.required_string(&mut self.faults, argument_member);
         self.add_call(&id, &name, (kind, argument_member, text(&value)));
     }
 
     /// A call that the server ran, and its result.
     fn mcp_call(&mut self, members: &Members<'_>, pointer: &str) {
-        let id = self.required_string(members, "id");
-        let name = self.required_string(members, "name");
-        let label = self.required_string(members, "server_label");
-        let arguments = self.required_string(members, "arguments");
+        let id = members.required_string(&mut self.faults, "id");
+        let name = members.required_string(&mut self.faults, "name");
+        let label = members.required_string(&mut self.faults, "server_label");
+        let arguments = members.required_string(&mut self.faults, "arguments");
         let name = self.tools.names().offered(Some(&label), &name);
         self.add_call(&id, &name, ("function", "arguments", text(&arguments)));
         let output = match (members.get("output"), members.get("error")) {
@@ -151,14 +141,11 @@ impl InputTranslator<'_> {
         if !self.is_search_of_client(members) {
             return;
         }
-        let id = self.required_string(members, "call_id");
-        let arguments = match members.get("arguments") {
+        let id = members.required_string(&mut self.faults, "call_id");
+        let arguments = match members.require(&mut self.faults, "arguments") {
             Some(Json::String(arguments)) => arguments.clone(),
             Some(arguments) => crate::request::to_value(arguments).to_string(),
-            None => {
-                members.fail(&mut self.faults, "arguments", "missing", "is missing");
-                return;
-            }
+            None => return,
         };
         let name = OfferedTool::SEARCH;
         self.add_call(&id, name, ("function", "arguments", text(&arguments)));
@@ -170,7 +157,7 @@ impl InputTranslator<'_> {
         if !self.is_search_of_client(members) {
             return;
         }
-        let id = self.required_string(members, "call_id");
+        let id = members.required_string(&mut self.faults, "call_id");
         let content = text(&format!("Found: {}", tools.join(", ")));
         self.result(pointer, &id, content);
     }
@@ -183,9 +170,7 @@ impl InputTranslator<'_> {
     /// Offers the tools of an item. Returns their offered names.
     fn added_tools(&mut self, members: &Members<'_>) -> Vec<String> {
         let Some(tools) = members.array(&mut self.faults, "tools") else {
-            if members.get("tools").is_none() {
-                members.fail(&mut self.faults, "tools", "missing", "is missing");
-            }
+            members.require(&mut self.faults, "tools");
             return Vec::new();
         };
         self.tools.added_tools(tools, &members.pointer("tools"), &mut self.faults)

@@ -43,7 +43,7 @@ impl McpSelection {
             members.fail(faults, name, "unsupported", message);
         }
         let known = [&KNOWN[..], &ADDRESSES[..]].concat();
-        members.refuse_unknown(faults, &known, "there is no such member");
+        members.refuse_unknown(faults, &known);
         if members.get("require_approval").and_then(Json::as_str) != Some("never") {
             let message = "must be \"never\": the server does not ask for approval";
             members.fail(faults, "require_approval", "unsupported", message);

@@ -230,12 +230,9 @@ impl<'s> ToolTranslator<'s> {
     ) -> Vec<String> {
         let mut offered = Vec::new();
         let Some(members) = Members::from_json(tool, pointer, faults) else { return offered };
-        let message = "there is no such member";
-        members.refuse_unknown(faults, &["type", "name", "description", "tools"], message);
+        members.refuse_unknown(faults, &["type", "name", "description", "tools"]);
         for required in ["name", "tools"] {
-            if members.get(required).is_none() {
-                members.fail(faults, required, "missing", "is missing");
-            }
+            members.require(faults, required);
         }
         let name = members.string(faults, "name").unwrap_or_default();
         let description = members.string(faults, "description").unwrap_or_default();
@@ -282,7 +279,7 @@ impl<'s> ToolTranslator<'s> {
     fn search(&mut self, tool: &Json, pointer: &str, faults: &mut Faults) {
         let Some(members) = Members::from_json(tool, pointer, faults) else { return };
         let known = ["type", "execution", "description", "parameters"];
-        members.refuse_unknown(faults, &known, "there is no such member");
+        members.refuse_unknown(faults, &known);
         if members.one_of(faults, "execution", &["server", "client"]) != Some("client") {
             return;
         }

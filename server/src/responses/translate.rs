@@ -95,8 +95,8 @@ pub(crate) fn translate(
         );
     }
     if let Some(text) = members.object(&mut faults, "text") {
-        let message = "there is no such member: use `text.format`";
-        text.refuse_unknown(&mut faults, &["format", "verbosity"], message);
+        let advice = ": use `text.format`";
+        text.refuse_unknown_with(&mut faults, &["format", "verbosity"], advice);
         let format = translate_format(&text, &mut pointers, &mut faults);
         let is_constraint =
             |format: &Json| format.get("type").and_then(Json::as_str) != Some("text");
