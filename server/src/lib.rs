@@ -9,9 +9,9 @@
 //! ```
 //!
 //! Invalid requests are rejected before generation starts. The error has the format of the route's
-//! API and a JSON pointer to the invalid member. A slow or disconnected client affects its own request only:
-//! output of the model is drained immediately, and dropping a response body cancels its generation
-//! at the next token.
+//! API and a JSON pointer to the invalid member. A slow or disconnected client affects its own
+//! request only: output of the model is drained immediately, and dropping a response body cancels
+//! its generation at the next token.
 
 mod admission;
 mod app;
