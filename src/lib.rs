@@ -4,8 +4,8 @@
 //! # The flow
 //!
 //! ```text
-//! tools, JSON Schema, regex, EBNF, Lark, structural tags       what the user has
-//!   -> spec       typed request, JSON with exact numbers      stage 0   ParseError, with a place
+//! JSON Schema, regex, EBNF, Lark, structural tags       what the user has
+//!   -> spec       JSON with exact numbers                     stage 0   ParseError, with a place
 //!   -> front      lowers it                                   stage 1   SchemaErrors, Diagnostics
 //!   -> ir         rules over bytes, special tokens, repeats,  stage 2   GrammarError
 //!                 graphs, tag dispatch
@@ -15,7 +15,7 @@
 //!   -> matcher    interned Earley configurations, traces      stage 4   AdvanceError
 //!   -> mask       configuration + vocabulary -> bitset        stage 5   never fails
 //!   -> engine     the door: Engine, Constraint, Matcher       stage 6
-//! leaves used by all: ids, limits, fuel, cache, setters, switches, fsm, vocab
+//! leaves used by all: ids, limits, fuel, cache, decimal, setters, switches, fsm, vocab
 //! ```
 //!
 //! A stage imports only earlier stages and leaves. [`compile::Compiled`] is immutable and shared; a

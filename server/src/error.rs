@@ -8,7 +8,7 @@ use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use louver::compile::CompileError;
-use louver::front::json_schema::{SchemaError, SchemaErrorReason, SchemaErrors};
+use louver::front::json_schema::{SchemaError, SchemaErrorReason};
 use louver::spec::json::JsonError;
 use louver_formats::{LowerError, ToolChoiceError, ToolErrors};
 use louver_mistralrs::{Fault, GenerationError, PlanError};
@@ -250,12 +250,6 @@ impl From<ToolChoiceError> for ApiError {
     fn from(error: ToolChoiceError) -> Self {
         let (pointer, message) = error.fault();
         ApiError::invalid(pointer, "invalid_tool_choice", message)
-    }
-}
-
-impl From<SchemaErrors> for ApiError {
-    fn from(errors: SchemaErrors) -> Self {
-        from_faults(errors.0.into_iter().map(schema_fault).collect(), "")
     }
 }
 

@@ -61,7 +61,8 @@ pub struct ServerLimits {
 pub struct ResponseLimits {
     /// Maximum number of responses; 0 stores none.
     pub responses: usize,
-    /// Maximum total bytes of all responses with their conversations, about.
+    /// Approximate maximum of memory, in bytes, of all responses with their conversations. A
+    /// conversation of short items takes several times the length of its JSON text.
     pub bytes: usize,
 }
 
@@ -319,7 +320,8 @@ impl ServerLimits {
             ("requests.messages", self.requests.messages as u64),
             ("requests.checks", self.requests.checks as u64),
         ]);
-        if self.http.bodies_bytes < self.http.body_bytes {
+        let HttpLimits { body_bytes, bodies_bytes, .. } = self.http;
+        if bodies_bytes > 0 && bodies_bytes < body_bytes {
             out.push(("http.bodies_bytes", "must be at least http.body_bytes".to_owned()));
         }
         for (name, value, most) in [
@@ -333,7 +335,8 @@ impl ServerLimits {
                 out.push((name, format!("must be at most {most}")));
             }
         }
-        if self.requests.n > self.requests.concurrent {
+        let RequestLimits { n, concurrent, .. } = self.requests;
+        if concurrent > 0 && n > concurrent {
             out.push(("requests.n", "must be at most requests.concurrent".to_owned()));
         }
         out
@@ -362,6 +365,8 @@ mod tests {
         for (text, at) in [
             ("[requests]\nconcurrent = 2", &["requests.n"][..]),
             ("[http]\nbody_bytes = 0", &["http.body_bytes"]),
+            ("[http]\nbodies_bytes = 0", &["http.bodies_bytes"]),
+            ("[requests]\nconcurrent = 0", &["requests.concurrent"]),
             ("[http]\nbody_bytes = 100\nbodies_bytes = 10", &["http.bodies_bytes"]),
             ("[http]\nconnections = 2000000", &["http.connections"]),
             ("[schema]\ndepth = 100000\nmask_fuel = 0", &["schema.mask_fuel", "schema.depth"]),

@@ -21,6 +21,8 @@ pub(crate) struct StoredResponse {
     pub(crate) response: Bytes,
     /// The items of its conversation: of earlier responses, its input, its output.
     conversation: Arc<[Json]>,
+    /// About the bytes of memory that it takes.
+    bytes: usize,
 }
 
 /// The store of responses, within a count and a byte limit.
@@ -62,13 +64,12 @@ impl ResponseStore {
     pub(crate) fn put(&self, response: &Value, source: &ConversationSource) {
         let Some(id) = response["id"].as_str() else { return };
         let output = response["output"].as_array().into_iter().flatten().map(Json::from);
-        let stored = StoredResponse {
-            id: id.to_owned(),
-            owner: source.owner,
-            response: response.to_string().into(),
-            conversation: source.items.iter().cloned().chain(output).collect(),
-        };
-        let bytes = stored.bytes();
+        let conversation: Arc<[Json]> = source.items.iter().cloned().chain(output).collect();
+        let response = Bytes::from(response.to_string());
+        let items: usize = conversation.iter().map(Json::bytes).sum();
+        let bytes = id.len() + response.len() + items;
+        let (id, owner) = (id.to_owned(), source.owner);
+        let stored = StoredResponse { id, owner, response, conversation, bytes };
         if !self.is_enabled() || bytes > self.limits.bytes {
             return;
         }
@@ -77,7 +78,7 @@ impl ResponseStore {
         all.responses.push_back(stored);
         while all.bytes > self.limits.bytes || all.responses.len() > self.limits.responses {
             let Some(oldest) = all.responses.pop_front() else { break };
-            all.bytes -= oldest.bytes();
+            all.bytes -= oldest.bytes;
         }
     }
 
@@ -107,7 +108,7 @@ impl ResponseStore {
             return false;
         };
         let removed = all.responses.remove(k);
-        all.bytes -= removed.map_or(0, |removed| removed.bytes());
+        all.bytes -= removed.map_or(0, |removed| removed.bytes);
         true
     }
 }
@@ -115,11 +116,6 @@ impl ResponseStore {
 impl StoredResponse {
     fn is(&self, id: &str, owner: Option<ApiKey>) -> bool {
         self.id == id && self.owner == owner
-    }
-
-    fn bytes(&self) -> usize {
-        let items: usize = self.conversation.iter().map(Json::bytes).sum();
-        self.id.len() + self.response.len() + items
     }
 
     /// The items of the conversation.

@@ -11,6 +11,10 @@ use crate::hash::HashMap;
 
 /// Maximum number of diagnostics of one text.
 const MAX_MESSAGES: usize = 100;
+/// Maximum number of messages about one text for which a similar name is looked for.
+const MAX_SUGGESTIONS: usize = 20;
+/// Number of bytes of a name that are compared with other names.
+const MAX_COMPARED_BYTES: usize = 64;
 /// Maximum number of bytes shown of a line; of longer lines, an excerpt around the position is
 /// shown.
 const MAX_SHOWN: usize = 160;
@@ -240,9 +244,17 @@ fn floor_boundary(text: &str, offset: usize) -> usize {
     at
 }
 
-/// The candidate most similar to a name; `None` if none is similar.
-pub fn similar<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let name = name.get(..64).unwrap_or(name);
+/// The candidate most similar to a name; `None` if none is similar, or if `earlier`, the number of
+/// messages before this one, is 20 or more: for very many names, comparing takes too long.
+pub fn similar<'a>(
+    name: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+    earlier: usize,
+) -> Option<&'a str> {
+    if earlier >= MAX_SUGGESTIONS {
+        return None;
+    }
+    let name = &name[..floor_boundary(name, MAX_COMPARED_BYTES)];
     let scored = candidates
         .into_iter()
         .map(|candidate| (strsim::normalized_damerau_levenshtein(name, candidate), candidate));
@@ -261,13 +273,22 @@ mod tests {
         let at = text.find("[a-").unwrap();
         all.push(Diagnostic::error(at..at + 3, "a class without end").label("expected `]`"));
         let at = text.find("item").unwrap();
-        let help = similar("item", ["root", "itme"]).map(|name| format!("is `{name}` meant?"));
+        let help = similar("item", ["root", "itme"], 0).map(|name| format!("is `{name}` meant?"));
         all.push(Diagnostic { help, ..Diagnostic::error(at..at + 4, "there is no rule `item`") });
         let shown = all.to_string();
         assert!(shown.starts_with("error: there is no rule `item`\n"), "{shown}");
         assert!(shown.contains("list.ebnf:1:10") && shown.contains("is `itme` meant?"), "{shown}");
         assert!(shown.contains("list.ebnf:2:14") && shown.contains("expected `]`"), "{shown}");
         assert_eq!(all.place(text.find('[').unwrap()), (2, 14));
+    }
+
+    #[test]
+    fn comparing_names_is_bounded() {
+        assert_eq!(similar("stat", ["start", "item"], MAX_SUGGESTIONS - 1), Some("start"));
+        assert_eq!(similar("stat", ["start", "item"], MAX_SUGGESTIONS), None);
+        let long = format!("{}é{}", "x".repeat(MAX_COMPARED_BYTES - 1), "y".repeat(1_000_000));
+        let start = "x".repeat(MAX_COMPARED_BYTES - 1);
+        assert_eq!(similar(&long, [start.as_str()], 0), Some(start.as_str()));
     }
 
     #[test]

@@ -47,7 +47,7 @@ fn spellings(family: &str) -> (Vec<String>, Vec<String>) {
 
 struct TestSetup<'a> {
     encoder: Encoder<'a>,
-    plan: LoweredRequest,
+    lowered: LoweredRequest,
     constraint: Constraint,
 }
 
@@ -68,7 +68,7 @@ impl TestSetup<'_> {
         let mut matcher = self.constraint.matcher();
         let mut mask = vec![0; self.constraint.vocab().mask_words()];
         let (mut tracer, mut extractor, mut events) =
-            (Tracer::new(), self.plan.extractor(0), Vec::new());
+            (Tracer::new(), self.lowered.extractor(0), Vec::new());
         for &token in tokens {
             let token = TokenId::from_raw(token);
             let allowed = masks.then(|| {
@@ -110,9 +110,9 @@ fn markers_are_independent_of_tokenization() {
             let setup = |reasoning| {
                 let tools = Tool::parse_text(TOOLS, &Limits::default()).expect("tools");
                 let request = ToolRequest { tools, reasoning, ..ToolRequest::default() };
-                let plan = format.lower(&request).expect("lowers");
-                let constraint = engine.compile(plan.grammar().clone()).expect("compiles");
-                TestSetup { encoder: Encoder::new(&tokenizer, &vocab), plan, constraint }
+                let lowered = format.lower(&request).expect("lowers");
+                let constraint = engine.compile(lowered.grammar().clone()).expect("compiles");
+                TestSetup { encoder: Encoder::new(&tokenizer, &vocab), lowered, constraint }
             };
             let (plain, thinking) = (
                 setup(Reasoning::Off),

@@ -19,21 +19,21 @@ pub(crate) struct Constraint {
     pub(crate) relaxed: Vec<Fault>,
     pub(crate) warnings: Vec<Fault>,
     /// Of `compile_tools`.
-    pub(crate) plan: Option<LoweredRequest>,
+    pub(crate) lowered: Option<LoweredRequest>,
 }
 
 impl Constraint {
     pub(crate) fn new(inner: louver::Constraint, vocabulary: Py<Vocabulary>) -> Constraint {
-        Constraint { inner, vocabulary, relaxed: Vec::new(), warnings: Vec::new(), plan: None }
+        Constraint { inner, vocabulary, relaxed: Vec::new(), warnings: Vec::new(), lowered: None }
     }
 
     fn make_extractor(&self, id_seed: u64) -> Result<Extractor, Failure> {
         let missing = "only constraints of `compile_tools` can be extracted from";
-        let plan = self.plan.as_ref().ok_or_else(|| Failure::new("RequestError", missing))?;
+        let lowered = self.lowered.as_ref().ok_or_else(|| Failure::new("RequestError", missing))?;
         Ok(Extractor {
             matcher: self.inner.matcher(),
             tracer: Tracer::new(),
-            inner: plan.extractor(id_seed),
+            inner: lowered.extractor(id_seed),
             collector: TurnCollector::new(),
             is_finished: false,
         })

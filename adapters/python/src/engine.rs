@@ -271,10 +271,10 @@ impl Engine {
         let request = tool_request(tools, options, &self.inner.options().limits)?;
         let format = wire_format(format)?;
         let compiled = detached(py, || request.compile(&self.inner, &format))?;
-        let (plan, inner) = compiled.map_err(Failure::from)?;
-        let relaxed = plan.relaxed().iter().map(Fault::from).collect();
-        let warnings = plan.warnings().iter().cloned().map(Fault::from).collect();
-        Ok(Constraint { relaxed, warnings, plan: Some(plan), ..self.constraint(py, inner) })
+        let (lowered, inner) = compiled.map_err(Failure::from)?;
+        let relaxed = lowered.relaxed().iter().map(Fault::from).collect();
+        let warnings = lowered.warnings().iter().cloned().map(Fault::from).collect();
+        Ok(Constraint { relaxed, warnings, lowered: Some(lowered), ..self.constraint(py, inner) })
     }
 
     /// Writes the masks of many matchers on the engine's threads: row `i` of `out`, of shape

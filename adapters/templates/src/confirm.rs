@@ -329,7 +329,7 @@ impl Checker {
             return Outcome::NotShown;
         }
         let (wire, inside) = self.start(prompt, input, rendered);
-        let Some((plan, constraint)) = &self.constraints[usize::from(inside)] else {
+        let Some((lowered, constraint)) = &self.constraints[usize::from(inside)] else {
             return Outcome::NotShown;
         };
         let is_raw = matches!(
@@ -339,7 +339,7 @@ impl Checker {
         if !is_raw && wire.contains(QUOTED) {
             return Outcome::Unescaped;
         }
-        let run = self.run(plan, constraint, wire, text_end);
+        let run = self.run(lowered, constraint, wire, text_end);
         let mismatch = |accepted: usize, problem: String| Outcome::Mismatch {
             wire: wire.to_owned(),
             accepted,
@@ -393,13 +393,13 @@ impl Checker {
     /// Runs the turn until a token is refused or the turn ends.
     fn run(
         &self,
-        plan: &LoweredRequest,
+        lowered: &LoweredRequest,
         constraint: &Constraint,
         wire: &str,
         text_end: &str,
     ) -> Run {
         let (mut matcher, mut tracer) = (constraint.matcher(), Tracer::new());
-        let mut extractor = plan.extractor(0);
+        let mut extractor = lowered.extractor(0);
         let mut at = 0;
         while at < wire.len() {
             if matcher.is_complete()

@@ -152,7 +152,7 @@ impl Figures {
         let masks = |records: &[CaseRecord]| {
             let masks = records.iter().filter_map(|record| record.masks_ns.as_ref());
             let times = SortedTimes::new(masks.flatten().copied());
-            [times.average(), times.percentile(90.0) as f64, times.percentile(99.0) as f64]
+            [times.average(), times.quantile(0.9) as f64, times.quantile(0.99) as f64]
         };
         let ttfm = SortedTimes::new(ran().map(|record| record.ttfm_ns)).average();
         let first = SortedTimes::new(ran().filter_map(|record| record.first_mask_ns)).average();

@@ -36,6 +36,8 @@ mod tests {
         for (share, want) in [(0.0, 1), (0.5, 50), (0.99, 99), (0.999, 100), (1.0, 100)] {
             assert_eq!(quantile_of_sorted(&values, share), want);
         }
+        let values: Vec<u64> = (1..=1000).collect();
+        assert_eq!(quantile_of_sorted(&values, 0.999), 999);
         assert_eq!((quantile_of_sorted(&[], 0.5), quantile_of_sorted(&[7], 0.0)), (0, 7));
         assert_eq!(spread(vec![3.0, 1.0, 2.0]), Some([1.0, 2.0, 3.0]));
         assert_eq!(spread(Vec::new()), None);

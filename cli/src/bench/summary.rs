@@ -6,8 +6,8 @@ use std::fmt;
 use super::record::CaseRecord;
 use super::stats::quantile_of_sorted;
 
-/// The percentiles to show.
-const PERCENTILES: [f64; 5] = [25.0, 50.0, 90.0, 99.0, 99.9];
+/// The quantiles to show.
+const QUANTILES: [f64; 5] = [0.25, 0.5, 0.9, 0.99, 0.999];
 
 /// Totals and times over all records.
 // Many fields: a row of a table.
@@ -50,8 +50,9 @@ impl SortedTimes {
         SortedTimes(times)
     }
 
-    pub(super) fn percentile(&self, p: f64) -> u64 {
-        quantile_of_sorted(&self.0, p / 100.0)
+    /// The quantile at `share` (0 to 1).
+    pub(super) fn quantile(&self, share: f64) -> u64 {
+        quantile_of_sorted(&self.0, share)
     }
 
     pub(super) fn average(&self) -> f64 {
@@ -63,10 +64,10 @@ impl SortedTimes {
 impl fmt::Display for SortedTimes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:>10.1}", self.average() / 1e3)?;
-        for p in PERCENTILES {
-            write!(f, " {:>10.1}", self.percentile(p) as f64 / 1e3)?;
+        for share in QUANTILES {
+            write!(f, " {:>10.1}", self.quantile(share) as f64 / 1e3)?;
         }
-        write!(f, " {:>10.1}", self.percentile(100.0) as f64 / 1e3)
+        write!(f, " {:>10.1}", self.quantile(1.0) as f64 / 1e3)
     }
 }
 
@@ -132,8 +133,8 @@ impl fmt::Display for Summary {
             writeln!(f, "valid, but numbers spelled otherwise (option `integers`) {count}")?;
         }
         write!(f, "{:<18} {:>9} {:>10}", "microseconds", "count", "avg")?;
-        for p in PERCENTILES {
-            write!(f, " {:>10}", format!("p{p}"))?;
+        for share in QUANTILES {
+            write!(f, " {:>10}", format!("p{}", 1000.0 * share / 10.0))?;
         }
         writeln!(f, " {:>10}", "max")?;
         let prepare = (!self.prepare.0.is_empty()).then_some(("prepare", &self.prepare));
@@ -201,12 +202,12 @@ impl fmt::Display for SummaryRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Summary { refused, passing, spelled_otherwise, ttfm, first, masks, .. } = &self.summary;
         write!(f, "{:<16} {refused:>7} {passing:>7} |", self.name)?;
-        for (times, percentiles) in
-            [(ttfm, &[50.0, 99.0][..]), (first, &[99.0]), (masks, &[50.0, 99.0, 99.9])]
+        for (times, shares) in
+            [(ttfm, &[0.5, 0.99][..]), (first, &[0.99]), (masks, &[0.5, 0.99, 0.999])]
         {
             write!(f, " {:>8.1}", times.average() / 1e3)?;
-            for p in percentiles {
-                write!(f, " {:>8.1}", times.percentile(*p) as f64 / 1e3)?;
+            for share in shares {
+                write!(f, " {:>8.1}", times.quantile(*share) as f64 / 1e3)?;
             }
             write!(f, " |")?;
         }
@@ -242,11 +243,8 @@ mod tests {
         assert_eq!((summary.passing, summary.refused), (1, 2));
         assert_eq!(summary.wrong, [1, 1]);
         assert_eq!(summary.refused_for, [("not".to_owned(), 2), ("format".to_owned(), 1)]);
-        assert_eq!((summary.masks.percentile(0.0), summary.masks.percentile(50.0)), (1_000, 2_000));
-        assert_eq!(
-            (summary.masks.percentile(100.0), summary.ttfm.percentile(99.9)),
-            (3_000, 5_000)
-        );
+        assert_eq!((summary.masks.quantile(0.0), summary.masks.quantile(0.5)), (1_000, 2_000));
+        assert_eq!((summary.masks.quantile(1.0), summary.ttfm.quantile(0.999)), (3_000, 5_000));
         let text = summary.to_string();
         assert!(text.contains("schemas: 4; refused 2, passing 1\n"), "{text}");
         assert!(text.contains("      2  not\n      1  format\n"), "{text}");

@@ -88,8 +88,8 @@ pub(super) fn bind(
 ) -> Result<(Arc<Engine>, WireFormat)> {
     let engine = super::engine_on(&args.common, vocab.clone());
     let format = family.bind(vocab);
-    let plan = format.lower(&ToolRequest::default())?;
-    let format = match engine.compile(plan.grammar().clone()) {
+    let lowered = format.lower(&ToolRequest::default())?;
+    let format = match engine.compile(lowered.grammar().clone()) {
         Ok(_) => format,
         Err(_) => family.with_text_markers(),
     };
@@ -214,9 +214,13 @@ pub(super) fn compile(
     let limits = engine.options().limits.clone();
     let schema_options = *options;
     let request = ToolRequest { tools, limits, schema_options, ..ToolRequest::default() };
-    let plan = format.lower(&request).map_err(|error| match &error {
-        LowerError::Parts(errors) => (error.to_string(), record::reasons(errors.schemas.iter())),
+    let lowered = format.lower(&request).map_err(|error| match &error {
+        LowerError::Parts(errors) if !errors.schemas.is_empty() => {
+            (error.to_string(), record::reasons(errors.schemas.iter()))
+        }
         _ => refused(&error, "requests that cannot be lowered"),
     })?;
-    engine.compile(plan.grammar().clone()).map_err(|e| refused(&e, "grammars that do not compile"))
+    engine
+        .compile(lowered.grammar().clone())
+        .map_err(|e| refused(&e, "grammars that do not compile"))
 }

@@ -399,6 +399,6 @@ fn tools(
     };
     let catalog = Catalog::shipped();
     let format = catalog.get(options.format.as_deref().unwrap_or(DEFAULT_FORMAT))?;
-    let plan = format.with_text_markers().lower(&request)?;
-    Ok((Grammar::clone(plan.grammar()), plan.relaxed().to_vec()))
+    let lowered = format.with_text_markers().lower(&request)?;
+    Ok((Grammar::clone(lowered.grammar()), lowered.relaxed().to_vec()))
 }

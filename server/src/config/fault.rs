@@ -178,7 +178,7 @@ fn advised(message: &str) -> String {
     let known: Vec<&str> = quoted.collect();
     let is_member = rest.starts_with("field");
     let what = if is_member { "member" } else { "value" };
-    match similar(name, known.iter().copied()) {
+    match similar(name, known.iter().copied(), 0) {
         Some(meant) => format!("there is no {what} `{name}`; is `{meant}` meant?"),
         None if known.is_empty() => format!("there is no {what} `{name}`"),
         None => format!("there is no {what} `{name}`; known: {}", known.join(", ")),

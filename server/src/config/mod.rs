@@ -243,7 +243,8 @@ impl Config {
                 }
             }
             let mut schema_faults = schema.faults();
-            if schema_faults.is_empty() && schema.depth > self.limits.schema.depth {
+            let has_depth_fault = schema_faults.iter().any(|(member, _)| *member == "depth");
+            if !has_depth_fault && schema.depth > self.limits.schema.depth {
                 let problem = "must be at most the server's, which bounds the bodies of requests";
                 schema_faults.push(("depth", problem.to_owned()));
             }
@@ -472,6 +473,10 @@ mod tests {
             check("[limits.requests]\nn = 0\n[[model]]\nmodel = \"a\"")
                 .starts_with("limits.requests.n: ")
         );
+        let all = "[limits.schema]\ndepth = 10\n[[model]]\nmodel = \"a\"\n\
+                   [model.limits]\nschema = { depth = 20, mask_fuel = 0 }";
+        let all = check(all);
+        assert!(all.contains("schema.depth: ") && all.contains("schema.mask_fuel: "), "{all}");
         assert!(toml::from_str::<Config>("[[model]]\nmodel = \"a\"\ndevice = \"tpu\"").is_err());
         assert!(toml::from_str::<Config>("prot = 1").is_err());
         assert!(matches!(Config::read(Path::new("no such file")), Err(ConfigError::Read { .. })));

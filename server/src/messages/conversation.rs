@@ -139,7 +139,7 @@ impl<'f> ConversationTranslator<'f> {
         let Some(kind) = block.string(self.faults, "type") else { return };
         match (kind, role) {
             ("text", _) => {
-                let part = text_part(&block.required_string(self.faults, "text"));
+                let part = text_part(block.required_string(self.faults, "text"));
                 self.message(pointer, role).parts.push(part);
             }
             ("tool_result", "user") => {
@@ -188,7 +188,7 @@ impl<'f> ConversationTranslator<'f> {
         }
         let message = self.message(pointer, "tool");
         message.parts = parts;
-        message.call_id = Some(call_id::from_client(&id));
+        message.call_id = Some(call_id::from_client(id));
     }
 
     fn call(&mut self, block: &Members<'_>) -> Option<Json> {
@@ -198,11 +198,11 @@ impl<'f> ConversationTranslator<'f> {
         block.object(self.faults, "input")?;
         let arguments = block.get("input")?.to_string();
         let function = object(vec![
-            ("name".to_owned(), text(&name)),
+            ("name".to_owned(), text(name)),
             ("arguments".to_owned(), text(&arguments)),
         ]);
         Some(object(vec![
-            ("id".to_owned(), text(&call_id::from_client(&id))),
+            ("id".to_owned(), text(&call_id::from_client(id))),
             ("type".to_owned(), text("function")),
             ("function".to_owned(), function),
         ]))
@@ -236,7 +236,7 @@ impl<'f> ConversationTranslator<'f> {
             self.unsupported(&block, kind);
             return None;
         }
-        Some(text_part(&block.required_string(self.faults, "text")))
+        Some(text_part(block.required_string(self.faults, "text")))
     }
 }
 

@@ -1,6 +1,5 @@
 //! Checks of a body's member names: accepted, ignored, unsupported and unknown members.
 
-use louver::front::diagnostic::similar;
 use louver::spec::json::Json;
 
 use crate::config::UnknownMembers;
@@ -112,11 +111,9 @@ impl MemberTable {
                 && !(is_neutral(name, value) && unknown == UnknownMembers::Ignore)
             {
                 let known = COMMON.iter().chain(self.accepted).copied().chain(structure::names());
-                let message = match similar(name, known) {
-                    Some(meant) => format!("there is no such member; is `{meant}` meant?"),
-                    None => "there is no such member".to_owned(),
-                };
-                members.fail(faults, name, "unknown_member", message);
+                let is_read =
+                    |name: &&str| !self.unsupported.iter().any(|(other, _)| other == name);
+                members.fail_unknown(faults, name, known.filter(is_read), "");
             }
         }
     }
@@ -179,5 +176,21 @@ mod tests {
         assert_eq!(check(structural, UnknownMembers::Ignore), expected);
         assert_eq!(check(text, UnknownMembers::Refuse), ["/bias", "/x"]);
         assert_eq!(check(r#"{"bias": {}, "x": null}"#, UnknownMembers::Refuse), [""; 0]);
+    }
+
+    /// Members that a route refuses are not suggested, and only the first unknown members have
+    /// suggestions: comparing the names of a large body would take seconds.
+    #[test]
+    fn suggestions_are_bounded() {
+        let table = MemberTable { unsupported: &[("stop", "use `a`")], ..MEMBER_TABLE };
+        let many: Vec<String> = (0..200).map(|k| format!("\"see{k}\": 1")).collect();
+        let text = format!("{{\"stops\": 1, \"seeds\": 1, {}}}", many.join(", "));
+        let (json, mut faults) = (Json::parse(&text, &Limits::default()).unwrap(), Faults::new());
+        let members = Members::of_body(&json).unwrap();
+        table.check(&members, UnknownMembers::Refuse, &mut faults);
+        assert_eq!(faults[0].message, "there is no such member");
+        assert_eq!(faults[1].message, "there is no such member; is `seed` meant?");
+        assert_eq!(faults.len(), 202);
+        assert!(faults.iter().filter(|fault| fault.message.contains("meant")).count() < 20);
     }
 }

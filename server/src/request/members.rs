@@ -66,12 +66,23 @@ impl<'a> Members<'a> {
     /// As [`Members::refuse_unknown`], with advice where no known member is similar.
     pub(crate) fn refuse_unknown_with(&self, faults: &mut Faults, known: &[&str], advice: &str) {
         for name in self.object.unknown(known) {
-            let message = match similar(name, known.iter().copied()) {
-                Some(meant) => format!("there is no such member; is `{meant}` meant?"),
-                None => format!("there is no such member{advice}"),
-            };
-            self.fail(faults, name, "unknown_member", message);
+            self.fail_unknown(faults, name, known.iter().copied(), advice);
         }
+    }
+
+    /// Reports an unknown member with the known one that is likely meant, or else with advice.
+    pub(crate) fn fail_unknown<'k>(
+        &self,
+        faults: &mut Faults,
+        name: &str,
+        known: impl Iterator<Item = &'k str>,
+        advice: &str,
+    ) {
+        let message = match similar(name, known, faults.len()) {
+            Some(meant) => format!("there is no such member; is `{meant}` meant?"),
+            None => format!("there is no such member{advice}"),
+        };
+        self.fail(faults, name, "unknown_member", message);
     }
 
     /// A member, if it is present and not `null`.
@@ -153,12 +164,12 @@ impl<'a> Members<'a> {
         range: RangeInclusive<i64>,
     ) -> Option<i64> {
         let value = self.typed(faults, name, "an integer", integer)?;
-        if let Some(value) = value.filter(|value| range.contains(value)) {
-            return Some(value);
-        }
-        let message = match range.end() {
-            &i64::MAX => format!("must be from {} to 2^63 - 1", range.start()),
-            end => format!("must be from {} to {end}", range.start()),
+        let message = match (range.start(), range.end(), value) {
+            (_, _, Some(value)) if range.contains(&value) => return Some(value),
+            (start, &i64::MAX, Some(_)) => format!("must be at least {start}"),
+            (&i64::MIN, _, None) => "must be an integer of 64 bits, written in digits".to_owned(),
+            (start, &i64::MAX, None) => format!("must be from {start} to 2^63 - 1"),
+            (start, end, _) => format!("must be from {start} to {end}"),
         };
         self.fail(faults, name, "out_of_range", message);
         None
@@ -252,7 +263,7 @@ mod tests {
             faults.iter().map(|f| (f.param.as_deref().unwrap(), f.message.as_str())).collect();
         let expected = [
             ("/x/n", "must be an integer"),
-            ("/x/over", "must be from -9223372036854775808 to 2^63 - 1"),
+            ("/x/over", "must be an integer of 64 bits, written in digits"),
             ("/x/a~1b", "must be a string"),
             ("/x/i", "must be from 1 to 2"),
             ("/x/huge", "must be from 0 to 1"),

@@ -10,6 +10,7 @@ use louver_mistralrs::{Truncation, Whitespace};
 use serde_json::Map;
 
 use crate::config::Overrides;
+use crate::error::ApiFault;
 use crate::limits::RequestLimits;
 use crate::request::members::{Faults, Members};
 use crate::request::to_value;
@@ -137,7 +138,7 @@ impl Default for Extension {
 }
 
 impl Extension {
-    /// Parses the member `louver`. Unknown members of it are always faults.
+    /// Parses the member `louver`. Unknown members of it are always faults, unless they are `null`.
     pub(crate) fn read(body: &Members<'_>, faults: &mut Faults) -> Extension {
         let mut extension = Extension::default();
         let Some(members) = body.object(faults, "louver") else { return extension };
@@ -291,18 +292,27 @@ impl StreamOptions {
     }
 }
 
-/// Checks the number and the length of `stop` strings. Their type is that of tool requests.
+/// Checks the number, the types and the length of `stop` strings.
 pub(crate) fn check_stop(members: &Members<'_>, limits: &RequestLimits, faults: &mut Faults) {
     let texts = match members.get("stop") {
         None => return,
         Some(Json::Array(texts)) => texts.as_slice(),
-        Some(text) => std::slice::from_ref(text),
+        Some(text @ Json::String(_)) => std::slice::from_ref(text),
+        Some(_) => {
+            let message = "must be a string or an array of strings";
+            return members.fail(faults, "stop", "invalid_type", message);
+        }
     };
     if texts.len() > limits.stop {
-        members.fail(faults, "stop", "too_many", format!("at most {} stop strings", limits.stop));
+        let message = format!("at most {} stop strings", limits.stop);
+        return members.fail(faults, "stop", "too_many", message);
     }
     if texts.iter().any(|text| text.as_str() == Some("")) {
         members.fail(faults, "stop", "invalid_type", "stop strings must not be empty");
+    }
+    for k in (0..texts.len()).filter(|k| texts[*k].as_str().is_none()) {
+        let pointer = format!("{}/{k}", members.pointer("stop"));
+        faults.push(ApiFault::at(pointer, "invalid_type", "must be a string"));
     }
 }
 

@@ -73,7 +73,7 @@ impl InputTranslator<'_> {
             Some("tool_search_output") => self.search_output(&members, &pointer),
             Some("mcp_list_tools") => {
                 let label = members.required_string(&mut self.faults, "server_label");
-                self.tools.note_listed(&label);
+                self.tools.note_listed(label);
             }
             Some("mcp_call") => self.mcp_call(&members, &pointer),
             Some("additional_tools") => {
@@ -97,7 +97,7 @@ impl InputTranslator<'_> {
         let id = members.required_string(&mut self.faults, "call_id");
         members.require(&mut self.faults, output);
         let content = members.get(output).cloned().unwrap_or(Json::Null);
-        self.result(pointer, &id, content);
+        self.result(pointer, id, content);
         let content = format!("/messages/{}/content", self.messages.len() - 1);
         self.pointers.insert(content, format!("{pointer}/{output}"));
     }
@@ -113,11 +113,11 @@ impl InputTranslator<'_> {
         let own_name = members.required_string(&mut self.faults, "name");
         let namespace = members.string(&mut self.faults, "namespace");
         let name = match namespace {
-            Some(_) => self.tools.names().offered(namespace, &own_name),
+            Some(_) => self.tools.names().offered(namespace, own_name),
             None => own_name.to_owned(),
         };
         let value = members.required_string(&mut self.faults, argument_member);
-        self.add_call(&id, &name, (kind, argument_member, text(&value)));
+        self.add_call(id, &name, (kind, argument_member, text(value)));
     }
 
     /// A call that the server ran, and its result.
@@ -126,14 +126,14 @@ impl InputTranslator<'_> {
         let name = members.required_string(&mut self.faults, "name");
         let label = members.required_string(&mut self.faults, "server_label");
         let arguments = members.required_string(&mut self.faults, "arguments");
-        let name = self.tools.names().offered(Some(&label), &name);
-        self.add_call(&id, &name, ("function", "arguments", text(&arguments)));
+        let name = self.tools.names().offered(Some(label), name);
+        self.add_call(id, &name, ("function", "arguments", text(arguments)));
         let output = match (members.get("output"), members.get("error")) {
             (Some(Json::String(output)), _) => output.clone(),
             (_, Some(error)) => format!("error: {error}"),
             _ => String::new(),
         };
-        self.result(pointer, &id, text(&output));
+        self.result(pointer, id, text(&output));
     }
 
     /// A search that the server executed had no call.
@@ -148,7 +148,7 @@ impl InputTranslator<'_> {
             None => return,
         };
         let name = OfferedTool::SEARCH;
-        self.add_call(&id, name, ("function", "arguments", text(&arguments)));
+        self.add_call(id, name, ("function", "arguments", text(&arguments)));
     }
 
     /// The result of a search: its tools are offered from here on, and the model sees their names.
@@ -159,7 +159,7 @@ impl InputTranslator<'_> {
         }
         let id = members.required_string(&mut self.faults, "call_id");
         let content = text(&format!("Found: {}", tools.join(", ")));
-        self.result(pointer, &id, content);
+        self.result(pointer, id, content);
     }
 
     fn is_search_of_client(&mut self, members: &Members<'_>) -> bool {

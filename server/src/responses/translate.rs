@@ -61,6 +61,8 @@ const MEMBER_TABLE: MemberTable = MemberTable {
         ("max_tokens", "use `max_output_tokens`"),
         ("max_completion_tokens", "use `max_output_tokens`"),
         ("reasoning_effort", "use `reasoning.effort`"),
+        ("enable_thinking", "use `reasoning.effort`"),
+        ("chat_template_kwargs", "use `reasoning.effort`"),
     ],
 };
 

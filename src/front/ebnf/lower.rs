@@ -25,8 +25,6 @@ use crate::ir::{
 };
 use crate::limits::Limits;
 
-/// Maximum number of unknown names for which a similar one is suggested.
-const MAX_SUGGESTIONS: usize = 20;
 /// Maximum number of names that are candidates for suggestions.
 const MAX_CANDIDATES: usize = 5_000;
 
@@ -55,7 +53,6 @@ pub(super) fn lower(
         candidates: rules.iter().take(MAX_CANDIDATES).map(|rule| rule.name.text.clone()).collect(),
         imports: BTreeMap::new(),
         operations: HashMap::default(),
-        unknown: 0,
         diagnostics,
     };
     let start = lowering.declare(&rules);
@@ -184,8 +181,6 @@ struct EbnfLowering<'o> {
     imports: BTreeMap<String, RuleId>,
     /// Rules with an operation on their language, and the range of the construct that requires it.
     operations: HashMap<RuleId, (LanguageOperation, ByteSpan)>,
-    /// Number of unknown names so far.
-    unknown: usize,
     diagnostics: Diagnostics,
 }
 
@@ -231,7 +226,8 @@ impl EbnfLowering<'_> {
                     let message = format!("there is no rule `{root}`, in which derivations begin");
                     let first = rules.first().map(|rule| rule.name.span.clone());
                     let mut diagnostic = Diagnostic::error(first.unwrap_or(0..0), message);
-                    if let Some(name) = similar(root, self.candidates.iter().map(String::as_str)) {
+                    let candidates = self.candidates.iter().map(String::as_str);
+                    if let Some(name) = similar(root, candidates, 0) {
                         diagnostic = diagnostic.help(format!("is `{name}` meant?"));
                     }
                     self.diagnostics.push(diagnostic);
@@ -247,15 +243,12 @@ impl EbnfLowering<'_> {
             Some(&id) => Expr::Ref(id),
             None if self.broken.contains(name) => Expr::Never,
             None => {
-                self.unknown += 1;
-                let mut diagnostic =
-                    Diagnostic::error(span.clone(), format!("there is no rule `{name}`"));
-                if self.unknown <= MAX_SUGGESTIONS {
-                    let candidates = self.candidates.iter().map(String::as_str);
-                    diagnostic.help =
-                        similar(name, candidates).map(|name| format!("is `{name}` meant?"));
-                }
-                self.diagnostics.push(diagnostic);
+                let candidates = self.candidates.iter().map(String::as_str);
+                let help = similar(name, candidates, self.diagnostics.list().len());
+                let help = help.map(|name| format!("is `{name}` meant?"));
+                let message = format!("there is no rule `{name}`");
+                self.diagnostics
+                    .push(Diagnostic { help, ..Diagnostic::error(span.clone(), message) });
                 Expr::Never
             }
         }
@@ -340,7 +333,8 @@ impl EbnfLowering<'_> {
             return Expr::Ref(id);
         }
         let Some(grammar) = self.options.grammars.get(name) else {
-            let help = similar(name, self.options.grammars.keys().map(String::as_str));
+            let known = self.options.grammars.keys().map(String::as_str);
+            let help = similar(name, known, self.diagnostics.list().len());
             let help = help.map(|name| format!("is `@{name}` meant?"));
             let message = format!("there is no grammar `{name}`");
             self.diagnostics.push(Diagnostic { help, ..Diagnostic::error(span.clone(), message) });

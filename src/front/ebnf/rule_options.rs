@@ -111,7 +111,8 @@ impl Parser<'_> {
             let help = "as in `name[max_tokens=3, capture=\"x\", lazy] ::= ...`";
             return self.cursor.error(Diagnostic::error(key.span, message).help(help));
         }
-        let help = similar(name, OPTIONS).map(|name| format!("is `{name}` meant?"));
+        let help = similar(name, OPTIONS, self.cursor.diagnostics.list().len())
+            .map(|name| format!("is `{name}` meant?"));
         let message = format!("there is no option `{name}`");
         self.cursor.error(Diagnostic { help, ..Diagnostic::error(key.span, message) })
     }

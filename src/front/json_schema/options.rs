@@ -48,7 +48,7 @@ impl Whitespace {
                 Expr::repeat(Expr::Class(ByteSet::WHITE_SPACE), 0, Some(max))
             }
             Whitespace::Pretty { indent } => {
-                let level = Expr::text(&" ".repeat(indent as usize));
+                let level = Expr::repeat(Expr::text(" "), indent, Some(indent));
                 Expr::seq([Expr::text("\n"), Expr::repeat(level, 0, Some(MAX_INDENTS))])
             }
             Whitespace::Compact | Whitespace::PythonLike | Whitespace::Exact { .. } => Expr::Empty,
@@ -58,7 +58,9 @@ impl Whitespace {
     /// A comma or colon with the white space around it. `gap`: [`Whitespace::gap`], perhaps as a
     /// rule.
     pub fn separator(self, mark: &str, gap: &Expr) -> Expr {
-        let spaces = |count: u32| Expr::text(&format!("{mark}{}", " ".repeat(count as usize)));
+        let spaces = |count: u32| {
+            Expr::seq([Expr::text(mark), Expr::repeat(Expr::text(" "), count, Some(count))])
+        };
         match self {
             Whitespace::PythonLike => spaces(1),
             Whitespace::Exact { after_comma, .. } if mark == "," => spaces(after_comma),

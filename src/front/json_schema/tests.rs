@@ -438,6 +438,10 @@ fn whitespace_policies() {
         &[r#"{"a":[1, 2], "b":{"c":1}}"#, "{}"],
         &[compact, python, spread],
     );
+    // Numbers of spaces without bound are no texts.
+    let (wide, wider) = (format!("{{\"a\":{}[]}}", " ".repeat(300)), "{\"a\": []}");
+    let exact = Whitespace::Exact { after_comma: 0, after_colon: 300 };
+    check_with(schema, &options(exact), &[&wide], &[wider]);
     let lines = "{\n  \"a\": [\n    1,\n    2\n  ],\n  \"b\": {}\n}";
     let odd = "{\n \"a\": []\n}";
     check_with(

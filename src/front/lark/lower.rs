@@ -52,6 +52,7 @@ impl Session<'_> {
         let file = parse::parse(&tokens, &mut inner, self.limits);
         // Errors in grammars that it refers to first are reported at the same position.
         let before = self.queue.len();
+        self.has_syntax_errors = inner.has_errors();
         let outer = std::mem::replace(&mut self.diagnostics, inner);
         let start = self.file(&file);
         let inner = std::mem::replace(&mut self.diagnostics, outer);
@@ -102,9 +103,6 @@ pub(super) struct FileLowering<'s, 'o, 'a, 't> {
     pub(super) ignore: Option<RuleId>,
     /// Per definition, whether it is a plain-text rule.
     pub(super) plain: Vec<bool>,
-    /// Whether the file has errors of syntax. What is missing then is not reported: its definition
-    /// may be what could not be read.
-    pub(super) has_syntax_errors: bool,
 }
 
 impl<'s, 'o, 'a, 't> FileLowering<'s, 'o, 'a, 't> {
@@ -114,7 +112,6 @@ impl<'s, 'o, 'a, 't> FileLowering<'s, 'o, 'a, 't> {
             file.definitions.iter().map(|d| session.builder.declare(d.name.value)).collect();
         let texts = vec![TextState::New; file.definitions.len()];
         let (index, imports, patterns) = Default::default();
-        let has_syntax_errors = session.diagnostics.has_errors();
         FileLowering {
             session,
             file,
@@ -125,7 +122,6 @@ impl<'s, 'o, 'a, 't> FileLowering<'s, 'o, 'a, 't> {
             texts,
             ignore: None,
             plain: Vec::new(),
-            has_syntax_errors,
         }
     }
 
@@ -143,13 +139,13 @@ impl<'s, 'o, 'a, 't> FileLowering<'s, 'o, 'a, 't> {
             self.session.builder.define(self.rules[i], body);
         }
         let Some(&start) = self.index.get("start") else {
-            if !self.has_syntax_errors {
+            if !self.session.has_syntax_errors {
                 let message = "there is no rule `start`, from which sentences derive";
                 self.session.report(Diagnostic::error(self.file.span.clone(), message));
             }
             return self.session.builder.declare("start");
         };
-        if !self.has_syntax_errors {
+        if !self.session.has_syntax_errors {
             self.warn_unused(start);
         }
         let rule = self.rules[start];

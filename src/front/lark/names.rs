@@ -10,8 +10,6 @@ use crate::limits::Limits;
 
 /// Maximum number of names with which an unknown name is compared.
 const MAX_COMPARED: usize = 5_000;
-/// Maximum number of unknown names for which a similar one is suggested.
-const MAX_SUGGESTIONS: usize = 20;
 
 impl<'t> FileLowering<'_, '_, '_, 't> {
     /// Resolves imports and indexes definitions by name.
@@ -20,7 +18,11 @@ impl<'t> FileLowering<'_, '_, '_, 't> {
         let mut first: HashMap<&'t str, std::ops::Range<usize>> = HashMap::default();
         for import in &file.imports {
             let Some(source) = common::pattern(import.name.value) else {
-                let help = match similar(import.name.value, common::names()) {
+                let help = match similar(
+                    import.name.value,
+                    common::names(),
+                    self.session.diagnostics.list().len(),
+                ) {
                     Some(name) => format!("is `{name}` meant?"),
                     None => format!("it has {}", common::names().collect::<Vec<_>>().join(", ")),
                 };
@@ -100,18 +102,16 @@ impl<'t> FileLowering<'_, '_, '_, 't> {
 
     /// Reports an undefined name.
     pub(super) fn undefined(&mut self, name: &str, span: &std::ops::Range<usize>) -> Expr {
-        if self.has_syntax_errors {
+        if self.session.has_syntax_errors {
             return Expr::Never;
         }
-        // Finding similar names is too slow for very many names or very many errors.
-        let suggest = self.index.len() + self.imports.len() <= MAX_COMPARED
-            && self.session.diagnostics.list().len() < MAX_SUGGESTIONS;
+        let suggest = self.index.len() + self.imports.len() <= MAX_COMPARED;
         let names = self.index.keys().chain(self.imports.keys()).copied().filter(|_| suggest);
         let mut candidates: Vec<&str> =
             names.filter(|other| is_terminal(other) == is_terminal(name)).collect();
         candidates.sort_unstable();
         let what = if is_terminal(name) { "terminal" } else { "rule" };
-        let help = match similar(name, candidates) {
+        let help = match similar(name, candidates, self.session.diagnostics.list().len()) {
             Some(other) => Some(format!("is `{other}` meant?")),
             None => common::pattern(name).map(|_| format!("`%import common.{name}` has one")),
         };

@@ -32,6 +32,9 @@ pub(super) struct Session<'o> {
     pub(super) queue: Vec<(&'o str, &'o str, RuleId, std::ops::Range<usize>)>,
     /// Rules of schemas, by schema text.
     schemas: HashMap<String, RuleId>,
+    /// Whether the text that is lowered has errors of syntax. What is missing then is not reported:
+    /// its definition may be what could not be read.
+    pub(super) has_syntax_errors: bool,
     /// The automaton of all texts, built on demand.
     pub(super) any_text: Option<Dfa>,
     /// Remaining nodes: ranges of code points, token ids, chunks, rules of schemas.
@@ -49,6 +52,7 @@ impl<'o> Session<'o> {
     ) -> Self {
         Session {
             builder: GrammarBuilder::new(),
+            has_syntax_errors: diagnostics.has_errors(),
             diagnostics,
             options,
             limits,
@@ -115,7 +119,8 @@ impl<'o> Session<'o> {
         }
         let rule = match self.options.named.get_key_value(name) {
             None => {
-                let help = similar(name, self.options.named.keys().map(String::as_str));
+                let known = self.options.named.keys().map(String::as_str);
+                let help = similar(name, known, self.diagnostics.list().len());
                 let help = help.map(|name| format!("is `@{name}` meant?"));
                 let message = format!("there is no grammar `{name}`");
                 self.report(Diagnostic { help, ..Diagnostic::error(span.clone(), message) });

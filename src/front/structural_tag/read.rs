@@ -164,8 +164,8 @@ impl TagReader {
     /// Reports members that are not in `names`.
     pub(super) fn check_members(&mut self, object: &Object, pointer: &str, names: &[&str]) {
         for (name, _) in object.iter().filter(|(name, _)| !names.contains(name)) {
-            let help =
-                similar(name, names.iter().copied()).map(|known| format!("; is `{known}` meant?"));
+            let known = similar(name, names.iter().copied(), self.errors.len());
+            let help = known.map(|known| format!("; is `{known}` meant?"));
             let what = format!("no such member here{}", help.unwrap_or_default());
             self.malformed::<()>(&member_pointer(pointer, name), what);
         }
@@ -189,7 +189,8 @@ impl TagReader {
                 match FORMAT_TYPES.iter().find(|(type_name, ..)| type_name == name) {
                     Some(kind) => kind,
                     None => {
-                        let help = similar(name, FORMAT_TYPES.iter().map(|(known, ..)| *known));
+                        let known = FORMAT_TYPES.iter().map(|(known, ..)| *known);
+                        let help = similar(name, known, self.errors.len());
                         let help =
                             help.map(|known| format!("; is `{known}` meant?")).unwrap_or_default();
                         return self.malformed(

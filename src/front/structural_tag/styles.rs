@@ -156,7 +156,8 @@ impl TagLowering<'_> {
         parts
     }
 
-    /// The white space between JSON tokens.
+    /// The white space around members. They are no JSON tokens: exact layouts of JSON have none
+    /// here.
     fn gap(&mut self, options: &SchemaOptions) -> Expr {
         match options.whitespace {
             Whitespace::Flexible { max } if max > 0 => {

@@ -181,8 +181,8 @@ pub(crate) fn constraint(engine: &Engine, kind: Kind) -> Option<Constraint> {
                 ..ToolRequest::default()
             };
             let format = Catalog::shipped().get("qwen3").expect("a family").with_text_markers();
-            let plan = format.lower(&request).expect("a plan");
-            engine.compile(plan.grammar().clone()).expect("a grammar")
+            let lowered = format.lower(&request).expect("lowers");
+            engine.compile(lowered.grammar().clone()).expect("a grammar")
         }
     };
     Some(constraint)

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use louver::front::json_schema::{SchemaError, SchemaErrorReason};
 use louver::front::regex::{SCALARS, spell_utf8};
 use louver::fsm::{Combine, TooLarge};
 use louver::ids::RuleId;
@@ -13,7 +12,7 @@ use super::arguments::LoweredArguments;
 use super::raw::{RawContext, text_dfa};
 use crate::arguments::ArgumentReader;
 use crate::format::{Marker, WireFormat, fixed_prefix};
-use crate::request::{BuiltinTool, ToolRequest};
+use crate::request::{BuiltinTool, CustomError, CustomErrorReason, ToolRequest};
 
 impl WireFormat {
     /// Texts that bare code must not begin with: what follows the begin marker of built-in tools
@@ -55,12 +54,8 @@ impl Lowering<'_> {
         match self.code() {
             Ok(rule) => Some(LoweredArguments { rule, reader: ArgumentReader::code() }),
             Err(cause) => {
-                let reason = format!("code, which is text up to the end of the call: {cause}");
-                self.findings.errors.schemas.push(SchemaError {
-                    pointer: format!("/tools/{k}"),
-                    keyword: String::new(),
-                    reason: SchemaErrorReason::Limit(reason),
-                });
+                let (pointer, reason) = (format!("/tools/{k}"), CustomErrorReason::Code(cause));
+                self.findings.errors.customs.push(CustomError { pointer, reason });
                 None
             }
         }

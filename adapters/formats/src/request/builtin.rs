@@ -40,12 +40,10 @@ impl BuiltinTool {
             true => ("type", Some(kind)),
             false => ("name", entry.get("name").and_then(Json::as_str)),
         };
-        let name = name.unwrap_or_else(|| {
-            fail(member, ToolErrorKind::Expected("a string"));
-            kind
-        });
-        if let Err(kind) = check_name(name) {
-            fail(member, kind);
+        match name.map(check_name) {
+            None => fail(member, ToolErrorKind::Expected("a string")),
+            Some(Err(kind)) => fail(member, kind),
+            Some(Ok(())) => {}
         }
         let parameters = match entry.get("parameters") {
             None | Some(Json::Null) => None,
@@ -58,7 +56,8 @@ impl BuiltinTool {
         if !errors.is_empty() {
             return Err(errors);
         }
-        Ok(BuiltinTool { name: name.to_owned(), parameters, is_named_by_type })
+        let name = name.unwrap_or(kind).to_owned();
+        Ok(BuiltinTool { name, parameters, is_named_by_type })
     }
 
     /// The JSON pointer of the name of tool `k`, if it is this one.

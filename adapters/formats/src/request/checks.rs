@@ -24,7 +24,8 @@ impl ToolRequest {
         refuse(has_budget && is_off, BUDGET, "a reasoning budget without reasoning")?;
         let needs_block = matches!(self.reasoning, Reasoning::Required | Reasoning::Opened);
         if format.reasoning.is_none() && (has_budget || needs_block) {
-            return Err(LowerError::NoReasoning { format: format.name.clone() });
+            let pointer = if has_budget { BUDGET } else { "" };
+            return Err(LowerError::NoReasoning { pointer, format: format.name.clone() });
         }
         Ok(())
     }

@@ -116,7 +116,8 @@ fn malformed(below: &str, expected: &'static str) -> ToolChoiceError {
 /// A choice that names a tool of a type, wrapped or bare.
 fn named(choice: &Json, kind: &'static str) -> Result<ToolChoice, ToolChoiceError> {
     let mut errors = Vec::new();
-    let (below, inner, known) = match choice.get(kind) {
+    let wrapped = choice.get(kind).filter(|inner| **inner != Json::Null);
+    let (below, inner, known) = match wrapped {
         None => (String::new(), choice, ["type", "name"]),
         Some(inner) => (format!("/{kind}"), inner, ["type", kind]),
     };
@@ -140,7 +141,8 @@ fn named(choice: &Json, kind: &'static str) -> Result<ToolChoice, ToolChoiceErro
 /// A choice among some of the tools. Chat Completions nests mode and list under `allowed_tools`,
 /// Responses does not.
 fn allowed_tools(choice: &Json) -> Result<(ToolChoice, Option<Vec<String>>), ToolChoiceError> {
-    let (below, inner) = match choice.get("allowed_tools") {
+    let wrapped = choice.get("allowed_tools").filter(|inner| **inner != Json::Null);
+    let (below, inner) = match wrapped {
         Some(inner) => ("/allowed_tools", inner),
         None => ("", choice),
     };

@@ -8,6 +8,7 @@ use louver::compile::CompileError;
 use louver::front::diagnostic::Diagnostics;
 use louver::front::lark::{self, LarkOptions};
 use louver::front::regex::{self, RegexError};
+use louver::fsm::TooLarge;
 use louver::ir::{AlgebraError, Grammar};
 use louver::limits::Limits;
 use louver::spec::json::{Json, Object};
@@ -47,7 +48,7 @@ pub enum CustomInput {
     Regex(String),
 }
 
-/// An error of a custom tool whose input cannot be enforced.
+/// An error of a custom tool, or a built-in one called with code, whose input cannot be enforced.
 #[derive(Debug, thiserror::Error)]
 #[error("{pointer}: {reason}")]
 pub struct CustomError {
@@ -57,7 +58,7 @@ pub struct CustomError {
     pub reason: CustomErrorReason,
 }
 
-/// Why a custom tool's input cannot be enforced.
+/// Why the input of a custom tool, or code, cannot be enforced.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CustomErrorReason {
@@ -80,6 +81,9 @@ pub enum CustomErrorReason {
     /// The grammar is over a limit.
     #[error(transparent)]
     Compile(#[from] CompileError),
+    /// The automaton of code is over a limit.
+    #[error("code, which is text up to the end of the call: {0}")]
+    Code(TooLarge),
 }
 
 impl CustomTool {

@@ -64,6 +64,9 @@ pub enum LowerError {
     /// Reasoning is required, and the family has none.
     #[error("wire format `{format}` has no reasoning block")]
     NoReasoning {
+        /// JSON pointer of the member that requires it, or empty: [`super::ToolRequest::reasoning`]
+        /// is no member of a request.
+        pointer: &'static str,
         /// The family.
         format: String,
     },
@@ -120,7 +123,7 @@ pub struct PartErrors {
     /// Errors of schemas, with pointers into the request such as
     /// `/tools/2/function/parameters/properties/x/not`.
     pub schemas: Vec<SchemaError>,
-    /// Errors of custom tools.
+    /// Errors of custom tools and of code.
     pub customs: Vec<CustomError>,
     /// Errors of the structural tag, with pointers into the request.
     pub tag: Vec<StructuralTagError>,
@@ -254,7 +257,7 @@ impl LowerError {
             LowerError::TooManyCalls { .. } => "/parallel_tool_calls",
             LowerError::TooMuchText { pointer, .. } => pointer,
             LowerError::Combination { pointer, .. } => pointer,
-            LowerError::NoReasoning { .. } => BUDGET,
+            LowerError::NoReasoning { pointer, .. } => pointer,
             LowerError::TooLarge { .. } | LowerError::Grammar(_) => "",
         };
         vec![RequestFault::new(pointer, self)]

@@ -67,7 +67,10 @@ fn tools_that_cannot_be_called_are_not_lowered() {
 fn reasoning_needs_a_family_that_has_it() {
     for reasoning in [Reasoning::Required, Reasoning::Opened] {
         let request = ToolRequest { reasoning, ..ToolRequest::default() };
-        assert!(matches!(as_text("hermes").lower(&request), Err(LowerError::NoReasoning { .. })));
+        let error = as_text("hermes").lower(&request).unwrap_err();
+        assert!(
+            matches!(error, LowerError::NoReasoning { .. }) && error.faults()[0].pointer.is_empty()
+        );
         assert!(as_text("qwen3").lower(&request).is_ok());
     }
     for reasoning in [Reasoning::Optional, Reasoning::Off] {

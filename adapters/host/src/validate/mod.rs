@@ -1,6 +1,7 @@
 //! Validation of relaxed schemas after generation: the policy `validate`.
 //!
-//! A plan has a validator for each relaxed schema. The cost of validation is bounded: see [`cost`].
+//! A lowered request has a validator for each relaxed schema. The cost of validation is bounded:
+//! see [`cost`].
 
 mod cost;
 
@@ -22,7 +23,7 @@ const MAX_REGEX_BYTES: usize = 1 << 20;
 /// Stack size of validation: far more than the depth that [`cost`] permits needs.
 const STACK_BYTES: usize = 32 << 20;
 
-/// The validators of a plan's relaxed schemas.
+/// The validators of a lowered request's relaxed schemas.
 #[derive(Debug, Default)]
 pub(crate) struct SchemaValidators(Vec<SchemaValidator>);
 
@@ -41,17 +42,18 @@ struct CompiledSchema {
 }
 
 impl SchemaValidators {
-    /// Compiles the validators of a plan. A schema without a validator is reported for every text.
+    /// Compiles the validators of a lowered request. A schema without a validator is reported for
+    /// every text.
     pub(crate) fn new(
-        plan: &louver_formats::LoweredRequest,
+        lowered: &louver_formats::LoweredRequest,
         registry: &Registry,
         options: &SchemaOptions,
     ) -> SchemaValidators {
         let validator = |loose: &louver_formats::RelaxedSchema| SchemaValidator {
-            tool: loose.tool.and_then(|k| plan.tools().get(k)).map(|tool| tool.name.clone()),
+            tool: loose.tool.and_then(|k| lowered.tools().get(k)).map(|tool| tool.name.clone()),
             schema: CompiledSchema::new(&loose.schema, registry, options),
         };
-        SchemaValidators(plan.relaxed_schemas().iter().map(validator).collect())
+        SchemaValidators(lowered.relaxed_schemas().iter().map(validator).collect())
     }
 
     /// The violations of a turn's calls and, if `is_complete`, of a response in a response format.

@@ -24,8 +24,8 @@ fn with_tools(tools: Value) -> ToolRequest {
 
 fn response_validators(schema: Value) -> SchemaValidators {
     let response_format = Some(ResponseFormat::Schema(Json::from(schema)));
-    let plan = lowered(ToolRequest { response_format, ..ToolRequest::default() });
-    SchemaValidators::new(&plan, &Registry::new(), &SchemaOptions::default())
+    let lowered = lowered(ToolRequest { response_format, ..ToolRequest::default() });
+    SchemaValidators::new(&lowered, &Registry::new(), &SchemaOptions::default())
 }
 
 fn text_turn(text: &str) -> Turn {
@@ -71,8 +71,8 @@ fn call_arguments_are_validated() {
         json!({"type": "array", "items": {"type": ["integer", "array"]}, "uniqueItems": true});
     let loose = json!({"type": "object", "properties": {"ids": ids}});
     let tools = json!([{"name": "first", "parameters": {"type": "object"}}, {"name": "pick", "parameters": loose}]);
-    let plan = lowered(with_tools(tools));
-    let validators = SchemaValidators::new(&plan, &Registry::new(), &SchemaOptions::default());
+    let lowered = lowered(with_tools(tools));
+    let validators = SchemaValidators::new(&lowered, &Registry::new(), &SchemaOptions::default());
     let call = |name: &str, arguments: &str| Call {
         id: String::new(),
         name: name.to_owned(),

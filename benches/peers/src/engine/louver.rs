@@ -80,9 +80,9 @@ impl LouverCompiler {
         let format = &self.formats[tools.format as usize];
         let tools = Tool::parse_list(&tools.list).map_err(text)?;
         let limits = self.engine.options().limits.clone();
-        let plan =
+        let lowered =
             format.lower(&ToolRequest { tools, limits, ..ToolRequest::default() }).map_err(text)?;
-        self.grammar(plan.grammar().clone())
+        self.grammar(lowered.grammar().clone())
     }
 
     fn grammar(&self, grammar: impl Into<Arc<Grammar>>) -> Result<Constraint, String> {

@@ -160,8 +160,8 @@ impl<'a> SchemaReader<'a> {
             let unknown =
                 names.iter().filter_map(Json::as_str).find(|name| JsonTypes::named(name).is_none());
             let help = unknown.map(|name| {
-                let suggestion =
-                    similar(name, TYPE_NAMES).map(|name| format!("; is `{name}` meant?"));
+                let suggestion = similar(name, TYPE_NAMES, self.errors.len())
+                    .map(|name| format!("; is `{name}` meant?"));
                 format!(": {name:?} is not a type{}", suggestion.unwrap_or_default())
             });
             let what = format!(
