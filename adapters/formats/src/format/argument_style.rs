@@ -112,7 +112,7 @@ pub enum TagPart {
         /// The words.
         kind: KindWords,
     },
-    /// White space, as in [`Part::Gap`].
+    /// White space, as in [`Part::Gap`](super::Part::Gap).
     Gap {
         /// The white space that the renderer writes.
         gap: String,
