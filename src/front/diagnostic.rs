@@ -15,6 +15,8 @@ const MAX_MESSAGES: usize = 100;
 const MAX_SUGGESTIONS: usize = 20;
 /// Number of bytes of a name that are compared with other names.
 const MAX_COMPARED_BYTES: usize = 64;
+/// Maximum number of errors of a JSON document.
+pub(crate) const MAX_ERRORS: usize = 1_000;
 /// Maximum number of bytes shown of a line; of longer lines, an excerpt around the position is
 /// shown.
 const MAX_SHOWN: usize = 160;

@@ -183,6 +183,16 @@ fn mutations(value: &Value) -> Vec<Value> {
 }
 
 #[test]
+fn reports_of_errors_are_bounded() {
+    let mut format = json!({"type": "any_text"});
+    for k in 0..2_000 {
+        format[format!("member {k}")] = json!(1);
+    }
+    let error = read(&json!({"type": "structural_tag", "format": format})).unwrap_err();
+    assert_eq!(error.matches("no such member").count(), 1_000);
+}
+
+#[test]
 fn all_errors_are_reported_with_pointers() {
     let document = json!({"type": "structural_tag", "format": {"type": "sequence", "elements": [
         {"type": "const_strin", "value": "x"},

@@ -5,7 +5,7 @@ mod members;
 
 use super::model::{Begin, End, Format, JsonSchema, StructuralTag, Style, Tag};
 use super::{StructuralTagError, StructuralTagErrorReason as Reason, StructuralTagErrors};
-use crate::front::diagnostic::similar;
+use crate::front::diagnostic::{MAX_ERRORS, similar};
 use crate::limits::Limits;
 use crate::spec::json::{Json, Object, push_token};
 use members::MinLength;
@@ -137,11 +137,15 @@ impl TagReader {
 
     /// Reports a malformed value.
     pub(super) fn malformed<T>(&mut self, pointer: &str, what: impl Into<String>) -> Option<T> {
-        self.errors.push(StructuralTagError {
-            pointer: pointer.to_owned(),
-            reason: Reason::Malformed(what.into()),
-        });
+        self.report(pointer, Reason::Malformed(what.into()));
         None
+    }
+
+    /// Reports an error, unless there are very many.
+    fn report(&mut self, pointer: &str, reason: Reason) {
+        if self.errors.len() < MAX_ERRORS {
+            self.errors.push(StructuralTagError { pointer: pointer.to_owned(), reason });
+        }
     }
 
     /// Parses a document.
@@ -175,10 +179,7 @@ impl TagReader {
     pub(super) fn format(&mut self, value: &Json, pointer: &str, depth: usize) -> Option<Format> {
         if depth > self.depth {
             let what = format!("nested deeper than {}", self.depth);
-            self.errors.push(StructuralTagError {
-                pointer: pointer.to_owned(),
-                reason: Reason::Limit(what),
-            });
+            self.report(pointer, Reason::Limit(what));
             return None;
         }
         let Some(object) = value.as_object() else {

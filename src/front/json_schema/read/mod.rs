@@ -19,6 +19,7 @@ use std::sync::Arc;
 use super::error::{SchemaError, SchemaErrorReason as Reason};
 use super::keyword::is_annotation;
 use super::options::{Dialect, Policy, SchemaOptions};
+use crate::front::diagnostic::MAX_ERRORS;
 use crate::front::regex::{CachedPattern, CountedDfa, RegexError, cached_pattern};
 use crate::fsm::Dfa;
 use crate::fuel;
@@ -32,8 +33,6 @@ use relaxations::{Attempt, KeywordTreatment, Relaxations, WorkLog};
 
 /// Fuel for parsing one byte of a pattern.
 const FUEL_PER_PATTERN_BYTE: usize = 10;
-/// The largest number of errors and of relaxations in a report.
-const MAX_ERRORS: usize = 1_000;
 /// The largest number of contradictions in a report.
 const MAX_CONTRADICTIONS: usize = 16;
 
