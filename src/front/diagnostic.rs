@@ -121,6 +121,15 @@ impl Diagnostics {
         self.list.insert(at, diagnostic);
     }
 
+    /// As [`similar`], for a diagnostic that will be added.
+    pub(crate) fn similar<'a>(
+        &self,
+        name: &str,
+        candidates: impl IntoIterator<Item = &'a str>,
+    ) -> Option<&'a str> {
+        similar(name, candidates, self.list.len())
+    }
+
     /// The diagnostics.
     pub fn list(&self) -> &[Diagnostic] {
         &self.list

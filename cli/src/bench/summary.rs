@@ -134,7 +134,7 @@ impl fmt::Display for Summary {
         }
         write!(f, "{:<18} {:>9} {:>10}", "microseconds", "count", "avg")?;
         for share in QUANTILES {
-            write!(f, " {:>10}", format!("p{}", 1000.0 * share / 10.0))?;
+            write!(f, " {:>10}", format!("p{}", 100.0 * share))?;
         }
         writeln!(f, " {:>10}", "max")?;
         let prepare = (!self.prepare.0.is_empty()).then_some(("prepare", &self.prepare));

@@ -244,7 +244,7 @@ impl EbnfLowering<'_> {
             None if self.broken.contains(name) => Expr::Never,
             None => {
                 let candidates = self.candidates.iter().map(String::as_str);
-                let help = similar(name, candidates, self.diagnostics.list().len());
+                let help = self.diagnostics.similar(name, candidates);
                 let help = help.map(|name| format!("is `{name}` meant?"));
                 let message = format!("there is no rule `{name}`");
                 self.diagnostics
@@ -334,7 +334,7 @@ impl EbnfLowering<'_> {
         }
         let Some(grammar) = self.options.grammars.get(name) else {
             let known = self.options.grammars.keys().map(String::as_str);
-            let help = similar(name, known, self.diagnostics.list().len());
+            let help = self.diagnostics.similar(name, known);
             let help = help.map(|name| format!("is `@{name}` meant?"));
             let message = format!("there is no grammar `{name}`");
             self.diagnostics.push(Diagnostic { help, ..Diagnostic::error(span.clone(), message) });

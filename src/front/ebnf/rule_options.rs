@@ -4,7 +4,7 @@ use super::arguments::{Argument, ArgumentKind, ArgumentValue};
 use super::ast::{Name, RuleOptions};
 use super::cursor::Reported;
 use super::parse::Parser;
-use crate::front::diagnostic::{Diagnostic, UniqueKeys, similar};
+use crate::front::diagnostic::{Diagnostic, UniqueKeys};
 use crate::ids::Label;
 use crate::ir::{Budget, Spent};
 
@@ -111,7 +111,10 @@ impl Parser<'_> {
             let help = "as in `name[max_tokens=3, capture=\"x\", lazy] ::= ...`";
             return self.cursor.error(Diagnostic::error(key.span, message).help(help));
         }
-        let help = similar(name, OPTIONS, self.cursor.diagnostics.list().len())
+        let help = self
+            .cursor
+            .diagnostics
+            .similar(name, OPTIONS)
             .map(|name| format!("is `{name}` meant?"));
         let message = format!("there is no option `{name}`");
         self.cursor.error(Diagnostic { help, ..Diagnostic::error(key.span, message) })

@@ -3,7 +3,7 @@
 use super::ast::{Node, Spanned, for_each_name, is_terminal};
 use super::lower::FileLowering;
 use super::{common, pattern};
-use crate::front::diagnostic::{Diagnostic, similar};
+use crate::front::diagnostic::Diagnostic;
 use crate::hash::HashMap;
 use crate::ir::Expr;
 use crate::limits::Limits;
@@ -18,14 +18,13 @@ impl<'t> FileLowering<'_, '_, '_, 't> {
         let mut first: HashMap<&'t str, std::ops::Range<usize>> = HashMap::default();
         for import in &file.imports {
             let Some(source) = common::pattern(import.name.value) else {
-                let help = match similar(
-                    import.name.value,
-                    common::names(),
-                    self.session.diagnostics.list().len(),
-                ) {
-                    Some(name) => format!("is `{name}` meant?"),
-                    None => format!("it has {}", common::names().collect::<Vec<_>>().join(", ")),
-                };
+                let help =
+                    match self.session.diagnostics.similar(import.name.value, common::names()) {
+                        Some(name) => format!("is `{name}` meant?"),
+                        None => {
+                            format!("it has {}", common::names().collect::<Vec<_>>().join(", "))
+                        }
+                    };
                 let message = format!("`common` has no terminal `{}`", import.name.value);
                 self.session
                     .report(Diagnostic::error(import.name.span.clone(), message).help(help));
@@ -111,7 +110,7 @@ impl<'t> FileLowering<'_, '_, '_, 't> {
             names.filter(|other| is_terminal(other) == is_terminal(name)).collect();
         candidates.sort_unstable();
         let what = if is_terminal(name) { "terminal" } else { "rule" };
-        let help = match similar(name, candidates, self.session.diagnostics.list().len()) {
+        let help = match self.session.diagnostics.similar(name, candidates) {
             Some(other) => Some(format!("is `{other}` meant?")),
             None => common::pattern(name).map(|_| format!("`%import common.{name}` has one")),
         };

@@ -9,7 +9,7 @@ use super::ast::{
     Definition, File, Import, Marker, MarkerKind, NodeKind, Options, RuleAttributes, Spanned,
 };
 use super::token::{Token, TokenKind};
-use crate::front::diagnostic::{Diagnostic, Diagnostics, Severity, UniqueKeys, similar};
+use crate::front::diagnostic::{Diagnostic, Diagnostics, Severity, UniqueKeys};
 use crate::limits::Limits;
 use crate::spec::json::Json;
 
@@ -231,7 +231,7 @@ impl<'t> Parser<'t, '_> {
             "if" => self.fail(refuse("rules have no parameters", "write one rule for each case")),
             _ => {
                 let directives = ["ignore", "import", "llguidance", "grammar_options"];
-                let help = match similar(word, directives, self.diagnostics.list().len()) {
+                let help = match self.diagnostics.similar(word, directives) {
                     Some(name) => format!("is `%{name}` meant?"),
                     None => {
                         "known are %ignore, %import, %llguidance and %grammar_options".to_owned()
@@ -452,7 +452,7 @@ impl<'t> Parser<'t, '_> {
             "suffix" => out.marker = Some(self.marker(MarkerKind::Suffix)?),
             "stop" => out.marker = Some(self.marker(MarkerKind::Stop)?),
             _ => {
-                let help = match similar(key.value, ATTRIBUTES, self.diagnostics.list().len()) {
+                let help = match self.diagnostics.similar(key.value, ATTRIBUTES) {
                     Some(name) => format!("is `{name}` meant?"),
                     None => format!("known are {}", ATTRIBUTES.join(", ")),
                 };

@@ -3,7 +3,7 @@
 
 use super::ast::Spanned;
 use super::{LarkOptions, NamedGrammar};
-use crate::front::diagnostic::{Diagnostic, Diagnostics, similar};
+use crate::front::diagnostic::{Diagnostic, Diagnostics};
 use crate::front::json_schema::{self, ValueStyle, ValueSyntax};
 use crate::fsm::Dfa;
 use crate::fuel;
@@ -120,7 +120,7 @@ impl<'o> Session<'o> {
         let rule = match self.options.named.get_key_value(name) {
             None => {
                 let known = self.options.named.keys().map(String::as_str);
-                let help = similar(name, known, self.diagnostics.list().len());
+                let help = self.diagnostics.similar(name, known);
                 let help = help.map(|name| format!("is `@{name}` meant?"));
                 let message = format!("there is no grammar `{name}`");
                 self.report(Diagnostic { help, ..Diagnostic::error(span.clone(), message) });
