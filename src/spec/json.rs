@@ -83,6 +83,11 @@ impl Object {
         Some(&self.members[self.index[at] as usize].1)
     }
 
+    /// The value of a key, unless it is `null`.
+    pub fn get_non_null(&self, key: &str) -> Option<&Json> {
+        self.get(key).filter(|value| **value != Json::Null)
+    }
+
     /// The members in source order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Json)> {
         self.members.iter().map(|(k, v)| (k.as_str(), v))
@@ -125,6 +130,11 @@ impl Json {
     /// A member of an object.
     pub fn get(&self, key: &str) -> Option<&Json> {
         self.as_object()?.get(key)
+    }
+
+    /// A member of an object, unless it is `null`.
+    pub fn get_non_null(&self, key: &str) -> Option<&Json> {
+        self.as_object()?.get_non_null(key)
     }
 
     /// The value at an RFC 6901 JSON pointer (not percent-encoded; `""` is the value itself).

@@ -87,7 +87,7 @@ impl<'a> Members<'a> {
 
     /// A member, if it is present and not `null`.
     pub(crate) fn get(&self, name: &str) -> Option<&'a Json> {
-        self.object.get(name).filter(|value| **value != Json::Null)
+        self.object.get_non_null(name)
     }
 
     /// A member that must be present and not `null`.
@@ -243,7 +243,8 @@ mod tests {
 
     #[test]
     fn members_and_their_faults() {
-        let text = r#"{"s": "x", "n": 1.5, "i": 3e0, "big": 9007199254740993, "null": null, "a/b": 1, "huge": 1e999, "over": 9223372036854775808}"#;
+        let text = r#"{"s": "x", "n": 1.5, "i": 3e0, "big": 9007199254740993, "null": null,
+            "a/b": 1, "huge": 1e999, "over": 9223372036854775808}"#;
         let json = Json::parse(text, &Limits::default()).unwrap();
         let mut faults = Faults::new();
         let members = Members::from_json(&json, "/x", &mut faults).unwrap();

@@ -356,7 +356,7 @@ fn schema_of_wrapper(value: &Json) -> Option<&Json> {
 }
 
 fn has_value(object: &Json, name: &str) -> bool {
-    object.get(name).is_some_and(|value| *value != Json::Null)
+    object.get_non_null(name).is_some()
 }
 
 fn object<const N: usize>(members: [(&str, Json); N]) -> Json {

@@ -46,9 +46,8 @@ impl ResponseTemplate {
         running: &RunningTurn,
         has_report: bool,
     ) -> ResponseTemplate {
-        let member_or = |name: &str, default: Value| {
-            body.get(name).filter(|value| **value != Json::Null).map_or(default, to_value)
-        };
+        let member_or =
+            |name: &str, default: Value| body.get_non_null(name).map_or(default, to_value);
         let text = |format: Value| json!({"format": format});
         let format = body.pointer("/text/format").map_or_else(|| json!({"type": "text"}), to_value);
         let effort = body.pointer("/reasoning/effort").map_or(Value::Null, to_value);

@@ -347,7 +347,7 @@ impl<'s> ToolTranslator<'s> {
 /// A tool as it is offered: strict by default, as the Responses API is, under its offered name.
 fn offered_tool(members: &Object, namespace: Option<Namespace<'_>>, offered: &str) -> Json {
     let is_function = members.get("type").and_then(Json::as_str) == Some("function");
-    let is_set = |name: &str| members.get(name).is_some_and(|value| *value != Json::Null);
+    let is_set = |name: &str| members.get_non_null(name).is_some();
     let is_changed = |name: &str| {
         NEUTRAL_MEMBERS.contains(&name)
             || ["allowed_callers", "async"].contains(&name)

@@ -35,18 +35,18 @@ impl BuiltinTool {
         let mut errors = Vec::new();
         let mut fail =
             |member, kind| errors.push(ToolError::new(format!("/tools/{k}/{member}"), kind));
-        let is_named_by_type = matches!(entry.get("name"), None | Some(Json::Null));
-        let (member, name) = match is_named_by_type {
-            true => ("type", Some(kind)),
-            false => ("name", entry.get("name").and_then(Json::as_str)),
+        let own_name = entry.get_non_null("name");
+        let (member, name) = match own_name {
+            None => ("type", Some(kind)),
+            Some(name) => ("name", name.as_str()),
         };
         match name.map(check_name) {
             None => fail(member, ToolErrorKind::Expected("a string")),
             Some(Err(kind)) => fail(member, kind),
             Some(Ok(())) => {}
         }
-        let parameters = match entry.get("parameters") {
-            None | Some(Json::Null) => None,
+        let parameters = match entry.get_non_null("parameters") {
+            None => None,
             Some(schema @ (Json::Object(_) | Json::Bool(_))) => Some(schema.clone()),
             Some(_) => {
                 fail("parameters", ToolErrorKind::Expected("a JSON Schema"));
@@ -57,7 +57,7 @@ impl BuiltinTool {
             return Err(errors);
         }
         let name = name.unwrap_or(kind).to_owned();
-        Ok(BuiltinTool { name, parameters, is_named_by_type })
+        Ok(BuiltinTool { name, parameters, is_named_by_type: own_name.is_none() })
     }
 
     /// The JSON pointer of the name of tool `k`, if it is this one.

@@ -116,8 +116,7 @@ fn malformed(below: &str, expected: &'static str) -> ToolChoiceError {
 /// A choice that names a tool of a type, wrapped or bare.
 fn named(choice: &Json, kind: &'static str) -> Result<ToolChoice, ToolChoiceError> {
     let mut errors = Vec::new();
-    let wrapped = choice.get(kind).filter(|inner| **inner != Json::Null);
-    let (below, inner, known) = match wrapped {
+    let (below, inner, known) = match choice.get_non_null(kind) {
         None => (String::new(), choice, ["type", "name"]),
         Some(inner) => (format!("/{kind}"), inner, ["type", kind]),
     };
@@ -141,8 +140,7 @@ fn named(choice: &Json, kind: &'static str) -> Result<ToolChoice, ToolChoiceErro
 /// A choice among some of the tools. Chat Completions nests mode and list under `allowed_tools`,
 /// Responses does not.
 fn allowed_tools(choice: &Json) -> Result<(ToolChoice, Option<Vec<String>>), ToolChoiceError> {
-    let wrapped = choice.get("allowed_tools").filter(|inner| **inner != Json::Null);
-    let (below, inner) = match wrapped {
+    let (below, inner) = match choice.get_non_null("allowed_tools") {
         Some(inner) => ("/allowed_tools", inner),
         None => ("", choice),
     };

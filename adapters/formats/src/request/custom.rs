@@ -114,8 +114,8 @@ impl CustomTool {
         let errors = unknown_members_of_custom(k, shape, entry, members);
         let mut reader = MemberReader { pointer, members, errors };
         let (name, description) = (reader.name(), reader.description());
-        let format = match members.get("format") {
-            None | Some(Json::Null) => Ok((CustomInput::Text, "")),
+        let format = match members.get_non_null("format") {
+            None => Ok((CustomInput::Text, "")),
             Some(Json::Object(format)) => parse_format(format),
             Some(_) => Err(("/format", ToolErrorKind::Expected("an object"))),
         };

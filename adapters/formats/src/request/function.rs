@@ -81,8 +81,8 @@ impl FunctionTool {
 }
 
 fn parameters(reader: &mut MemberReader<'_>) -> Json {
-    let expected = match reader.members.get("parameters") {
-        None | Some(Json::Null) => return no_parameters(),
+    let expected = match reader.members.get_non_null("parameters") {
+        None => return no_parameters(),
         Some(Json::Object(members)) if is_properties_object(members) => {
             "a JSON Schema: the arguments belong in its `properties`"
         }
@@ -95,8 +95,8 @@ fn parameters(reader: &mut MemberReader<'_>) -> Json {
 }
 
 fn strict(reader: &mut MemberReader<'_>) -> bool {
-    match reader.members.get("strict") {
-        None | Some(Json::Null) => false,
+    match reader.members.get_non_null("strict") {
+        None => false,
         Some(Json::Bool(strict)) => *strict,
         Some(_) => {
             reader.fail("/strict", ToolErrorKind::Expected("a boolean"));

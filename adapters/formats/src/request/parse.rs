@@ -20,14 +20,14 @@ impl ToolRequest {
         let Json::Object(members) = body else {
             return Err(malformed("", "an object"));
         };
-        let tools = match members.get("tools") {
-            None | Some(Json::Null) => Vec::new(),
+        let tools = match members.get_non_null("tools") {
+            None => Vec::new(),
             Some(tools) => Tool::parse_list(tools)?,
         };
         let (tool_choice, allowed) =
             ToolChoice::parse(members.get("tool_choice").unwrap_or(&Json::Null))?;
-        let parallel = match members.get("parallel_tool_calls") {
-            None | Some(Json::Null | Json::Bool(true)) => Parallel::Any,
+        let parallel = match members.get_non_null("parallel_tool_calls") {
+            None | Some(Json::Bool(true)) => Parallel::Any,
             Some(Json::Bool(false)) => Parallel::One,
             Some(_) => return Err(malformed("/parallel_tool_calls", "a boolean")),
         };

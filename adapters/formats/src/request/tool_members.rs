@@ -72,7 +72,7 @@ pub enum ToolErrorKind {
     #[error("`{0}` is missing")]
     Missing(&'static str),
     /// An unknown member: it could require something that would not be enforced.
-    #[error("there is no such member{}", instead.map(|advice| format!(": {advice}")).unwrap_or_default())]
+    #[error("there is no such member{}", advice(*instead))]
     UnknownMember {
         /// Advice on what to write instead.
         instead: Option<&'static str>,
@@ -100,6 +100,11 @@ pub enum ToolErrorKind {
         /// The index of the first tool of this name.
         first: usize,
     },
+}
+
+/// Advice after a message.
+fn advice(instead: Option<&str>) -> String {
+    instead.map(|advice| format!(": {advice}")).unwrap_or_default()
 }
 
 /// All errors of a list of tools.
@@ -157,8 +162,8 @@ impl MemberReader<'_> {
 
     /// The description of the tool.
     pub(super) fn description(&mut self) -> Option<String> {
-        match self.members.get("description") {
-            None | Some(Json::Null) => None,
+        match self.members.get_non_null("description") {
+            None => None,
             Some(Json::String(text)) => Some(text.clone()),
             Some(_) => {
                 self.fail("/description", ToolErrorKind::Expected("a string"));

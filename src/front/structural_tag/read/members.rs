@@ -113,8 +113,8 @@ impl TagReader {
 
     /// Parses an optional integer member; `null` counts as absent.
     pub(super) fn budget(&mut self, format: FormatObject<'_>, name: &str) -> Option<Option<u32>> {
-        match format.members.get(name) {
-            None | Some(Json::Null) => Some(None),
+        match format.members.get_non_null(name) {
+            None => Some(None),
             Some(value) => self.number(value, &format.pointer_to(name)).map(Some),
         }
     }
