@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use louver::compile::CompileError;
 use louver::front::json_schema::{SchemaError, SchemaErrorReason};
 use louver::spec::json::JsonError;
-use louver_formats::{LowerError, ToolChoiceError, ToolErrors};
+use louver_formats::{LowerError, RequestError, RequestErrors};
 use louver_mistralrs::{Fault, GenerationError, PlanError};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -237,22 +237,6 @@ impl From<JsonError> for ApiError {
     }
 }
 
-impl From<ToolErrors> for ApiError {
-    fn from(errors: ToolErrors) -> Self {
-        let fault = |error: louver_formats::ToolError| {
-            ApiFault::at(error.pointer, "invalid_tool", error.kind.to_string())
-        };
-        from_faults(errors.0.into_iter().map(fault).collect(), "/tools")
-    }
-}
-
-impl From<ToolChoiceError> for ApiError {
-    fn from(error: ToolChoiceError) -> Self {
-        let (pointer, message) = error.fault();
-        ApiError::invalid(pointer, "invalid_tool_choice", message)
-    }
-}
-
 fn schema_fault(error: SchemaError) -> ApiFault {
     let code = match error.reason {
         SchemaErrorReason::Malformed(_) => "invalid_schema",
@@ -287,7 +271,6 @@ impl From<LowerError> for ApiError {
     fn from(error: LowerError) -> Self {
         let message = error.to_string();
         match error {
-            LowerError::Choice(error) => error.into(),
             LowerError::Parts(errors) => {
                 let grammars = errors.grammar_faults().into_iter().map(grammar_fault);
                 let faults = errors.schemas.into_iter().map(schema_fault).chain(grammars);
@@ -295,6 +278,7 @@ impl From<LowerError> for ApiError {
             }
             other => {
                 let code = match other {
+                    LowerError::Choice(_) => "invalid_tool_choice",
                     LowerError::NoReasoning { .. } => "no_reasoning",
                     LowerError::NoBuiltins { .. } => "no_builtins",
                     LowerError::Combination { .. } => "unsupported_combination",
@@ -315,27 +299,21 @@ fn grammar_fault(fault: louver_formats::RequestFault) -> ApiFault {
     ApiFault::at(fault.pointer, "invalid_grammar", fault.message)
 }
 
-impl From<louver_formats::RequestError> for ApiError {
-    fn from(error: louver_formats::RequestError) -> Self {
-        use louver_formats::RequestError;
-        let message = error.to_string();
-        match error {
-            RequestError::Tools(errors) => errors.into(),
-            RequestError::Choice(error) => error.into(),
-            RequestError::Malformed { pointer, expected } => {
-                ApiError::invalid(pointer, "invalid_type", format!("must be {expected}"))
-            }
-            RequestError::UnknownMember { pointer, hint } => ApiError::invalid(
-                pointer,
-                "unknown_member",
-                format!("there is no such member{hint}"),
-            ),
-            RequestError::StructuralTag(_) => from_faults(
-                error.faults().into_iter().map(grammar_fault).collect(),
-                "/response_format",
-            ),
-            _ => ApiError::general(ErrorKind::Invalid, "invalid", message),
-        }
+impl From<RequestErrors> for ApiError {
+    fn from(errors: RequestErrors) -> Self {
+        let faults = |error: &RequestError| {
+            let code = match error {
+                RequestError::Tool(_) => "invalid_tool",
+                RequestError::Choice(_) => "invalid_tool_choice",
+                RequestError::StructuralTag(_) => "invalid_grammar",
+                RequestError::UnknownMember { .. } => "unknown_member",
+                RequestError::Malformed { .. } => "invalid_type",
+                _ => "invalid",
+            };
+            let faults = error.faults().into_iter();
+            faults.map(move |fault| ApiFault::at(fault.pointer, code, fault.message))
+        };
+        from_faults(errors.0.iter().flat_map(faults).collect(), "")
     }
 }
 
@@ -343,7 +321,9 @@ impl From<PlanError> for ApiError {
     fn from(error: PlanError) -> Self {
         let message = error.to_string();
         match error {
-            PlanError::Tools(errors) => errors.into(),
+            PlanError::Tools(errors) => {
+                RequestErrors(errors.0.into_iter().map(RequestError::from).collect()).into()
+            }
             PlanError::Lower(error) => error.into(),
             PlanError::Compile(error) => error.into(),
             PlanError::AlwaysReasons => {

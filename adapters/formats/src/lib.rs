@@ -66,6 +66,7 @@ pub use render::RenderOptions;
 pub use request::{
     BuiltinTool, CallKind, ConstraintError, CustomError, CustomErrorReason, CustomInput,
     CustomTool, FunctionTool, LazyTools, LowerError, Parallel, PartErrors, Reasoning,
-    ReasoningBudget, RequestError, RequestFault, ResponseFormat, ResponseTag, Strictness, Tool,
-    ToolChoice, ToolChoiceError, ToolError, ToolErrorKind, ToolErrors, ToolRequest, ToolShape,
+    ReasoningBudget, RequestError, RequestErrors, RequestFault, ResponseFormat, ResponseTag,
+    Strictness, Tool, ToolChoice, ToolChoiceError, ToolError, ToolErrorKind, ToolErrors,
+    ToolRequest, ToolShape,
 };

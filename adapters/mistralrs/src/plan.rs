@@ -141,8 +141,7 @@ impl<'l> PlanBuilder<'l> {
             Reasoning::Optional | Reasoning::Opened => None,
         };
         if !tools.is_null() {
-            request.tools = Tool::parse_list(&Json::from(&tools))
-                .map_err(louver_formats::RequestError::from)?;
+            request.tools = Tool::parse_list(&Json::from(&tools))?;
         }
         let tools = tools.as_array().map(Vec::as_slice).unwrap_or_default();
         louver.plan(request, TemplateInput::new(tools, enable_thinking))

@@ -10,7 +10,7 @@ use louver::{
     AdvanceError, CompileError, Matcher, RegexCompileError, SchemaCompileError,
     StructuralTagCompileError, TextCompileError,
 };
-use louver_formats::{ConstraintError, LowerError, RequestError, RequestFault};
+use louver_formats::{ConstraintError, LowerError, RequestErrors, RequestFault};
 use louver_hf_tokenizers::LoadError;
 use pyo3::prelude::*;
 
@@ -164,8 +164,8 @@ impl From<StructuralTagCompileError> for Failure {
     }
 }
 
-impl From<RequestError> for Failure {
-    fn from(error: RequestError) -> Failure {
+impl From<RequestErrors> for Failure {
+    fn from(error: RequestErrors) -> Failure {
         Failure::new("RequestError", &error).with(error.faults().into_iter().map(Fault::from))
     }
 }

@@ -20,7 +20,7 @@ use louver::limits::Limits;
 use louver::matcher::Recognizer;
 use louver::spec::json::{Json, JsonError, Object};
 use louver_formats::{
-    Catalog, LowerError, Reasoning, RequestError, Strictness, ToolRequest, UnknownFormat,
+    Catalog, LowerError, Reasoning, RequestErrors, Strictness, ToolRequest, UnknownFormat,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -50,7 +50,7 @@ pub(crate) enum SpecError {
     #[error(transparent)]
     StructuralTag(#[from] StructuralTagErrors),
     #[error(transparent)]
-    Request(#[from] RequestError),
+    Request(#[from] RequestErrors),
     #[error(transparent)]
     Format(#[from] UnknownFormat),
     #[error(transparent)]

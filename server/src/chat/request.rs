@@ -8,7 +8,7 @@ use crate::http::body::read_json;
 use crate::http::fresh_id;
 use crate::request::member_table::MemberTable;
 use crate::request::members::{Faults, Members};
-use crate::request::options::{Extension, Sampling, StreamOptions, Thinking, check_stop};
+use crate::request::options::{Extension, Sampling, StreamOptions, Thinking, check_counts};
 use crate::request::{messages, structure, to_value};
 use crate::state::App;
 use crate::turn::{Prompt, TurnRequest};
@@ -81,19 +81,7 @@ impl ChatRequest {
         sampling.read_n(&members, limits, &mut faults);
         sampling.read_logprobs(&members, &mut faults);
         let stream = StreamOptions::read(&members, &mut faults);
-        check_stop(&members, limits, &mut faults);
-        if members
-            .get("tools")
-            .and_then(Json::as_array)
-            .is_some_and(|tools| tools.len() > limits.tools)
-        {
-            members.fail(
-                &mut faults,
-                "tools",
-                "too_many",
-                format!("at most {} tools", limits.tools),
-            );
-        }
+        check_counts(&members, limits, &mut faults);
         let mut request = TurnRequest {
             model: members.string(&mut faults, "model").map(str::to_owned),
             prompt: Prompt::Messages(messages::read(&members, limits, &mut faults)),

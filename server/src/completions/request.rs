@@ -6,7 +6,7 @@ use crate::chat::ChatRequest;
 use crate::error::ApiError;
 use crate::request::member_table::MemberTable;
 use crate::request::members::{Faults, Members};
-use crate::request::options::{Extension, Sampling, StreamOptions, check_stop};
+use crate::request::options::{Extension, Sampling, StreamOptions, check_counts};
 use crate::request::structure;
 use crate::state::App;
 use crate::turn::{Prompt, TurnRequest};
@@ -66,7 +66,7 @@ pub(crate) fn parse(body: &Json, app: &App) -> Result<ChatRequest, ApiError> {
     let logprobs = members.integer(&mut faults, "logprobs", 0..=MAX_LOGPROBS);
     sampling.logprobs = logprobs.and_then(|top| usize::try_from(top).ok());
     let stream = StreamOptions::read(&members, &mut faults);
-    check_stop(&members, limits, &mut faults);
+    check_counts(&members, limits, &mut faults);
     let mut request = TurnRequest {
         model: members.string(&mut faults, "model").map(str::to_owned),
         prompt: read_prompt(&members, &mut faults),

@@ -292,27 +292,15 @@ impl StreamOptions {
     }
 }
 
-/// Checks the number, the types and the length of `stop` strings.
-pub(crate) fn check_stop(members: &Members<'_>, limits: &RequestLimits, faults: &mut Faults) {
-    let texts = match members.get("stop") {
-        None => return,
-        Some(Json::Array(texts)) => texts.as_slice(),
-        Some(text @ Json::String(_)) => std::slice::from_ref(text),
-        Some(_) => {
-            let message = "must be a string or an array of strings";
-            return members.fail(faults, "stop", "invalid_type", message);
+/// Checks the numbers of stop strings and tools.
+pub(crate) fn check_counts(members: &Members<'_>, limits: &RequestLimits, faults: &mut Faults) {
+    for (name, limit, what) in
+        [("stop", limits.stop, "stop strings"), ("tools", limits.tools, "tools")]
+    {
+        let count = members.get(name).and_then(Json::as_array).map_or(0, <[Json]>::len);
+        if count > limit {
+            members.fail(faults, name, "too_many", format!("at most {limit} {what}"));
         }
-    };
-    if texts.len() > limits.stop {
-        let message = format!("at most {} stop strings", limits.stop);
-        return members.fail(faults, "stop", "too_many", message);
-    }
-    if texts.iter().any(|text| text.as_str() == Some("")) {
-        members.fail(faults, "stop", "invalid_type", "stop strings must not be empty");
-    }
-    for k in (0..texts.len()).filter(|k| texts[*k].as_str().is_none()) {
-        let pointer = format!("{}/{k}", members.pointer("stop"));
-        faults.push(ApiFault::at(pointer, "invalid_type", "must be a string"));
     }
 }
 

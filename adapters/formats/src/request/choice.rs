@@ -20,30 +20,31 @@ pub enum ToolChoice {
 
 impl ToolChoice {
     /// Parses a request's `tool_choice`; `null` is `auto`. Also returns the names of the tools that
-    /// may be called (`None`: all tools). Cost: linear.
-    pub fn parse(choice: &Json) -> Result<(ToolChoice, Option<Vec<String>>), ToolChoiceError> {
-        let expected = "\"auto\", \"required\", \"none\", {\"type\":\"function\",\"function\":\
-                        {\"name\":..}} or {\"type\":\"function\",\"name\":..}";
+    /// may be called (`None`: all tools). Fails with all errors. Cost: linear.
+    pub fn parse(choice: &Json) -> Result<(ToolChoice, Option<Vec<String>>), Vec<ToolChoiceError>> {
+        let mut errors = Vec::new();
         let kind = choice.get("type").and_then(Json::as_str);
-        let choice = match (choice, kind) {
-            (Json::Null, _) => ToolChoice::Auto,
-            (Json::String(mode), _) => match mode.as_str() {
-                "auto" => ToolChoice::Auto,
-                "required" => ToolChoice::Required,
-                "none" => ToolChoice::None,
-                _ => return Err(malformed("", expected)),
-            },
-            (_, Some("allowed_tools")) => return allowed_tools(choice),
-            (_, Some("function")) => named(choice, "function")?,
-            (_, Some("custom")) => named(choice, "custom")?,
+        let parsed = match (choice.as_str(), kind) {
+            _ if *choice == Json::Null => (ToolChoice::Auto, None),
+            (Some("auto"), _) => (ToolChoice::Auto, None),
+            (Some("required"), _) => (ToolChoice::Required, None),
+            (Some("none"), _) => (ToolChoice::None, None),
+            (_, Some("allowed_tools")) => allowed_tools(choice, &mut errors),
+            (_, Some(kind @ ("function" | "custom"))) => (named(choice, kind, &mut errors), None),
             // A built-in tool.
             (_, Some(kind)) if choice.get("function").is_none() => {
+                check_members("", choice, &["type", "name"], &mut errors);
                 let name = choice.get("name").and_then(Json::as_str);
-                ToolChoice::Named(name.unwrap_or(kind).to_owned())
+                (ToolChoice::Named(name.unwrap_or(kind).to_owned()), None)
             }
-            _ => return Err(malformed("", expected)),
+            _ => {
+                let expected = "\"auto\", \"required\", \"none\", {\"type\":\"function\",\
+                                \"function\":{\"name\":..}} or {\"type\":\"function\",\"name\":..}";
+                errors.push(malformed("", expected));
+                (ToolChoice::Auto, None)
+            }
         };
-        Ok((choice, None))
+        if errors.is_empty() { Ok(parsed) } else { Err(errors) }
     }
 }
 
@@ -85,8 +86,8 @@ impl ToolChoiceError {
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let choice = r#"{"type": "function", "function": {"name": "go", "strict": true}}"#;
-    /// let error = ToolChoice::parse(&Json::parse(choice, &Limits::default())?).unwrap_err();
-    /// assert_eq!(error.fault().0, "/tool_choice/function/strict");
+    /// let errors = ToolChoice::parse(&Json::parse(choice, &Limits::default())?).unwrap_err();
+    /// assert_eq!(errors[0].fault().0, "/tool_choice/function/strict");
     /// # Ok(())
     /// # }
     /// ```
@@ -113,50 +114,72 @@ fn malformed(below: &str, expected: &'static str) -> ToolChoiceError {
     ToolChoiceError::Malformed { pointer: format!("/tool_choice{below}"), expected }
 }
 
-/// A choice that names a tool of a type, wrapped or bare.
-fn named(choice: &Json, kind: &'static str) -> Result<ToolChoice, ToolChoiceError> {
-    let mut errors = Vec::new();
-    let (below, inner, known) = match choice.get_non_null(kind) {
-        None => (String::new(), choice, ["type", "name"]),
-        Some(inner) => (format!("/{kind}"), inner, ["type", kind]),
+/// Reports the members of the choice, or of an object below it, that are not in `known`.
+fn check_members(below: &str, value: &Json, known: &[&str], errors: &mut Vec<ToolChoiceError>) {
+    let Json::Object(members) = value else { return };
+    let mut found = Vec::new();
+    unknown_members(&format!("/tool_choice{below}"), members, known, &mut found);
+    errors.extend(found.into_iter().map(ToolChoiceError::from));
+}
+
+/// The object with the members of a choice, which may stand under `wrapper`, and its pointer below
+/// the choice. Reports the members that are neither of the choice nor in `known`.
+fn unwrapped<'a>(
+    choice: &'a Json,
+    wrapper: &str,
+    known: &[&str],
+    errors: &mut Vec<ToolChoiceError>,
+) -> (String, &'a Json) {
+    let Some(inner) = choice.get_non_null(wrapper) else {
+        check_members("", choice, &[&["type"], known].concat(), errors);
+        return (String::new(), choice);
     };
-    let Json::Object(members) = inner else { return Err(malformed(&below, "an object")) };
-    if !below.is_empty() {
-        unknown_members(&format!("/tool_choice{below}"), members, &["name"], &mut errors);
-    }
-    if let Json::Object(outer) = choice {
-        unknown_members("/tool_choice", outer, &known, &mut errors);
-    }
-    if let Some(error) = errors.into_iter().next() {
-        return Err(error.into());
-    }
-    match members.get("name") {
-        Some(Json::String(name)) => Ok(ToolChoice::Named(name.clone())),
-        Some(_) => Err(malformed(&format!("{below}/name"), "a string")),
-        None => Err(malformed(&below, "an object with `name`")),
-    }
+    let below = format!("/{wrapper}");
+    check_members("", choice, &["type", wrapper], errors);
+    check_members(&below, inner, known, errors);
+    (below, inner)
+}
+
+/// A choice that names a tool of a type, wrapped or bare.
+fn named(choice: &Json, kind: &str, errors: &mut Vec<ToolChoiceError>) -> ToolChoice {
+    let (below, inner) = unwrapped(choice, kind, &["name"], errors);
+    let error = match (inner, inner.get("name")) {
+        (_, Some(Json::String(name))) => return ToolChoice::Named(name.clone()),
+        (Json::Object(_), Some(_)) => malformed(&format!("{below}/name"), "a string"),
+        (Json::Object(_), None) => malformed(&below, "an object with `name`"),
+        _ => malformed(&below, "an object"),
+    };
+    errors.push(error);
+    ToolChoice::Auto
 }
 
 /// A choice among some of the tools. Chat Completions nests mode and list under `allowed_tools`,
 /// Responses does not.
-fn allowed_tools(choice: &Json) -> Result<(ToolChoice, Option<Vec<String>>), ToolChoiceError> {
-    let (below, inner) = match choice.get_non_null("allowed_tools") {
-        Some(inner) => ("/allowed_tools", inner),
-        None => ("", choice),
-    };
+fn allowed_tools(
+    choice: &Json,
+    errors: &mut Vec<ToolChoiceError>,
+) -> (ToolChoice, Option<Vec<String>>) {
+    let (below, inner) = unwrapped(choice, "allowed_tools", &["mode", "tools"], errors);
     let mode = match inner.get("mode").and_then(Json::as_str) {
         Some("auto") => ToolChoice::Auto,
         Some("required") => ToolChoice::Required,
-        _ => return Err(malformed(&format!("{below}/mode"), "\"auto\" or \"required\"")),
+        _ => {
+            errors.push(malformed(&format!("{below}/mode"), "\"auto\" or \"required\""));
+            ToolChoice::Auto
+        }
     };
     let Some(tools) = inner.get("tools").and_then(Json::as_array) else {
-        return Err(malformed(&format!("{below}/tools"), "an array"));
+        errors.push(malformed(&format!("{below}/tools"), "an array"));
+        return (mode, None);
     };
-    let names = tools.iter().enumerate().map(|(k, tool)| {
-        allowed_name(tool)
-            .ok_or_else(|| malformed(&format!("{below}/tools/{k}"), "a tool that has a name"))
-    });
-    Ok((mode, Some(names.collect::<Result<_, _>>()?)))
+    let mut names = Vec::new();
+    for (k, tool) in tools.iter().enumerate() {
+        match allowed_name(tool) {
+            Some(name) => names.push(name),
+            None => errors.push(malformed(&format!("{below}/tools/{k}"), "a tool that has a name")),
+        }
+    }
+    (mode, Some(names))
 }
 
 /// The name of an entry of `allowed_tools`.
@@ -172,7 +195,7 @@ mod tests {
 
     use super::*;
 
-    fn parsed(choice: Value) -> Result<(ToolChoice, Option<Vec<String>>), ToolChoiceError> {
+    fn parsed(choice: Value) -> Result<(ToolChoice, Option<Vec<String>>), Vec<ToolChoiceError>> {
         ToolChoice::parse(&Json::from(choice))
     }
 
@@ -205,31 +228,37 @@ mod tests {
     #[test]
     fn errors_have_pointers() {
         let allowed = |inner: Value| json!({"type": "allowed_tools", "allowed_tools": inner});
-        for (json, pointer) in [
-            (json!("any"), ""),
-            (json!(1), ""),
-            (json!({"name": "f"}), ""),
-            (json!({"type": "function", "function": {}}), "/function"),
-            (json!({"type": "function", "function": 1}), "/function"),
-            (json!({"type": "function", "function": {"name": 1}}), "/function/name"),
-            (json!({"type": "custom"}), ""),
-            (json!({"type": "custom", "custom": {"name": null}}), "/custom/name"),
-            (allowed(json!({"mode": "any", "tools": []})), "/allowed_tools/mode"),
-            (allowed(json!({"mode": "auto", "tools": 1})), "/allowed_tools/tools"),
-            (allowed(json!({"mode": "auto", "tools": ["f", 1]})), "/allowed_tools/tools/0"),
-            (json!({"type": "allowed_tools", "mode": "any"}), "/mode"),
+        for (json, pointers) in [
+            (json!("any"), &[""][..]),
+            (json!(1), &[""]),
+            (json!({"name": "f"}), &[""]),
+            (json!({"type": "function", "function": {}}), &["/function"]),
+            (json!({"type": "function", "function": 1}), &["/function"]),
+            (json!({"type": "function", "function": {"name": 1}}), &["/function/name"]),
+            (json!({"type": "custom"}), &[""]),
+            (json!({"type": "custom", "custom": {"name": null}}), &["/custom/name"]),
+            (allowed(json!({"mode": "any", "tools": []})), &["/allowed_tools/mode"]),
+            (allowed(json!({"mode": "auto", "tools": 1})), &["/allowed_tools/tools"]),
+            (allowed(json!({"mode": "auto", "tools": ["f", 1]})), &["/allowed_tools/tools/0"]),
+            (json!({"type": "allowed_tools", "mode": "any"}), &["/mode", "/tools"]),
             // Members that a choice does not have.
-            (json!({"type": "function", "function": {"name": "f"}, "x": 1}), "/x"),
-            (json!({"type": "function", "function": {"name": "f"}, "name": 1}), "/name"),
-            (json!({"type": "function", "name": "f", "mode": 1}), "/mode"),
+            (json!({"type": "function", "function": {"name": "f"}, "x": 1}), &["/x"]),
+            (json!({"type": "function", "function": {"name": "f"}, "name": 1}), &["/name"]),
+            (json!({"type": "function", "name": "f", "mode": 1}), &["/mode"]),
             (
-                json!({"type": "function", "function": {"name": "f", "strict": true}}),
-                "/function/strict",
+                json!({"type": "function", "function": {"name": "f", "strict": true}, "x": 1}),
+                &["/x", "/function/strict"],
             ),
-            (json!({"type": "custom", "custom": {"name": "f"}, "mode": "x"}), "/mode"),
+            (json!({"type": "custom", "custom": {"name": "f"}, "mode": "x"}), &["/mode"]),
+            (json!({"type": "python", "strict": true}), &["/strict"]),
+            (allowed(json!({"mode": "auto", "tools": [], "x": 1})), &["/allowed_tools/x"]),
+            (json!({"type": "allowed_tools", "mode": "auto", "tools": [], "x": 1}), &["/x"]),
         ] {
-            let error = parsed(json.clone()).expect_err("malformed");
-            assert_eq!(error.fault().0, format!("/tool_choice{pointer}"), "{json}");
+            let errors = parsed(json.clone()).expect_err("malformed");
+            let found: Vec<&str> = errors.iter().map(|error| error.fault().0).collect();
+            let expected: Vec<String> =
+                pointers.iter().map(|p| format!("/tool_choice{p}")).collect();
+            assert_eq!(found, expected, "{json}");
         }
     }
 }

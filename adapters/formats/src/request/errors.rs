@@ -6,33 +6,36 @@ use std::fmt;
 use louver::compile::CompileError;
 use louver::front::diagnostic::{Diagnostic, Diagnostics};
 use louver::front::json_schema::{SchemaError, SchemaErrors};
-use louver::front::structural_tag::{
-    StructuralTagError, StructuralTagErrorReason, StructuralTagErrors,
-};
+use louver::front::structural_tag::{StructuralTagError, StructuralTagErrorReason};
 use louver::fsm::TooLarge;
 use louver::ir::GrammarError;
 use serde::{Deserialize, Serialize};
 
 use super::choice::ToolChoiceError;
 use super::custom::{CustomError, CustomErrorReason};
-use super::tool_members::ToolErrors;
+use super::tool_members::ToolError;
 
 /// JSON pointer of the budget of reasoning in the server's requests.
 pub(super) const BUDGET: &str = "/louver/reasoning_budget";
 
-/// Why a request body cannot be parsed.
+/// All errors of a request body.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.iter().map(RequestError::to_string).collect::<Vec<_>>().join("\n"))]
+pub struct RequestErrors(pub Vec<RequestError>);
+
+/// An error of a request body.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestError {
-    /// Errors of `tools`.
+    /// An error of `tools`.
     #[error(transparent)]
-    Tools(#[from] ToolErrors),
+    Tool(#[from] ToolError),
     /// An error of `tool_choice`.
     #[error(transparent)]
     Choice(#[from] ToolChoiceError),
-    /// Errors of the structural tag.
+    /// An error of the structural tag.
     #[error(transparent)]
-    StructuralTag(#[from] StructuralTagErrors),
+    StructuralTag(#[from] StructuralTagError),
     /// An unknown member where each member may demand a constraint.
     #[error("{pointer}: there is no such member{hint}")]
     UnknownMember {
@@ -227,15 +230,19 @@ fn choice_fault(error: &ToolChoiceError) -> RequestFault {
     RequestFault::new(pointer, message)
 }
 
-impl RequestError {
+impl RequestErrors {
     /// All errors as faults.
     pub fn faults(&self) -> Vec<RequestFault> {
+        self.0.iter().flat_map(RequestError::faults).collect()
+    }
+}
+
+impl RequestError {
+    /// The error as faults: several if it is one of a text, such as a grammar.
+    pub fn faults(&self) -> Vec<RequestFault> {
         match self {
-            RequestError::Tools(errors) => {
-                let faults = errors.0.iter();
-                faults.map(|error| RequestFault::new(&*error.pointer, &error.kind)).collect()
-            }
-            RequestError::StructuralTag(errors) => errors.iter().flat_map(tag_faults).collect(),
+            RequestError::Tool(error) => vec![RequestFault::new(&*error.pointer, &error.kind)],
+            RequestError::StructuralTag(error) => tag_faults(error),
             RequestError::Choice(error) => vec![choice_fault(error)],
             RequestError::Malformed { pointer, expected } => {
                 vec![RequestFault::new(&**pointer, format!("must be {expected}"))]

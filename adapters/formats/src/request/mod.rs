@@ -15,7 +15,9 @@ pub use self::builtin::BuiltinTool;
 pub use self::choice::{ToolChoice, ToolChoiceError};
 pub(crate) use self::custom::INPUT;
 pub use self::custom::{CustomError, CustomErrorReason, CustomInput, CustomTool};
-pub use self::errors::{ConstraintError, LowerError, PartErrors, RequestError, RequestFault};
+pub use self::errors::{
+    ConstraintError, LowerError, PartErrors, RequestError, RequestErrors, RequestFault,
+};
 pub use self::function::FunctionTool;
 pub(crate) use self::parse::RESPONSE_POINTER;
 pub use self::response::{ResponseFormat, ResponseTag};

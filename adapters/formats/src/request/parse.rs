@@ -4,7 +4,7 @@ use louver::limits::Limits;
 use louver::spec::json::{Json, push_token};
 
 use super::choice::ToolChoice;
-use super::errors::RequestError;
+use super::errors::{RequestError, RequestErrors};
 use super::response::{ResponseFormat, ResponseTag};
 use super::tool::Tool;
 use super::{Parallel, ToolRequest, any_object};
@@ -14,35 +14,54 @@ pub(crate) const RESPONSE_POINTER: &str = "/response_format/json_schema/schema";
 
 impl ToolRequest {
     /// Parses `tools`, `tool_choice` (`allowed_tools` too), `parallel_tool_calls`,
-    /// `response_format` and `stop` of an OpenAI request body. Other members are ignored. Cost:
-    /// linear.
-    pub fn parse(body: &Json) -> Result<ToolRequest, RequestError> {
+    /// `response_format` and `stop` of an OpenAI request body. Other members are ignored. Fails
+    /// with all errors. Cost: linear.
+    pub fn parse(body: &Json) -> Result<ToolRequest, RequestErrors> {
         let Json::Object(members) = body else {
-            return Err(malformed("", "an object"));
+            return Err(RequestErrors(vec![malformed("", "an object")]));
         };
-        let tools = match members.get_non_null("tools") {
-            None => Vec::new(),
-            Some(tools) => Tool::parse_list(tools)?,
-        };
-        let (tool_choice, allowed) =
-            ToolChoice::parse(members.get("tool_choice").unwrap_or(&Json::Null))?;
-        let parallel = match members.get_non_null("parallel_tool_calls") {
+        let member = |name| members.get_non_null(name);
+        let mut errors = Vec::new();
+        let tools = member("tools").map(Tool::parse_list).transpose();
+        let tools = value_or_errors(tools.map_err(|errors| errors.0), &mut errors);
+        let choice = member("tool_choice").map(ToolChoice::parse).transpose();
+        let choice = value_or_errors(choice, &mut errors);
+        let (tool_choice, allowed) = choice.unwrap_or_default();
+        let is_choice_known = errors.is_empty();
+        let parallel = match member("parallel_tool_calls") {
             None | Some(Json::Bool(true)) => Parallel::Any,
             Some(Json::Bool(false)) => Parallel::One,
-            Some(_) => return Err(malformed("/parallel_tool_calls", "a boolean")),
+            Some(_) => {
+                errors.push(malformed("/parallel_tool_calls", "a boolean"));
+                Parallel::Any
+            }
         };
         let request = ToolRequest {
-            tools,
+            tools: tools.unwrap_or_default(),
             tool_choice,
             allowed,
             parallel,
-            response_format: parse_response_format(body)?,
-            stop: parse_stop(members.get("stop").unwrap_or(&Json::Null))?,
+            response_format: parse_response_format(body, &mut errors),
+            stop: parse_stop(members.get("stop").unwrap_or(&Json::Null), &mut errors),
             ..ToolRequest::default()
         };
-        request.check_choice()?;
-        Ok(request)
+        // Errors of the tools would repeat as unknown names.
+        if is_choice_known && let Err(error) = request.check_choice() {
+            errors.push(error.into());
+        }
+        if errors.is_empty() { Ok(request) } else { Err(RequestErrors(errors)) }
     }
+}
+
+/// The value, or its default with the errors added to a list.
+fn value_or_errors<T: Default, E: Into<RequestError>>(
+    result: Result<T, Vec<E>>,
+    errors: &mut Vec<RequestError>,
+) -> T {
+    result.unwrap_or_else(|found| {
+        errors.extend(found.into_iter().map(E::into));
+        T::default()
+    })
 }
 
 fn malformed(pointer: impl Into<String>, expected: &'static str) -> RequestError {
@@ -50,54 +69,60 @@ fn malformed(pointer: impl Into<String>, expected: &'static str) -> RequestError
 }
 
 /// Parses stop strings: `null`, one, or an array.
-fn parse_stop(stop: &Json) -> Result<Vec<String>, RequestError> {
-    match stop {
-        Json::Null => Ok(Vec::new()),
-        Json::String(text) => Ok(vec![text.clone()]),
-        Json::Array(items) => {
-            let texts = items.iter().enumerate().map(|(k, item)| {
-                let text = item.as_str().map(str::to_owned);
-                text.ok_or_else(|| malformed(format!("/stop/{k}"), "a string"))
-            });
-            texts.collect()
+fn parse_stop(stop: &Json, errors: &mut Vec<RequestError>) -> Vec<String> {
+    let (texts, is_list) = match stop {
+        Json::Null => return Vec::new(),
+        Json::String(_) => (std::slice::from_ref(stop), false),
+        Json::Array(texts) => (&texts[..], true),
+        _ => {
+            errors.push(malformed("/stop", "a string or an array of strings"));
+            return Vec::new();
         }
-        _ => Err(malformed("/stop", "a string or an array of strings")),
+    };
+    for (k, text) in texts.iter().enumerate() {
+        if text.as_str().is_none_or(str::is_empty) {
+            let pointer = if is_list { format!("/stop/{k}") } else { "/stop".to_owned() };
+            errors.push(malformed(pointer, "a string that is not empty"));
+        }
     }
+    texts.iter().filter_map(Json::as_str).map(str::to_owned).collect()
 }
 
 /// Parses the `response_format` of a request body.
-fn parse_response_format(body: &Json) -> Result<Option<ResponseFormat>, RequestError> {
-    let response = body.get("response_format").unwrap_or(&Json::Null);
-    check_members(response)?;
-    if *response == Json::Null {
-        return Ok(None);
-    }
-    Ok(match response.get("type").and_then(Json::as_str) {
+fn parse_response_format(body: &Json, errors: &mut Vec<RequestError>) -> Option<ResponseFormat> {
+    let response = body.get_non_null("response_format")?;
+    check_members(response, errors);
+    match response.get("type").and_then(Json::as_str) {
         Some("text") => None,
         Some("json_object") => Some(ResponseFormat::Schema(any_object())),
         Some("json_schema") => match response.pointer("/json_schema/schema") {
             Some(schema @ (Json::Object(_) | Json::Bool(_))) => {
                 Some(ResponseFormat::Schema(schema.clone()))
             }
-            _ => return Err(malformed(RESPONSE_POINTER, "a JSON Schema")),
+            _ => {
+                errors.push(malformed(RESPONSE_POINTER, "a JSON Schema"));
+                None
+            }
         },
         Some("structural_tag") => {
-            let tag = ResponseTag::parse(body, &Limits::default())?;
-            Some(ResponseFormat::StructuralTag(Box::new(tag)))
+            let tag = ResponseTag::parse(body, &Limits::default()).map(Box::new).map(Some);
+            let tag = value_or_errors(tag.map_err(|errors| errors.0), errors)?;
+            Some(ResponseFormat::StructuralTag(tag))
         }
         _ => {
             let expected = "\"text\", \"json_object\", \"json_schema\" or \"structural_tag\"";
-            return Err(malformed("/response_format/type", expected));
+            errors.push(malformed("/response_format/type", expected));
+            None
         }
-    })
+    }
 }
 
-/// Refuses unknown members of a `response_format`. Structural tags are checked by their own parser.
-fn check_members(response: &Json) -> Result<(), RequestError> {
+/// Reports unknown members of a `response_format`. Structural tags are checked by their own parser.
+fn check_members(response: &Json, errors: &mut Vec<RequestError>) {
     let known: &[&str] = match response.get("type").and_then(Json::as_str) {
         Some("json_schema") => &["type", "json_schema"],
         Some("text" | "json_object") => &["type"],
-        _ => return Ok(()),
+        _ => return,
     };
     let inner = response.get("json_schema").unwrap_or(&Json::Null);
     let places = [
@@ -106,7 +131,7 @@ fn check_members(response: &Json) -> Result<(), RequestError> {
     ];
     for (at, value, known) in places {
         let Json::Object(members) = value else { continue };
-        if let Some(name) = members.unknown(known).next() {
+        for name in members.unknown(known) {
             let mut pointer = at.to_owned();
             push_token(&mut pointer, name);
             let is_schema =
@@ -116,8 +141,7 @@ fn check_members(response: &Json) -> Result<(), RequestError> {
             } else {
                 ""
             };
-            return Err(RequestError::UnknownMember { pointer, hint });
+            errors.push(RequestError::UnknownMember { pointer, hint });
         }
     }
-    Ok(())
 }

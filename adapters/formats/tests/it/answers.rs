@@ -2,12 +2,12 @@
 //! requests that they cannot be combined with.
 
 use louver::spec::json::Json;
-use louver_formats::{Catalog, LowerError, Reasoning, RequestError, ToolRequest, Turn};
+use louver_formats::{Catalog, LowerError, Reasoning, RequestErrors, ToolRequest, Turn};
 use serde_json::{Value, json};
 
 use crate::rig::{BOTH, Rig};
 
-fn parse(response_format: Value) -> Result<ToolRequest, RequestError> {
+fn parse(response_format: Value) -> Result<ToolRequest, RequestErrors> {
     ToolRequest::parse(&Json::from(json!({"response_format": response_format})))
 }
 

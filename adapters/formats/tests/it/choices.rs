@@ -87,8 +87,8 @@ fn the_default_request_allows_text() {
     assert!(unknown.contains("harmony, hermes, hunyuan"), "{unknown}");
 }
 
-fn parse(body: serde_json::Value) -> Result<ToolRequest, RequestError> {
-    ToolRequest::parse(&Json::from(body))
+fn parse(body: serde_json::Value) -> Result<ToolRequest, Vec<RequestError>> {
+    ToolRequest::parse(&Json::from(body)).map_err(|errors| errors.0)
 }
 
 #[test]
@@ -119,20 +119,42 @@ fn request_bodies() {
         (json!({"response_format": {"type": "xml"}}), "/response_format/type"),
         (json!({"response_format": {}}), "/response_format/type"),
         (json!({"stop": 1}), "/stop"),
+        (json!({"stop": ""}), "/stop"),
         (json!({"stop": ["a", 1]}), "/stop/1"),
+        (json!({"stop": ["", "a"]}), "/stop/0"),
         (
             json!({"response_format": {"type": "json_schema"}}),
             "/response_format/json_schema/schema",
         ),
     ] {
-        match parse(body.clone()) {
-            Err(RequestError::Malformed { pointer: found, .. }) => assert_eq!(found, pointer),
+        match parse(body.clone()).expect_err("malformed").as_slice() {
+            [RequestError::Malformed { pointer: found, .. }] => assert_eq!(found, pointer),
             other => panic!("{body}: {other:?}"),
         }
     }
-    let unknown = parse(json!({"tool_choice": "required"}));
-    assert!(matches!(unknown, Err(RequestError::Choice(ToolChoiceError::NoTools))), "{unknown:?}");
-    assert!(matches!(parse(json!({"tools": [{}]})), Err(RequestError::Tools(_))));
+    let errors = parse(json!({"tool_choice": "required"})).expect_err("nothing to call");
+    assert_eq!(errors, [RequestError::Choice(ToolChoiceError::NoTools)]);
+    // All errors of a body, and none that follows from another.
+    let body = json!({
+        "tools": [{"name": ""}, {"name": "f", "strict": 1}],
+        "tool_choice": {"type": "function", "name": "g"},
+        "parallel_tool_calls": 1,
+        "response_format": {"type": "json_schema", "a": 1, "b": 2},
+        "stop": [1, ""],
+    });
+    let errors = ToolRequest::parse(&Json::from(body)).expect_err("errors");
+    let pointers: Vec<String> = errors.faults().into_iter().map(|fault| fault.pointer).collect();
+    let expected = [
+        "/tools/0/name",
+        "/tools/1/strict",
+        "/parallel_tool_calls",
+        "/response_format/a",
+        "/response_format/b",
+        "/response_format/json_schema/schema",
+        "/stop/0",
+        "/stop/1",
+    ];
+    assert_eq!(pointers, expected);
 }
 
 #[test]

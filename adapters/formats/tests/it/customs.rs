@@ -3,8 +3,8 @@
 
 use louver::spec::json::Json;
 use louver_formats::{
-    Call, CallKind, Catalog, Cut, Difference, LowerError, RenderOptions, RequestError, Tool,
-    ToolChoice, ToolRequest, Turn, WireFormat,
+    Call, CallKind, Catalog, Cut, Difference, LowerError, RenderOptions, Tool, ToolChoice,
+    ToolRequest, Turn, WireFormat,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -203,7 +203,7 @@ fn cut_off_input_is_decoded() {
 #[test]
 fn faults_have_pointers_into_the_request() {
     let parse = |tools: Value| ToolRequest::parse(&Json::from(json!({"tools": tools})));
-    let RequestError::Tools(errors) = parse(json!([
+    let errors = parse(json!([
         {"type": "custom"},
         {"type": "custom", "custom": 1},
         {"type": "custom", "custom": {"name": "", "description": 1, "format": {"type": "gramar"}}},
@@ -216,10 +216,9 @@ fn faults_have_pointers_into_the_request() {
         {"type": "function", "name": "f", "strict": 1},
         {"type": "function", "name": "e"},
     ]))
-    .unwrap_err() else {
-        panic!("other errors")
-    };
-    let pointers: Vec<&str> = errors.0.iter().map(|error| error.pointer.as_str()).collect();
+    .unwrap_err();
+    let faults = errors.faults();
+    let pointers: Vec<&str> = faults.iter().map(|fault| fault.pointer.as_str()).collect();
     let want = [
         "/tools/0",
         "/tools/1/custom",

@@ -7,11 +7,11 @@ use louver::spec::json::Json;
 use louver::vocab::Vocabulary;
 use louver_formats::{
     Catalog, ConstraintError, LowerError, Parallel, Reasoning, ReasoningBudget, RequestError,
-    ResponseFormat, Strictness, ToolChoice, ToolChoiceError, ToolRequest,
+    RequestErrors, ResponseFormat, Strictness, ToolChoice, ToolChoiceError, ToolRequest,
 };
 use serde_json::{Value, json};
 
-fn body(body: Value) -> Result<ToolRequest, RequestError> {
+fn body(body: Value) -> Result<ToolRequest, RequestErrors> {
     ToolRequest::parse(&Json::from(body))
 }
 
@@ -56,19 +56,18 @@ fn allowed_tools_in_both_forms() {
         json!({"type": "allowed_tools", "mode": "auto"}),
         json!({"type": "allowed_tools", "mode": "auto", "tools": [1]}),
     ] {
-        assert!(matches!(
-            body(json!({"tools": tools(), "tool_choice": bad})),
-            Err(RequestError::Choice(ToolChoiceError::Malformed { .. }))
-        ));
+        let errors = body(json!({"tools": tools(), "tool_choice": bad})).unwrap_err().0;
+        assert!(matches!(errors[0], RequestError::Choice(ToolChoiceError::Malformed { .. })));
     }
     let unknown = json!({"type": "allowed_tools", "mode": "auto", "tools": [{"name": "h"}]});
-    let error = body(json!({"tools": tools(), "tool_choice": unknown}));
-    assert!(
-        matches!(error, Err(RequestError::Choice(ToolChoiceError::UnknownTool { name, .. })) if name == "h")
-    );
+    let errors = body(json!({"tools": tools(), "tool_choice": unknown})).unwrap_err().0;
+    let [RequestError::Choice(ToolChoiceError::UnknownTool { name, .. })] = &errors[..] else {
+        panic!("{errors:?}")
+    };
+    assert_eq!(name, "h");
     let none = json!({"type": "allowed_tools", "mode": "required", "tools": []});
-    let error = body(json!({"tools": tools(), "tool_choice": none}));
-    assert!(matches!(error, Err(RequestError::Choice(ToolChoiceError::NoTools))));
+    let errors = body(json!({"tools": tools(), "tool_choice": none})).unwrap_err().0;
+    assert_eq!(errors, [RequestError::Choice(ToolChoiceError::NoTools)]);
     let contradictory = with(|request| {
         (request.allowed, request.tool_choice) = (Some(vec!["f".to_owned()]), named("g"));
     });
@@ -114,7 +113,8 @@ fn builtin_tools_are_parsed_and_lowered() {
         json!([{"type": ""}]),
         json!([{"type": "x", "parameters": 1}]),
     ] {
-        assert!(matches!(body(json!({"tools": bad})), Err(RequestError::Tools(_))), "{bad}");
+        let errors = body(json!({"tools": bad})).unwrap_err().0;
+        assert!(matches!(errors[..], [RequestError::Tool(_)]), "{bad}");
     }
 }
 
