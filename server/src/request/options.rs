@@ -10,7 +10,6 @@ use louver_mistralrs::{Truncation, Whitespace};
 use serde_json::Map;
 
 use crate::config::Overrides;
-use crate::error::ApiFault;
 use crate::limits::RequestLimits;
 use crate::request::members::{Faults, Members};
 use crate::request::to_value;
