@@ -530,6 +530,51 @@ fn references_resolve_in_the_registry() {
 }
 
 #[test]
+fn metaschemas_are_known() {
+    let old = ["http://json-schema.org/draft-04/schema", "http://json-schema.org/draft-06/schema"];
+    let recent = [
+        "http://json-schema.org/draft-07/schema",
+        "https://json-schema.org/draft/2019-09/schema",
+        "https://json-schema.org/draft/2020-12/schema",
+    ];
+    for uri in old.iter().chain(&recent) {
+        check(
+            &format!(r##"{{"properties": {{"a": {{"$ref": "{uri}#"}}}}}}"##),
+            &[
+                r#"{"a": {"type": ["string", "null"], "maxLength": 3}}"#,
+                r#"{"a": {"properties": {"b": {"not": {"enum": [1]}}}, "x": 7, "required": ["b"]}}"#,
+            ],
+            &[
+                r#"{"a": 1}"#,
+                r#"{"a": {"type": "str"}}"#,
+                r#"{"a": {"maxLength": -1}}"#,
+                r#"{"a": {"properties": {"b": {"anyOf": [{"minimum": "0"}]}}}}"#,
+                r#"{"a": {"allOf": [{"type": ["string", "string"]}]}}"#,
+            ],
+        );
+    }
+    let draft4 = format!(r##"{{"$ref": "{}#/definitions/simpleTypes"}}"##, old[0]);
+    check(&draft4, &[r#""integer""#], &[r#""any""#]);
+    let exclusive = r#"{"minimum": 1, "exclusiveMinimum": true}"#;
+    check(&format!(r#"{{"$ref": "{}"}}"#, old[0]), &[exclusive, "{}"], &["true"]);
+    for uri in &recent {
+        check(&format!(r#"{{"$ref": "{uri}"}}"#), &["true", r#"{"if": false}"#], &[exclusive]);
+    }
+    let pattern = r#"{"patternProperties": {"^a$": {"pattern": "[0-9]+"}}}"#;
+    let broken = r#"{"items": {"pattern": "[0-9"}}"#;
+    check(&format!(r#"{{"$ref": "{}"}}"#, recent[2]), &[pattern], &[broken]);
+    // The caller's document of the same name comes first.
+    let limits = Limits::default();
+    let mut registry = Registry::new();
+    registry.insert(old[0], Json::Bool(true));
+    let schema = Json::parse(&format!(r#"{{"$ref": "{}"}}"#, old[0]), &limits).unwrap();
+    let lowered =
+        lower_reported(source(&schema, &registry, &SchemaOptions::default(), &limits)).unwrap();
+    let compiled = Compiled::new(&lowered.grammar, &limits).unwrap();
+    assert!(accepts(&mut Recognizer::new(Arc::new(compiled)), "7"));
+}
+
+#[test]
 fn unsatisfiable_optional_members_are_omitted() {
     check(
         r#"{"type":"object","properties":{"a":false,"b":{"type":"string","minLength":3,"maxLength":2},"c":{"enum":["x"],"minLength":2},"d":{"allOf":[{"type":"null"},{"type":"string"}]}},"additionalProperties":{"type":"null"}}"#,

@@ -202,7 +202,7 @@ impl<'a> Normalizer<'a> {
         for contains in &array.contains {
             for (min, max) in violated_bounds(contains.min, contains.max) {
                 let mut facets = of_types(JsonTypes::ARRAY);
-                facets.array.contains.push(Contains {
+                facets.array.add_contains(Contains {
                     min,
                     max,
                     evaluates: Evaluates::Nothing,

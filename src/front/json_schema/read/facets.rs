@@ -384,6 +384,19 @@ impl ArrayFacets {
         self.repeats = self.repeats.or(other.repeats);
     }
 
+    /// Adds bounds on the number of elements that satisfy a schema. If none may, each element
+    /// satisfies its negation.
+    pub(crate) fn add_contains(&mut self, contains: Contains) {
+        if contains.max != Some(0) {
+            return self.contains.push(contains);
+        }
+        self.parts.push(Rc::new(ArrayPart {
+            prefix: vec![LocId::TRUE; contains.from as usize],
+            rest: Some(contains.schema.negated()),
+            evaluates: Evaluates::Nothing,
+        }));
+    }
+
     /// Whether every array satisfies these facets.
     pub(crate) fn allows_all(&self) -> bool {
         self.parts.iter().all(|part| part.allows_all())

@@ -7,6 +7,7 @@
 pub(super) mod doc;
 pub(super) mod facets;
 pub(super) mod keywords;
+mod metaschemas;
 pub(super) mod registry;
 pub(super) mod relaxations;
 mod resolve;

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 
 use super::doc::{Doc, DynamicScopeId, LocId, Location, LocationKind, LocationPath, reference_of};
+use super::metaschemas::metaschema;
 use super::resources::{
     NamedSchema, RECURSIVE_ANCHOR, address, dialect_of, resolve_uri, resource_id,
 };
@@ -16,7 +17,7 @@ use crate::spec::json::{Json, push_token, unescape_token};
 pub(super) enum ResolveError {
     /// The document or resource has no such pointer or anchor.
     NotFound,
-    /// Neither this document nor the registry has such a resource.
+    /// Neither this document nor the registry has such a resource, and it is no metaschema.
     NotInRegistry,
 }
 
@@ -193,7 +194,9 @@ impl<'a> Doc<'a> {
         if let Some(schema) = self.resources.by_uri.get(&joined) {
             return Ok(schema.clone());
         }
-        let (uri, json) = self.registry.get(&joined).ok_or(ResolveError::NotInRegistry)?;
+        let supplied = self.registry.get(&joined);
+        let (uri, json) =
+            supplied.or_else(|| metaschema(&joined)).ok_or(ResolveError::NotInRegistry)?;
         let dialect = dialect_of(json).unwrap_or(self.dialect(base));
         self.resources.add_document(json, uri.to_owned(), format!("{uri}#"), dialect);
         self.resources.by_uri.get(&joined).cloned().ok_or(ResolveError::NotInRegistry)

@@ -287,6 +287,22 @@ fn contains_combines_with_unique_items() {
         &["[3, 4, 5]", "[1, 5, 4, 2, 3]", "[3, 4, 6, 5, 7]"],
         &["[3, 4]", "[3, 4, 4]", "[3, 4, 5, 5]", "[3, 3, 3]", "[1, 2, 6]", "[3, 4, 5, 40]"],
     );
+    // None may be counted: a constraint on each element, so that only one kind is counted.
+    let kinds: Vec<String> = (0..18).map(|i| format!("\"k{i}\"")).collect();
+    let none = [
+        r#""not": {"contains": {"const": "k2"}}"#,
+        r#""allOf": [{"contains": {"const": "k2"}, "minContains": 0, "maxContains": 0}]"#,
+    ];
+    for none in none {
+        check(
+            &format!(
+                r#"{{"type": "array", "items": {{"enum": [{}]}}, "contains": {{"const": "k1"}}, "uniqueItems": true, {none}}}"#,
+                kinds.join(", ")
+            ),
+            &[r#"["k1"]"#, r#"["k17", "k0", "k1", "k3"]"#],
+            &["[]", r#"["k3"]"#, r#"["k1", "k1"]"#, r#"["k1", "k2"]"#, r#"["k1", "x"]"#],
+        );
+    }
     let limits = Limits::default();
     for few in [
         r#"{"type": "array", "contains": {"const": 1}, "minContains": 2, "uniqueItems": true}"#,

@@ -176,7 +176,8 @@ impl<'a> SchemaReader<'a> {
         let evaluates =
             if dialect == Dialect::Draft202012 { Evaluates::Named } else { Evaluates::Nothing };
         if min > 0 || max.is_some() || self.tracks_evaluation {
-            facets.array.contains.push(Contains { schema, min, max, from: 0, evaluates });
+            let contains = Contains { schema, min, max, from: 0, evaluates };
+            facets.array.add_contains(contains);
         }
         if max.is_some_and(|max| max < min) {
             facets.types = facets.types.minus(JsonTypes::ARRAY);
