@@ -24,4 +24,4 @@ mod stops;
 
 pub use decode::DecoderError;
 pub use encode::{EncodeError, Encoder};
-pub use load::{LoadError, Loaded, VocabOptions, Warning, load, vocabulary};
+pub use load::{LoadError, Loaded, VocabOptions, Warning, keep_whole_texts, load, vocabulary};

@@ -131,10 +131,11 @@ pub enum LoadError {
 /// Cost: decodes every token once; a fraction of a second for 150,000 tokens.
 pub fn load(path: impl AsRef<Path>, options: &VocabOptions) -> Result<Loaded, LoadError> {
     let path = path.as_ref();
-    let tokenizer = Tokenizer::from_file(path).map_err(|error| LoadError::Tokenizer {
+    let mut tokenizer = Tokenizer::from_file(path).map_err(|error| LoadError::Tokenizer {
         path: path.to_owned(),
         message: error.to_string(),
     })?;
+    keep_whole_texts(&mut tokenizer);
     let mut options = options.clone();
     if options.stop_ids.is_empty() && options.stop_names.is_empty() {
         for stop in stops::read_from_folder(path.parent().unwrap_or(Path::new("."))) {
@@ -146,6 +147,14 @@ pub fn load(path: impl AsRef<Path>, options: &VocabOptions) -> Result<Loaded, Lo
     }
     let (vocab, warnings) = vocabulary(&tokenizer, &options)?;
     Ok(Loaded { vocab, tokenizer, warnings })
+}
+
+/// Removes the truncation and the padding of a tokenizer, which many files of fine-tuned models
+/// have: with them, it encodes only the beginning of a longer text, without an error.
+pub fn keep_whole_texts(tokenizer: &mut Tokenizer) {
+    tokenizer.with_padding(None);
+    // Only an invalid truncation is an error.
+    let _ = tokenizer.with_truncation(None);
 }
 
 /// Converts a loaded tokenizer. Reads no files.

@@ -114,6 +114,7 @@ impl TurnPlan {
             steps,
             position: 0,
             plan: self.clone(),
+            extension: None,
             outcome,
             shared,
             collector: Default::default(),

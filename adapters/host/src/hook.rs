@@ -25,7 +25,7 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc::UnboundedSender;
 use tracing::Span;
 
-use crate::error::{ExtendError, Fault};
+use crate::error::Fault;
 use crate::extend::PlanChanges;
 use crate::options::Prefetch;
 use crate::prompt_boundary::{PromptBoundary, common_prefix};
@@ -175,20 +175,18 @@ impl std::fmt::Debug for LogitsHook {
 }
 
 struct HookState {
-    prompt: PromptBoundary,
-    limit: Option<usize>,
-    sampler: Option<Sampler>,
+    options: LogitsHookOptions,
     scratch: Scratch,
     matcher: Option<Matcher>,
     mask: Vec<u32>,
     /// Generated tokens that were published.
     published: Vec<u32>,
     truncation_guard: Option<TruncationGuard>,
-    prefetch: Prefetch,
     /// Remaining steps for which masks are prefetched.
     prefetch_steps: usize,
     recorder: StepRecorder,
-    token_sender: Option<UnboundedSender<TokenEvent>>,
+    /// The number of generated tokens at the last call. A further call with as many counts nothing.
+    position: Option<usize>,
 }
 
 /// The tokens that may follow.
@@ -203,34 +201,21 @@ enum AllowedTokens {
 
 impl LogitsHook {
     pub(crate) fn new(options: LogitsHookOptions, shared: Arc<GenerationState>) -> LogitsHook {
-        let LogitsHookOptions {
-            constraint,
-            vocab,
-            prompt,
-            limit,
-            sampler,
-            narrows_near_limit,
-            prefetch,
-            record,
-            token_sender,
-        } = options;
-        let matcher = constraint.map(|c| c.matcher());
-        let words = if matcher.is_some() { vocab.mask_words() } else { 0 };
+        let matcher = options.constraint.as_ref().map(Constraint::matcher);
+        let words = if matcher.is_some() { options.vocab.mask_words() } else { 0 };
+        let vocab = options.vocab.clone();
+        let stops = vocab.stops().iter().map(|stop| stop.raw()).collect();
         let state = HookState {
-            prompt,
-            limit,
-            sampler,
             scratch: Scratch::default(),
             matcher,
             mask: vec![0; words],
             published: Vec::new(),
-            truncation_guard: narrows_near_limit.then(TruncationGuard::default),
-            prefetch,
+            truncation_guard: options.narrows_near_limit.then(TruncationGuard::default),
             prefetch_steps: 0,
-            recorder: StepRecorder::new(record),
-            token_sender,
+            recorder: StepRecorder::new(options.record),
+            position: None,
+            options,
         };
-        let stops = vocab.stops().iter().map(|stop| stop.raw()).collect();
         LogitsHook { shared, stops, vocab, state: Mutex::new(state) }
     }
 
@@ -262,9 +247,10 @@ impl LogitsHook {
         let mut state = self.state.lock();
         let state = &mut *state;
         let started = Instant::now();
-        let generated = state.prompt.generated(context);
+        let generated = state.options.prompt.generated(context);
         state.publish(generated, &self.vocab);
         let allowed = state.allowed(generated, &self.shared);
+        let is_new_step = state.position.replace(generated.len()) != Some(generated.len());
         let mut masked_at = started;
         match allowed {
             AllowedTokens::StopTokens => row::allow_only(row, &self.stops),
@@ -278,18 +264,30 @@ impl LogitsHook {
                     let (at, matcher) = (generated.len(), state.matcher.as_mut());
                     state.recorder.observe(at, row, mask, matcher, &self.vocab);
                 }
-                if masked && state.sampler.is_none() {
-                    self.mask(state, row);
+                if state.options.sampler.is_none() {
+                    match masked {
+                        true => self.mask(state, row, is_new_step),
+                        false => self.repair(row),
+                    }
                 }
                 masked_at = Instant::now();
-                self.sample(state, row, masked, generated.len());
+                self.sample(state, row, masked, (generated.len(), is_new_step));
             }
         }
         self.shared.clock.lock().step(started, masked_at);
     }
 
+    /// Makes an unconstrained row usable, if the host samples.
+    fn repair(&self, row: &mut [f32]) {
+        let (largest, has_nan) = sampler::scan_row(row);
+        if !row.is_empty() && (has_nan || !largest.is_finite()) {
+            self.shared.count_repaired();
+            row::mask(row, &vec![u32::MAX; row.len().div_ceil(32)]);
+        }
+    }
+
     fn narrow(&self, state: &mut HookState, row: &[f32], position: usize) {
-        let room = state.limit.map_or(usize::MAX, |limit| limit.saturating_sub(position));
+        let room = state.options.limit.map_or(usize::MAX, |limit| limit.saturating_sub(position));
         if let (Some(truncation_guard), Some(matcher)) =
             (&mut state.truncation_guard, &mut state.matcher)
             && truncation_guard.narrow(matcher, &mut state.mask, row, room)
@@ -299,8 +297,8 @@ impl LogitsHook {
     }
 
     /// Masks the row, if the host samples.
-    fn mask(&self, state: &HookState, row: &mut [f32]) {
-        if state.mask.iter().map(|word| word.count_ones()).sum::<u32>() == 1 {
+    fn mask(&self, state: &HookState, row: &mut [f32], is_new_step: bool) {
+        if is_new_step && state.mask.iter().map(|word| word.count_ones()).sum::<u32>() == 1 {
             self.shared.forced_tokens.fetch_add(1, Ordering::Relaxed);
         }
         match row::mask(row, &state.mask) {
@@ -315,15 +313,22 @@ impl LogitsHook {
 
     /// Samples, if Louver does, and prefetches the mask after the sampled token while the model
     /// computes. The row need not be masked in that case: the host takes the sampled token.
-    fn sample(&self, state: &mut HookState, row: &mut [f32], masked: bool, position: usize) {
-        let Some(sampler) = &state.sampler else { return };
+    fn sample(
+        &self,
+        state: &mut HookState,
+        row: &mut [f32],
+        masked: bool,
+        (position, is_new_step): (usize, bool),
+    ) {
+        let Some(sampler) = &state.options.sampler else { return };
         let mask = masked.then_some(state.mask.as_slice());
-        let (largest, has_nan) = sampler::scan_row(row);
+        let (mut largest, has_nan) = sampler::scan_row(row);
         let mut sampled = sampler.sample(row, mask, position, &mut state.scratch);
         if sampled.is_irregular {
             self.shared.count_repaired();
             let all = if masked { None } else { Some(vec![u32::MAX; row.len().div_ceil(32)]) };
             row::mask(row, all.as_deref().unwrap_or(&state.mask));
+            largest = largest.min(row::LARGE);
             sampled = sampler.sample(row, mask, position, &mut state.scratch);
         }
         let Some(token) = sampled.token else {
@@ -334,7 +339,7 @@ impl LogitsHook {
         if sampler::host_would_differ((largest, has_nan)) {
             sampler::keep_only(row, token);
         }
-        if masked {
+        if masked && is_new_step {
             self.shared
                 .forced_tokens
                 .fetch_add(usize::from(sampled.allowed == 1), Ordering::Relaxed);
@@ -344,12 +349,13 @@ impl LogitsHook {
         }
         if self.stops.contains(&token) {
             let step = state.recorder.complete(position, token, &self.vocab).map(Box::new);
-            if let Some(token_sender) = &state.token_sender {
+            if let Some(token_sender) = state.options.token_sender.as_ref().filter(|_| is_new_step)
+            {
                 let _ = token_sender.send(TokenEvent::Stopped { token, step });
             }
         } else if let Some(matcher) = &state.matcher
-            && (state.prefetch == Prefetch::Always
-                || state.prefetch == Prefetch::Adaptive && state.prefetch_steps > 0)
+            && (state.options.prefetch == Prefetch::Always
+                || state.options.prefetch == Prefetch::Adaptive && state.prefetch_steps > 0)
         {
             matcher.prefetch(&[TokenId::from_raw(token)]);
         }
@@ -367,7 +373,7 @@ impl HookState {
             let step = tokens
                 .last()
                 .and_then(|last| self.recorder.complete(generated.len() - 1, *last, vocab));
-            if let Some(token_sender) = &self.token_sender {
+            if let Some(token_sender) = &self.options.token_sender {
                 // The reader may be gone; then the generation ends soon.
                 let _ = token_sender.send(TokenEvent::Tokens { tokens, step: step.map(Box::new) });
             }
@@ -378,7 +384,7 @@ impl HookState {
         if shared.cancelled.load(Ordering::Relaxed) || shared.fault.lock().is_some() {
             return AllowedTokens::StopTokens;
         }
-        let at_limit = self.limit.is_some_and(|limit| generated.len() >= limit);
+        let at_limit = self.options.limit.is_some_and(|limit| generated.len() >= limit);
         let Some(matcher) = &mut self.matcher else {
             if at_limit {
                 shared.set_truncated(true);
@@ -395,18 +401,20 @@ impl HookState {
             }
         }
         if let (false, Some(change)) = (at_limit, shared.changes.lock().take()) {
-            let reply = matcher.resumed_in(&change.constraint).map(|resumed| {
+            let (resumed, reply) = match matcher.resumed_in(&change.constraint) {
+                Ok(resumed) => (Some(resumed), Ok(generated.len())),
+                Err(error) => (None, Err(error.into())),
+            };
+            // A requester that is gone does not know of the change.
+            if let (Ok(()), Some(resumed)) = (change.reply.send(reply), resumed) {
                 *matcher = resumed;
                 self.truncation_guard =
                     self.truncation_guard.is_some().then(TruncationGuard::default);
-                if let Some(token_sender) = &self.token_sender {
-                    let _ = token_sender
-                        .send(TokenEvent::Plan(Box::new((change.constraint, change.lowered))));
+                if let Some(token_sender) = &self.options.token_sender {
+                    let plan = Box::new((change.constraint, change.lowered));
+                    let _ = token_sender.send(TokenEvent::Plan(plan));
                 }
-                generated.len()
-            });
-            // The requester may be gone.
-            let _ = change.reply.send(reply.map_err(ExtendError::from));
+            }
         }
         let started = Instant::now();
         matcher.fill_mask(&mut self.mask);

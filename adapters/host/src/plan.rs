@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use louver::engine::{Constraint, Engine};
 use louver::front::json_schema::Policy;
+use louver::ids::TokenId;
 use louver::vocab::Vocabulary;
 use louver_formats::{ConstraintError, Event, ToolChoice, ToolRequest, Turn, WireFormat};
 
@@ -89,10 +90,16 @@ impl TurnPlan {
         self.compiled.as_ref()?.validators.clone()
     }
 
-    /// Parses complete generated tokens. A final stop token is optional.
+    /// Parses complete generated tokens. The stop token may be left out, except where it is also
+    /// the end of a call.
     pub fn read(&self, tokens: &[u32]) -> Turn {
         let mut reader = self.reader(0, &[]);
         let mut events: Vec<Event> = reader.push(tokens);
+        let is_stop = |token: &u32| self.vocab.is_stop(TokenId::from_raw(*token));
+        if let Some(stop) = tokens.last().copied().filter(is_stop) {
+            // In some formats the stop token is the marker that ends a call.
+            events.extend(reader.stop(Some(stop)));
+        }
         events.extend(reader.finish());
         Turn::collect(&events)
     }

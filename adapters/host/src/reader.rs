@@ -336,7 +336,7 @@ mod tests {
         let format = catalog.get("llama3").unwrap().bind(engine.vocab());
         let body = serde_json::json!({"tools": [{"type": "python"}], "tool_choice": "required"});
         let request = louver_formats::ToolRequest::parse(&(&body).into()).unwrap();
-        let (plan, constraint) = request.compile(&engine, &format).unwrap();
+        let (plan, constraint) = request.clone().compile(&engine, &format).unwrap();
         let tokens: Vec<u32> = std::iter::once(256).chain("x = 1".bytes().map(u32::from)).collect();
         let end = |cut: bool| {
             let mut reader = Reader::constrained(
@@ -355,5 +355,9 @@ mod tests {
         };
         assert_eq!(end(false), Event::CallEnd { index: 0 });
         assert!(matches!(end(true), Event::Incomplete { call: Some(0), .. }));
+        let plan = crate::plan::TurnPlan::compile(&engine, &format, request).unwrap();
+        assert!(plan.read(&tokens).calls.is_empty());
+        let whole = plan.read(&[&tokens[..], &[257]].concat());
+        assert_eq!(whole.calls[0].arguments, r#"{"code": "x = 1"}"#);
     }
 }

@@ -153,7 +153,10 @@ impl StepRecorder {
         vocab: &Vocabulary,
     ) {
         self.row.clear();
-        self.row.extend_from_slice(row);
+        // As in the repaired row.
+        self.row
+            .extend(row.iter().map(|&x| if x == f32::INFINITY { crate::row::LARGE } else { x }));
+        let row = &self.row;
         let allows = |id: usize| mask.is_none_or(|mask| scalar::allows(mask, id));
         let all_sum = log_sum_exp(row.iter().copied());
         let allowed_rows = || row.iter().enumerate().filter(|(id, _)| allows(*id)).map(|(_, x)| *x);
@@ -243,15 +246,15 @@ fn log_sum_exp(values: impl Iterator<Item = f32> + Clone) -> f32 {
     max + finite.map(|x| f64::from(x - max).exp()).sum::<f64>().ln() as f32
 }
 
-/// The `n` largest finite values whose index satisfies `filter`, largest first.
+/// The `n` largest values whose index satisfies `filter`, largest first, without NaN and `-inf`.
 pub(crate) fn largest(row: &[f32], n: usize, filter: impl Fn(usize) -> bool) -> Vec<(usize, f32)> {
-    let mut best: Vec<(usize, f32)> = Vec::with_capacity(n + 1);
+    let mut best: Vec<(usize, f32)> = Vec::with_capacity(n.min(row.len()) + 1);
     if n == 0 {
         return best;
     }
     for (id, &x) in row.iter().enumerate() {
         let is_better = best.len() < n || best.last().is_some_and(|(_, least)| x > *least);
-        if is_better && x.is_finite() && filter(id) {
+        if is_better && x > f32::NEG_INFINITY && filter(id) {
             let at = best.partition_point(|(_, other)| *other >= x);
             best.insert(at, (id, x));
             best.truncate(n);

@@ -4,7 +4,7 @@
 use louver_candle::{LogitCheck, mask_row_checked, scalar};
 
 /// A large logit that stays finite when scaled.
-const LARGE: f32 = 1e30;
+pub(crate) const LARGE: f32 = 1e30;
 
 /// Sets the logits of ids whose bit is 0, and of ids beyond the mask, to `-inf`. Cost: one pass
 /// over the row. Irregular logits are replaced by finite ones.

@@ -30,9 +30,10 @@ pub(crate) struct Scratch {
 }
 
 impl Sampler {
-    /// Draws a token among the finite allowed logits and sets its logit to the maximum. Cost: one
-    /// pass over the allowed logits for the largest, one with an exponential each; sorting if
-    /// `top_k`, `top_p` or `min_p` is set. Only allowed logits are read.
+    /// Draws a token among the allowed logits and sets its logit to the maximum. Draws none from
+    /// an irregular row. Cost: one pass over the allowed logits for the largest, one with an
+    /// exponential each; sorting if `top_k`, `top_p` or `min_p` is set. Only allowed logits are
+    /// read.
     pub(crate) fn sample(
         &self,
         row: &mut [f32],
@@ -41,7 +42,7 @@ impl Sampler {
         scratch: &mut Scratch,
     ) -> Sampled {
         let AllowedScan { best, allowed, is_irregular } = scan_allowed(row, mask);
-        let Some(best) = best else {
+        let Some(best) = best.filter(|_| !is_irregular) else {
             return Sampled { token: None, best: f32::NEG_INFINITY, allowed, is_irregular };
         };
         let largest = row[best];
@@ -156,7 +157,7 @@ impl Sampler {
 /// The result of a draw.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Sampled {
-    /// The token; `None` if no finite logit is allowed.
+    /// The token; `None` if the row is irregular or none is allowed.
     pub(crate) token: Option<u32>,
     /// The largest of the allowed logits.
     pub(crate) best: f32,
@@ -265,10 +266,9 @@ mod tests {
 
     #[test]
     fn draws_follow_the_softmax() {
-        let logits = [1.0f32, 0.0, f32::NEG_INFINITY, -1.0, f32::NAN];
+        let logits = [1.0f32, 0.0, f32::NEG_INFINITY, -1.0];
         for temperature in [1.0, 0.5] {
-            let weights =
-                logits.map(|x| if x.is_nan() { 0.0 } else { (f64::from(x) / temperature).exp() });
+            let weights = logits.map(|x| (f64::from(x) / temperature).exp());
             expect(&shares(&Sampler { temperature, ..DEFAULT }, &logits, None), &weights);
         }
         // Over several blocks, and masked.
@@ -322,8 +322,10 @@ mod tests {
         assert_eq!(sampled, Sampled { token: Some(0), best: 1.0, allowed: 1, is_irregular: false });
         let sampled = sample(&greedy, &mut [f32::NAN, f32::NEG_INFINITY], None);
         assert_eq!((sampled.token, sampled.is_irregular), (None, true));
-        let sampled = sample(&greedy, &mut [f32::INFINITY, 3.0], None);
-        assert_eq!((sampled.token, sampled.is_irregular), (Some(1), true));
+        let mut row = [f32::INFINITY, 3.0];
+        let sampled = sample(&greedy, &mut row, None);
+        assert_eq!((sampled.token, sampled.is_irregular), (None, true));
+        assert_eq!(row, [f32::INFINITY, 3.0]);
         let sampled = sample(&DEFAULT, &mut [1.0, 2.0], Some(&[0]));
         assert_eq!((sampled.token, sampled.allowed, sampled.is_irregular), (None, 0, false));
         assert_eq!(sample(&DEFAULT, &mut [], None).token, None);

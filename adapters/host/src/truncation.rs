@@ -46,6 +46,10 @@ pub(crate) struct TruncationGuard {
     /// length the search may now find one with few tokens, and after its first token another with
     /// more. So earlier results are kept.
     completions: Vec<(TokenId, Vec<TokenId>)>,
+    /// Those from the check before, and the number of generated tokens at the last check: a second
+    /// check there finds the same.
+    earlier: Vec<(TokenId, Vec<TokenId>)>,
+    position: usize,
 }
 
 impl TruncationGuard {
@@ -73,6 +77,10 @@ impl TruncationGuard {
         let position = matcher.tokens().len();
         if position < self.next_check {
             return false;
+        }
+        let last = std::mem::take(&mut self.completions);
+        if std::mem::replace(&mut self.position, position) != position {
+            self.earlier = last;
         }
         let earlier = self.earlier_completion(matcher);
         let best =
@@ -125,14 +133,14 @@ impl TruncationGuard {
 
     /// An earlier completion that starts with the token taken since, if it still completes the
     /// text.
-    fn earlier_completion(&mut self, matcher: &mut Matcher) -> Option<Vec<TokenId>> {
-        let completions = std::mem::take(&mut self.completions);
+    fn earlier_completion(&self, matcher: &mut Matcher) -> Option<Vec<TokenId>> {
         let last = *matcher.tokens().last()?;
-        let matching = completions
-            .into_iter()
-            .filter(|(token, _)| *token == last)
-            .map(|(_, completion)| completion);
-        matching.filter(|completion| completes(matcher, completion)).min_by_key(Vec::len)
+        let matching = self.earlier.iter().filter(|(token, _)| *token == last);
+        let matching = matching.map(|(_, completion)| completion);
+        matching
+            .filter(|completion| completes(matcher, completion))
+            .min_by_key(|c| c.len())
+            .cloned()
     }
 }
 

@@ -1,5 +1,7 @@
 //! Errors of loading a model.
 
+use std::path::Path;
+
 use louver_formats::UnknownFormat;
 use louver_host::CheckpointError;
 
@@ -66,6 +68,14 @@ pub enum LoadError {
 }
 
 impl LoadError {
+    /// A file that cannot be used.
+    pub(crate) fn file(path: &Path, problem: impl ToString) -> LoadError {
+        LoadError::Checkpoint(CheckpointError {
+            path: path.to_owned(),
+            problem: problem.to_string(),
+        })
+    }
+
     /// An error of the host with its causes, without the backtraces that candle writes into it.
     pub(crate) fn host(error: &impl std::fmt::Display) -> LoadError {
         LoadError::Host(without_backtraces(&format!("{error:#}")))

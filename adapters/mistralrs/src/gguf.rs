@@ -41,7 +41,7 @@ impl GgufModel {
     /// A file, on the host's best device. Activations are F32 on the CPU and of the host's choice
     /// elsewhere.
     pub fn new(file: &Path) -> Result<GgufModel, LoadError> {
-        let fault = |problem: &str| LoadError::Host(format!("{}: {problem}", file.display()));
+        let fault = |problem: &str| LoadError::file(file, problem);
         let name = file.file_name().and_then(|name| name.to_str());
         let name = name.ok_or_else(|| fault("the file's name is not UTF-8"))?.to_owned();
         let directory = file.parent().filter(|parent| !parent.as_os_str().is_empty());
@@ -143,9 +143,7 @@ pub fn widen_gguf(from: &Path, to: &Path) -> Result<(), LoadError> {
         out.into_inner().map_err(|error| error.into_error())?.sync_all()?;
         Ok(())
     };
-    widen().map_err(|error| {
-        LoadError::host(&format!("the copy {} of {}: {error}", to.display(), from.display()))
-    })
+    widen().map_err(|error| LoadError::file(to, format!("the copy of {}: {error}", from.display())))
 }
 
 /// How the host splits texts before BPE, in every byte-level tokenizer.
@@ -156,7 +154,7 @@ const NORMAL: i64 = 1;
 
 /// Reads the parts of a model in a GGUF file.
 pub(crate) fn read(path: &Path, max_context: Option<usize>) -> Result<ModelParts, LoadError> {
-    let fault = |problem: String| LoadError::Host(format!("{}: {problem}", path.display()));
+    let fault = |problem: String| LoadError::file(path, problem);
     let mut file = File::open(path).map_err(|error| fault(error.to_string()))?;
     let content = Content::read(&mut file).map_err(|error| fault(error.to_string()))?;
     let metadata = GgufMetadata(&content.metadata);
@@ -165,24 +163,22 @@ pub(crate) fn read(path: &Path, max_context: Option<usize>) -> Result<ModelParts
         let id = metadata.number(&format!("tokenizer.ggml.{name}_token_id"))?;
         tokenizer.id_to_token(u32::try_from(id).ok()?)
     };
-    let eos = special("eos");
+    let template_tokens = ["bos", "eos", "unknown"].map(special);
     let template = match metadata.text("tokenizer.chat_template") {
-        Some(source) => {
-            ChatTemplate::new(source, [special("bos"), eos.clone(), special("unknown")])
-        }
+        Some(source) => ChatTemplate::new(source, template_tokens.clone()),
         None => Err(TemplateError::Missing),
     };
     let source = template.as_ref().map_or("", |template| template.source());
-    let names = eos.as_deref().into_iter().map(str::to_owned);
-    let names = names.chain(model_parts::end_tokens(source).map(str::to_owned));
-    let mut ends: Vec<u32> = names.filter_map(|name| tokenizer.token_to_id(&name)).collect();
+    let id = |name: &str| tokenizer.token_to_id(name);
+    let mut ends: Vec<u32> = model_parts::end_tokens(source).filter_map(id).collect();
+    ends.extend(template_tokens[1].as_deref().and_then(id));
     ends.sort_unstable();
     ends.dedup();
     let architecture = metadata.text("general.architecture").unwrap_or_default();
     let own_context = metadata.number(&format!("{architecture}.context_length"));
     let own_context = own_context.and_then(|n| usize::try_from(n).ok());
     let max_context = max_context.or(own_context).unwrap_or(model_parts::DEFAULT_CONTEXT);
-    let checkpoint = Checkpoint { template, ..Checkpoint::default() };
+    let checkpoint = Checkpoint { template, template_tokens, ..Checkpoint::default() };
     Ok(ModelParts { tokenizer: Arc::new(tokenizer), checkpoint, max_context, ends })
 }
 

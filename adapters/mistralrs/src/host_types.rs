@@ -6,9 +6,13 @@ use louver_host::{
 use mistralrs_core::{ChatTemplate as HostTemplate, MessageContent, Response};
 use tokio::sync::mpsc::Receiver;
 
-/// Compiles the host's template.
-pub(crate) fn chat_template(host: &HostTemplate) -> Result<ChatTemplate, TemplateError> {
-    let tokens = [host.bos_tok(), host.eos_tok(), host.unk_tok()];
+/// Compiles the host's template, with the tokens of [`Checkpoint::template_tokens`].
+///
+/// [`Checkpoint::template_tokens`]: louver_host::Checkpoint::template_tokens
+pub(crate) fn chat_template(
+    host: &HostTemplate,
+    tokens: [Option<String>; 3],
+) -> Result<ChatTemplate, TemplateError> {
     let value = &host.chat_template.as_ref().ok_or(TemplateError::Missing)?.0;
     if let Some(source) = value.as_ref().left() {
         return ChatTemplate::new(source, tokens);

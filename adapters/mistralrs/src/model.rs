@@ -204,10 +204,12 @@ impl Louver {
         unsupported::check(&pipeline.name(), Some(&pipeline.category()), &checkpoint)?;
         let tokenizer = pipeline.tokenizer().ok_or(LoadError::NoTokenizer)?;
         let metadata = pipeline.get_metadata();
-        checkpoint.template = match pipeline.get_chat_template() {
-            Some(host) => host_types::chat_template(&host),
-            None => Err(TemplateError::Missing),
-        };
+        checkpoint.template = Err(TemplateError::Missing);
+        if let Some(host) = pipeline.get_chat_template() {
+            let tokens = [host.bos_tok(), host.eos_tok(), host.unk_tok()];
+            checkpoint.template = host_types::chat_template(&host, tokens.clone());
+            checkpoint.template_tokens = tokens;
+        }
         let (max_context, ends) = (metadata.max_seq_len, metadata.eos_tok.clone());
         Louver::assemble(ModelParts { tokenizer, checkpoint, max_context, ends }, options)
     }
@@ -221,14 +223,16 @@ impl Louver {
     }
 
     fn assemble(parts: ModelParts, options: LouverOptions) -> Result<Louver, LoadError> {
-        let ModelParts { tokenizer, mut checkpoint, max_context, mut ends } = parts;
+        let ModelParts { mut tokenizer, mut checkpoint, max_context, mut ends } = parts;
+        if tokenizer.get_truncation().is_some() || tokenizer.get_padding().is_some() {
+            louver_hf_tokenizers::keep_whole_texts(Arc::make_mut(&mut tokenizer));
+        }
         let added: Vec<_> = tokenizer.get_added_tokens_decoder().into_values().collect();
         let special = added.iter().filter(|token| token.special);
         checkpoint.special_tokens = special.map(|token| token.content.clone()).collect();
         checkpoint.tokens = added.into_iter().map(|token| token.content).collect();
         if let Some(source) = &options.chat_template {
-            let template = checkpoint.template.as_ref();
-            let tokens = template.map_or_else(|_| Default::default(), |t| t.tokens());
+            let tokens = checkpoint.template_tokens.clone();
             checkpoint.template = ChatTemplate::new(source, tokens);
             // The end of a message in the new template also ends a turn.
             let more = end_tokens(source).filter_map(|end| tokenizer.token_to_id(end));

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use louver_host::Checkpoint;
+use louver_host::{Checkpoint, read_json};
 use serde_json::Value;
 use tokenizers::Tokenizer;
 
@@ -22,29 +22,25 @@ pub(crate) fn read(id: &str, max_context: Option<usize>) -> Result<ModelParts, L
     }
     let missing = |name: &str| LoadError::NoFile { model: id.to_owned(), file: name.to_owned() };
     let path = find("tokenizer.json").ok_or_else(|| missing("tokenizer.json"))?;
-    let tokenizer = Tokenizer::from_file(&path)
-        .map_err(|error| LoadError::Host(format!("{}: {error}", path.display())))?;
-    let json = |name: &str| -> Value {
-        let text = find(name).and_then(|path| std::fs::read_to_string(path).ok());
-        text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or(Value::Null)
-    };
+    let tokenizer = Tokenizer::from_file(&path).map_err(|error| LoadError::file(&path, error))?;
+    let json = |name: &str| read_json::<Value>(find(name)).map_err(LoadError::Checkpoint);
+    let config = json("config.json")?;
     let checkpoint = Checkpoint::from_files(&find).map_err(LoadError::Checkpoint)?;
     let template = checkpoint.template.as_ref().ok();
     let source = template.map_or("", |template| template.source());
     let mut ends: Vec<u32> = Vec::new();
-    for config_file in [&json("generation_config.json"), &json("config.json")] {
+    for config_file in [&json("generation_config.json")?, &config] {
         let value = &config_file["eos_token_id"];
         let ids = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
         ends.extend(ids.iter().filter_map(|id| id.as_u64().and_then(|id| u32::try_from(id).ok())));
     }
-    let eos = checkpoint.eos_token.as_deref();
+    let eos = checkpoint.template_tokens[1].as_deref();
     ends.extend(eos.and_then(|name| tokenizer.token_to_id(name)));
     ends.extend(end_tokens(source).filter_map(|name| tokenizer.token_to_id(name)));
     ends.sort_unstable();
     ends.dedup();
-    let config_context = json("config.json")["max_position_embeddings"]
-        .as_u64()
-        .and_then(|n| usize::try_from(n).ok());
+    let config_context =
+        config["max_position_embeddings"].as_u64().and_then(|n| usize::try_from(n).ok());
     let max_context = max_context.or(config_context).unwrap_or(DEFAULT_CONTEXT);
     Ok(ModelParts { tokenizer: Arc::new(tokenizer), checkpoint, max_context, ends })
 }

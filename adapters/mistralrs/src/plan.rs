@@ -451,8 +451,15 @@ impl Plan {
         };
         let messages: Vec<serde_json::Value> =
             messages.iter().map(host_types::sdk_message).collect();
-        let prompt =
-            self.render(&messages, self.template_input.enable_thinking.or(enable_thinking))?;
+        let own = self.template_input.enable_thinking;
+        // The grammar of a constrained plan begins inside or outside of the reasoning block.
+        let opens = |enable_thinking| self.inner.opens_reasoning(enable_thinking);
+        if self.constraint().is_some() && opens(own.or(enable_thinking)) != opens(own) {
+            return Err(RequestError::Unsupported(
+                "`enable_thinking` of the request: set the reasoning of the plan",
+            ));
+        }
+        let prompt = self.render(&messages, own.or(enable_thinking))?;
         Ok((prompt, call_ids(&messages)))
     }
 }
@@ -461,7 +468,7 @@ pub(crate) fn single_stream(mut streams: Vec<EventStream>) -> Result<EventStream
     match (streams.pop(), streams.is_empty()) {
         (Some(stream), true) => Ok(stream),
         _ => Err(RequestError::Unsupported(
-            "a single stream was requested, but the request has several choices",
+            "a single stream was requested, but the request has not exactly one choice",
         )),
     }
 }

@@ -2,6 +2,7 @@
 
 use louver::Tracer;
 use louver_formats::{Event, LoweredRequest, TurnCollector};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyAny;
 
@@ -155,8 +156,12 @@ fn to_events<'py>(py: Python<'py>, events: &[Event]) -> PyResult<Bound<'py, PyAn
 
 #[pymethods]
 impl Extractor {
-    /// Takes a token and returns the events that are decided. Errors: `AdvanceError`.
+    /// Takes a token and returns the events that are decided. Errors: `AdvanceError`; `ValueError`
+    /// after `finish`.
     fn push<'py>(&mut self, py: Python<'py>, id: i64) -> PyResult<Bound<'py, PyAny>> {
+        if self.is_finished {
+            return Err(PyValueError::new_err("the generation is finished"));
+        }
         let events = self.take(py, token(id), self.matcher.tokens().len())?;
         to_events(py, &events)
     }

@@ -2,8 +2,9 @@
 //! Python. The package around it (`python/louver`) adds exceptions, helpers and the adapters of
 //! transformers and vLLM; docs/PYTHON.md describes all of it.
 //!
-//! Compilation and masks run without Python's global lock. All errors are exceptions of
-//! `louver.errors`; a panic of the engine becomes `InternalError`.
+//! Compilation and masks run without Python's global lock, where a panic of the engine becomes
+//! `InternalError`. Errors are exceptions of `louver.errors`, or `TypeError` and `ValueError` for
+//! wrong arguments.
 
 mod constraint;
 mod engine;

@@ -95,8 +95,9 @@ impl Vocabulary {
         let path = PathBuf::from("(text)");
         let load = || {
             let message = |error: tokenizers::Error| error.to_string();
-            let tokenizer = Tokenizer::from_bytes(text)
+            let mut tokenizer = Tokenizer::from_bytes(text)
                 .map_err(|error| LoadError::Tokenizer { path, message: message(error) })?;
+            louver_hf_tokenizers::keep_whole_texts(&mut tokenizer);
             let (vocab, warnings) = louver_hf_tokenizers::vocabulary(&tokenizer, &options)?;
             Ok::<_, LoadError>((vocab, tokenizer, warnings))
         };

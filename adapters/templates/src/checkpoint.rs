@@ -13,7 +13,7 @@ use crate::response_template::{ResponseTemplate, ResponseTemplateError};
 
 /// Why a checkpoint cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{} {problem}", path.display())]
+#[error("{}: {problem}", path.display())]
 pub struct CheckpointError {
     /// The file or folder.
     pub path: PathBuf,
@@ -33,8 +33,9 @@ pub struct Checkpoint {
     /// The texts of its special tokens. Added tokens that are not special are text to a template:
     /// some tokenizers have added tokens for line breaks and HTML tags.
     pub special_tokens: Vec<String>,
-    /// The text of its end-of-sequence token.
-    pub eos_token: Option<String>,
+    /// The texts of the begin-of-sequence, end-of-sequence and unknown tokens, which chat templates
+    /// know.
+    pub template_tokens: [Option<String>; 3],
     /// `model_type` of its configuration.
     pub model_type: Option<String>,
     /// `architectures` of its configuration.
@@ -48,7 +49,7 @@ impl Default for Checkpoint {
             response_template: None,
             tokens: Vec::new(),
             special_tokens: Vec::new(),
-            eos_token: None,
+            template_tokens: Default::default(),
             model_type: None,
             architectures: Vec::new(),
         }
@@ -77,7 +78,8 @@ impl Checkpoint {
     }
 
     /// Reads the files of transformers, which `find` finds by name: `tokenizer_config.json`,
-    /// `chat_template.jinja`, `chat_template.json`, `config.json`, and `tokenizer.json` if the
+    /// `chat_template.jinja`, `additional_chat_templates/tool_use.jinja`, `chat_template.json`,
+    /// `config.json`, and `tokenizer.json` if the
     /// first has no tokens. Each may be missing.
     pub fn from_files(
         find: &dyn Fn(&str) -> Option<PathBuf>,
@@ -85,7 +87,7 @@ impl Checkpoint {
         let tokenizer_config: Value = read_json(find("tokenizer_config.json"))?;
         let model_config: Value = read_json(find("config.json"))?;
         let sources = Sources::read(find, &tokenizer_config)?;
-        let special = ["bos_token", "eos_token", "unk_token"]
+        let template_tokens = ["bos_token", "eos_token", "unk_token"]
             .map(|key| token_text(&tokenizer_config[key]).map(str::to_owned));
         let response_template = match &tokenizer_config["response_template"] {
             Value::Null => None,
@@ -101,8 +103,12 @@ impl Checkpoint {
         };
         let (tokens, special_tokens) = tokens(&tokenizer_config, &tokenizer.added_tokens);
         Ok(Checkpoint {
-            eos_token: special[1].clone(),
-            template: ChatTemplate::from_sources(sources.default(), sources.tool(), special),
+            template: ChatTemplate::from_sources(
+                sources.default(),
+                sources.tool(),
+                template_tokens.clone(),
+            ),
+            template_tokens,
             response_template,
             tokens,
             special_tokens,
@@ -224,7 +230,9 @@ fn read(path: &Path) -> Result<String, CheckpointError> {
 }
 
 /// The JSON of a file; that of null, or nothing, if there is none.
-fn read_json<T: Default + DeserializeOwned>(path: Option<PathBuf>) -> Result<T, CheckpointError> {
+pub fn read_json<T: Default + DeserializeOwned>(
+    path: Option<PathBuf>,
+) -> Result<T, CheckpointError> {
     match path {
         Some(path) => {
             serde_json::from_str(&read(&path)?).map_err(|error| file_error(&path, &error))

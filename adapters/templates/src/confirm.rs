@@ -50,12 +50,14 @@ pub struct CaseOutcome {
 pub enum Outcome {
     /// The grammar accepts it, and the extractor reads back what went in.
     Confirmed,
-    /// The template writes nothing of it.
+    /// The template does not write all of it, or the format has no parallel calls.
     NotShown,
     /// The template writes a text without escapes between quotes, so that nobody can read it back.
     Unescaped,
     /// The template refuses it with this message.
     Refused(String),
+    /// The format cannot be compiled, for this reason.
+    Invalid(String),
     /// The format does not accept it, or reads something else.
     Mismatch {
         /// What the template writes.
@@ -79,7 +81,9 @@ impl Confirmation {
         self.cases.iter().filter(|case| match case.outcome {
             Outcome::Confirmed | Outcome::Unescaped => false,
             Outcome::Mismatch { .. } => true,
-            Outcome::NotShown | Outcome::Refused(_) => ESSENTIAL.contains(&case.name),
+            Outcome::NotShown | Outcome::Refused(_) | Outcome::Invalid(_) => {
+                ESSENTIAL.contains(&case.name)
+            }
         })
     }
 
@@ -138,6 +142,7 @@ impl fmt::Display for CaseOutcome {
             Outcome::NotShown => write!(f, "the template does not write it"),
             Outcome::Unescaped => write!(f, "the template does not escape the text"),
             Outcome::Refused(message) => write!(f, "the template refuses it: {message}"),
+            Outcome::Invalid(problem) => write!(f, "the format cannot be compiled: {problem}"),
             Outcome::Mismatch { wire, accepted, problem } => {
                 let (before, after) = wire.split_at(*accepted);
                 write!(f, "{problem}: {before:?} then {after:?}")
@@ -190,9 +195,8 @@ fn confirm_in_style(checker: &Result<Checker, String>, turns: &StyledTurns) -> C
     let cases = cases().into_iter().zip(&turns.turns).map(|((name, input), turn)| {
         let outcome = match (checker, &turns.frame, turn) {
             (Ok(checker), Ok(frame), Ok(turn)) => checker.check(frame, &input, turn),
-            (Err(problem), ..) | (_, Err(problem), _) | (_, _, Err(problem)) => {
-                Outcome::Refused(problem.clone())
-            }
+            (Err(problem), ..) => Outcome::Invalid(problem.clone()),
+            (_, Err(problem), _) | (_, _, Err(problem)) => Outcome::Refused(problem.clone()),
         };
         CaseOutcome { name, outcome }
     });
@@ -322,7 +326,7 @@ impl Checker {
         let shows = |text: &str| text.is_empty() || wire.contains(text);
         let has_calls = input.calls.iter().all(|(name, _)| shows(name));
         let has_text = input.calls.is_empty() && !shows(input.text);
-        if !has_calls || has_text {
+        if !has_calls || has_text || !shows(input.reasoning) {
             return Outcome::NotShown;
         }
         if input.calls.len() > 1 && self.format.call.parallel == ParallelPolicy::One {

@@ -52,7 +52,7 @@ pub use chat_template::{
     ChatTemplate, DEFAULT_TEMPLATE, PromptParts, SHIPPED_TEMPLATES, TOOL_TEMPLATE, TemplateError,
     TemplateInput, openai_message, parse_call_arguments, shipped_template,
 };
-pub use checkpoint::{Checkpoint, CheckpointError};
+pub use checkpoint::{Checkpoint, CheckpointError, read_json};
 pub use confirm::{CaseOutcome, Confirmation, Outcome, confirm};
 pub use message_style::MessageStyle;
 pub use probe::{ProbeError, Probed, probe};

@@ -174,6 +174,7 @@ fn turns(confirmation: &Confirmation) -> String {
             Outcome::Confirmed | Outcome::Unescaped => continue,
             Outcome::NotShown => "not written",
             Outcome::Refused(_) => "the template fails",
+            Outcome::Invalid(_) => "the format fails",
             Outcome::Mismatch { .. } => "other than the format",
         };
         match problems.iter_mut().find(|(known, _)| *known == problem) {

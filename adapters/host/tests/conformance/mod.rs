@@ -7,12 +7,14 @@ pub(crate) mod rig;
 use std::sync::Arc;
 
 use louver_host::{
-    DrawnBy, EventStream, Fault, Finish, GenerationError, LogitsHook, PreparedGeneration, TurnPlan,
+    DrawnBy, EventStream, ExtendError, Fault, Finish, GenerationError, LogitsHook,
+    PreparedGeneration, TurnPlan,
 };
 use rig::{
     AMPLE, Call, LOUVER, PROMPT, STOP, STOPPED, WIDTH, finish, generate, largest, model_row, plan,
     prepare, vocabulary,
 };
+use tokio::runtime::Runtime;
 
 /// Makes such a function for a hook.
 pub(crate) type Wrap<'a> = &'a dyn Fn(Arc<LogitsHook>) -> Call;
@@ -44,14 +46,17 @@ fn allowed(call: &Call, prompt: &[u32], generated: &[u32]) -> Vec<u32> {
 /// Runs all checks.
 pub(crate) fn check_all(wrap: Wrap<'_>) {
     calls_are_repeatable(wrap);
+    repeated_calls_count_once(wrap);
     the_state_depends_on_the_context_only(wrap);
     suffix_contexts_change_nothing(wrap);
     contexts_past_the_limit_are_no_fault(wrap);
     irregular_rows_become_usable(wrap);
+    infinite_logits_win(wrap);
     the_last_token_is_a_stop_token(wrap);
     cancelled_generations_end(wrap);
     faults_end_their_generation(wrap);
     bypassed_hooks_are_faults(wrap);
+    dropped_extensions_change_nothing(wrap);
 }
 
 /// A generation follows its seed, and is the same whether rows are drawn from or masked, if the
@@ -74,6 +79,25 @@ fn calls_are_repeatable(wrap: Wrap<'_>) {
     run(DrawnBy::Host);
     let others: Vec<Vec<u32>> = (0..8).map(|seed| run(DrawnBy::Louver { seed })).collect();
     assert!(others.iter().any(|other| *other != others[0]), "the seed has no influence");
+}
+
+/// A step whose row a host asks for twice is one step of the report.
+fn repeated_calls_count_once(wrap: Wrap<'_>) {
+    let plan = plan();
+    for drawn_by in [LOUVER, DrawnBy::Host] {
+        let report = |calls: usize| {
+            let PreparedGeneration { hook, events, task } = prepare(&plan, drawn_by, AMPLE);
+            let call = wrap(hook);
+            let repeated = move |row: &mut Vec<f32>, context: &[u32]| {
+                (1..calls).for_each(|_| call(&mut row.clone(), context));
+                call(row, context);
+            };
+            let repeated: Call = Box::new(repeated);
+            generate(&repeated, AMPLE);
+            finish((events, task), STOPPED).unwrap().report
+        };
+        assert_eq!(report(1), report(2));
+    }
 }
 
 /// Calls may repeat, go back, and belong to other sequences.
@@ -142,6 +166,14 @@ fn irregular_rows_become_usable(wrap: Wrap<'_>) {
             let mut row = vec![value; width];
             wrap(Arc::new(plan.hook()))(&mut row, &PROMPT);
             assert!(!finite_ids(&row).is_empty(), "{width} {value}");
+            // Without a constraint a row is repaired, too.
+            for drawn_by in [LOUVER, DrawnBy::Host] {
+                let free = TurnPlan::unconstrained(Arc::new(vocabulary()));
+                let (call, _events) = start(wrap, &free, drawn_by);
+                let mut row = vec![value; width];
+                call(&mut row, &PROMPT);
+                assert!(!finite_ids(&row).is_empty(), "{width} {value}");
+            }
         }
         for drawn_by in [LOUVER, DrawnBy::Host] {
             let PreparedGeneration { hook, events, task } = prepare(&plan, drawn_by, AMPLE);
@@ -160,6 +192,21 @@ fn irregular_rows_become_usable(wrap: Wrap<'_>) {
             assert_eq!((generation.turn.calls.len(), generation.finish), (1, Finish::Stop));
             let repaired = if value == f32::MAX { 0 } else { generation.tokens.len() + 1 };
             assert_eq!(generation.repaired_rows, repaired, "{value}");
+        }
+    }
+}
+
+/// An infinite logit wins, also over those before it.
+fn infinite_logits_win(wrap: Wrap<'_>) {
+    let plan = plan();
+    for drawn_by in [LOUVER, DrawnBy::Host] {
+        let (call, _events) = start(wrap, &plan, drawn_by);
+        let first = allowed(&wrap(Arc::new(plan.hook())), &PROMPT, &[]);
+        for token in first {
+            let mut row = model_row(0);
+            row[token as usize] = f32::INFINITY;
+            call(&mut row, &PROMPT);
+            assert_eq!(largest(&row), token);
         }
     }
 }
@@ -277,4 +324,28 @@ fn bypassed_hooks_are_faults(wrap: Wrap<'_>) {
             );
         }
     }
+}
+
+/// A request for another plan whose future is dropped has no effect, also if the host's next step
+/// comes later; and nobody waits for a reading that is gone.
+fn dropped_extensions_change_nothing(wrap: Wrap<'_>) {
+    let plan = plan();
+    let drop_at_first_poll = |events: &mut EventStream| {
+        Runtime::new().unwrap().block_on(async {
+            tokio::select! {
+                biased;
+                result = events.extend(&plan) => panic!("no step has passed: {result:?}"),
+                () = std::future::ready(()) => {}
+            }
+        });
+    };
+    let PreparedGeneration { hook, mut events, task } = prepare(&plan, LOUVER, AMPLE);
+    let call = wrap(hook);
+    drop_at_first_poll(&mut events);
+    generate(&call, AMPLE);
+    assert_eq!(finish((events, task), STOPPED).unwrap().turn.calls.len(), 1);
+    let PreparedGeneration { mut events, task, .. } = prepare(&plan, LOUVER, AMPLE);
+    drop(task);
+    let result = Runtime::new().unwrap().block_on(events.extend(&plan));
+    assert_eq!(result, Err(ExtendError::Over));
 }

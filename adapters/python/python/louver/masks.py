@@ -38,7 +38,9 @@ def as_array(out: Any) -> numpy.ndarray:
         raise ValueError("the mask's buffer is read-only")
     if view.format in ("i", "I", "l", "L") and view.itemsize == 4:
         return numpy.asarray(view).view(numpy.int32)
-    return numpy.frombuffer(view, dtype=numpy.int32)
+    if view.format in ("b", "B", "c"):
+        return numpy.frombuffer(view, dtype=numpy.int32)
+    raise TypeError(f"a mask's buffer has bytes or words of 32 bits, not items of {view.format!r}")
 
 
 def is_tensor(value: Any) -> bool:

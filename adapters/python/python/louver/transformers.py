@@ -87,7 +87,10 @@ class LouverLogitsProcessor(LogitsProcessor):
             raise ValueError("the number of rows changed: call `reset` between calls of `generate`")
         for row, tokens in enumerate(input_ids[:, self._prompt_length :].tolist()):
             self._follow(row, tokens)
-        masks = allocate_masks(len(self.matchers), self._width_of())
+        vocabularies = [c.vocabulary for c in self.constraints if c is not None]
+        if not vocabularies:
+            return scores
+        masks = allocate_masks(len(self.matchers), vocabularies[0])
         for row, matcher in enumerate(self.matchers):
             if matcher is not None:
                 matcher.fill_mask(masks, row)
@@ -120,6 +123,3 @@ class LouverLogitsProcessor(LogitsProcessor):
             if matcher.is_terminated():
                 # The rest is padding.
                 return
-
-    def _width_of(self) -> Vocabulary:
-        return next(c.vocabulary for c in self.constraints if c is not None)

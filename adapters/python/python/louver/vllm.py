@@ -131,7 +131,11 @@ def read_choices(spec: str) -> List[str]:
     try:
         return json.loads(spec)
     except json.JSONDecodeError:
+        pass
+    try:
         return list(ast.literal_eval(spec))
+    except (SyntaxError, TypeError):
+        raise ValueError("a choice is a list of texts") from None
 
 
 def _stop_tokens(vllm_config: Any, tokenizer: Any) -> Optional[List[int]]:

@@ -18,7 +18,8 @@ const PART: &str = "how arguments are written";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Arguments {
     Json,
-    Keywords,
+    /// The quotation mark of strings.
+    Keywords(char),
     /// The text around strings.
     Delimited(String),
     /// Tags of their own.
@@ -42,14 +43,15 @@ impl Arguments {
         };
         let between = rest.get(key + KEYS[0].len()..value);
         let before_key = rest[..key].chars().next_back();
+        let quoted = |quote: &str, style| match rest[value + VALUES[0].len()..].starts_with(quote) {
+            true => Ok(style),
+            false => Err(undetermined(PART, "strings end otherwise than they begin")),
+        };
         match (before_key, between) {
-            (Some('('), Some("='" | "=\"")) => Ok(Arguments::Keywords),
+            (Some('('), Some("='")) => quoted("'", Arguments::Keywords('\'')),
+            (Some('('), Some("=\"")) => quoted("\"", Arguments::Keywords('"')),
             (Some('{'), Some(between)) if between.starts_with(':') && between.len() > 2 => {
-                let quote = &between[1..];
-                match rest[value + VALUES[0].len()..].starts_with(quote) {
-                    true => Ok(Arguments::Delimited(quote.to_owned())),
-                    false => Err(undetermined(PART, "strings end otherwise than they begin")),
-                }
+                quoted(&between[1..], Arguments::Delimited(between[1..].to_owned()))
             }
             (_, Some(between)) if between.ends_with(['"', '\'']) || between.is_empty() => {
                 Err(undetermined(PART, format!("a key and its value are {between:?} apart")))
@@ -63,18 +65,16 @@ impl Arguments {
     /// the first key to the last value: what is around them is told by [`tagged`].
     pub(super) fn span(&self, wire: &str, after_name: usize) -> Option<Range<usize>> {
         let object = one_argument();
+        let text = |text: String| {
+            let at = after_name + wire.get(after_name..)?.find(&text)?;
+            Some(at..at + text.len())
+        };
         match self {
             Arguments::Json => json_object(wire, after_name, &object),
             Arguments::Delimited(quote) => {
-                let text = format!("{{{}:{quote}{}{quote}}}", KEYS[0], VALUES[0]);
-                let at = after_name + wire.get(after_name..)?.find(&text)?;
-                Some(at..at + text.len())
+                text(format!("{{{}:{quote}{}{quote}}}", KEYS[0], VALUES[0]))
             }
-            Arguments::Keywords => {
-                let at = after_name + wire.get(after_name..)?.find(KEYS[0])?;
-                let len = KEYS[0].len() + 2 + VALUES[0].len() + 1;
-                Some(at..at + len)
-            }
+            Arguments::Keywords(quote) => text(format!("{}={quote}{}{quote}", KEYS[0], VALUES[0])),
             Arguments::Tagged => {
                 let from = after_name + wire.get(after_name..)?.find(KEYS[0])?;
                 let to = from + wire[from..].find(VALUES[0])? + VALUES[0].len();
@@ -94,7 +94,7 @@ impl Arguments {
     ) -> Result<ArgumentStyle, ProbeError> {
         match self {
             Arguments::Json => Ok(ArgumentStyle::Json),
-            Arguments::Keywords => {
+            Arguments::Keywords(_) => {
                 let wire = samples.typed.as_deref().unwrap_or_default();
                 let (truth, _) = TYPED_KEYS[1];
                 Ok(match wire.contains(&format!("{truth}=true")) {

@@ -78,6 +78,9 @@ fn add(ast: &Ast, out: &mut Vec<Piece>) -> Result<(), String> {
         }
         Ast::Group(group) => match &group.kind {
             GroupKind::CaptureName { name, .. } => out.push(Piece::Group(name.name.clone())),
+            GroupKind::NonCapturing(flags) if !flags.items.is_empty() => {
+                return Err(format!("`{ast}` has flags"));
+            }
             _ => add(&group.ast, out)?,
         },
         Ast::Repetition(repetition) => {
@@ -105,6 +108,13 @@ const MAX_TEXTS: usize = 64;
 /// The fixed texts that a delimiter may be, without white space around them. `None` if a part of it
 /// is not fixed, or if there are too many.
 pub(super) fn texts(pieces: &[Piece]) -> Option<Vec<String>> {
+    let all = all_texts(pieces)?;
+    let trimmed = all.iter().map(|text| text.trim().to_owned());
+    Some(trimmed.filter(|text| !text.is_empty()).collect())
+}
+
+/// The fixed texts that the pieces may be.
+fn all_texts(pieces: &[Piece]) -> Option<Vec<String>> {
     let mut out = vec![String::new()];
     for piece in pieces {
         let next: Vec<String> = match piece {
@@ -112,13 +122,13 @@ pub(super) fn texts(pieces: &[Piece]) -> Option<Vec<String>> {
             Piece::Space | Piece::Edge => continue,
             Piece::Group(_) => return None,
             Piece::Maybe(pieces) => {
-                let mut texts = texts(pieces)?;
+                let mut texts = all_texts(pieces)?;
                 texts.push(String::new());
                 texts
             }
             Piece::Any(branches) => {
                 let branches: Option<Vec<Vec<String>>> =
-                    branches.iter().map(|branch| texts(branch)).collect();
+                    branches.iter().map(|branch| all_texts(branch)).collect();
                 branches?.concat()
             }
         };
@@ -128,8 +138,7 @@ pub(super) fn texts(pieces: &[Piece]) -> Option<Vec<String>> {
         out =
             out.iter().flat_map(|head| next.iter().map(move |tail| head.clone() + tail)).collect();
     }
-    let trimmed = out.iter().map(|text| text.trim().to_owned());
-    Some(trimmed.filter(|text| !text.is_empty()).collect())
+    Some(out)
 }
 
 /// The marker of fixed texts, the first as it is written.

@@ -1,5 +1,6 @@
 //! A response template as a wire format.
 
+use louver::spec::json::push_token;
 use louver_formats::{
     ArgumentStyle, CallFormat, FixedParts, Marker, NameStyle, Opener, ParallelPolicy, Part,
     ReasoningFormat, SectionFormat, TagPart, TaggedStyle, TextFormat, TextPlace, WireFormat,
@@ -8,7 +9,9 @@ use louver_formats::{
 use serde_json::Value;
 
 use super::delimiter::{Piece, header, marker, of_pattern, pieces, texts};
-use super::{Field, ResponseTemplate, ResponseTemplateError, ResponseTemplateWarning, error};
+use super::{
+    Field, ResponseTemplate, ResponseTemplateError, ResponseTemplateWarning, error, field_pointer,
+};
 
 /// The members that templates use for reasoning.
 const REASONING: [&str; 3] = ["reasoning_content", "thinking", "reasoning"];
@@ -25,7 +28,7 @@ impl ResponseTemplate {
         let calls = CallField { field, pointer: "/fields/tool_calls" }.lower(&mut warnings)?;
         let reasoning = REASONING.iter().find_map(|key| Some((key, self.fields.get(*key)?)));
         let reasoning = reasoning.map(|(key, field)| lower_reasoning(field, key)).transpose()?;
-        let (text, stop_tokens) = self.lower_text(&calls, reasoning.as_ref())?;
+        let (text, stop_tokens) = self.lower_text(&calls, reasoning.as_ref(), &mut warnings)?;
         let mut format = WireFormat::plain();
         format.name = name.to_owned();
         format.title = format!("{name}: from its response_template");
@@ -66,17 +69,25 @@ impl ResponseTemplate {
         };
         let write = |marker: Option<&Marker>| marker.map(Marker::write);
         let of_calls = [
-            ("open", lowered.calls_begin_marker(), format.calls_begin_marker()),
-            ("close", lowered.calls_end_marker(), format.calls_end_marker()),
+            (
+                Field::open_key as fn(&Field) -> _,
+                lowered.calls_begin_marker(),
+                format.calls_begin_marker(),
+            ),
+            (Field::close_key, lowered.calls_end_marker(), format.calls_end_marker()),
         ];
         for (key, named, own) in of_calls {
+            let key = self.fields.get("tool_calls").map_or("", key);
             compare(&format!("/fields/tool_calls/{key}"), write(named), write(own));
         }
         let named = REASONING.iter().find(|key| self.fields.contains_key(**key));
-        let pointer = format!("/fields/{}", named.unwrap_or(&REASONING[0]));
-        if let (Some(named), Some(own)) = (&lowered.reasoning, &format.reasoning) {
-            compare(&format!("{pointer}/open"), Some(named.begin.write()), Some(own.begin.write()));
-            compare(&format!("{pointer}/close"), Some(named.end.write()), Some(own.end.write()));
+        let name = named.unwrap_or(&REASONING[0]);
+        if let (Some(field), Some(named), Some(own)) =
+            (self.fields.get(*name), &lowered.reasoning, &format.reasoning)
+        {
+            let at = |key: &str| format!("/fields/{name}/{key}");
+            compare(&at(field.open_key()), Some(named.begin.write()), Some(own.begin.write()));
+            compare(&at(field.close_key()), Some(named.end.write()), Some(own.end.write()));
         }
         out
     }
@@ -88,24 +99,42 @@ impl ResponseTemplate {
             out.push(ResponseTemplateWarning { pointer, what: what.to_owned() });
         };
         for key in self.defaults.keys().filter(|key| *key != "role") {
-            warn(format!("/defaults/{key}"), "is no part of a turn");
+            let mut pointer = "/defaults".to_owned();
+            push_token(&mut pointer, key);
+            warn(pointer, "is no part of a turn");
         }
         for (name, field) in &self.fields {
+            let pointer = field_pointer(name);
             let is_known = ["tool_calls", "content"].contains(&name.as_str())
                 || REASONING.contains(&name.as_str());
             if !is_known {
-                warn(format!("/fields/{name}"), "the region is no part of a turn: it stays text");
+                warn(pointer.clone(), "the region is no part of a turn: it stays text");
             }
             if field.optional == Some(false) {
                 let what = "that the region must occur is for the request to say";
-                warn(format!("/fields/{name}/optional"), what);
+                warn(format!("{pointer}/optional"), what);
             }
             if name != "tool_calls" && field.repeats {
                 let what = "one region is accepted, as several would be one text";
-                warn(format!("/fields/{name}/repeats"), what);
+                warn(format!("{pointer}/repeats"), what);
             }
             if name != "tool_calls" && field.content.as_deref().is_some_and(|c| c != "text") {
-                warn(format!("/fields/{name}/content"), "the content is read as text");
+                warn(format!("{pointer}/content"), "the content is read as text");
+            }
+            if field.join.is_some() {
+                warn(format!("{pointer}/join"), "regions are not joined");
+            }
+            let is_read = |key: &str| match field.content.as_deref() {
+                Some("json") if !field.transform_each => {
+                    ["unquoted_keys", "string_delims"].contains(&key)
+                }
+                Some("xml-inline") => key == "tag_pattern",
+                _ => false,
+            };
+            for key in field.content_args.keys().filter(|key| !is_read(key)) {
+                let mut pointer = format!("{pointer}/content_args");
+                push_token(&mut pointer, key);
+                warn(pointer, "is not read for this content");
             }
         }
         out
@@ -115,6 +144,7 @@ impl ResponseTemplate {
         &self,
         calls: &LoweredCalls,
         reasoning: Option<&ReasoningFormat>,
+        warnings: &mut Vec<ResponseTemplateWarning>,
     ) -> Lowered<(TextFormat, Vec<String>)> {
         let mut text = WireFormat::plain().text;
         text.place = TextPlace::Anywhere;
@@ -123,9 +153,17 @@ impl ResponseTemplate {
         text.excludes.extend(ends.or(calls.call.end.as_ref()).map(Marker::write));
         let Some(field) = self.fields.get("content") else { return Ok((text, Vec::new())) };
         let (open, close) = delimiters(field, "/fields/content")?;
-        let fixed = |pieces: Option<Vec<Piece>>| pieces.and_then(|pieces| texts(&pieces));
-        let ends = fixed(close).unwrap_or_default();
-        match fixed(open).filter(|texts| !texts.is_empty()) {
+        let mut fixed = |pieces: Option<Vec<Piece>>, key: &str| {
+            let found = texts(&pieces?);
+            if found.is_none() {
+                let pointer = format!("/fields/content/{key}");
+                let what = "is no fixed text: not enforced".to_owned();
+                warnings.push(ResponseTemplateWarning { pointer, what });
+            }
+            found
+        };
+        let ends = fixed(close, field.close_key()).unwrap_or_default();
+        match fixed(open, field.open_key()).filter(|texts| !texts.is_empty()) {
             // A marked text ends with its marker, and the turn after it.
             Some(begins) if !ends.is_empty() => {
                 (text.begin, text.end) = (marker(&begins), marker(&ends));
@@ -139,13 +177,11 @@ impl ResponseTemplate {
 
 /// The delimiters of a region.
 fn delimiters(field: &Field, pointer: &str) -> Lowered<(Option<Vec<Piece>>, Option<Vec<Piece>>)> {
-    let at = |key: &str, is_pattern: bool| {
-        format!("{pointer}/{key}{}", if is_pattern { "_pattern" } else { "" })
-    };
+    let at = |key: &str| format!("{pointer}/{key}");
     let open = pieces(field.open.as_ref(), field.open_pattern.as_deref())
-        .map_err(|problem| error(at("open", field.open_pattern.is_some()), problem))?;
+        .map_err(|problem| error(at(field.open_key()), problem))?;
     let close = pieces(field.close.as_ref(), field.close_pattern.as_deref())
-        .map_err(|problem| error(at("close", field.close_pattern.is_some()), problem))?;
+        .map_err(|problem| error(at(field.close_key()), problem))?;
     Ok((open, close))
 }
 
@@ -160,10 +196,10 @@ fn lower_reasoning(field: &Field, key: &str) -> Lowered<ReasoningFormat> {
     let is_opened = open.as_deref().is_some_and(may_be_empty);
     Ok(ReasoningFormat {
         opened_by: if is_opened { Opener::Template } else { Opener::Model },
-        begin: fixed(open, "open")?,
+        begin: fixed(open, field.open_key())?,
         lead: "\n".to_owned(),
         trail: "\n".to_owned(),
-        end: fixed(close, "close")?,
+        end: fixed(close, field.close_key())?,
         after: String::new(),
         excludes: Vec::new(),
         skipped: None,
@@ -200,7 +236,7 @@ impl CallField<'_> {
         let open = open.ok_or_else(|| self.error("open", "calls need a begin"))?;
         let close = close.ok_or_else(|| self.error("close", "calls need an end"))?;
         let end = texts(&close).and_then(|texts| marker(&texts));
-        let end = end.ok_or_else(|| self.error("close", "is no fixed text"))?;
+        let end = end.ok_or_else(|| self.error(self.field.close_key(), "is no fixed text"))?;
         let content = self.field.content.as_deref().unwrap_or("text");
         match content {
             "json" if self.field.transform_each => self.lower_list(&open, end),
@@ -233,7 +269,7 @@ impl CallField<'_> {
     /// A list of objects between the delimiters.
     fn lower_list(&self, open: &[Piece], end: Marker) -> Lowered<LoweredCalls> {
         let begin = texts(open).and_then(|texts| marker(&texts));
-        let begin = begin.ok_or_else(|| self.error("open", "is no fixed text"))?;
+        let begin = begin.ok_or_else(|| self.error(self.field.open_key(), "is no fixed text"))?;
         let (name, arguments) = self.keys()?;
         let mut call = self.call(begin.clone(), end.clone(), object_header(&name, &arguments));
         (call.begin, call.end) = (None, None);
@@ -352,14 +388,13 @@ impl CallField<'_> {
 
     /// The begin marker, which is the first text, and the header after it.
     fn split_begin(&self, open: &[Piece]) -> Lowered<(Marker, Vec<Part>)> {
-        let key = if self.field.open_pattern.is_some() { "open_pattern" } else { "open" };
+        let key = self.field.open_key();
         let begin = open.iter().position(|piece| !matches!(piece, Piece::Space | Piece::Edge));
         let first = begin.and_then(|at| open.get(at)).map(std::slice::from_ref);
         let begins = first.and_then(texts).and_then(|texts| marker(&texts));
         let (Some(at), Some(begin)) = (begin, begins) else {
             return Err(self.error(key, "begins with no fixed text"));
         };
-        // Marker and header are told apart at the end of a tag, so that the marker is short.
         let header = header(&open[at + 1..], "\n").map_err(|problem| self.error(key, problem))?;
         Ok((begin, header))
     }

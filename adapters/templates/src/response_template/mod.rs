@@ -11,6 +11,7 @@ mod lower;
 use std::fmt;
 
 use indexmap::IndexMap;
+use louver::spec::json::push_token;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -50,6 +51,18 @@ struct Field {
     transform_each: bool,
 }
 
+impl Field {
+    /// The member that says where the region begins.
+    fn open_key(&self) -> &'static str {
+        if self.open_pattern.is_some() { "open_pattern" } else { "open" }
+    }
+
+    /// The member that says where it ends.
+    fn close_key(&self) -> &'static str {
+        if self.close_pattern.is_some() { "close_pattern" } else { "close" }
+    }
+}
+
 /// A text or several.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
@@ -83,6 +96,13 @@ impl fmt::Display for ResponseTemplateWarning {
     }
 }
 
+/// JSON pointer of a region.
+fn field_pointer(name: &str) -> String {
+    let mut pointer = "/fields".to_owned();
+    push_token(&mut pointer, name);
+    pointer
+}
+
 fn error(pointer: impl Into<String>, problem: impl Into<String>) -> ResponseTemplateError {
     ResponseTemplateError { pointer: pointer.into(), problem: problem.into() }
 }
@@ -102,7 +122,7 @@ impl ResponseTemplate {
         }
         let mut implicit = None;
         for (name, field) in &template.fields {
-            let pointer = format!("/fields/{name}");
+            let pointer = field_pointer(name);
             if field.open.is_some() && field.open_pattern.is_some() {
                 return Err(error(pointer, "has both open and open_pattern"));
             }

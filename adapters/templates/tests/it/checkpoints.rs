@@ -53,7 +53,7 @@ fn files_win_over_members() {
     let checkpoint = Checkpoint::read(&folder.0).expect("checkpoint");
     assert_eq!(checkpoint.tokens, ["<x>", "<e>", "<b>"]);
     assert_eq!(checkpoint.special_tokens, ["<x>", "<e>"]);
-    assert_eq!(checkpoint.eos_token.as_deref(), Some("<e>"));
+    assert_eq!(checkpoint.template_tokens[1].as_deref(), Some("<e>"));
     assert_eq!(checkpoint.model_type.as_deref(), Some("m"));
     assert_eq!(checkpoint.architectures, ["A", "B"]);
     let template = checkpoint.template.expect("template");
@@ -87,7 +87,7 @@ fn what_cannot_be_read_is_named() {
     let error = Checkpoint::read(&folder.0).expect_err("no JSON").to_string();
     assert!(error.contains("tokenizer_config.json") && error.contains("line 1"), "{error}");
     let error = Checkpoint::read(&folder.path("empty")).expect_err("no files").to_string();
-    assert!(error.contains("empty has neither"), "{error}");
+    assert!(error.contains("empty: has neither"), "{error}");
     fs::write(folder.path("tokenizer_config.json"), r#"{"response_template": {"fields": 1}}"#)
         .expect("file");
     let checkpoint = Checkpoint::read(&folder.0).expect("checkpoint");
