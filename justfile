@@ -1,4 +1,4 @@
-# `just check` is what CI runs.
+# Formatting, lints, tests and documentation. `.ci/run` is everything that CI runs.
 check: fmt lint test doc
 
 fmt:

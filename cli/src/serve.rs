@@ -24,7 +24,7 @@ const KEYS_VARIABLE: &str = "LOUVER_API_KEY";
 // Many fields: the flags of a command.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct ServeArgs {
-    /// TOML configuration file; flags override it or add to it (docs/SERVER.md).
+    /// TOML configuration file; flags override it or add to it (docs/DEPLOYING.md).
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// A model: a directory, a GGUF file or a Hugging Face id.
@@ -100,9 +100,9 @@ enum PolicyArg {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
 enum StrictToolsArg {
-    /// Those of tools whose `strict` is true, as in OpenAI's API.
+    /// Those of tools whose `strict` is true, as in OpenAI's API, and of calls that are required.
     AsFlagged,
-    /// Every tool's, unless its `strict` is false.
+    /// Every tool's, whatever its `strict`.
     All,
 }
 

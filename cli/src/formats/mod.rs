@@ -19,9 +19,9 @@ use louver_templates::{
 pub(crate) enum FormatsCommand {
     /// List the families that Louver knows.
     List,
-    /// Print the description of a family as TOML.
+    /// Print the description of a family, or of a file, as TOML.
     Show {
-        /// The family's name.
+        /// A family's name, or a description (*.toml).
         name: String,
     },
     /// Find the wire format of a checkpoint and print it as TOML, with where each part came from.
