@@ -122,9 +122,9 @@ pub enum Exponents {
 #[serde(rename_all = "snake_case")]
 pub enum MemberOrder {
     /// Any order. Objects with a member that is known only by its value (from a negation) and more
-    /// than four declared members have two orders: as the schema declares the members, or first the
-    /// required ones in the order of `required` and then the others as declared. Additional members
-    /// may stand anywhere between.
+    /// than eight declared members have two orders: as the schema declares the members, or first
+    /// the required ones in the order of `required` and then the others as declared. Additional
+    /// members may stand anywhere between.
     #[default]
     Declared,
     /// Any order. An object with a member that is known only by its value and more than 12 declared
