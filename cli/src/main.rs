@@ -101,7 +101,11 @@ fn main() -> ExitCode {
         Command::Bench(command) => bench::run(&command),
     };
     outcome.unwrap_or_else(|error| {
-        eprintln!("error: {}", describe(&error));
+        // Messages about a text have their own heading.
+        let text = describe(&error);
+        let text = text.trim_start();
+        let heading = if text.starts_with("error: ") { "" } else { "error: " };
+        eprintln!("{heading}{text}");
         ExitCode::from(USAGE)
     })
 }

@@ -1,14 +1,11 @@
 //! How single expressions become parts of automata: inlined, unrolled or counted.
 
 use crate::fsm::{ByteSet, LONG_GAP};
-use crate::ir::Expr;
+use crate::ir::{Expr, MAX_COUNT};
 
 /// A counted repeat that costs at most this many states is unrolled; larger ones become counted
 /// blocks.
 const UNROLL_STATES: usize = 12;
-/// Largest bound that is counted. The parser gives larger counts other meanings.
-pub(super) const MAX_COUNT: u32 = 1 << 30;
-
 /// The identity of an expression within its grammar.
 pub(super) fn expr_address(expr: &Expr) -> usize {
     std::ptr::from_ref(expr) as usize

@@ -23,11 +23,12 @@ pub struct Expected {
 /// The bytes, special tokens and the end as text: `[cd], or <|end|>, or the end of the text`.
 impl fmt::Display for Expected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.bytes)?;
-        if !self.specials.is_empty() {
-            write!(f, ", or {}", self.specials.join(", "))?;
-        }
-        if self.may_end { f.write_str(", or the end of the text") } else { Ok(()) }
+        let bytes = (!self.bytes.is_empty()).then(|| self.bytes.to_string());
+        let specials = (!self.specials.is_empty()).then(|| self.specials.join(", "));
+        let end = self.may_end.then(|| "the end of the text".to_owned());
+        let all: Vec<String> = bytes.into_iter().chain(specials).chain(end).collect();
+        f.write_str(if all.is_empty() { "nothing" } else { "" })?;
+        f.write_str(&all.join(", or "))
     }
 }
 

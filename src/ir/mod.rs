@@ -183,6 +183,9 @@ pub enum Spent {
     Cut,
 }
 
+/// The largest number of repetitions that is counted.
+pub(crate) const MAX_COUNT: u32 = 1 << 30;
+
 /// The language of a rule, as an expression.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Expr {
@@ -207,9 +210,9 @@ pub enum Expr {
     Repeat {
         /// The repeated expression.
         body: Box<Expr>,
-        /// Fewest repetitions.
+        /// Fewest repetitions, at most [`MAX_COUNT`].
         min: u32,
-        /// Most repetitions.
+        /// Most repetitions. More than [`MAX_COUNT`] are unbounded.
         max: Option<u32>,
     },
     /// A regular language over bytes, as a DFA with symbols `0..=255`.

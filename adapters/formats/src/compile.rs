@@ -3,13 +3,14 @@
 use std::borrow::Cow;
 use std::hash::{Hash, Hasher};
 
+use louver::compile::CompileError;
 use louver::engine::{Constraint, Engine};
 use louver::front::json_schema::Policy;
 use louver::fuel;
 
 use crate::format::WireFormat;
 use crate::lowered::LoweredRequest;
-use crate::request::{ConstraintError, ResponseFormat, Tool, ToolRequest};
+use crate::request::{ConstraintError, PartErrors, ResponseFormat, Tool, ToolRequest};
 
 /// Estimated bytes of lowered request and constraint per byte of the request's schemas.
 const BYTES_PER_SCHEMA_BYTE: usize = 4;
@@ -85,14 +86,21 @@ fn compile_within(
             let constraint = engine.compile(lowered.grammar().clone())?;
             constraint.make_first_mask().map(|()| constraint)
         };
+        // The rules of the grammar are none of the request's.
+        let error = |error: CompileError| match (&error, request.response_format.as_ref()) {
+            (CompileError::Empty { .. }, Some(ResponseFormat::StructuralTag(tag))) => {
+                ConstraintError::Lower(PartErrors::of_empty_tag(tag).into())
+            }
+            _ => error.into(),
+        };
         let tighter = request.limits.tightened();
         if request.schema_options.policy == Policy::Strict {
-            return Ok((compile()?, lowered));
+            return Ok((compile().map_err(error)?, lowered));
         }
         match (fuel::with_half(compile), tighter) {
             (Ok(constraint), _) => return Ok((constraint, lowered)),
-            (Err(error), Some(limits)) if error.is_limit() => request.to_mut().limits = limits,
-            (Err(error), _) => return Err(error.into()),
+            (Err(found), Some(limits)) if found.is_limit() => request.to_mut().limits = limits,
+            (Err(found), _) => return Err(error(found)),
         }
     }
 }

@@ -61,7 +61,7 @@ pub use format::{
 };
 pub use lowered::{LoweredRequest, LoweredTool, RelaxedSchema, Role};
 pub use read::{Call, Cut, Difference, Event, Extractor, Incomplete, Reading, Turn, TurnCollector};
-pub use registry::{RegistryError, read_registry, validator_uri};
+pub use registry::{RegistryError, read_registry, validator_instance, validator_uri};
 pub use render::RenderOptions;
 pub use request::{
     BuiltinTool, CallKind, ConstraintError, CustomError, CustomErrorReason, CustomInput,

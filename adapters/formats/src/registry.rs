@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use louver::front::json_schema::Registry;
 use louver::limits::Limits;
 use louver::spec::json::Json;
+use serde_json::Value;
 
 /// Why a registry cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -46,6 +47,29 @@ pub fn read_registry(paths: &[PathBuf]) -> Result<Registry, RegistryError> {
 pub fn validator_uri(uri: &str) -> String {
     let is_absolute = uri.split('/').next().is_some_and(|head| head.contains(':'));
     if is_absolute { uri.to_owned() } else { format!("json-schema:///{uri}") }
+}
+
+/// Parses an instance for the `jsonschema` crate. Whole numbers become integers, also those that
+/// are written as `-0`, `1.0` or `1e2`: the crate takes these for no integers in a list of types.
+pub fn validator_instance(text: &[u8]) -> Result<Value, serde_json::Error> {
+    let mut value = serde_json::from_slice(text)?;
+    write_integers(&mut value);
+    Ok(value)
+}
+
+fn write_integers(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(write_integers),
+        Value::Object(members) => members.values_mut().for_each(write_integers),
+        Value::Number(number) if number.is_f64() => {
+            // Doubles up to 2^53 are exact.
+            let exact = |x: &f64| x.fract() == 0.0 && x.abs() <= 9_007_199_254_740_992.0;
+            if let Some(whole) = number.as_f64().filter(exact) {
+                *value = Value::from(whole as i64);
+            }
+        }
+        _ => {}
+    }
 }
 
 /// The files `*.json` in a folder and in folders below it, in order.
@@ -104,6 +128,13 @@ fn file_uri(file: &Path) -> Result<String, RegistryError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whole_numbers_are_integers_for_validators() {
+        let value = validator_instance(br#"[-0, 1.0, {"a": 1e2}, 1.5, 1e300, "1.0"]"#).unwrap();
+        assert_eq!(value.to_string(), r#"[0,1,{"a":100},1.5,1e+300,"1.0"]"#);
+        assert!(validator_instance(b"{").is_err());
+    }
 
     #[test]
     fn documents_are_known_by_identifier_or_by_file() {

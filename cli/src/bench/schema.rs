@@ -8,6 +8,7 @@ use louver::engine::SchemaCompileError;
 use louver::front::json_schema::{Registry, SchemaOptions};
 use louver::fuel;
 use louver::spec::json::Json;
+use louver_formats::validator_instance;
 use louver_hf_tokenizers::Encoder;
 use serde_json::Value;
 
@@ -113,15 +114,15 @@ fn validate(
     instances: &[Json],
     (registry, options): (&Registry, &SchemaOptions),
 ) {
-    let read = |json: &Json| serde_json::from_str::<Value>(&json.to_string()).ok();
-    let schema = read(schema).unwrap_or(Value::Bool(true));
+    let schema = serde_json::from_str(&schema.to_string()).unwrap_or(Value::Bool(true));
     let Some(Ok(validator)) = validator::of_relaxed(&schema, registry, options, true) else {
         return;
     };
     let Some(wrong) = &mut record.wrong else { return };
     let before = wrong.len();
     wrong.retain(|(i, valid, _)| {
-        *valid || read(&instances[*i]).is_some_and(|instance| validator.is_valid(&instance))
+        let instance = validator_instance(instances[*i].to_string().as_bytes());
+        *valid || instance.is_ok_and(|instance| validator.is_valid(&instance))
     });
     record.invalidated = before - wrong.len();
 }

@@ -8,6 +8,7 @@ use anyhow::Result;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use louver::front::json_schema::{Registry, SchemaError};
+use louver_formats::validator_instance;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -129,7 +130,7 @@ impl CheckCase {
             Ok(()) => match &spec.validator {
                 None => Ok(true),
                 Some(Err(error)) => Err(error.clone()),
-                Some(Ok(validator)) => serde_json::from_slice(input)
+                Some(Ok(validator)) => validator_instance(input)
                     .map(|value| validator.is_valid(&value))
                     .map_err(|error| format!("the input cannot be validated: {error}")),
             },

@@ -17,6 +17,7 @@ use louver::limits::Limits;
 use louver::matcher::{Recognizer, Rejected};
 use louver::spec::json::push_token;
 use louver::vocab::Vocabulary;
+use louver_formats::validator_instance;
 use serde_json::Value;
 
 use super::spec;
@@ -128,7 +129,7 @@ impl SchemaSource<'_> {
     fn violated_keywords(&self, bytes: &[u8]) -> Result<Vec<ViolatedKeyword>, String> {
         let unreadable = |error: serde_json::Error| error.to_string();
         let schema = serde_json::from_str(self.text).map_err(unreadable)?;
-        let instance: Value = serde_json::from_slice(bytes).map_err(unreadable)?;
+        let instance = validator_instance(bytes).map_err(unreadable)?;
         let validator = validator::build(&schema, self.registry, self.options)?;
         let all: Vec<_> = validator.iter_errors(&instance).take(MAX_KEYWORDS).collect();
         if all.is_empty() {

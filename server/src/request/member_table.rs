@@ -26,13 +26,15 @@ pub(crate) const COMMON: [&str; 15] = [
 ];
 
 /// Members of other servers, and their replacements, unless a route accepts them.
-pub(crate) const UNSUPPORTED: [(&str, &str); 27] = [
+pub(crate) const UNSUPPORTED: [(&str, &str); 32] = [
     ("extra_body", "its members belong in the body itself, where client libraries put them"),
     ("extra_query", "not a member of bodies"),
     ("options", "its members belong in the body itself, by the names of OpenAI's API"),
     ("sampling_params", "its members belong in the body itself"),
     ("guided_whitespace_pattern", "use `louver.whitespace`"),
     ("whitespace_pattern", "use `louver.whitespace`"),
+    ("disable_any_whitespace", "use `louver.whitespace`: \"compact\" or \"python_like\""),
+    ("disable_additional_properties", "write `\"additionalProperties\": false` in the schema"),
     ("response_schema", "use `response_format` of type \"json_schema\""),
     ("responseSchema", "use `response_format` of type \"json_schema\""),
     ("response_mime_type", "use `response_format` of type \"json_object\""),
@@ -54,6 +56,9 @@ pub(crate) const UNSUPPORTED: [(&str, &str); 27] = [
     ("max_new_tokens", "use `max_completion_tokens`"),
     ("think", "use `reasoning_effort` or `enable_thinking`"),
     ("thinking", "use `reasoning_effort` or `enable_thinking`"),
+    ("n", "one answer a request on this route: use /v1/chat/completions"),
+    ("logprobs", "not on this route: use /v1/chat/completions"),
+    ("top_logprobs", "not on this route: use /v1/chat/completions"),
 ];
 
 /// Name parts of structured-output parameters. An unknown member whose name has one of them may ask
@@ -139,7 +144,10 @@ fn is_neutral(name: &str, value: &Json) -> bool {
         Json::Array(items) => items.is_empty(),
         Json::Object(members) => members.is_empty(),
         Json::Number(number) => {
-            matches!((name, number.as_str()), ("best_of", "1") | ("min_tokens", "0"))
+            matches!(
+                (name, number.as_str()),
+                ("best_of" | "n", "1") | ("min_tokens" | "top_logprobs", "0")
+            )
         }
         Json::String(_) => false,
     }

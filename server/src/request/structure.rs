@@ -95,6 +95,12 @@ const TYPES: [(&str, ConstraintKind, &[&str]); 9] = [
 /// Members of another server's `response_format` that constrain nothing.
 const NEUTRAL_MEMBERS: [&str; 4] = ["type", "name", "description", "strict"];
 
+/// The types whose value is in a member of its own.
+fn value_types() -> impl Iterator<Item = &'static str> {
+    let is_own = |name: &&str| ["json_schema", "json_object"].contains(name);
+    TYPES.iter().map(|(name, _, _)| *name).filter(move |name| !is_own(name))
+}
+
 /// Whether a member constrains the response.
 pub(crate) fn is_structure(name: &str) -> bool {
     MEMBERS.iter().any(|(member, _)| *member == name)
@@ -170,7 +176,21 @@ impl ConstraintReader<'_> {
                 self.set_constraint(pointer.to_owned(), None);
             }
             _ if self.typed_value(pointer, format) => {}
-            _ => self.set_constraint(pointer.to_owned(), None),
+            "structural_tag" => self.set_constraint(pointer.to_owned(), None),
+            _ => {
+                let own = ["text", "json_schema", "json_object", "structural_tag"];
+                let types: Vec<&str> = own.into_iter().chain(value_types()).collect();
+                match format.as_object() {
+                    Some(_) => {
+                        let message = format!("must be one of {}", quoted(&types));
+                        self.fail(&format!("{pointer}/type"), "invalid_type", message);
+                    }
+                    None => {
+                        let example = "an object, such as {\"type\": \"json_object\"}";
+                        self.expected(pointer, example);
+                    }
+                }
+            }
         }
     }
 
@@ -202,7 +222,7 @@ impl ConstraintReader<'_> {
             ConstraintKind::Options => return self.options(&pointer, value),
             ConstraintKind::TypedValue if value.as_object().is_some() => {
                 if !self.typed_value(&pointer, value) {
-                    let types: Vec<&str> = TYPES.iter().map(|(name, _, _)| *name).collect();
+                    let types: Vec<&str> = value_types().collect();
                     let message = format!("must be one of {}", quoted(&types));
                     self.fail(&format!("{pointer}/type"), "unsupported", message);
                 }
@@ -223,11 +243,13 @@ impl ConstraintReader<'_> {
                 self.schema(&pointer, value, &mut pointers)
             }
             ConstraintKind::Regex => self.text(&pointer, value).map(|pattern| {
+                pointers.insert("/response_format/format", &*pointer);
                 pointers.insert("/response_format/format/pattern", &*pointer);
                 structural_tag(object([("type", text("regex")), ("pattern", pattern)]))
             }),
             ConstraintKind::Grammar | ConstraintKind::TypedValue | ConstraintKind::Lark => {
                 self.text(&pointer, value).map(|grammar| {
+                    pointers.insert("/response_format/format", &*pointer);
                     pointers.insert("/response_format/format/grammar", &*pointer);
                     let syntax = text(if kind == ConstraintKind::Lark { "lark" } else { "ebnf" });
                     let kind = ("type", text("grammar"));
@@ -332,15 +354,16 @@ impl ConstraintReader<'_> {
     }
 
     fn choice(&mut self, pointer: &str, value: &Json) -> Option<Json> {
-        let texts = value.as_array().filter(|texts| !texts.is_empty());
-        let texts =
-            texts.and_then(|texts| texts.iter().map(Json::as_str).collect::<Option<Vec<_>>>());
-        let Some(texts) = texts else {
+        let Some(texts) = value.as_array().filter(|texts| !texts.is_empty()) else {
             return self.expected(pointer, "a non-empty list of strings");
         };
         let element =
             |value: &str| object([("type", text("const_string")), ("value", text(value))]);
-        Some(Json::Array(texts.into_iter().map(element).collect()))
+        let elements = texts.iter().enumerate().filter_map(|(k, value)| match value.as_str() {
+            Some(value) => Some(element(value)),
+            None => self.expected(&format!("{pointer}/{k}"), "a string"),
+        });
+        Some(Json::Array(elements.collect()))
     }
 }
 

@@ -231,10 +231,8 @@ impl<'s> ToolTranslator<'s> {
         let mut offered = Vec::new();
         let Some(members) = Members::from_json(tool, pointer, faults) else { return offered };
         members.refuse_unknown(faults, &["type", "name", "description", "tools"]);
-        for required in ["name", "tools"] {
-            members.require(faults, required);
-        }
-        let name = members.string(faults, "name").unwrap_or_default();
+        members.require(faults, "tools");
+        let name = non_empty_name(&members, faults);
         let description = members.string(faults, "description").unwrap_or_default();
         let namespace = Namespace { name, description };
         let tools = members.array(faults, "tools").unwrap_or_default();
@@ -307,12 +305,18 @@ impl<'s> ToolTranslator<'s> {
             self.offer(tool.clone(), pointer, "");
             return None;
         };
-        let is_deferred = members.get("defer_loading") == Some(&Json::Bool(true));
+        let reader = Members::from_json(tool, &*pointer, faults)?;
+        let is_deferred = reader.boolean(faults, "defer_loading") == Some(true);
         if is_deferred && self.has_client_search && !is_added {
             return None;
         }
-        check_callers(members, &pointer, faults);
-        let own_name = members.get("name").and_then(Json::as_str).unwrap_or_default().to_owned();
+        check_callers(&reader, faults);
+        // Other names are checked when the tools are parsed.
+        let own_name = match namespace {
+            Some(_) => non_empty_name(&reader, faults),
+            None => members.get("name").and_then(Json::as_str).unwrap_or_default(),
+        };
+        let own_name = own_name.to_owned();
         let offered = match namespace {
             Some(namespace) => {
                 let offered = offered_name(namespace.name, &own_name);
@@ -372,16 +376,25 @@ fn offered_tool(members: &Object, namespace: Option<Namespace<'_>>, offered: &st
     object(out)
 }
 
+/// The name of a namespace, or of a tool in one: the offered name has more than it.
+fn non_empty_name<'a>(members: &Members<'a>, faults: &mut Faults) -> &'a str {
+    let name = members.required_string(faults, "name");
+    if members.get("name").and_then(Json::as_str) == Some("") {
+        members.fail(faults, "name", "invalid_tool", "must not be empty");
+    }
+    name
+}
+
 /// Refuses functions that only programs may call, or whose results come later.
-fn check_callers(members: &Object, pointer: &str, faults: &mut Faults) {
-    let callers = members.get("allowed_callers").and_then(Json::as_array);
+fn check_callers(members: &Members<'_>, faults: &mut Faults) {
+    let callers = members.array(faults, "allowed_callers");
     if callers.is_some_and(|callers| !callers.iter().any(|c| c.as_str() == Some("direct"))) {
         let message = "must contain \"direct\": only the model calls tools";
-        faults.push(ApiFault::at(format!("{pointer}/allowed_callers"), "unsupported", message));
+        members.fail(faults, "allowed_callers", "unsupported", message);
     }
-    if members.get("async") == Some(&Json::Bool(true)) {
+    if members.boolean(faults, "async") == Some(true) {
         let message = "results must be in the next request";
-        faults.push(ApiFault::at(format!("{pointer}/async"), "unsupported", message));
+        members.fail(faults, "async", "unsupported", message);
     }
 }
 

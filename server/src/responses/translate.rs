@@ -127,6 +127,7 @@ pub(crate) fn translate(
 }
 
 fn check_options(members: &Members<'_>, faults: &mut Faults) {
+    members.boolean(faults, "store");
     if members.one_of(faults, "truncation", &["disabled", "auto"]) == Some("auto") {
         members.fail(faults, "truncation", "unsupported", "conversations are not shortened");
     }

@@ -4,14 +4,14 @@ use super::RuleBodies;
 use crate::compile::CompileError;
 use crate::compile::auxiliary_rules::AuxiliaryRules;
 use crate::compile::dispatch::UnresolvedDispatch;
-use crate::compile::expressions::{MAX_COUNT, Repeat, expr_address, is_tiny};
+use crate::compile::expressions::{Repeat, expr_address, is_tiny};
 use crate::compile::rule_facts::{Regularity, RuleFacts};
 use crate::compile::thompson::Nesting;
 use crate::fsm::{ByteSet, ExactSteps, TooLarge};
 use crate::fuel;
 use crate::hash::HashMap;
 use crate::ids::RuleId;
-use crate::ir::{Counted, Dispatch, Except, Expr, Grammar, Members, Trigger};
+use crate::ir::{Counted, Dispatch, Except, Expr, Grammar, MAX_COUNT, Members, Trigger};
 use crate::limits::Limits;
 
 /// Fuel per rule, and per node of its expression.

@@ -6,7 +6,7 @@ use super::cursor::{Cursor, EscapeMode, Reported, join};
 use super::{EbnfDialect, EbnfOptions};
 use crate::front::diagnostic::{Diagnostic, Diagnostics};
 use crate::hash::HashMap;
-use crate::ir::{Attributes, MACROS, SpecialToken};
+use crate::ir::{Attributes, MACROS, MAX_COUNT, SpecialToken};
 use crate::limits::Limits;
 
 /// Upper bound of the nesting limit, because the parser is recursive.
@@ -354,6 +354,10 @@ impl Parser<'_> {
             (None, None) => self.cursor.error(Diagnostic::error(begin..at, "no count at all")),
             (Some(min), Some(max)) if min > max => {
                 self.cursor.error(Diagnostic::error(begin..at, "counts out of order"))
+            }
+            (Some(min), _) if min > MAX_COUNT => {
+                let error = Diagnostic::error(begin..at, "the least count is too large");
+                self.cursor.error(error.help(format!("it is at most {MAX_COUNT}")))
             }
             (min, max) => Ok((min.unwrap_or(0), max)),
         }

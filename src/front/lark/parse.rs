@@ -10,6 +10,7 @@ use super::ast::{
 };
 use super::token::{Token, TokenKind};
 use crate::front::diagnostic::{Diagnostic, Diagnostics, Severity, UniqueKeys};
+use crate::ir::MAX_COUNT;
 use crate::limits::Limits;
 use crate::spec::json::Json;
 
@@ -494,13 +495,15 @@ impl<'t> Parser<'t, '_> {
     /// Consumes a required integer.
     fn count(&mut self) -> Parsed<u32> {
         match *self.kind() {
-            TokenKind::Number(digits) if !digits.contains('.') => match digits.parse::<u32>() {
-                Ok(count) => {
-                    self.bump();
-                    Ok(count)
+            TokenKind::Number(digits) if !digits.contains('.') => {
+                match digits.parse().ok().filter(|count| *count <= MAX_COUNT) {
+                    Some(count) => {
+                        self.bump();
+                        Ok(count)
+                    }
+                    None => self.expected(&format!("a number of at most {MAX_COUNT}")),
                 }
-                Err(_) => self.expected("a number below 4294967296"),
-            },
+            }
             _ => self.expected("a number"),
         }
     }

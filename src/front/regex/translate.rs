@@ -11,6 +11,7 @@ use std::str::CharIndices;
 use super::assertions::MAX_MARKS;
 use super::{Case, Dot, LookAround, RegexError, RegexOptions};
 use crate::hash::HashSet;
+use crate::ir::MAX_COUNT;
 use escape::EscapeMeaning;
 
 /// A translated pattern.
@@ -341,7 +342,7 @@ impl Translator<'_> {
             return Ok(None);
         }
         let parse = |s: &str| s.parse::<u32>().ok();
-        let counts = match (parse(min), max) {
+        let counts = match (parse(min).filter(|min| *min <= MAX_COUNT), max) {
             (Some(min), None) => format!("{{{min}}}"),
             (Some(min), Some("")) => format!("{{{min},}}"),
             (Some(min), Some(max)) => match parse(max) {

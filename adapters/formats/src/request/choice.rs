@@ -239,7 +239,10 @@ mod tests {
             (json!({"type": "custom", "custom": {"name": null}}), &["/custom/name"]),
             (allowed(json!({"mode": "any", "tools": []})), &["/allowed_tools/mode"]),
             (allowed(json!({"mode": "auto", "tools": 1})), &["/allowed_tools/tools"]),
-            (allowed(json!({"mode": "auto", "tools": ["f", 1]})), &["/allowed_tools/tools/0"]),
+            (
+                allowed(json!({"mode": "auto", "tools": [{"name": "f"}, 1]})),
+                &["/allowed_tools/tools/1"],
+            ),
             (json!({"type": "allowed_tools", "mode": "any"}), &["/mode", "/tools"]),
             // Members that a choice does not have.
             (json!({"type": "function", "function": {"name": "f"}, "x": 1}), &["/x"]),

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::choice::ToolChoiceError;
 use super::custom::{CustomError, CustomErrorReason};
+use super::response::ResponseTag;
 use super::tool_members::ToolError;
 
 /// JSON pointer of the budget of reasoning in the server's requests.
@@ -188,6 +189,13 @@ fn one_line(all: &Diagnostics, message: &Diagnostic) -> String {
 }
 
 impl PartErrors {
+    /// The error of a structural tag that no text satisfies.
+    pub(crate) fn of_empty_tag(tag: &ResponseTag) -> PartErrors {
+        let reason = StructuralTagErrorReason::Contradictory("no text satisfies it".into());
+        let pointer = tag.request_pointer("/format");
+        PartErrors { tag: vec![StructuralTagError { pointer, reason }], ..PartErrors::default() }
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.schemas.is_empty() && self.customs.is_empty() && self.tag.is_empty()
     }

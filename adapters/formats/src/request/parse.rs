@@ -91,6 +91,11 @@ fn parse_stop(stop: &Json, errors: &mut Vec<RequestError>) -> Vec<String> {
 /// Parses the `response_format` of a request body.
 fn parse_response_format(body: &Json, errors: &mut Vec<RequestError>) -> Option<ResponseFormat> {
     let response = body.get_non_null("response_format")?;
+    if response.as_object().is_none() {
+        errors
+            .push(malformed("/response_format", "an object, such as {\"type\": \"json_object\"}"));
+        return None;
+    }
     check_members(response, errors);
     match response.get("type").and_then(Json::as_str) {
         Some("text") => None,
@@ -142,6 +147,18 @@ fn check_members(response: &Json, errors: &mut Vec<RequestError>) {
                 ""
             };
             errors.push(RequestError::UnknownMember { pointer, hint });
+        }
+    }
+    let is_text = |value: &Json| value.as_str().is_some();
+    let is_flag = |value: &Json| matches!(value, Json::Bool(_));
+    let types: [(&str, fn(&Json) -> bool, &str); 3] = [
+        ("name", is_text, "a string"),
+        ("description", is_text, "a string"),
+        ("strict", is_flag, "a boolean"),
+    ];
+    for (name, has_type, expected) in types {
+        if inner.get_non_null(name).is_some_and(|value| !has_type(value)) {
+            errors.push(malformed(format!("/response_format/json_schema/{name}"), expected));
         }
     }
 }

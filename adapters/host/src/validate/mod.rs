@@ -90,7 +90,7 @@ impl SchemaValidator {
             Ok(schema) => schema,
             Err(reason) => return add(unknown, String::new(), reason),
         };
-        let value: Value = match serde_json::from_str(text) {
+        let value = match louver_formats::validator_instance(text.as_bytes()) {
             Ok(value) => value,
             Err(error) => {
                 return add(unknown, String::new(), &format!("the text cannot be read: {error}"));

@@ -22,6 +22,7 @@ use super::relaxations::KeywordTreatment;
 use super::vocabulary::unknown_required_vocabularies;
 use crate::decimal::Decimal;
 use crate::front::diagnostic::similar;
+use crate::ir::MAX_COUNT;
 use crate::spec::json::{Json, Object};
 
 /// The parsed keywords of a schema object. A value satisfies the object if it satisfies all fields.
@@ -203,6 +204,9 @@ impl<'a> SchemaReader<'a> {
     /// Parses a bound on a length, or on the number of elements or members.
     fn parse_size(&mut self, loc: LocId, (name, value): (&str, &Json), facets: &mut Facets<'a>) {
         let count = self.parse_count(loc, name, value);
+        if name.starts_with("min") && count > MAX_COUNT {
+            return self.report(loc, name, Reason::Limit(format!("over {MAX_COUNT}")));
+        }
         let (string, array, object) = (&mut facets.string, &mut facets.array, &mut facets.object);
         match name {
             "minLength" => string.min = string.min.max(count),

@@ -2,6 +2,8 @@
 
 use super::super::model::{GrammarSyntax, TagCount, Token};
 use super::{FormatObject, TagReader, element_pointer, member_pointer};
+use crate::decimal::Decimal;
+use crate::ir::MAX_COUNT;
 use crate::spec::json::Json;
 
 /// Minimum length of a list.
@@ -104,10 +106,12 @@ impl TagReader {
 
     /// Parses an integer.
     pub(super) fn number(&mut self, value: &Json, pointer: &str) -> Option<u32> {
-        let number =
-            if let Json::Number(number) = value { number.as_str().parse().ok() } else { None };
-        number.or_else(|| {
-            self.malformed(pointer, format!("must be a whole number from 0 to {}", u32::MAX))
+        let count = match value {
+            Json::Number(number) => Decimal::parse(number.as_str()).to_count(),
+            _ => None,
+        };
+        count.filter(|count| *count <= MAX_COUNT).or_else(|| {
+            self.malformed(pointer, format!("must be a whole number from 0 to {MAX_COUNT}"))
         })
     }
 
