@@ -50,10 +50,8 @@ impl TurnPlan {
         let is_structured = is_call_required || request.response_format.is_some();
         let has_validators = request.schema_options.policy == Policy::Validate
             && !lowered.relaxed_schemas().is_empty();
-        let validators = has_validators.then(|| {
-            let registry = &engine.options().registry;
-            Arc::new(SchemaValidators::new(&lowered, registry, &request.schema_options))
-        });
+        let validators = has_validators
+            .then(|| Arc::new(SchemaValidators::new(&lowered, &request.schema_options)));
         let compiled = CompiledTurn { constraint, lowered, is_structured, validators };
         Ok(TurnPlan { vocab: engine.vocab().clone(), compiled: Some(compiled) })
     }

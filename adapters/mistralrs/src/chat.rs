@@ -173,7 +173,7 @@ impl Chat {
         let plan =
             builder.build().map_err(|error: PlanError| RequestError::Plan(Box::new(error)))?;
         let (prompt, run) = request(&plan, options)?;
-        plan.start_on(host.open()?, prompt, run).await
+        plan.start_on(&host.sender()?, prompt, run).await
     }
 }
 

@@ -20,7 +20,7 @@ use crate::gguf::GgufModel;
 use crate::host_types;
 use crate::model_files;
 use crate::model_parts::{ModelParts, end_tokens};
-use crate::request_sender::Host;
+use crate::request_sender::{Host, sender};
 use crate::unsupported;
 
 /// Options of setting up Louver for a model.
@@ -218,7 +218,7 @@ impl Louver {
     /// not restart an engine of it that dies later; [`Plan::stream`](crate::Plan::stream) and
     /// models of [`Louver::load`] do.
     pub fn with_model(mut self, model: &Model) -> Result<Louver, RequestError> {
-        self.host = Some(Host::from_borrowed(model.inner())?);
+        self.host = Some(Host::Channel(sender(model.inner())?));
         Ok(self)
     }
 

@@ -23,7 +23,7 @@ use tokio::sync::mpsc;
 use crate::host_types;
 use crate::model::{Louver, LouverInner};
 use crate::processor::HookProcessor;
-use crate::request_sender::RequestSender;
+use crate::request_sender::{next_request_id, sender};
 
 /// Capacity of the host's response channel. The reading task empties it immediately.
 const CHANNEL_CAPACITY: usize = 10_000;
@@ -301,12 +301,12 @@ impl Plan {
         prompt: Vec<u32>,
         run: Run,
     ) -> Result<Vec<EventStream>, RequestError> {
-        self.start_on(RequestSender::new(model.inner())?, prompt, run).await
+        self.start_on(&sender(model.inner())?, prompt, run).await
     }
 
     pub(crate) async fn start_on(
         &self,
-        request_sender: RequestSender<'_>,
+        sender: &mpsc::Sender<Request>,
         prompt: Vec<u32>,
         run: Run,
     ) -> Result<Vec<EventStream>, RequestError> {
@@ -347,13 +347,13 @@ impl Plan {
             processors.push(Arc::new(HookProcessor::new(hook)));
             let (response, responses) = mpsc::channel(CHANNEL_CAPACITY);
             let message = RequestMessage::CompletionTokens(prompt.clone());
-            let id = request_sender.next_id();
+            let id = next_request_id();
             let normal = NormalRequest {
                 is_streaming: true,
                 logits_processors: Some(processors),
                 ..NormalRequest::new_simple(message, sampling.clone(), response, id, None, None)
             };
-            let sent = request_sender.sender.send(Request::Normal(Box::new(normal))).await;
+            let sent = sender.send(Request::Normal(Box::new(normal))).await;
             sent.map_err(|error| RequestError::Host(error.to_string()))?;
             tokio::spawn(task.run(host_types::first_finish(responses)));
             streams.push(events);
@@ -373,7 +373,8 @@ impl Plan {
         }
     }
 
-    /// Parses complete generated tokens. A final stop token is optional.
+    /// Parses complete generated tokens. The stop token may be left out, except where it is also
+    /// the end of a call.
     pub fn read(&self, tokens: &[u32]) -> Turn {
         self.turn.read(tokens)
     }

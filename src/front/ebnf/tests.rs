@@ -184,6 +184,8 @@ fn exceeded_limits_are_errors_with_positions() {
     let error = read_watching("root ::= TagDispatch(stops=(\"abcdef\",), excludes=(\"xyz\",))")
         .unwrap_err();
     assert_eq!(messages(&error), ["1:10 the triggers, stops and excludes have more than 8 bytes"]);
+    let error = parse("root ::= \"a\"{2000000000}").unwrap_err();
+    assert_eq!(messages(&error), ["1:13 the least count is too large"]);
     assert!(parse("root[lazy] ::= \"a\"{200}").unwrap_err().to_string().contains("cannot be lazy"));
     // Recursion is bounded, whatever the limits.
     let wide = Limits { depth: usize::MAX, nodes: usize::MAX, ..Limits::default() };

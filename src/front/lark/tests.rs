@@ -128,6 +128,7 @@ fn special_tokens_and_ids_are_parsed() {
     {
         assert_eq!(error_positions(&format!("start: {wrong}")), [(1, 8)], "{wrong}");
     }
+    assert_eq!(error_positions("start: \"a\" ~ 2000000000"), [(1, 14)]);
 }
 
 #[test]

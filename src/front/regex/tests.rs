@@ -99,9 +99,21 @@ fn errors_state_the_offset() {
             other => panic!("{source}: {other:?}"),
         }
     }
-    for source in
-        ["a**", "*", "a{3,2}", "(", ")", "[b-a]", "[a", "^*", r"\xZZ", r"\p{Nonsense}", "(?:", "\\"]
-    {
+    for source in [
+        "a**",
+        "*",
+        "a{3,2}",
+        "a{2000000000}",
+        "(",
+        ")",
+        "[b-a]",
+        "[a",
+        "^*",
+        r"\xZZ",
+        r"\p{Nonsense}",
+        "(?:",
+        "\\",
+    ] {
         assert!(
             matches!(Pattern::parse(source, &Limits::default()), Err(RegexError::Syntax { .. })),
             "{source}"

@@ -6,6 +6,7 @@ mod members;
 use super::model::{Begin, End, Format, JsonSchema, StructuralTag, Style, Tag};
 use super::{StructuralTagError, StructuralTagErrorReason as Reason, StructuralTagErrors};
 use crate::front::diagnostic::{MAX_ERRORS, similar};
+use crate::ir::MAX_COUNT;
 use crate::limits::Limits;
 use crate::spec::json::{Json, Object, push_token};
 use members::MinLength;
@@ -359,6 +360,9 @@ impl TagReader {
         let (min, max) = (min?, max?);
         if max.is_some_and(|max| max < min) {
             return self.malformed(&format.pointer_to("max"), "is less than `min`");
+        }
+        if min > MAX_COUNT {
+            return self.malformed(&format.pointer_to("min"), format!("is over {MAX_COUNT}"));
         }
         Some(Format::Repeat { min, max, content: content? })
     }

@@ -5,7 +5,7 @@
 
 mod cost;
 
-use louver::front::json_schema::{Dialect, Formats, Registry, SchemaOptions};
+use louver::front::json_schema::{Dialect, Formats, SchemaOptions};
 use louver::spec::json::Json;
 use louver_formats::Turn;
 use serde_json::Value;
@@ -46,12 +46,11 @@ impl SchemaValidators {
     /// every text.
     pub(crate) fn new(
         lowered: &louver_formats::LoweredRequest,
-        registry: &Registry,
         options: &SchemaOptions,
     ) -> SchemaValidators {
         let validator = |loose: &louver_formats::RelaxedSchema| SchemaValidator {
             tool: loose.tool.and_then(|k| lowered.tools().get(k)).map(|tool| tool.name.clone()),
-            schema: CompiledSchema::new(&loose.schema, registry, options),
+            schema: CompiledSchema::new(&loose.schema, options),
         };
         SchemaValidators(lowered.relaxed_schemas().iter().map(validator).collect())
     }
@@ -115,11 +114,7 @@ impl SchemaValidator {
 }
 
 impl CompiledSchema {
-    fn new(
-        schema: &Json,
-        registry: &Registry,
-        options: &SchemaOptions,
-    ) -> Result<CompiledSchema, String> {
+    fn new(schema: &Json, options: &SchemaOptions) -> Result<CompiledSchema, String> {
         let parse_error = |error: serde_json::Error| format!("the schema cannot be read: {error}");
         let value: Value = serde_json::from_str(&schema.to_string()).map_err(parse_error)?;
         cost::check_schema(&value).map_err(|error| error.to_string())?;
@@ -137,12 +132,6 @@ impl CompiledSchema {
                 Dialect::Draft201909 => jsonschema::Draft::Draft201909,
                 Dialect::Draft202012 => jsonschema::Draft::Draft202012,
             });
-        }
-        for (uri, document) in registry.iter() {
-            let document = serde_json::from_str(&document.to_string()).map_err(parse_error)?;
-            let resource = jsonschema::Resource::from_contents(document)
-                .map_err(|error| format!("the registry's {uri}: {error}"))?;
-            builder = builder.with_resource(louver_formats::validator_uri(uri), resource);
         }
         let built = run_on_large_stack(|| {
             builder.build(&value).map_err(|error| format!("the schema has no validator: {error}"))

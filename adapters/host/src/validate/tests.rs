@@ -1,4 +1,4 @@
-use louver::front::json_schema::{Policy, Registry, SchemaOptions, UniqueItems};
+use louver::front::json_schema::{Policy, SchemaOptions, UniqueItems};
 use louver::spec::json::Json;
 use louver_formats::{
     Call, Catalog, LoweredRequest, ResponseFormat, Strictness, Tool, ToolRequest, Turn,
@@ -25,7 +25,7 @@ fn with_tools(tools: Value) -> ToolRequest {
 fn response_validators(schema: Value) -> SchemaValidators {
     let response_format = Some(ResponseFormat::Schema(Json::from(schema)));
     let lowered = lowered(ToolRequest { response_format, ..ToolRequest::default() });
-    SchemaValidators::new(&lowered, &Registry::new(), &SchemaOptions::default())
+    SchemaValidators::new(&lowered, &SchemaOptions::default())
 }
 
 fn text_turn(text: &str) -> Turn {
@@ -72,7 +72,7 @@ fn call_arguments_are_validated() {
     let loose = json!({"type": "object", "properties": {"ids": ids}});
     let tools = json!([{"name": "first", "parameters": {"type": "object"}}, {"name": "pick", "parameters": loose}]);
     let lowered = lowered(with_tools(tools));
-    let validators = SchemaValidators::new(&lowered, &Registry::new(), &SchemaOptions::default());
+    let validators = SchemaValidators::new(&lowered, &SchemaOptions::default());
     let call = |name: &str, arguments: &str| Call {
         id: String::new(),
         name: name.to_owned(),
@@ -110,7 +110,7 @@ fn non_strict_tools_are_validated() {
     ]);
     let request = ToolRequest { strictness: Strictness::AsFlagged, ..with_tools(tools) };
     let options = SchemaOptions::default();
-    let validators = SchemaValidators::new(&lowered(request), &Registry::new(), &options);
+    let validators = SchemaValidators::new(&lowered(request), &options);
     assert_eq!(
         validators.0.iter().map(|validator| validator.tool.as_deref()).collect::<Vec<_>>(),
         [Some("loose")]
@@ -176,8 +176,8 @@ fn hostile_schemas_are_not_validated() {
         (json!({"type": "strange"}), "1".to_owned()),
     ] {
         let shown: String = schema.to_string().chars().take(80).collect();
-        let (registry, options) = (Registry::new(), SchemaOptions::default());
-        let schema = CompiledSchema::new(&Json::from(schema), &registry, &options);
+        let options = SchemaOptions::default();
+        let schema = CompiledSchema::new(&Json::from(schema), &options);
         let validator = SchemaValidator { tool: None, schema };
         let mut violations = Vec::new();
         validator.check_text(&text, &CheckedPart::ResponseFormat, &mut violations);
@@ -214,8 +214,8 @@ fn recursive_and_deep_schemas_are_validated() {
         (deep, "[1, 2]".to_owned(), "[1, 1]".to_owned()),
         (chain, "[1, 2]".to_owned(), "[1, 1]".to_owned()),
     ] {
-        let (registry, options) = (Registry::new(), SchemaOptions::default());
-        let schema = CompiledSchema::new(&Json::from(schema), &registry, &options);
+        let options = SchemaOptions::default();
+        let schema = CompiledSchema::new(&Json::from(schema), &options);
         let validator = SchemaValidator { tool: None, schema };
         let mut violations = Vec::new();
         validator.check_text(&good, &CheckedPart::ResponseFormat, &mut violations);

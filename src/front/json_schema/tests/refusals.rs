@@ -51,7 +51,7 @@ fn unsupported_keywords() {
         (r#"{"not":{"uniqueItems":true}}"#, "/not/uniqueItems"),
         (r#"{"pattern":"(a)\\1"}"#, "/pattern"),
         (r#"{"patternProperties":{"(a)\\1":{}}}"#, "/patternProperties"),
-        (r#"{"$ref":"http://json-schema.org/draft-07/schema#"}"#, "/$ref"),
+        (r#"{"$ref":"http://json-schema.org/draft-03/schema#"}"#, "/$ref"),
         (
             r#"{"type":"object","minProperties":3,"additionalProperties":false,"patternProperties":{"^[a-z]{3}$":{}}}"#,
             "/minProperties",
@@ -139,6 +139,7 @@ fn limits_are_errors() {
         .map(|i| format!("{{\"anyOf\":[{{\"required\":[\"a{i}\"]}},{{\"required\":[\"b{i}\"]}}]}}"))
         .collect();
     refused(&format!("{{\"allOf\":[{}]}}", many.join(",")), "limit", &[""]);
+    refused(r#"{"items": {"minLength": 2000000000}}"#, "limit", &["/items/minLength"]);
     refused(
         r#"{"type":"string","pattern":"^(?:a|b)*a(?:a|b){30}(?:a|bb)$","minLength":40}"#,
         "limit",

@@ -3,7 +3,6 @@
 use super::super::model::{GrammarSyntax, TagCount, Token};
 use super::{FormatObject, TagReader, element_pointer, member_pointer};
 use crate::decimal::Decimal;
-use crate::ir::MAX_COUNT;
 use crate::spec::json::Json;
 
 /// Minimum length of a list.
@@ -110,8 +109,9 @@ impl TagReader {
             Json::Number(number) => Decimal::parse(number.as_str()).to_count(),
             _ => None,
         };
-        count.filter(|count| *count <= MAX_COUNT).or_else(|| {
-            self.malformed(pointer, format!("must be a whole number from 0 to {MAX_COUNT}"))
+        // Larger counts are this one.
+        count.filter(|count| *count < u32::MAX).or_else(|| {
+            self.malformed(pointer, format!("must be a whole number from 0 to {}", u32::MAX - 1))
         })
     }
 
