@@ -19,6 +19,8 @@ mod faults;
 mod hosts;
 #[path = "api/http.rs"]
 mod http;
+#[path = "api/inspect.rs"]
+mod inspect;
 #[path = "api/mcp.rs"]
 mod mcp;
 #[path = "api/messages.rs"]

@@ -18,7 +18,6 @@ use louver::matcher::{Recognizer, Rejected};
 use louver::spec::json::push_token;
 use louver::vocab::Vocabulary;
 use louver_formats::validator_instance;
-use serde_json::Value;
 
 use super::spec;
 use crate::validator;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tower::ServiceExt;
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/inspect/page");
-const STATIC: &str = include_str!("inspector/static.py");
+const STATIC: &str = include_str!("../inspector/static.py");
 
 struct Answer {
     status: StatusCode,
