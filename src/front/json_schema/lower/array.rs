@@ -17,7 +17,7 @@ use crate::spec::json::Json;
 /// The largest number of nodes of a graph that counts elements or keeps sets of values.
 const MAX_NODES: usize = 5_000;
 /// The largest number of `contains` of one array.
-const MAX_CONTAINS: usize = 5;
+const MAX_CONTAINS: usize = 8;
 
 /// Whether the subsets of at most `most` out of `values` values fit into a graph.
 fn fits_graph(values: usize, most: usize) -> bool {
@@ -160,6 +160,10 @@ impl<'a> SchemaLowering<'a, '_> {
         let punctuation = self.punctuation();
         let Delimiters { open, close, comma, empty } = &punctuation.brackets;
         let (mut builder, start) = CountingGraph::new(open.clone(), contains.len());
+        // Sets of schemas that no element satisfies together. Without upper bounds an element need
+        // not violate the others, so that no larger set is satisfied either.
+        let mut exclusive: Vec<(usize, u32)> = Vec::new();
+        let is_bounded = contains.iter().any(|c| c.max.is_some());
         while let Some(((position, counts), node)) = builder.pending.pop() {
             if builder.nodes.len() > MAX_NODES {
                 let what = format!(
@@ -182,13 +186,22 @@ impl<'a> SchemaLowering<'a, '_> {
                 .filter(|&k| contains[k].max.is_some() || counts[k] < contains[k].min)
                 .collect();
             let next = if position < exact { position + 1 } else { position };
+            let at = position.min(facets.prefix());
             for hits in 0..1u32 << counted.len() {
-                let mut locs = facets.element(position.min(facets.prefix()));
+                let satisfied = counted.iter().enumerate().filter(|(bit, _)| hits >> bit & 1 == 1);
+                let satisfied: u32 = satisfied.map(|(_, k)| 1 << k).sum();
+                if exclusive.iter().any(|&(place, set)| place == at && satisfied & set == set) {
+                    continue;
+                }
+                let mut locs = facets.element(at);
                 let Some(new_counts) = count_hits(&contains, &counts, &counted, hits, &mut locs)
                 else {
                     continue;
                 };
                 let element = self.counted_element(locs, &mut compared);
+                if element == Expr::Never && !is_bounded {
+                    exclusive.push((at, satisfied));
+                }
                 if element != Expr::Never {
                     let lead = if position == 0 { Expr::Empty } else { comma.clone() };
                     let after = builder.node((next, new_counts));

@@ -1,7 +1,9 @@
 //! Tests of `uniqueItems`, and of distinct names of members.
 
 use super::{check, check_with, recognizer_with};
-use crate::front::json_schema::{AdditionalNames, MemberOrder, SchemaOptions, UniqueItems, lower};
+use crate::front::json_schema::{
+    AdditionalNames, MemberOrder, SchemaErrorReason, SchemaOptions, UniqueItems, lower,
+};
 use crate::limits::Limits;
 use crate::spec::json::Json;
 
@@ -312,6 +314,24 @@ fn contains_combines_with_unique_items() {
         let errors = lower(&schema, &SchemaOptions::default(), &limits).expect_err(few);
         assert_eq!(errors.0[0].pointer, "/uniqueItems", "{few}");
     }
+}
+
+#[test]
+fn eight_values_are_counted_together() {
+    let contains = |n: u32| {
+        let all: Vec<String> =
+            (0..n).map(|i| format!("{{\"contains\":{{\"const\":{i}}}}}")).collect();
+        format!("{{\"type\":\"array\",\"allOf\":[{}]}}", all.join(","))
+    };
+    check(
+        &contains(8),
+        &["[7, 6, 5, 4, 3, 2, 1, 0]", "[0, 0, 1, 2, 9, 3, 4, 5, 6, 7, []]"],
+        &["[]", "[0, 1, 2, 3, 4, 5, 6]", "[0, 1, 2, 3, 4, 5, 6, 8]"],
+    );
+    let limits = Limits::default();
+    let schema = Json::parse(&contains(9), &limits).unwrap();
+    let errors = lower(&schema, &SchemaOptions::default(), &limits).expect_err("too many");
+    assert!(matches!(errors.0[0].reason, SchemaErrorReason::Limit(_)), "{errors}");
 }
 
 #[test]
