@@ -149,28 +149,17 @@ impl<'a> SchemaLowering<'a, '_> {
         }
         if contains.len() > MAX_CONTAINS {
             let what = format!("more than {MAX_CONTAINS} `contains` together");
-            self.normalizer.reader.report_limit_around(contains[0].schema, what);
-            return Expr::Never;
+            return self.report_counting_limit(contains[0].schema, what);
         }
-        // The number of positions that have nodes of their own. The first has, as no comma precedes
-        // it.
-        let mut exact =
-            facets.prefix().max(1).max(facets.min as usize).max(facets.max.unwrap_or(0) as usize);
-        exact = exact.max(contains.iter().map(|c| c.from as usize).max().unwrap_or(0));
+        let exact = exact_positions(facets, &contains);
         let punctuation = self.punctuation();
         let Delimiters { open, close, comma, empty } = &punctuation.brackets;
         let (mut builder, start) = CountingGraph::new(open.clone(), contains.len());
-        // Sets of schemas that no element satisfies together. Without upper bounds an element need
-        // not violate the others, so that no larger set is satisfied either.
-        let mut exclusive: Vec<(usize, u32)> = Vec::new();
-        let is_bounded = contains.iter().any(|c| c.max.is_some());
+        let mut exclusive = ExclusiveSets::new(&contains);
         while let Some(((position, counts), node)) = builder.pending.pop() {
             if builder.nodes.len() > MAX_NODES {
-                let what = format!(
-                    "counting elements that `contains` allows needs more than {MAX_NODES} nodes"
-                );
-                self.normalizer.reader.report_limit_around(contains[0].schema, what);
-                return Expr::Never;
+                let what = format!("`contains` with more than {MAX_NODES} states of counting");
+                return self.report_counting_limit(contains[0].schema, what);
             }
             if position >= facets.min as usize
                 && counts.iter().zip(&contains).all(|(count, c)| *count >= c.min)
@@ -186,11 +175,9 @@ impl<'a> SchemaLowering<'a, '_> {
                 .filter(|&k| contains[k].max.is_some() || counts[k] < contains[k].min)
                 .collect();
             let next = if position < exact { position + 1 } else { position };
-            let at = position.min(facets.prefix());
             for hits in 0..1u32 << counted.len() {
-                let satisfied = counted.iter().enumerate().filter(|(bit, _)| hits >> bit & 1 == 1);
-                let satisfied: u32 = satisfied.map(|(_, k)| 1 << k).sum();
-                if exclusive.iter().any(|&(place, set)| place == at && satisfied & set == set) {
+                let (at, satisfied) = (position.min(facets.prefix()), chosen(&counted, hits));
+                if exclusive.rule_out(at, satisfied) {
                     continue;
                 }
                 let mut locs = facets.element(at);
@@ -199,17 +186,22 @@ impl<'a> SchemaLowering<'a, '_> {
                     continue;
                 };
                 let element = self.counted_element(locs, &mut compared);
-                if element == Expr::Never && !is_bounded {
-                    exclusive.push((at, satisfied));
+                if element == Expr::Never {
+                    exclusive.add(at, satisfied);
+                    continue;
                 }
-                if element != Expr::Never {
-                    let lead = if position == 0 { Expr::Empty } else { comma.clone() };
-                    let after = builder.node((next, new_counts));
-                    builder.graph.edge(node, Expr::seq([lead, element]), after);
-                }
+                let lead = if position == 0 { Expr::Empty } else { comma.clone() };
+                let after = builder.node((next, new_counts));
+                builder.graph.edge(node, Expr::seq([lead, element]), after);
             }
         }
         Expr::Graph(Box::new(builder.graph))
+    }
+
+    /// Reports that elements cannot be counted; the array then has no value.
+    fn report_counting_limit(&mut self, schema: LocId, what: String) -> Expr {
+        self.normalizer.reader.report_limit_around(schema, what);
+        Expr::Never
     }
 
     /// An element of a counted array.
@@ -366,6 +358,45 @@ fn decided_contains(contains: &[Contains], values: &[ElementValue]) -> Vec<Conta
         }
     }
     contains
+}
+
+/// The number of positions of a counted array that have nodes of their own. The first has, as no
+/// comma precedes it.
+fn exact_positions(facets: &ArrayFacets, contains: &[&Contains]) -> usize {
+    let bounds = [1, facets.min, facets.max.unwrap_or(0)].into_iter();
+    let all = bounds.chain(contains.iter().map(|c| c.from)).map(|bound| bound as usize);
+    all.chain([facets.prefix()]).max().unwrap_or(1)
+}
+
+/// The members of `counted` whose bit is set in `hits`, one bit each.
+fn chosen(counted: &[usize], hits: u32) -> u32 {
+    let chosen = counted.iter().enumerate().filter(|(bit, _)| hits >> bit & 1 == 1);
+    chosen.map(|(_, k)| 1 << k).sum()
+}
+
+/// Sets of `contains` whose schemas no element of a position satisfies together. Without upper
+/// bounds an element need not violate the others, so that none satisfies a larger set either.
+struct ExclusiveSets {
+    is_bounded: bool,
+    /// Positions with one bit for each `contains`.
+    found: Vec<(usize, u32)>,
+}
+
+impl ExclusiveSets {
+    fn new(contains: &[&Contains]) -> ExclusiveSets {
+        let is_bounded = contains.iter().any(|c| c.max.is_some());
+        ExclusiveSets { is_bounded, found: Vec::new() }
+    }
+
+    fn rule_out(&self, position: usize, set: u32) -> bool {
+        self.found.iter().any(|&(at, found)| at == position && set & found == found)
+    }
+
+    fn add(&mut self, position: usize, set: u32) {
+        if !self.is_bounded {
+            self.found.push((position, set));
+        }
+    }
 }
 
 /// The counts after an element that counts for those `contains` among `counted` whose bit is set in
