@@ -210,9 +210,9 @@ pub enum Expr {
     Repeat {
         /// The repeated expression.
         body: Box<Expr>,
-        /// Fewest repetitions, at most [`MAX_COUNT`].
+        /// Fewest repetitions, at most 2^30.
         min: u32,
-        /// Most repetitions. More than [`MAX_COUNT`] are unbounded.
+        /// Most repetitions. More than 2^30 are unbounded.
         max: Option<u32>,
     },
     /// A regular language over bytes, as a DFA with symbols `0..=255`.

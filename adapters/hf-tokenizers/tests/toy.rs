@@ -188,6 +188,25 @@ fn stop_tokens_come_from_options_then_files_then_common_names() {
     std::fs::remove_dir_all(&folder).expect("removed");
 }
 
+/// The files of fine-tuned models may have the truncation and the padding of their training.
+#[test]
+fn texts_are_encoded_whole() {
+    let mut value = byte_level();
+    value["truncation"] =
+        json!({"direction": "Right", "max_length": 4, "strategy": "LongestFirst", "stride": 0});
+    value["padding"] = json!({"strategy": {"Fixed": 9}, "direction": "Right", "pad_to_multiple_of": null,
+        "pad_id": 260, "pad_type_id": 0, "pad_token": "<|end|>"});
+    let file = std::env::temp_dir().join(format!("louver whole {}.json", std::process::id()));
+    std::fs::write(&file, value.to_string()).expect("written");
+    let loaded = load(&file, &stops(&[260])).expect("loads");
+    let encoder = Encoder::new(&loaded.tokenizer, &loaded.vocab);
+    for text in ["ab", "abcdefghijkl"] {
+        let ids: Vec<u32> = text.bytes().map(u32::from).collect();
+        assert_eq!(encoder.encode(text).expect("encodes"), ids);
+    }
+    std::fs::remove_file(&file).expect("removed");
+}
+
 #[test]
 fn unsupported_decoders_are_rejected() {
     let mut value = byte_level();

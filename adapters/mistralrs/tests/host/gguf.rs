@@ -131,6 +131,14 @@ async fn gguf_files_are_supported() {
         assert_eq!(read.engine().vocab().fingerprint(), louver.engine().vocab().fingerprint());
         assert_eq!(read.max_context(), louver.max_context());
         assert_eq!(read.template().unwrap().source(), louver.template().unwrap().source());
+        // A template that is given knows the tokens of the model's own.
+        let given = LouverOptions {
+            chat_template: Some("{{ bos_token }}".to_owned()),
+            ..LouverOptions::default()
+        };
+        let given = Louver::for_model_with(&model, given).await.unwrap();
+        assert!(louver.template().unwrap().tokens()[1].is_some());
+        assert_eq!(given.template().unwrap().tokens(), louver.template().unwrap().tokens());
         for louver in [&louver, &read] {
             let plan = louver.tools(tools()).choice(ToolChoice::Required).parallel(Parallel::One);
             let plan = plan.reasoning(Reasoning::Off).build().unwrap();

@@ -1,6 +1,6 @@
 //! Formats from response templates, alone and beside chat templates.
 
-use louver_formats::Catalog;
+use louver_formats::{Catalog, Marker};
 use louver_templates::{FormatSource, ResponseTemplate, resolve};
 use serde::Deserialize;
 
@@ -62,4 +62,31 @@ fn formats_come_from_response_templates() {
     let problems: Vec<String> =
         problems.map(|(problem, name)| format!("{name}: {problem}")).collect();
     assert!(problems.is_empty(), "{}", problems.join("\n\n"));
+}
+
+/// Errors of lowering, whose pointers name the member that is there.
+#[test]
+fn errors_point_to_the_delimiter() {
+    let lowered = |open: &str, close: &str| {
+        let calls = format!(
+            r#"{{{open}, {close}, "content": "json",
+                "transform": {{"function": "{{content}}"}}}}"#
+        );
+        let template = format!(r#"{{"start_anchor": "a", "fields": {{"tool_calls": {calls}}}}}"#);
+        let value = serde_json::from_str(&template).expect("JSON");
+        ResponseTemplate::from_value(&value).expect("reads").lower("test")
+    };
+    for (open, close, expected) in [
+        (r#""open": "<c>""#, r#""close_pattern": "(?P<x>a)""#, "close_pattern"),
+        (r#""open_pattern": "(?i:<c>)""#, r#""close": "</c>""#, "open_pattern"),
+        (r#""open_pattern": "(?P<x>a)""#, r#""close": "</c>""#, "open_pattern"),
+    ] {
+        let error = lowered(open, close).expect_err("no wire format");
+        assert_eq!(error.pointer, format!("/fields/tool_calls/{expected}"));
+    }
+    // White space and empty alternatives within a delimiter belong to it.
+    let (format, _) = lowered(r#""open": "<c>""#, r#""close_pattern": "</c(?: x|)>""#).unwrap();
+    let Some(Marker::Any(ends)) = format.calls_end_marker() else { panic!("{format:?}") };
+    let texts: Vec<String> = ends.iter().map(Marker::write).collect();
+    assert_eq!(texts, ["</c x>", "</c>"]);
 }
