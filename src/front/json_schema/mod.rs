@@ -15,6 +15,7 @@
 //!   |                 resources      identifiers and anchors, URIs
 //!   |                 resolve        $ref, $dynamicRef, $recursiveRef
 //!   |                 registry       documents that references may lead to
+//!   |                 metaschemas    those of the drafts, which need no registry
 //!   |                 relaxations    what a policy relaxes because of limits
 //!   |                 vocabulary     keywords that a metaschema enables
 //!   |                 facets         assertions by type: bounds, lengths, patterns, members
