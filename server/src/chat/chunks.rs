@@ -7,10 +7,10 @@ use axum::body::Bytes;
 use louver_mistralrs::Generation;
 use serde_json::Value;
 
-use crate::chat::response::{ResponseMeta, Usage, louver_member};
+use crate::chat::response::{ResponseMeta, louver_member};
 use crate::error::ApiError;
 use crate::request::options::StreamOptions;
-use crate::turn::{DONE, RunningTurn, data_event};
+use crate::turn::{DONE, RunningTurn, Usage, data_event};
 
 /// The chunks of one response.
 pub(crate) struct Chunks {
@@ -55,7 +55,7 @@ impl Chunks {
         (generation, trace): (&Generation, Option<String>),
         out: &mut VecDeque<Bytes>,
     ) {
-        self.usage.add(generation);
+        self.usage.add_choice(generation);
         let mut chunk = self.chunk(choice);
         let report = louver_member(generation, trace, self.meta.has_report, self.compiled_in);
         if let Some(report) = report {

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use crate::clock::unix_seconds;
 use crate::error::ApiError;
 use crate::state::App;
-use crate::turn::{self, Progress, RunningTurn, TurnRequest};
+use crate::turn::{self, Progress, RunningTurn, TurnRequest, Usage};
 
 /// Metadata that all parts of a response repeat.
 #[derive(Clone, Debug)]
@@ -60,21 +60,7 @@ impl ResponseMeta {
     }
 }
 
-/// Token counts of a response.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Usage {
-    pub(crate) prompt: usize,
-    pub(crate) generated: usize,
-    pub(crate) reasoning: usize,
-}
-
 impl Usage {
-    /// Adds the counts of one choice.
-    pub(crate) fn add(&mut self, generation: &Generation) {
-        self.generated += generation.tokens.len();
-        self.reasoning += generation.reasoning_tokens;
-    }
-
     /// The `usage` object of Chat Completions.
     pub(crate) fn json(&self) -> Value {
         json!({
@@ -103,7 +89,7 @@ pub(crate) async fn collect(
     let mut finished = Vec::new();
     while let Some(progress) = running.next().await {
         if let Progress::End { choice, generation, trace, .. } = progress? {
-            usage.add(&generation);
+            usage.add_choice(&generation);
             finished.push((choice, generation, trace));
         }
     }

@@ -221,9 +221,9 @@ async fn collect(
                 output.push(&event);
                 output.take_events();
             }
-            Progress::ToolResults { results, generated, reasoning } => {
+            Progress::ToolResults { results, usage } => {
                 output.tool_results(&results);
-                template.add_usage(generated, reasoning);
+                template.add_usage(usage);
             }
             Progress::End { generation, trace, .. } => {
                 output.finish(template.status_name(&generation) != "completed");

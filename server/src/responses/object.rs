@@ -8,7 +8,7 @@ use crate::error::{ApiError, ErrorKind};
 use crate::request::to_value;
 use crate::response_store::ConversationSource;
 use crate::state::App;
-use crate::turn::RunningTurn;
+use crate::turn::{RunningTurn, Usage};
 
 /// The members that all states of a response share.
 #[derive(Clone, Debug)]
@@ -18,9 +18,8 @@ pub(crate) struct ResponseTemplate {
     base: Value,
     has_report: bool,
     compiled_in: std::time::Duration,
-    prompt_tokens: usize,
-    /// Tokens and reasoning tokens of turns before the last.
-    earlier_tokens: (usize, usize),
+    /// The token counts of turns before the last.
+    earlier: Usage,
     /// Where the response is stored, and what with it.
     stored: Option<(App, ConversationSource)>,
 }
@@ -78,16 +77,8 @@ impl ResponseTemplate {
             "user": member_or("user", Value::Null),
         });
         let suffix = id.trim_start_matches("resp_").to_owned();
-        let (compiled_in, prompt_tokens) = (running.compiled_in(), running.prompt_tokens);
-        ResponseTemplate {
-            suffix,
-            base,
-            has_report,
-            compiled_in,
-            prompt_tokens,
-            earlier_tokens: (0, 0),
-            stored: None,
-        }
+        let (compiled_in, earlier) = (running.compiled_in(), Usage::default());
+        ResponseTemplate { suffix, base, has_report, compiled_in, earlier, stored: None }
     }
 
     /// Sets where the complete response is stored; `None` stores it nowhere.
@@ -97,10 +88,9 @@ impl ResponseTemplate {
         self
     }
 
-    /// Adds the tokens of a turn that another one followed.
-    pub(crate) fn add_usage(&mut self, generated: usize, reasoning: usize) {
-        self.earlier_tokens.0 += generated;
-        self.earlier_tokens.1 += reasoning;
+    /// Adds the token counts of a turn that another one followed.
+    pub(crate) fn add_usage(&mut self, usage: Usage) {
+        self.earlier = self.earlier + usage;
     }
 
     /// Stores a response that has ended.
@@ -153,15 +143,13 @@ impl ResponseTemplate {
     }
 
     fn usage(&self, generation: &Generation) -> Value {
-        let (earlier, earlier_reasoning) = self.earlier_tokens;
-        let (input, output) = (self.prompt_tokens, earlier + generation.tokens.len());
-        let reasoning = earlier_reasoning + generation.reasoning_tokens;
+        let Usage { prompt, generated, reasoning } = self.earlier + Usage::of_turn(generation);
         json!({
-            "input_tokens": input,
+            "input_tokens": prompt,
             "input_tokens_details": {"cached_tokens": 0},
-            "output_tokens": output,
+            "output_tokens": generated,
             "output_tokens_details": {"reasoning_tokens": reasoning},
-            "total_tokens": input + output,
+            "total_tokens": prompt + generated,
         })
     }
 }

@@ -44,9 +44,9 @@ impl EventWriter for ResponseEventWriter {
     fn progress(&mut self, progress: Progress, out: &mut VecDeque<Bytes>) {
         match progress {
             Progress::Event { event, .. } => self.output.push(&event),
-            Progress::ToolResults { results, generated, reasoning } => {
+            Progress::ToolResults { results, usage } => {
                 self.output.tool_results(&results);
-                self.template.add_usage(generated, reasoning);
+                self.template.add_usage(usage);
             }
             Progress::End { generation, trace, .. } => {
                 self.output.finish(self.template.status_name(&generation) != "completed");

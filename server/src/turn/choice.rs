@@ -16,6 +16,7 @@ use crate::state::App;
 use crate::telemetry::{self, RequestAttributes};
 use crate::turn::record::{GenerationMetrics, TraceSource, traced_prefix};
 use crate::turn::rounds::ToolResult;
+use crate::turn::usage::Usage;
 
 /// Timing and options of reading a request's generations.
 #[derive(Clone, Copy, Debug)]
@@ -43,10 +44,8 @@ pub(crate) enum Progress {
     ToolResults {
         /// The results, in the order of the calls.
         results: Vec<ToolResult>,
-        /// Number of tokens of the turn, if its end is not reported.
-        generated: usize,
-        /// Number of reasoning tokens among them.
-        reasoning: usize,
+        /// The token counts of the turn, if its end is not reported.
+        usage: Usage,
     },
     /// A choice ended.
     End {

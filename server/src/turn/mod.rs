@@ -8,6 +8,7 @@ mod rounds;
 mod running;
 mod sse;
 mod start;
+mod usage;
 mod work;
 
 use std::sync::Arc;
@@ -34,6 +35,7 @@ pub(crate) use rounds::{ServerTools, ToolResult};
 pub(crate) use running::RunningTurn;
 pub(crate) use sse::{DONE, EventWriter, data_event, stream_events, typed_event};
 pub(crate) use start::start;
+pub(crate) use usage::Usage;
 pub(crate) use work::{BlockingWork, run_check};
 
 /// Number of alternative tokens that a trace records per step.

@@ -16,6 +16,7 @@ use crate::metrics::ModelLabels;
 use crate::served_model::ServedModel;
 use crate::turn::choice::{Choice, Progress, TurnContext};
 use crate::turn::rounds::Rounds;
+use crate::turn::usage::Usage;
 use crate::turn::{BlockingWork, TurnRequest};
 
 /// Choices that run one after the other, for hosts that run one generation at a time.
@@ -181,16 +182,15 @@ impl RunningTurn {
             let results = rounds.run(&app, &generation).await;
             if rounds.continues(&generation) {
                 if let Some(next) = rounds.next_run(&run) {
-                    let (generated, reasoning) =
-                        (generation.tokens.len(), generation.reasoning_tokens);
-                    let results = Progress::ToolResults { results, generated, reasoning };
+                    let usage = Usage::of_turn(&generation);
+                    let results = Progress::ToolResults { results, usage };
                     return (After::Round(Box::new((rounds, [run, next]))), Ok(results));
                 }
                 // No tokens are left for the turn after the results.
                 generation.report.completion = Completion::Truncated;
             }
             // The end reports these tokens.
-            let results = Progress::ToolResults { results, generated: 0, reasoning: 0 };
+            let results = Progress::ToolResults { results, usage: Usage::default() };
             let end = Progress::End { choice, generation, steps, trace };
             (After::Last(Box::new(end)), Ok(results))
         }))

@@ -102,6 +102,10 @@ async fn calls_of_mcp_tools_run_on_their_server() {
     let tokens = usage["output_tokens"].as_u64().unwrap();
     // The rounds share the limit.
     assert!((21..=120).contains(&tokens), "{usage}");
+    // The first round alone has one prompt, and every round after it a longer one.
+    let first = post(&request("double", json!({"max_output_tokens": 1}))).await.json();
+    let input = |response: &Value| response["usage"]["input_tokens"].as_u64().unwrap();
+    assert!(input(&response) > 2 * input(&first), "{response} {first}");
     for limit in [30, 45, 60] {
         let limited = post(&request("double", json!({"max_output_tokens": limit}))).await.json();
         let tokens = limited["usage"]["output_tokens"].as_u64().unwrap();
