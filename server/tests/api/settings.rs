@@ -54,7 +54,7 @@ async fn models_have_settings_of_their_own() {
     assert_eq!(server.chat(&ask(deep.clone())).await.status, 200);
     assert_eq!(server.chat(&own(deep)).await.error().1, "schema_limit");
     // Reasoning of requests that do not say.
-    let quiet = json!({"reasoning_effort": null, "max_tokens": 60});
+    let quiet = json!({"reasoning_effort": null, "max_tokens": 60, "seed": 1});
     let answer = server.chat(&own(quiet)).await.json();
     let reasoning = &answer["usage"]["completion_tokens_details"]["reasoning_tokens"];
     assert!((1..=5).contains(&reasoning.as_u64().unwrap()), "{answer}");
