@@ -54,10 +54,16 @@ async fn models_have_settings_of_their_own() {
     assert_eq!(server.chat(&ask(deep.clone())).await.status, 200);
     assert_eq!(server.chat(&own(deep)).await.error().1, "schema_limit");
     // Reasoning of requests that do not say.
-    let quiet = json!({"reasoning_effort": null, "max_tokens": 60, "seed": 1});
-    let answer = server.chat(&own(quiet)).await.json();
-    let reasoning = &answer["usage"]["completion_tokens_details"]["reasoning_tokens"];
-    assert!((1..=5).contains(&reasoning.as_u64().unwrap()), "{answer}");
+    // A block may be empty; not all are.
+    let mut most = 0;
+    for seed in 0..4 {
+        let quiet = json!({"reasoning_effort": null, "max_tokens": 60, "seed": seed});
+        let answer = server.chat(&own(quiet)).await.json();
+        let reasoning = &answer["usage"]["completion_tokens_details"]["reasoning_tokens"];
+        most = most.max(reasoning.as_u64().unwrap());
+        assert!(most <= 5, "{answer}");
+    }
+    assert!(most > 0);
     let message = &own(json!({})).clone();
     let answer = server.chat(message).await.json();
     assert!(answer["choices"][0]["message"]["reasoning_content"].is_null(), "{answer}");
