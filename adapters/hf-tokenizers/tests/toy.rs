@@ -194,7 +194,8 @@ fn texts_are_encoded_whole() {
     let mut value = byte_level();
     value["truncation"] =
         json!({"direction": "Right", "max_length": 4, "strategy": "LongestFirst", "stride": 0});
-    value["padding"] = json!({"strategy": {"Fixed": 9}, "direction": "Right", "pad_to_multiple_of": null,
+    value["padding"] = json!({
+        "strategy": {"Fixed": 9}, "direction": "Right", "pad_to_multiple_of": null,
         "pad_id": 260, "pad_type_id": 0, "pad_token": "<|end|>"});
     let file = std::env::temp_dir().join(format!("louver whole {}.json", std::process::id()));
     std::fs::write(&file, value.to_string()).expect("written");

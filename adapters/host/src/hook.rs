@@ -185,7 +185,8 @@ struct HookState {
     /// Remaining steps for which masks are prefetched.
     prefetch_steps: usize,
     recorder: StepRecorder,
-    /// The number of generated tokens at the last call. A further call with as many counts nothing.
+    /// The number of generated tokens at the last call. Another call there is the same step of the
+    /// report.
     position: Option<usize>,
 }
 
@@ -282,7 +283,7 @@ impl LogitsHook {
         let (largest, has_nan) = sampler::scan_row(row);
         if !row.is_empty() && (has_nan || !largest.is_finite()) {
             self.shared.count_repaired();
-            row::mask(row, &vec![u32::MAX; row.len().div_ceil(32)]);
+            row::repair(row);
         }
     }
 
@@ -326,8 +327,10 @@ impl LogitsHook {
         let mut sampled = sampler.sample(row, mask, position, &mut state.scratch);
         if sampled.is_irregular {
             self.shared.count_repaired();
-            let all = if masked { None } else { Some(vec![u32::MAX; row.len().div_ceil(32)]) };
-            row::mask(row, all.as_deref().unwrap_or(&state.mask));
+            match masked {
+                true => drop(row::mask(row, &state.mask)),
+                false => row::repair(row),
+            }
             largest = largest.min(row::LARGE);
             sampled = sampler.sample(row, mask, position, &mut state.scratch);
         }
@@ -405,7 +408,7 @@ impl HookState {
                 Ok(resumed) => (Some(resumed), Ok(generated.len())),
                 Err(error) => (None, Err(error.into())),
             };
-            // A requester that is gone does not know of the change.
+            // If the requester is gone, the old plan stays.
             if let (Ok(()), Some(resumed)) = (change.reply.send(reply), resumed) {
                 *matcher = resumed;
                 self.truncation_guard =

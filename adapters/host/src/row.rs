@@ -17,6 +17,12 @@ pub(crate) fn mask(row: &mut [f32], mask: &[u32]) -> LogitCheck {
     check
 }
 
+/// Replaces irregular logits of a row without a mask.
+pub(crate) fn repair(row: &mut [f32]) {
+    let all = vec![u32::MAX; row.len().div_ceil(32)];
+    repair_irregular(row, &all);
+}
+
 /// Replaces irregular allowed logits: NaN by `-inf`, `+inf` by a large value. If none remains
 /// finite, all allowed logits become equal.
 fn repair_irregular(row: &mut [f32], mask: &[u32]) {

@@ -246,7 +246,7 @@ pub(crate) struct GenerationReading {
     pub(crate) has_stop_token: bool,
 }
 
-/// A reading that is dropped answers no request any more.
+/// Ends a plan change that waits for a step: no step of this generation follows.
 impl Drop for GenerationReading {
     fn drop(&mut self) {
         self.shared.changes.lock().close();

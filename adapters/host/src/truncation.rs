@@ -46,9 +46,10 @@ pub(crate) struct TruncationGuard {
     /// length the search may now find one with few tokens, and after its first token another with
     /// more. So earlier results are kept.
     completions: Vec<(TokenId, Vec<TokenId>)>,
-    /// Those from the check before, and the number of generated tokens at the last check: a second
-    /// check there finds the same.
+    /// The completions of the last check at an earlier position. The host may ask for a row twice,
+    /// and the second check must find what the first found.
     earlier: Vec<(TokenId, Vec<TokenId>)>,
+    /// Number of generated tokens at the last check.
     position: usize,
 }
 

@@ -26,15 +26,12 @@ pub(crate) const COMMON: [&str; 15] = [
 ];
 
 /// Members of other servers, and their replacements, unless a route accepts them.
-pub(crate) const UNSUPPORTED: [(&str, &str); 32] = [
+pub(crate) const UNSUPPORTED: [(&str, &str); 29] = [
     ("extra_body", "its members belong in the body itself, where client libraries put them"),
     ("extra_query", "not a member of bodies"),
     ("options", "its members belong in the body itself, by the names of OpenAI's API"),
     ("sampling_params", "its members belong in the body itself"),
     ("guided_whitespace_pattern", "use `louver.whitespace`"),
-    ("whitespace_pattern", "use `louver.whitespace`"),
-    ("disable_any_whitespace", "use `louver.whitespace`: \"compact\" or \"python_like\""),
-    ("disable_additional_properties", "write `\"additionalProperties\": false` in the schema"),
     ("response_schema", "use `response_format` of type \"json_schema\""),
     ("responseSchema", "use `response_format` of type \"json_schema\""),
     ("response_mime_type", "use `response_format` of type \"json_object\""),
@@ -98,7 +95,8 @@ impl MemberTable {
         for name in members.names() {
             let Some(value) = members.get(name) else { continue };
             // A route may accept a member that the other routes do not support.
-            let others = UNSUPPORTED.iter().filter(|(other, _)| !self.accepted.contains(other));
+            let others = UNSUPPORTED.iter().chain(&structure::UNSUPPORTED_OPTIONS);
+            let others = others.filter(|(other, _)| !self.accepted.contains(other));
             let mut unsupported = self.unsupported.iter().chain(others);
             if let Some((_, reason)) = unsupported.find(|(unsupported, _)| *unsupported == name) {
                 if !is_neutral(name, value) {

@@ -67,9 +67,9 @@ const OPTIONS: [(&str, ConstraintKind); 6] = [
     ("structural_tag", ConstraintKind::StructuralTag),
 ];
 
-/// Members of `structured_outputs` that change what the constraint allows, which is not supported,
-/// and their replacements.
-const UNSUPPORTED_OPTIONS: [(&str, &str); 3] = [
+/// Members of `structured_outputs`, or of a body, that change what the constraint allows, which is
+/// not supported, and their replacements.
+pub(super) const UNSUPPORTED_OPTIONS: [(&str, &str); 3] = [
     ("whitespace_pattern", "use `louver.whitespace`"),
     ("disable_any_whitespace", "use `louver.whitespace`: \"compact\" or \"python_like\""),
     ("disable_additional_properties", "write `\"additionalProperties\": false` in the schema"),

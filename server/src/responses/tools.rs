@@ -376,7 +376,8 @@ fn offered_tool(members: &Object, namespace: Option<Namespace<'_>>, offered: &st
     object(out)
 }
 
-/// The name of a namespace, or of a tool in one: the offered name has more than it.
+/// The name of a namespace or of a tool in one. The offered name joins both, so that the parser of
+/// tools would not see that one is empty.
 fn non_empty_name<'a>(members: &Members<'a>, faults: &mut Faults) -> &'a str {
     let name = members.required_string(faults, "name");
     if members.get("name").and_then(Json::as_str) == Some("") {

@@ -22,10 +22,11 @@ impl ToolRequest {
         };
         let member = |name| members.get_non_null(name);
         let mut errors = Vec::new();
-        let tools = member("tools").map(Tool::parse_list).transpose();
-        let tools = value_or_errors(tools.map_err(|errors| errors.0), &mut errors);
-        let choice = member("tool_choice").map(ToolChoice::parse).transpose();
-        let choice = value_or_errors(choice, &mut errors);
+        let tools = member("tools").and_then(|tools| {
+            ok_or_report(Tool::parse_list(tools).map_err(|errors| errors.0), &mut errors)
+        });
+        let choice = member("tool_choice")
+            .and_then(|choice| ok_or_report(ToolChoice::parse(choice), &mut errors));
         let (tool_choice, allowed) = choice.unwrap_or_default();
         let is_choice_known = errors.is_empty();
         let parallel = match member("parallel_tool_calls") {
@@ -53,15 +54,12 @@ impl ToolRequest {
     }
 }
 
-/// The value, or its default with the errors added to a list.
-fn value_or_errors<T: Default, E: Into<RequestError>>(
+/// The value; adds the errors to a list if there is none.
+fn ok_or_report<T, E: Into<RequestError>>(
     result: Result<T, Vec<E>>,
     errors: &mut Vec<RequestError>,
-) -> T {
-    result.unwrap_or_else(|found| {
-        errors.extend(found.into_iter().map(E::into));
-        T::default()
-    })
+) -> Option<T> {
+    result.map_err(|found| errors.extend(found.into_iter().map(E::into))).ok()
 }
 
 fn malformed(pointer: impl Into<String>, expected: &'static str) -> RequestError {
@@ -110,9 +108,8 @@ fn parse_response_format(body: &Json, errors: &mut Vec<RequestError>) -> Option<
             }
         },
         Some("structural_tag") => {
-            let tag = ResponseTag::parse(body, &Limits::default()).map(Box::new).map(Some);
-            let tag = value_or_errors(tag.map_err(|errors| errors.0), errors)?;
-            Some(ResponseFormat::StructuralTag(tag))
+            let tag = ResponseTag::parse(body, &Limits::default()).map_err(|errors| errors.0);
+            ok_or_report(tag, errors).map(|tag| ResponseFormat::StructuralTag(Box::new(tag)))
         }
         _ => {
             let expected = "\"text\", \"json_object\", \"json_schema\" or \"structural_tag\"";
@@ -122,7 +119,8 @@ fn parse_response_format(body: &Json, errors: &mut Vec<RequestError>) -> Option<
     }
 }
 
-/// Reports unknown members of a `response_format`. Structural tags are checked by their own parser.
+/// Reports unknown members of a `response_format`, and wrong types. Structural tags have their own
+/// parser.
 fn check_members(response: &Json, errors: &mut Vec<RequestError>) {
     let known: &[&str] = match response.get("type").and_then(Json::as_str) {
         Some("json_schema") => &["type", "json_schema"],
