@@ -33,7 +33,7 @@
 //! | compile a grammar | [`SchemaOptions`], [`RegexOptions`], [`EbnfOptions`], [`LarkOptions`], [`StructuralTagOptions`]; all engines and threads share the [`Constraint`] |
 //! | read JSON with exact numbers | [`Json`] |
 //! | build a grammar in code | [`GrammarBuilder`], [`Expr`], [`Grammar`], [`ByteSet`] |
-//! | constrain a sequence | [`Matcher`], [`MaskRow`] |
+//! | constrain a sequence | [`Matcher`], [`MaskRow`], [`MaskIdentity`] |
 //! | constrain a batch | [`RowStatus`], [`UniqueRows`], [`BatchError`] |
 //! | check a draft | [`DraftTree`], [`DraftNode`], [`DraftError`] |
 //! | prepare masks | [`PrepareBudget`], [`Prepared`] |
@@ -173,7 +173,7 @@ pub use fuel::{CancelToken, OutOfFuel};
 pub use ids::{Label, TokenId};
 pub use ir::{Expr, Grammar, GrammarBuilder, GrammarError};
 pub use limits::Limits;
-pub use mask::{MaskRow, PoolScope, PoolStats};
+pub use mask::{MaskIdentity, MaskRow, PoolScope, PoolStats};
 pub use matcher::{AdvanceError, Recognizer, Rejected, Span, Tracer};
 pub use spec::json::{Json, JsonError};
 pub use vocab::{VocabError, Vocabulary, VocabularyBuilder};

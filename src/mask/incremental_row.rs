@@ -1,6 +1,7 @@
 //! A mask row that is updated incrementally from token to token, so that only differences are
 //! written.
 
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use super::token_set::{TokenSet, bit};
@@ -53,6 +54,46 @@ pub struct MaskRow {
     version: u64,
 }
 
+/// The identity of a mask: rows of equal identity have equal masks.
+///
+/// Masks that return are stored once, so a caller that converts masks to a form of its own can keep
+/// what it has made of each. Masks of different identity may be equal, too.
+///
+/// ```
+/// use std::sync::Arc;
+/// use louver::{Engine, EngineOptions, MaskRow, RegexOptions, TokenId, Vocabulary};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let vocab = Arc::new(Vocabulary::toy(&[]));
+/// let engine = Engine::new(vocab.clone(), EngineOptions::default());
+/// let constraint = engine.compile_regex("[a-z]+", &RegexOptions::default())?;
+/// let [mut first, mut second] = [0, 1].map(|_| MaskRow::new(&vocab));
+/// assert!(first.identity() != second.identity());
+/// constraint.matcher().update_mask(&mut first);
+/// constraint.matcher().update_mask(&mut second);
+/// assert!(first.identity() == second.identity());
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Memory: keeps the mask, at most one row of [`Vocabulary::mask_words`] words.
+#[derive(Clone, Debug)]
+pub struct MaskIdentity(Arc<TokenSet>);
+
+impl PartialEq for MaskIdentity {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for MaskIdentity {}
+
+impl Hash for MaskIdentity {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        Arc::as_ptr(&self.0).hash(state);
+    }
+}
+
 /// Where the bits of the current mask are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RowSource {
@@ -103,6 +144,11 @@ impl MaskRow {
     /// a device, is valid as long as the number is the same.
     pub fn version(&self) -> u64 {
         self.version
+    }
+
+    /// The identity of the mask, which other rows may have as well.
+    pub fn identity(&self) -> MaskIdentity {
+        MaskIdentity(self.mask.clone())
     }
 
     /// Replaces the mask, by only the stop tokens where `mask` is None. Returns whether it has

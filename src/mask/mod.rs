@@ -43,7 +43,7 @@ mod token_set;
 mod trie_walk;
 mod white_space_bounds;
 
-pub use incremental_row::MaskRow;
+pub use incremental_row::{MaskIdentity, MaskRow};
 pub use pool_scope::{PoolScope, PoolStats};
 pub use token_set::bit;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use louver::front::json_schema::{Registry, SchemaError, SchemaSource, lower_reported};
 use louver::front::lark::{self, LarkOptions, NamedGrammar};
-use louver::{Constraint, Engine, Json, Limits, fuel};
+use louver::{Constraint, Engine, Limits, fuel};
 use serde_json::Value;
 
 use crate::api::{ParserLimits, TopLevelGrammar, check_list};
@@ -83,9 +83,9 @@ impl Lowering<'_> {
             let grammar = self.lark(text, list)?;
             return Ok(engine.compile_with(grammar, engine.options().simplify_texts)?);
         }
-        let (text, options) = take_options(first.json_schema.as_ref())?;
+        let (schema, options) = take_options(first.json_schema.as_ref())?;
         let (constraint, relaxed) =
-            engine.compile_json_schema_in(&text, &Registry::default(), &options)?;
+            engine.compile_parsed_schema(&schema, &Registry::default(), &options)?;
         self.warn_of(&relaxed);
         Ok(constraint)
     }
@@ -140,8 +140,7 @@ impl Lowering<'_> {
 
     /// Lowers a schema with its own options.
     fn schema(&mut self, schema: Option<&Value>) -> Result<louver::Grammar> {
-        let (text, options) = take_options(schema)?;
-        let schema = Json::parse(&text, self.limits)?;
+        let (schema, options) = take_options(schema)?;
         let (schema, registry, limits) = (&schema, &Registry::default(), self.limits);
         let lowered = lower_reported(SchemaSource { schema, registry, options, limits })?;
         self.warn_of(&lowered.relaxed);

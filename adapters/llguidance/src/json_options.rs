@@ -1,10 +1,11 @@
 //! `x-guidance`, the options in a schema, as Louver's options.
 
+use std::borrow::Cow;
+
 use anyhow::{Result, anyhow, ensure};
-use louver::SchemaOptions;
 use louver::front::json_schema::{Formats, MemberOrder, NonAscii, Policy, Whitespace};
 use louver::front::regex::Pattern;
-use louver::{Limits, RegexOptions};
+use louver::{Json, Limits, RegexOptions, SchemaOptions};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -93,16 +94,26 @@ impl JsonCompileOptions {
     }
 }
 
-/// A schema without its options, as text, and Louver's options for it.
-pub(crate) fn take_options(schema: Option<&Value>) -> Result<(String, SchemaOptions)> {
-    let mut schema = schema.cloned().unwrap_or_default();
-    let options = schema.as_object_mut().and_then(|schema| schema.shift_remove(OPTIONS_KEY));
-    let options = options.map(serde_json::from_value::<JsonCompileOptions>).transpose()?;
-    Ok((schema.to_string(), options.unwrap_or_default().schema_options()?))
+/// A schema without its options, and Louver's options for it.
+pub(crate) fn take_options(schema: Option<&Value>) -> Result<(Json, SchemaOptions)> {
+    let mut schema = Cow::Borrowed(schema.unwrap_or(&Value::Null));
+    let options = match schema.get(OPTIONS_KEY) {
+        Some(options) => JsonCompileOptions::deserialize(options)?.schema_options()?,
+        None => JsonCompileOptions::default().schema_options()?,
+    };
+    if schema.get(OPTIONS_KEY).is_some()
+        && let Some(members) = schema.to_mut().as_object_mut()
+    {
+        members.shift_remove(OPTIONS_KEY);
+    }
+    Ok((Json::from(&*schema), options))
 }
 
 /// The fewest spaces after the sign with which a separator matches.
 fn spaces_after(sign: &str, separator: &str) -> Result<u32> {
+    if separator == sign {
+        return Ok(0);
+    }
     let pattern = Pattern::with_options(separator, &RegexOptions::default(), &Limits::default())?;
     let dfa = pattern.match_dfa(10_000)?;
     let matches = |&spaces: &u32| {

@@ -1,21 +1,25 @@
 //! Rows of Louver's masks as bit vectors of `toktrie`.
 //!
-//! A bit vector can be written only bit by bit, or copied from another one. So a row with many
-//! tokens is copied from an earlier one that is nearly the same, and corrected.
+//! A bit vector can be written only bit by bit, or copied from another one. Most masks return, so
+//! their vectors are kept. A new one is copied from the kept vector that is nearest to it, and
+//! corrected.
 
-use std::sync::{PoisonError, RwLock};
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, PoisonError, RwLock};
 
-use toktrie::{SimpleVob, TokenId};
+use louver::{MaskIdentity, MaskRow};
+use toktrie::{SimpleVob, TokTrie, TokenId};
 
-/// Words that are compared at once.
-const CHUNK: usize = 8;
-/// Words of a row that are looked at to estimate how many tokens it has, and how far it is from
-/// another row.
-const SAMPLES: usize = 64;
-/// Rows from which others are copied.
+/// Vectors that are kept: 16 KiB each for a vocabulary of 128,000 tokens.
+const MAX_KEPT: usize = 256;
+/// Vectors that new ones are copied from.
 const MAX_BASES: usize = 16;
-/// Words in which a copy may differ from its row before the row is kept as one to copy from.
-const MAX_CORRECTED: usize = 400;
+/// Words that are compared at once.
+const CHUNK: usize = 16;
+/// Words of a row that are looked at to estimate how far it is from another one.
+const SAMPLES: usize = 64;
+/// A row in which fewer of those have tokens is written token by token.
+const SPARSE: usize = 8;
 
 /// Ids beyond the vocabulary for which a vector can be asked. Models have logits for more ids than
 /// their tokenizers have tokens, and a host may sample one of them before it asks.
@@ -33,43 +37,96 @@ pub(crate) fn tokens_mask(tokens: &[TokenId], len: usize) -> SimpleVob {
     vector
 }
 
-/// An earlier row, after the words of it that are looked at.
-type Base = (Vec<u32>, SimpleVob);
-
-/// Earlier rows with many tokens. The first has no tokens.
-pub(crate) struct MaskBases {
-    len: usize,
-    bases: RwLock<Vec<Base>>,
+/// A mask as a vector.
+pub(crate) struct MaskVector {
+    pub(crate) bits: SimpleVob,
+    /// Whether no token is allowed.
+    pub(crate) is_empty: bool,
+    /// Whether all allowed tokens begin with the same byte, as they do where text is forced.
+    pub(crate) has_one_first_byte: bool,
+    /// Some words of the row.
+    sampled: Vec<u32>,
 }
 
-impl MaskBases {
-    /// For rows of which `len` bits are used.
-    pub(crate) fn new(len: usize) -> MaskBases {
-        MaskBases { len, bases: RwLock::new(vec![(vec![0; SAMPLES], no_tokens(len))]) }
+impl MaskVector {
+    fn new(bits: SimpleVob, sampled: Vec<u32>, trie: &TokTrie) -> MaskVector {
+        let mut first_bytes = bits.iter().map(|token| trie.token(token).first());
+        let first = first_bytes.next();
+        let has_one_first_byte = first.is_some_and(|first| first_bytes.all(|byte| byte == first));
+        MaskVector { is_empty: first.is_none(), has_one_first_byte, bits, sampled }
     }
 
-    /// The bits of a row.
-    pub(crate) fn vector(&self, words: &[u32]) -> SimpleVob {
-        let words = &words[..self.len.div_ceil(32).min(words.len())];
+    /// How many of these words are others here.
+    fn distance(&self, sampled: &[u32]) -> usize {
+        self.sampled.iter().zip(sampled).filter(|(a, b)| a != b).count()
+    }
+}
+
+/// The vectors of masks, kept for when they return.
+#[derive(Default)]
+pub(crate) struct MaskVectors(RwLock<KeptVectors>);
+
+#[derive(Default)]
+struct KeptVectors {
+    vectors: HashMap<MaskIdentity, Arc<MaskVector>>,
+    /// The first is dropped first.
+    order: VecDeque<MaskIdentity>,
+    /// The latest vectors with many tokens, to copy from.
+    bases: VecDeque<Arc<MaskVector>>,
+}
+
+impl MaskVectors {
+    /// The vector of a row. `end` is a bit of the row that stands for the tokens `ends`.
+    pub(crate) fn vector(
+        &self,
+        row: &MaskRow,
+        trie: &TokTrie,
+        (end, ends): (louver::TokenId, &SimpleVob),
+    ) -> Arc<MaskVector> {
+        let identity = row.identity();
+        let kept = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(vector) = kept.vectors.get(&identity) {
+            return vector.clone();
+        }
+        let len = trie.vocab_size();
+        let words = &row.words()[..len.div_ceil(32).min(row.words().len())];
         let step = words.len().div_ceil(SAMPLES).max(1);
         let sampled: Vec<u32> = words.iter().step_by(step).copied().collect();
-        let distance = |(of, _): &&Base| sampled.iter().zip(of).filter(|(a, b)| a != b).count();
-        let bases = self.bases.read().unwrap_or_else(PoisonError::into_inner);
-        let nearest = bases.iter().min_by_key(distance);
-        let mut vector = nearest.map_or_else(|| no_tokens(self.len), |(_, base)| base.clone());
-        drop(bases);
-        if correct(&mut vector, words, self.len) > MAX_CORRECTED {
-            let mut bases = self.bases.write().unwrap_or_else(PoisonError::into_inner);
-            bases.insert(1, (sampled, vector.clone()));
-            bases.truncate(MAX_BASES);
+        let is_sparse = sampled.iter().filter(|&&word| word != 0).count() < SPARSE;
+        let nearest = kept.bases.iter().min_by_key(|vector| vector.distance(&sampled));
+        let base = nearest.filter(|_| !is_sparse).cloned();
+        drop(kept);
+        let mut bits = base.map_or_else(|| no_tokens(len), |base| base.bits.clone());
+        correct(&mut bits, words, len);
+        if row.allows(end) {
+            bits.or(ends);
         }
+        let vector = Arc::new(MaskVector::new(bits, sampled, trie));
+        let mut kept = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        kept.insert(identity, vector.clone(), is_sparse);
         vector
     }
 }
 
-/// Makes the bits of `vector` those of the row; returns how many words changed.
-fn correct(vector: &mut SimpleVob, words: &[u32], len: usize) -> usize {
-    let mut corrected = 0;
+impl KeptVectors {
+    fn insert(&mut self, identity: MaskIdentity, vector: Arc<MaskVector>, is_sparse: bool) {
+        if !is_sparse {
+            self.bases.truncate(MAX_BASES - 1);
+            self.bases.push_front(vector.clone());
+        }
+        if self.vectors.insert(identity.clone(), vector).is_none() {
+            self.order.push_back(identity);
+        }
+        if self.order.len() > MAX_KEPT
+            && let Some(first) = self.order.pop_front()
+        {
+            self.vectors.remove(&first);
+        }
+    }
+}
+
+/// Makes the bits of `vector` those of the row.
+fn correct(vector: &mut SimpleVob, words: &[u32], len: usize) {
     for (at, chunk) in words.chunks(CHUNK).enumerate() {
         let start = at * CHUNK;
         if vector.as_slice().get(start..start + chunk.len()) == Some(chunk) {
@@ -79,7 +136,6 @@ fn correct(vector: &mut SimpleVob, words: &[u32], len: usize) -> usize {
             // Only the last word may have bits past the end.
             let beyond = u32::MAX.checked_shl((len - index * 32) as u32).unwrap_or(0);
             let mut differing = (vector.as_slice()[index] ^ word) & !beyond;
-            corrected += usize::from(differing != 0);
             while differing != 0 {
                 let bit = differing.trailing_zeros() as usize;
                 vector.set(index * 32 + bit, word >> bit & 1 == 1);
@@ -87,5 +143,4 @@ fn correct(vector: &mut SimpleVob, words: &[u32], len: usize) -> usize {
             }
         }
     }
-    corrected
 }

@@ -149,20 +149,15 @@ impl TokenParser {
         if let Some(limit) = matcher.limit() {
             return Err(self.limit_reached(limit));
         }
-        let mut mask = space.bases.vector(row.words());
-        if row.allows(space.end()) {
-            mask.or(&space.end_mask);
-        }
-        // Where text is forced, all tokens begin with the same byte.
-        let mut bytes = mask.iter().map(|token| trie.token(token).first());
-        let Some(first) = bytes.next() else {
+        let mask = space.vectors.vector(row, trie, (space.end(), &space.end_mask));
+        if mask.is_empty {
             return Err(self.stop(StopReason::NoExtensionBias, "NoExtensionBias"));
-        };
-        let forced = if bytes.all(|b| b == first) { self.forced_tokens().first() } else { None };
-        if let Some(&token) = forced {
-            return Ok(masks::tokens_mask(&[token], trie.vocab_size()));
         }
-        Ok(mask)
+        let forced = if mask.has_one_first_byte { self.forced_tokens().first() } else { None };
+        Ok(match forced {
+            Some(&token) => masks::tokens_mask(&[token], trie.vocab_size()),
+            None => mask.bits.clone(),
+        })
     }
 
     /// The mask of the end-of-sequence tokens.

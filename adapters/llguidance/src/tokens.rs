@@ -7,7 +7,7 @@ use louver::{Engine, EngineOptions, Limits, TokenId, Vocabulary};
 use toktrie::{SimpleVob, TokEnv, TokTrie};
 
 use crate::api::ParserLimits;
-use crate::masks::{MaskBases, tokens_mask};
+use crate::masks::{MaskVectors, tokens_mask};
 
 /// Longest token that the vocabulary takes, in bytes. Longer ones are never allowed.
 const MAX_TOKEN_BYTES: usize = 1 << 12;
@@ -22,7 +22,7 @@ const MAX_ENGINES: usize = 8;
 pub(crate) struct TokenSpace {
     pub(crate) env: TokEnv,
     pub(crate) vocab: Arc<Vocabulary>,
-    pub(crate) bases: MaskBases,
+    pub(crate) vectors: MaskVectors,
     /// The mask of the end-of-sequence tokens.
     pub(crate) end_mask: SimpleVob,
     /// Engines by their limits.
@@ -50,7 +50,7 @@ impl TokenSpace {
         Ok(TokenSpace {
             env: env.clone(),
             vocab: Arc::new(builder.build()?),
-            bases: MaskBases::new(size),
+            vectors: MaskVectors::default(),
             end_mask: tokens_mask(trie.eos_tokens(), size),
             engines: Mutex::default(),
         })

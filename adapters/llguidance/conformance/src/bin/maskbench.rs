@@ -20,9 +20,10 @@ struct Tally {
     wrongly_rejected: Vec<String>,
     masks: Vec<Duration>,
     first: Vec<Duration>,
-    /// Times of schemas that both sides take.
+    /// Times and verdicts of schemas that both sides take.
     both_masks: Vec<Duration>,
     both_first: Vec<Duration>,
+    both_wrongly_rejected: Vec<String>,
 }
 
 /// One side on one schema.
@@ -121,7 +122,9 @@ fn run(
     sides: &mut [Box<dyn Side + '_>; 2],
     tallies: &mut [Tally; 2],
 ) -> Result<()> {
-    let lengths = tallies.each_ref().map(|tally| (tally.masks.len(), tally.first.len()));
+    let lengths = tallies
+        .each_ref()
+        .map(|tally| (tally.masks.len(), tally.first.len(), tally.wrongly_rejected.len()));
     let mut taken = [true; 2];
     for (index, test) in case.tests.iter().enumerate() {
         let text = serde_json::to_string(&test.data)?;
@@ -165,9 +168,10 @@ fn run(
         }
     }
     if taken == [true; 2] {
-        for (tally, (masks, first)) in tallies.iter_mut().zip(lengths) {
+        for (tally, (masks, first, rejected)) in tallies.iter_mut().zip(lengths) {
             tally.both_masks.extend_from_slice(&tally.masks[masks..]);
             tally.both_first.extend_from_slice(&tally.first[first..]);
+            tally.both_wrongly_rejected.extend_from_slice(&tally.wrongly_rejected[rejected..]);
         }
     }
     Ok(())
@@ -177,10 +181,12 @@ fn run(
 fn print(tallies: &mut [Tally; 2]) {
     for (name, tally) in ["adapter", "original"].iter().zip(tallies.iter()) {
         println!(
-            "{name}: {} refused, {} valid instances rejected {:?}, {} invalid accepted {:?}",
+            "{name}: {} refused, {} valid instances rejected, {} of schemas that both take {:?}, \
+             {} invalid accepted {:?}",
             tally.refused,
             tally.wrongly_rejected.len(),
-            tally.wrongly_rejected,
+            tally.both_wrongly_rejected.len(),
+            tally.both_wrongly_rejected,
             tally.wrongly_accepted.len(),
             tally.wrongly_accepted,
         );
