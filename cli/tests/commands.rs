@@ -329,6 +329,33 @@ fn check_schema_explains_and_sets_the_exit_code() {
 }
 
 #[test]
+fn errors_name_what_they_are_about() {
+    let folder = Folder::new("errors_name_what_they_are_about");
+    let schema = folder.file("s.json", r#"{"type": "object"}"#);
+    let twice = folder.file("twice.json", "{\n  \"a\": 1,\n  \"a\": 2\n}");
+    let lark = folder.file("bad.lark", "start: a");
+    let [schema, twice, lark] = [path(&schema), path(&twice), path(&lark)];
+    let cases: [(&[&str], &str); 7] = [
+        (&["explain", "--lark", lark], "error: there is no rule `a`\n --> "),
+        (&["explain", "--schema", twice], "line 3, column 3: duplicate key \"a\""),
+        (&["explain", "--tools", schema], "a request with `tools` or `response_format`"),
+        (&["explain", "--schema", schema, "--options", r#"{"order": "wide"}"#], ": order: unknown"),
+        (&["check", "--schema", schema, "--options", r#"{"order": "wide"}"#], ": order: unknown"),
+        (&["check", "--schema", schema, "--options", "{} x"], "trailing characters"),
+        (&["check"], "--schema <S.json>|--cases <FILE.jsonl>"),
+    ];
+    for (args, expected) in cases {
+        let run = louver(args);
+        let message = String::from_utf8_lossy(&run.stderr);
+        assert_eq!(run.status.code(), Some(2), "{args:?}: {message}");
+        assert!(message.contains(expected), "{args:?}: {message}");
+        assert!(message.matches("error:").count() == 1, "{args:?}: {message}");
+    }
+    let short = ["explain", "--schema", schema, "--options", r#"{"whitespace": "flexible"}"#];
+    assert!(louver(&short).status.success());
+}
+
+#[test]
 fn check_schema_reads_standard_input() {
     use std::io::Write;
     let folder = Folder::new("stdin");

@@ -103,6 +103,11 @@ impl Diagnostics {
         Diagnostics { name: name.into(), text: text.into(), list: Vec::new(), left_out: 0 }
     }
 
+    /// The same with another name of the text.
+    pub fn named(self, name: &str) -> Diagnostics {
+        Diagnostics { name: name.into(), ..self }
+    }
+
     /// Adds a diagnostic. If the list is full, an error replaces a warning.
     pub fn push(&mut self, mut diagnostic: Diagnostic) {
         if self.list.len() >= MAX_MESSAGES {

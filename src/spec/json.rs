@@ -51,24 +51,32 @@ pub struct Object {
     index: Vec<u32>,
 }
 
+/// A key that an object has twice.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("duplicate key {key:?}")]
+pub struct RepeatedKey {
+    /// The key.
+    pub key: String,
+    /// The index of a later one of the members with the key.
+    pub at: usize,
+}
+
 impl Object {
     /// An object of members. Errors: a repeated key.
-    pub fn new(members: Vec<(String, Json)>) -> Result<Object, String> {
+    pub fn new(members: Vec<(String, Json)>) -> Result<Object, RepeatedKey> {
         let mut index = Vec::new();
         let repeated = if members.len() < INDEXED {
-            members
-                .iter()
-                .enumerate()
-                .find(|(i, (k, _))| members[..*i].iter().any(|(other, _)| other == k))
+            let is_repeated = |&at: &usize| members[..at].iter().any(|m| m.0 == members[at].0);
+            (0..members.len()).find(is_repeated)
         } else {
             index = (0..members.len() as u32).collect();
             index.sort_by(|a, b| members[*a as usize].0.cmp(&members[*b as usize].0));
             let twice =
                 index.windows(2).find(|w| members[w[0] as usize].0 == members[w[1] as usize].0);
-            twice.map(|w| (w[1] as usize, &members[w[1] as usize]))
+            twice.map(|w| w[1] as usize)
         };
         match repeated {
-            Some((_, (key, _))) => Err(key.clone()),
+            Some(at) => Err(RepeatedKey { key: members[at].0.clone(), at }),
             None => Ok(Object { members, index }),
         }
     }
@@ -304,7 +312,8 @@ mod tests {
     fn errors_state_line_and_column() {
         let error = parse("{\n  \"é\": tru\n}").unwrap_err();
         assert_eq!((error.line, error.column), (2, 8));
-        let error = parse("{\"a\":1,\n\"a\":2}").unwrap_err();
+        let error = parse("{\"a\":1,\n \"a\":2}").unwrap_err();
+        assert_eq!((error.line, error.column), (2, 2));
         assert_eq!(error.reason, JsonErrorReason::DuplicateKey("a".into()));
     }
 

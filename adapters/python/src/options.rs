@@ -40,11 +40,10 @@ pub(crate) fn options<T: Serialize + DeserializeOwned>(
     if let Some(given) = given {
         members.extend(serde_json::from_str::<Map<_, _>>(&json_text(given)?).map_err(wrong)?);
     }
-    serde_json::from_value(Value::Object(members)).map_err(|error| {
-        let text = error.to_string();
-        match text.strip_prefix("unknown field") {
+    serde_path_to_error::deserialize(Value::Object(members)).map_err(|error| {
+        match error.inner().to_string().strip_prefix("unknown field") {
             Some(rest) => PyTypeError::new_err(format!("there is no option{rest}")),
-            None => PyValueError::new_err(text),
+            None => PyValueError::new_err(error.to_string()),
         }
     })
 }

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::{Args, ValueEnum};
+use clap::{ArgGroup, Args, ValueEnum};
 use louver::front::json_schema::SchemaOptions;
 
 use crate::registry::RegistryArgs;
@@ -21,9 +21,10 @@ use crate::registry::RegistryArgs;
 /// Exit code of `--schema`: 0 valid, 1 not valid, 2 the schema cannot be enforced. Of `--config`: 0
 /// valid, 1 faults, 2 the file cannot be read.
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("what").args(CHECKED).required(true))]
 pub(crate) struct CheckArgs {
     /// JSON Schema that the input must match.
-    #[arg(long, value_name = "S.json", required_unless_present_any = NOT_SCHEMA)]
+    #[arg(long, value_name = "S.json")]
     schema: Option<PathBuf>,
     /// Input file; `-` or nothing for standard input. A final line break is ignored.
     #[arg(value_name = "FILE")]
@@ -38,7 +39,7 @@ pub(crate) struct CheckArgs {
     registry: RegistryArgs,
     /// Cases, one JSON object per line: id, kind, spec, options, input or input_b64, mode. With the
     /// policy `validate`, accepted inputs are validated as well if keywords were relaxed.
-    #[arg(long, value_name = "FILE.jsonl", requires = "out", conflicts_with_all = ["schema", "input"])]
+    #[arg(long, value_name = "FILE.jsonl", requires = "out", conflicts_with = "input")]
     cases: Option<PathBuf>,
     /// Output file for results: {"id", "accepted"} or {"id", "error"}, one per line; with
     /// "relaxed" if keywords are not enforced.
@@ -47,15 +48,15 @@ pub(crate) struct CheckArgs {
     /// Configuration of `louver serve`: its members, values and files are checked, and each model's
     /// settings are printed. Loads no model.
     #[cfg(feature = "host")]
-    #[arg(long, value_name = "FILE.toml", conflicts_with_all = ["schema", "cases", "input"])]
+    #[arg(long, value_name = "FILE.toml", conflicts_with = "input")]
     config: Option<PathBuf>,
 }
 
-/// What may be checked instead of a schema's inputs.
+/// The options that say what is checked, of which there is one.
 #[cfg(feature = "host")]
-const NOT_SCHEMA: [&str; 2] = ["cases", "config"];
+const CHECKED: [&str; 3] = ["schema", "cases", "config"];
 #[cfg(not(feature = "host"))]
-const NOT_SCHEMA: [&str; 1] = ["cases"];
+const CHECKED: [&str; 2] = ["schema", "cases"];
 
 /// A subset of JSON Schema.
 #[derive(Clone, Copy, Debug, ValueEnum)]

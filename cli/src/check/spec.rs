@@ -28,6 +28,12 @@ use serde_json::Value;
 /// The default wire format of `tools` specs.
 const DEFAULT_FORMAT: &str = "qwen3";
 
+/// Members that make an object a request.
+const REQUEST: [&str; 2] = ["tools", "response_format"];
+
+/// Why options cannot be read, with the member that has the fault.
+pub(crate) type OptionsError = serde_path_to_error::Error<serde_json::Error>;
+
 /// Why a spec cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SpecError {
@@ -36,7 +42,7 @@ pub(crate) enum SpecError {
     #[error("the spec of kind `{kind}` must be {expected}")]
     SpecType { kind: &'static str, expected: &'static str },
     #[error("options of kind `{kind}`: {error}")]
-    Options { kind: &'static str, error: serde_json::Error },
+    Options { kind: &'static str, error: OptionsError },
     #[error("{0}")]
     Other(String),
     #[error("the spec is not JSON: {0}")]
@@ -326,8 +332,9 @@ fn schema(source: SchemaSource<'_>) -> Result<(Compiled, Vec<SchemaError>), Spec
 }
 
 /// Parses schema options of the command line.
-pub(crate) fn schema_options(text: &str) -> Result<SchemaOptions, serde_json::Error> {
-    serde_json::from_str(text)
+pub(crate) fn schema_options(text: &str) -> Result<SchemaOptions, String> {
+    let options: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    serde_path_to_error::deserialize(options).map_err(|error| error.to_string())
 }
 
 /// Parses a spec that is JSON, or JSON text.
@@ -344,7 +351,7 @@ fn parse_options<T: for<'d> Deserialize<'d>>(
 ) -> Result<T, SpecError> {
     let options =
         if options.is_null() { Value::Object(Default::default()) } else { options.clone() };
-    serde_json::from_value(options).map_err(|error| SpecError::Options { kind, error })
+    serde_path_to_error::deserialize(options).map_err(|error| SpecError::Options { kind, error })
 }
 
 /// Lowers tools, given as a list, or as a request with `tools`, `tool_choice`,
@@ -359,13 +366,13 @@ fn tools(
     let spec = json(spec, limits)?;
     let mut body: Vec<(String, Json)> = match &spec {
         Json::Array(_) => vec![("tools".to_owned(), spec.clone())],
-        Json::Object(members) => {
+        Json::Object(members) if REQUEST.iter().any(|name| members.get(name).is_some()) => {
             members.iter().map(|(name, value)| (name.to_owned(), value.clone())).collect()
         }
         _ => {
             return Err(SpecError::SpecType {
                 kind: "tools",
-                expected: "an array of tools or a request object",
+                expected: "an array of tools, or a request with `tools` or `response_format`",
             });
         }
     };

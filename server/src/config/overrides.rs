@@ -35,13 +35,15 @@ impl<T> PartialEq for Overrides<T> {
 impl<T> Eq for Overrides<T> {}
 
 impl<T: Overridable> Overrides<T> {
-    /// The members of a JSON object.
+    /// Overrides one member.
     ///
     /// # Errors
     ///
-    /// A member is unknown, or its value is not one of `T`.
-    pub(crate) fn read(members: Map<String, Value>) -> Result<Overrides<T>, serde_json::Error> {
-        Overrides::deserialize(Value::Object(members))
+    /// The member is unknown, or its value is not one of `T`.
+    pub(crate) fn set(&mut self, name: &str, value: Value) -> Result<(), serde_json::Error> {
+        overlaid(&T::default(), [(name.to_owned(), value.clone())])?;
+        self.members.insert(name.to_owned(), value);
+        Ok(())
     }
 
     /// Whether the member is overridden.
@@ -86,29 +88,25 @@ impl<'de, T: Overridable> Visitor<'de> for TableVisitor<T> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Overrides<T>, A::Error> {
-        let mut members = Map::new();
+        let mut overrides = Overrides::default();
         while let Some(name) = map.next_key::<String>()? {
-            let seed = MemberSeed::<T> { name: &name, of: PhantomData };
-            let value = map.next_value_seed(seed)?;
-            members.insert(name, value);
+            map.next_value_seed(MemberSeed { name, overrides: &mut overrides })?;
         }
-        Ok(Overrides { members, of: PhantomData })
+        Ok(overrides)
     }
 }
 
-/// Reads one member's value and checks it.
-struct MemberSeed<'n, T> {
-    name: &'n str,
-    of: PhantomData<fn() -> T>,
+/// Reads the value of one member, so that an error has its place.
+struct MemberSeed<'o, T> {
+    name: String,
+    overrides: &'o mut Overrides<T>,
 }
 
 impl<'de, T: Overridable> DeserializeSeed<'de> for MemberSeed<'_, T> {
-    type Value = Value;
+    type Value = ();
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
         let value = Value::deserialize(deserializer)?;
-        let member = [(self.name.to_owned(), value.clone())];
-        overlaid(&T::default(), member).map_err(D::Error::custom)?;
-        Ok(value)
+        self.overrides.set(&self.name, value).map_err(D::Error::custom)
     }
 }

@@ -7,7 +7,6 @@ use louver::spec::json::Json;
 use louver_formats::Parallel;
 use louver_mistralrs::{Truncation, Whitespace};
 
-use serde_json::Map;
 
 use crate::config::Overrides;
 use crate::limits::RequestLimits;
@@ -174,12 +173,9 @@ impl Extension {
                     "only the server's configuration sets the policy",
                 );
             }
-            let overrides: Map<_, _> =
-                options.iter().map(|(name, value)| (name.to_owned(), to_value(value))).collect();
-            match Overrides::read(overrides) {
-                Ok(overrides) => extension.schema_options = overrides,
-                Err(error) => {
-                    members.fail(faults, "schema_options", "invalid_type", error.to_string())
+            for (name, value) in options.iter().filter(|(name, _)| *name != "policy") {
+                if let Err(error) = extension.schema_options.set(name, to_value(value)) {
+                    options.fail(faults, name, "invalid_type", error.to_string());
                 }
             }
         }
@@ -395,8 +391,9 @@ mod tests {
         assert_eq!(extension.schema_options(base), expected);
         let text = r#"{"louver": {"schema_options": {"policy": "best_effort"}}}"#;
         assert_eq!(with(text, Extension::read).1, ["/louver/schema_options/policy"]);
-        let text = r#"{"louver": {"schema_options": {"integer": 1}}}"#;
-        assert_eq!(with(text, Extension::read).1, ["/louver/schema_options"]);
+        let text = r#"{"louver": {"schema_options": {"integer": 1, "order": "wide"}}}"#;
+        let places = ["/louver/schema_options/integer", "/louver/schema_options/order"];
+        assert_eq!(with(text, Extension::read).1, places);
         let text = r#"{"louver": {"tracing": true, "whitespace": "wide", "truncation": 1}}"#;
         let (_, faults) = with(text, Extension::read);
         assert_eq!(faults, ["/louver/tracing", "/louver/truncation", "/louver/whitespace"]);

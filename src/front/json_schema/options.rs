@@ -1,6 +1,8 @@
 //! Options for lowering a schema.
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
 
 use super::error::{SchemaError, SchemaErrorReason, SchemaErrors};
 use crate::fsm::ByteSet;
@@ -9,8 +11,10 @@ use crate::limits::Limits;
 use crate::setters::with_methods;
 
 /// White space between JSON tokens.
+///
+/// In JSON, `"flexible"` and `"pretty"` alone stand for the default numbers: 40 bytes, two spaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", remote = "Self")]
 pub enum Whitespace {
     /// None at all: `{"a":[1,2]}`.
     Compact,
@@ -28,13 +32,41 @@ pub enum Whitespace {
     /// levels of `indent` spaces. The number of levels is not checked against the nesting depth.
     Pretty {
         /// Spaces of one indentation level.
+        #[serde(default = "default_indent")]
         indent: u32,
     },
     /// Space, tab, line feed and carriage return, at most `max` of them between two tokens.
     Flexible {
         /// The largest number of white-space bytes between two tokens.
+        #[serde(default = "default_max")]
         max: u32,
     },
+}
+
+fn default_indent() -> u32 {
+    2
+}
+
+fn default_max() -> u32 {
+    40
+}
+
+impl Serialize for Whitespace {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Whitespace::serialize(self, serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Whitespace {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let form = match Value::deserialize(deserializer)? {
+            Value::String(name) if matches!(&*name, "flexible" | "pretty") => {
+                Value::from_iter([(name, Value::Object(Default::default()))])
+            }
+            form => form,
+        };
+        Whitespace::deserialize(form).map_err(D::Error::custom)
+    }
 }
 
 /// Maximum number of indentation levels.
@@ -276,7 +308,7 @@ pub struct SchemaOptions {
 impl Default for SchemaOptions {
     fn default() -> Self {
         SchemaOptions {
-            whitespace: Whitespace::Flexible { max: 40 },
+            whitespace: Whitespace::Flexible { max: default_max() },
             formats: Formats::default(),
             integers: Integers::default(),
             exponents: Exponents::default(),

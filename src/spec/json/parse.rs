@@ -164,15 +164,15 @@ impl JsonParser<'_> {
 
     /// Parses an object.
     fn object(&mut self, text: &str, depth: usize) -> ParseResult<Json> {
-        let begin = self.offset;
         self.offset += 1;
-        let mut members = Vec::new();
+        let (mut members, mut key_offsets) = (Vec::new(), Vec::new());
         if !self.take(b'}') {
             loop {
                 self.space();
                 if self.peek() != Some(b'"') {
                     return Err(JsonErrorReason::Expected("a key in double quotes"));
                 }
+                key_offsets.push(self.offset);
                 let key = self.string(text)?;
                 if !self.take(b':') {
                     return Err(JsonErrorReason::Expected("`:`"));
@@ -186,13 +186,10 @@ impl JsonParser<'_> {
                 }
             }
         }
-        match Object::new(members) {
-            Ok(object) => Ok(Json::Object(object)),
-            Err(key) => {
-                self.offset = begin;
-                Err(JsonErrorReason::DuplicateKey(key))
-            }
-        }
+        Object::new(members).map(Json::Object).map_err(|repeated| {
+            self.offset = key_offsets[repeated.at];
+            JsonErrorReason::DuplicateKey(repeated.key)
+        })
     }
 
     /// Parses a number.
