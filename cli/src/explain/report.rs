@@ -184,7 +184,9 @@ fn spec_error(error: spec::SpecError, source: &SpecSource) -> anyhow::Error {
             anyhow::anyhow!("\n{}", error.diagnostics(&source.name, &source.text))
         }
         // Diagnostics have their own heading, and name their text.
-        spec::SpecError::Text(diagnostics) => anyhow::anyhow!("{}", diagnostics.named(&source.name)),
+        spec::SpecError::Text(diagnostics) => {
+            anyhow::anyhow!("{}", diagnostics.named(&source.name))
+        }
         other => anyhow::Error::from(other).context(source.name.clone()),
     }
 }

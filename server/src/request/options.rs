@@ -7,7 +7,6 @@ use louver::spec::json::Json;
 use louver_formats::Parallel;
 use louver_mistralrs::{Truncation, Whitespace};
 
-
 use crate::config::Overrides;
 use crate::limits::RequestLimits;
 use crate::request::members::{Faults, Members};
