@@ -12,7 +12,7 @@ use louver_formats::{CallKind, RequestFault};
 use louver_mistralrs::{Plan, PlanError};
 use serde_json::{Value, json};
 
-use crate::chat::ChatRequest;
+use crate::chat;
 use crate::error::ApiError;
 use crate::http::body::read_json;
 use crate::http::routes;
@@ -68,19 +68,18 @@ fn parse_request(body: Json, sender: Sender, app: &App) -> CheckRequest {
     let has_messages = has("messages");
     if !sender.is_messages && has("input") && !has_messages {
         let request = responses::parse(&body, app, sender.owner);
-        let request = request.map(|parsed| parsed.request.turn);
+        let request = request.map(|parsed| parsed.request);
         return CheckRequest { request, has_prompt: true };
     }
     if !sender.is_messages && has("prompt") && !has_messages {
-        let request = completions::parse(&body, app).map(|request| request.turn);
-        return CheckRequest { request, has_prompt: true };
+        return CheckRequest { request: completions::parse(&body, app), has_prompt: true };
     }
     let body = if has_messages { body } else { add_empty_message(body) };
     let request = match sender.is_messages {
         true => messages::parse(&body, app, BodyUse::Inspect),
-        false => ChatRequest::parse(&body, app),
+        false => chat::parse(&body, app),
     };
-    CheckRequest { request: request.map(|request| request.turn), has_prompt: has_messages }
+    CheckRequest { request, has_prompt: has_messages }
 }
 
 /// Adds an empty user message, so that a request without a conversation can be checked.

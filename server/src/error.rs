@@ -16,6 +16,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::limits::Seconds;
+use crate::request::pointers::PointerMap;
 
 /// The category of an error. It decides the HTTP status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -196,11 +197,11 @@ impl ApiError {
         }
     }
 
-    /// Translates the JSON pointers, for routes whose bodies differ from Chat Completions.
+    /// Translates the JSON pointers to those of the body as sent.
     #[must_use]
-    pub fn map_pointers(mut self, translate: impl Fn(&str) -> String) -> ApiError {
+    pub(crate) fn map_pointers(mut self, pointers: &PointerMap) -> ApiError {
         for fault in std::iter::once(&mut self.first).chain(&mut self.others) {
-            fault.param = fault.param.take().map(|pointer| translate(&pointer));
+            fault.param = fault.param.take().map(|pointer| pointers.original(&pointer));
         }
         self
     }
@@ -423,7 +424,9 @@ mod tests {
     fn error_bodies_have_openais_format() {
         let response = ApiError::invalid("/n", "too_many", "no").into_response();
         assert_eq!(response.status(), 400);
-        let error = ApiError::invalid("/n", "too_many", "no").map_pointers(|p| format!("/x{p}"));
+        let mut pointers = PointerMap::default();
+        pointers.insert("/n", "/x/n");
+        let error = ApiError::invalid("/n", "too_many", "no").map_pointers(&pointers);
         let error_json = json!({"error": {"message": "/x/n: no", "type": "invalid_request_error", "param": "/x/n", "code": "too_many"}});
         assert_eq!(error.body(), error_json);
         assert!(ApiError::reject(Vec::new()).is_ok());

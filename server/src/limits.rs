@@ -208,32 +208,19 @@ pub struct SchemaLimits {
 
 impl Default for SchemaLimits {
     fn default() -> Self {
-        let Limits {
-            source_bytes: _,
-            depth,
-            nodes,
-            automaton_states,
-            compiled_states,
-            config_items,
-            dispatch_bytes,
-            parser_bytes,
-            mask_bytes,
-            compile_fuel,
-            mask_fuel,
-            prepare_fuel,
-        } = Limits::default();
+        let limits = Limits::default();
         SchemaLimits {
-            depth,
-            nodes,
-            automaton_states,
-            compiled_states,
-            config_items,
-            dispatch_bytes,
-            parser_bytes,
-            mask_bytes,
-            compile_fuel,
-            mask_fuel,
-            prepare_fuel,
+            depth: limits.depth,
+            nodes: limits.nodes,
+            automaton_states: limits.automaton_states,
+            compiled_states: limits.compiled_states,
+            config_items: limits.config_items,
+            dispatch_bytes: limits.dispatch_bytes,
+            parser_bytes: limits.parser_bytes,
+            mask_bytes: limits.mask_bytes,
+            compile_fuel: limits.compile_fuel,
+            mask_fuel: limits.mask_fuel,
+            prepare_fuel: limits.prepare_fuel,
         }
     }
 }
@@ -244,32 +231,19 @@ const MAX_DEPTH: usize = 512;
 impl SchemaLimits {
     /// The engine's limits, for texts of at most `source_bytes` bytes.
     pub(crate) fn engine(&self, source_bytes: usize) -> Limits {
-        let SchemaLimits {
-            depth,
-            nodes,
-            automaton_states,
-            compiled_states,
-            config_items,
-            dispatch_bytes,
-            parser_bytes,
-            mask_bytes,
-            compile_fuel,
-            mask_fuel,
-            prepare_fuel,
-        } = *self;
         Limits {
             source_bytes,
-            depth,
-            nodes,
-            automaton_states,
-            compiled_states,
-            config_items,
-            dispatch_bytes,
-            parser_bytes,
-            mask_bytes,
-            compile_fuel,
-            mask_fuel,
-            prepare_fuel,
+            depth: self.depth,
+            nodes: self.nodes,
+            automaton_states: self.automaton_states,
+            compiled_states: self.compiled_states,
+            config_items: self.config_items,
+            dispatch_bytes: self.dispatch_bytes,
+            parser_bytes: self.parser_bytes,
+            mask_bytes: self.mask_bytes,
+            compile_fuel: self.compile_fuel,
+            mask_fuel: self.mask_fuel,
+            prepare_fuel: self.prepare_fuel,
         }
     }
 

@@ -103,11 +103,6 @@ impl ServedModel {
         }
     }
 
-    /// The model's own gates.
-    pub(crate) fn gates(&self) -> &ModelGates {
-        &self.gates
-    }
-
     /// Refuses more choices than the model may generate at a time, if it would have to.
     pub(crate) fn check_choices(&self, choices: usize) -> Result<(), ApiError> {
         let max = self.settings.limits.requests.concurrent;

@@ -8,7 +8,6 @@ use louver_mistralrs::Generation;
 use serde_json::Value;
 
 use crate::chat::response::{ResponseMeta, louver_member};
-use crate::error::ApiError;
 use crate::request::options::StreamOptions;
 use crate::turn::{DONE, RunningTurn, Usage, data_event};
 
@@ -72,10 +71,5 @@ impl Chunks {
             out.push_back(data_event(&chunk));
         }
         out.push_back(Bytes::from_static(DONE));
-    }
-
-    /// Sends the error that ends the stream.
-    pub(crate) fn fail(error: &ApiError, out: &mut VecDeque<Bytes>) {
-        out.push_back(data_event(&error.body()));
     }
 }

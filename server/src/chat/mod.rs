@@ -18,7 +18,7 @@ use crate::http::{json_response, spawn_owned};
 use crate::state::App;
 
 pub(crate) use chunks::Chunks;
-pub(crate) use request::{ChatRequest, read_request};
+pub(crate) use request::{parse, parse_translated, read_request};
 use response::choice_json;
 pub(crate) use response::{ResponseMeta, collect, louver_member};
 
@@ -30,8 +30,8 @@ pub(crate) fn routes() -> Router<App> {
 async fn create_completion(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     let arrived = Instant::now();
     let route = (routes::CHAT_COMPLETIONS, "chatcmpl-");
-    let ChatRequest { turn: request, stream } =
-        read_request(&app, request, route, ChatRequest::parse).await?;
+    let request = read_request(&app, request, route, parse).await?;
+    let stream = request.stream;
     spawn_owned(async move {
         let (running, meta) = ResponseMeta::start(&app, request, arrived).await?;
         let Some(options) = stream else {

@@ -8,7 +8,8 @@ use crate::http::body::read_json;
 use crate::http::fresh_id;
 use crate::request::member_table::MemberTable;
 use crate::request::members::{Faults, Members};
-use crate::request::options::{Extension, Sampling, StreamOptions, Thinking, check_counts};
+use crate::request::options::{Extension, Sampling, StreamOptions, check_counts, read_reasoning};
+use crate::request::pointers::PointerMap;
 use crate::request::{messages, structure, to_value};
 use crate::state::App;
 use crate::turn::{Prompt, TurnRequest};
@@ -56,53 +57,53 @@ const MEMBER_TABLE: MemberTable = MemberTable {
     ],
 };
 
-/// A parsed request.
-#[derive(Debug)]
-pub(crate) struct ChatRequest {
-    /// The generation request.
-    pub(crate) turn: TurnRequest,
-    /// The streaming options, if the response is streamed.
-    pub(crate) stream: Option<StreamOptions>,
+/// Parses a body. Reports all faults together.
+pub(crate) fn parse(body: &Json, app: &App) -> Result<TurnRequest, ApiError> {
+    let (limits, engine) = (&app.config().limits.requests, app.config().limits.engine());
+    let (members, mut faults) = (Members::of_body(body)?, Faults::new());
+    MEMBER_TABLE.check(&members, app.config().unknown_members, &mut faults);
+    let rewritten = structure::rewrite(&members, &engine, &mut faults);
+    let (rewritten, pointers) = rewritten.unzip();
+    check_modalities(&members, &mut faults);
+    let mut sampling = Sampling::read(&members, &mut faults);
+    let names = ["max_completion_tokens", "max_tokens"];
+    sampling.read_max_tokens(&members, &names, &mut faults);
+    sampling.read_n(&members, limits, &mut faults);
+    sampling.read_logprobs(&members, &mut faults);
+    let stream = StreamOptions::read(&members, &mut faults);
+    check_counts(&members, limits, &mut faults);
+    let mut request = TurnRequest {
+        model: members.string(&mut faults, "model").map(str::to_owned),
+        prompt: Prompt::Messages(messages::read(&members, limits, &mut faults)),
+        reasoning: read_reasoning(&members, &mut faults),
+        extension: Extension::read(&members, &mut faults),
+        template_tools: members
+            .get("tools")
+            .and_then(Json::as_array)
+            .unwrap_or_default()
+            .iter()
+            .map(to_value)
+            .collect(),
+        pointers: pointers.unwrap_or_default(),
+        stream,
+        sampling,
+        ..TurnRequest::default()
+    };
+    request.read_tools(rewritten.as_ref().unwrap_or(body), &mut faults);
+    ApiError::reject(faults)?;
+    Ok(request)
 }
 
-impl ChatRequest {
-    /// Parses a body. Reports all faults together.
-    pub(crate) fn parse(body: &Json, app: &App) -> Result<ChatRequest, ApiError> {
-        let (limits, engine) = (&app.config().limits.requests, app.config().limits.engine());
-        let (members, mut faults) = (Members::of_body(body)?, Faults::new());
-        MEMBER_TABLE.check(&members, app.config().unknown_members, &mut faults);
-        let rewritten = structure::rewrite(&members, &engine, &mut faults);
-        let (rewritten, pointers) = rewritten.unzip();
-        let (body, pointers) = (rewritten.as_ref().unwrap_or(body), pointers.unwrap_or_default());
-        check_modalities(&members, &mut faults);
-        let mut sampling = Sampling::read(&members, &mut faults);
-        let names = ["max_completion_tokens", "max_tokens"];
-        sampling.read_max_tokens(&members, &names, &mut faults);
-        sampling.read_n(&members, limits, &mut faults);
-        sampling.read_logprobs(&members, &mut faults);
-        let stream = StreamOptions::read(&members, &mut faults);
-        check_counts(&members, limits, &mut faults);
-        let mut request = TurnRequest {
-            model: members.string(&mut faults, "model").map(str::to_owned),
-            prompt: Prompt::Messages(messages::read(&members, limits, &mut faults)),
-            thinking: Thinking::read(&members, &mut faults),
-            extension: Extension::read(&members, &mut faults),
-            template_tools: members
-                .get("tools")
-                .and_then(Json::as_array)
-                .unwrap_or_default()
-                .iter()
-                .map(to_value)
-                .collect(),
-            is_streamed: stream.is_some(),
-            sampling,
-            ..TurnRequest::default()
-        };
-        request.read_tools(body, &pointers, &mut faults);
-        ApiError::reject(faults)?;
-        request.pointers = pointers;
-        Ok(ChatRequest { turn: request, stream })
-    }
+/// Parses a body that was translated from another route's. `pointers` lead from its members to
+/// those of the body as sent, which errors and the request refer to.
+pub(crate) fn parse_translated(
+    body: &Json,
+    pointers: PointerMap,
+    app: &App,
+) -> Result<TurnRequest, ApiError> {
+    let mut request = parse(body, app).map_err(|error| error.map_pointers(&pointers))?;
+    request.pointers = request.pointers.compose(pointers);
+    Ok(request)
 }
 
 /// Reads the request of a route, with an id for its response.
@@ -110,17 +111,17 @@ pub(crate) async fn read_request(
     app: &App,
     request: Request,
     (route, id_prefix): (&'static str, &str),
-    parse: fn(&Json, &App) -> Result<ChatRequest, ApiError>,
-) -> Result<ChatRequest, ApiError> {
+    parse: fn(&Json, &App) -> Result<TurnRequest, ApiError>,
+) -> Result<TurnRequest, ApiError> {
     let (parts, body) = request.into_parts();
     let parsed = read_json(app, &parts.headers, body, move |body, app| {
         let mut request = parse(&body, app)?;
-        let is_traced = request.turn.extension.trace;
-        request.turn.trace_source = is_traced.then(|| (route, to_value(&body)));
+        let is_traced = request.extension.trace;
+        request.trace_source = is_traced.then(|| (route, to_value(&body)));
         Ok(request)
     });
     let mut request = parsed.await?;
-    request.turn.id = fresh_id(id_prefix);
+    request.id = fresh_id(id_prefix);
     Ok(request)
 }
 

@@ -12,7 +12,6 @@ use serde_json::{Value, json};
 
 use crate::chat::chunks::Chunks;
 use crate::chat::response::{ResponseMeta, finish_reason, logprobs};
-use crate::error::ApiError;
 use crate::request::options::StreamOptions;
 use crate::served_model::ServedModel;
 use crate::state::App;
@@ -143,9 +142,5 @@ impl EventWriter for ChatEventWriter {
 
     fn end(&mut self, out: &mut VecDeque<Bytes>) {
         self.chunks.end(out);
-    }
-
-    fn fail(&mut self, error: &ApiError, out: &mut VecDeque<Bytes>) {
-        Chunks::fail(error, out);
     }
 }

@@ -12,7 +12,7 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use axum::routing::post;
 
-use crate::chat::{ChatRequest, ResponseMeta, collect, read_request};
+use crate::chat::{ResponseMeta, collect, read_request};
 use crate::error::ApiError;
 use crate::http::routes;
 use crate::http::{json_response, spawn_owned};
@@ -28,7 +28,8 @@ pub(crate) fn routes() -> Router<App> {
 async fn create_completion(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     let arrived = Instant::now();
     let route = (routes::COMPLETIONS, "cmpl-");
-    let ChatRequest { turn: request, stream } = read_request(&app, request, route, parse).await?;
+    let request = read_request(&app, request, route, parse).await?;
+    let stream = request.stream;
     spawn_owned(async move {
         let (running, meta) = ResponseMeta::start(&app, request, arrived).await?;
         let Some(options) = stream else {

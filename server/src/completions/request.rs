@@ -2,7 +2,6 @@
 
 use louver::spec::json::{Json, Number};
 
-use crate::chat::ChatRequest;
 use crate::error::ApiError;
 use crate::request::member_table::MemberTable;
 use crate::request::members::{Faults, Members};
@@ -50,13 +49,13 @@ const MEMBER_TABLE: MemberTable = MemberTable {
 };
 
 /// Parses a body. Reports all faults together.
-pub(crate) fn parse(body: &Json, app: &App) -> Result<ChatRequest, ApiError> {
+pub(crate) fn parse(body: &Json, app: &App) -> Result<TurnRequest, ApiError> {
     let (limits, engine) = (&app.config().limits.requests, app.config().limits.engine());
     let (members, mut faults) = (Members::of_body(body)?, Faults::new());
     MEMBER_TABLE.check(&members, app.config().unknown_members, &mut faults);
     let rewritten = structure::rewrite(&members, &engine, &mut faults);
     let (rewritten, pointers) = rewritten.unzip();
-    let (body, mut pointers) = (rewritten.as_ref().unwrap_or(body), pointers.unwrap_or_default());
+    let mut pointers = pointers.unwrap_or_default();
     // Faults of the rendered conversation are the prompt's here.
     pointers.insert("/messages", "/prompt");
     let mut sampling = Sampling::read(&members, &mut faults);
@@ -71,14 +70,14 @@ pub(crate) fn parse(body: &Json, app: &App) -> Result<ChatRequest, ApiError> {
         model: members.string(&mut faults, "model").map(str::to_owned),
         prompt: read_prompt(&members, &mut faults),
         extension: Extension::read(&members, &mut faults),
-        is_streamed: stream.is_some(),
+        pointers,
+        stream,
         sampling,
         ..TurnRequest::default()
     };
-    request.read_tools(body, &pointers, &mut faults);
+    request.read_tools(rewritten.as_ref().unwrap_or(body), &mut faults);
     ApiError::reject(faults)?;
-    request.pointers = pointers;
-    Ok(ChatRequest { turn: request, stream })
+    Ok(request)
 }
 
 /// Parses `prompt`: text or tokens, or a list of one of these.

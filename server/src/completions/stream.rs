@@ -10,7 +10,6 @@ use serde_json::Value;
 
 use crate::chat::{Chunks, ResponseMeta};
 use crate::completions::response::{Logprobs, OBJECT, choice_json, finish_reason};
-use crate::error::ApiError;
 use crate::request::options::StreamOptions;
 use crate::state::App;
 use crate::turn::{EventWriter, Progress, RunningTurn, stream_events};
@@ -74,9 +73,5 @@ impl EventWriter for CompletionEventWriter {
 
     fn end(&mut self, out: &mut VecDeque<Bytes>) {
         self.chunks.end(out);
-    }
-
-    fn fail(&mut self, error: &ApiError, out: &mut VecDeque<Bytes>) {
-        Chunks::fail(error, out);
     }
 }

@@ -26,17 +26,12 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const MAX_ID_BYTES: usize = 128;
 
 /// A request's id: the client's `x-request-id`, or a generated one.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct RequestId(pub(crate) String);
-
-impl RequestId {
-    fn from_headers(headers: &HeaderMap) -> RequestId {
-        let supplied = headers.get(REQUEST_ID).and_then(|value| value.to_str().ok());
-        let is_valid = |id: &&str| {
-            !id.is_empty() && id.len() <= MAX_ID_BYTES && id.bytes().all(|b| b.is_ascii_graphic())
-        };
-        RequestId(supplied.filter(is_valid).map_or_else(|| fresh_id("req_"), str::to_owned))
-    }
+fn request_id(headers: &HeaderMap) -> String {
+    let supplied = headers.get(REQUEST_ID).and_then(|value| value.to_str().ok());
+    let is_valid = |id: &&str| {
+        !id.is_empty() && id.len() <= MAX_ID_BYTES && id.bytes().all(|b| b.is_ascii_graphic())
+    };
+    supplied.filter(is_valid).map_or_else(|| fresh_id("req_"), str::to_owned)
 }
 
 /// Generates a unique id.
@@ -48,18 +43,17 @@ pub(crate) fn fresh_id(prefix: &str) -> String {
 }
 
 /// Assigns request ids, counts and logs requests, and turns a panic into a 500 response.
-pub(crate) async fn observe(State(app): State<App>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn observe(State(app): State<App>, request: Request, next: Next) -> Response {
     let started = Instant::now();
-    let id = RequestId::from_headers(request.headers());
-    request.extensions_mut().insert(id.clone());
+    let id = request_id(request.headers());
     let peer = request.extensions().get::<ConnectInfo<Peer>>();
     let (counted, client) =
         (peer.map(|peer| peer.0.begin_request()), peer.map(|peer| peer.0.address.to_string()));
     let route = Route::of(request.uri().path());
     let (method, headers) = (request.method(), request.headers());
-    let exported = telemetry::request(method, route, (&id.0, client.as_deref()), headers);
+    let exported = telemetry::request(method, route, (&id, client.as_deref()), headers);
     let span =
-        tracing::info_span!("request", id = id.0, method = %method, route = route.path, client);
+        tracing::info_span!("request", id = id, method = %method, route = route.path, client);
     app.metrics().active_requests.inc();
     let mut guard = RequestGuard {
         app: app.clone(),
@@ -70,21 +64,21 @@ pub(crate) async fn observe(State(app): State<App>, mut request: Request, next: 
         exported: exported.clone(),
         _active_request: counted,
     };
-    // Both, as a log's level may turn its span off.
+    // Entered separately: the log level may disable the first span.
     let handled = next.run(request).instrument(span).instrument(exported);
     let answer = AssertUnwindSafe(handled).catch_unwind().await;
     let mut response = answer.unwrap_or_else(|_| {
-        tracing::error!(id = id.0, "a handler panicked");
+        tracing::error!(id = id, "a handler panicked");
         ApiError::general(ErrorKind::Internal, "internal", "internal error").into_response()
     });
     if let Some(error) = response.extensions().get::<ApiError>() {
         guard.exported.in_scope(|| guard.span.in_scope(|| count_error(&app, error)));
     }
     if route.path == routes::MESSAGES {
-        response = as_messages_response(response, Some(&id.0));
+        response = as_messages_response(response, Some(&id));
     }
     guard.status = response.status().as_u16();
-    if let Ok(value) = HeaderValue::from_str(&id.0) {
+    if let Ok(value) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(REQUEST_ID, value);
     }
     response.map(|body| guard_body(body, guard))
@@ -175,7 +169,7 @@ mod tests {
     fn client_ids_are_checked_and_generated_ids_are_unique() {
         let from_headers = |value: &str| {
             let headers = [(REQUEST_ID, HeaderValue::from_str(value).unwrap())];
-            RequestId::from_headers(&HeaderMap::from_iter(headers)).0
+            request_id(&HeaderMap::from_iter(headers))
         };
         assert_eq!(from_headers("abc-1"), "abc-1");
         assert!(from_headers("").starts_with("req_"));

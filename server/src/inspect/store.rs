@@ -101,11 +101,6 @@ impl TraceStore {
         Arc::new(TraceStore { limits, stored: Mutex::default() })
     }
 
-    /// The limits.
-    pub fn limits(&self) -> TraceLimits {
-        self.limits
-    }
-
     /// Stores a trace and evicts the oldest ones as needed. Replaces a trace with the same id. The
     /// trace is serialised before anything is evicted, and never beyond the byte limit.
     pub(super) fn put(

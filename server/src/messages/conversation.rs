@@ -143,7 +143,8 @@ impl<'f> ConversationTranslator<'f> {
                 self.message(pointer, role).parts.push(part);
             }
             ("tool_result", "user") => {
-                // The text of this message, unless all of its blocks so far are results.
+                // Results become messages of the role `tool`, so that a last message of the user
+                // holds text of this message.
                 if j > 0 && self.messages.last().is_some_and(|last| last.role == "user") {
                     let message = "tool results must come before the text of their message";
                     block.fail(self.faults, "type", "order", message);

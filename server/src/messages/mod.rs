@@ -1,7 +1,7 @@
 //! The route `POST /v1/messages`: Anthropic's Messages API over the same turns as Chat Completions.
 //!
 //! ```text
-//! body ──► translate ──► ChatRequest ──► turn::start ──► events ──► blocks ──► message
+//! body ──► translate ──► TurnRequest ──► turn::start ──► events ──► blocks ──► message
 //!              └── pointers: of errors, back into the Messages body
 //! ```
 
@@ -22,14 +22,14 @@ use axum::routing::post;
 use louver::spec::json::Json;
 use serde_json::json;
 
-use crate::chat::ChatRequest;
+use crate::chat;
 use crate::error::{ApiError, ErrorKind};
 use crate::http::body::read_json;
 use crate::http::routes;
 use crate::http::{fresh_id, json_response, json_text_response, spawn_owned};
 use crate::request::to_value;
 use crate::state::App;
-use crate::turn::{self, Progress, RunningTurn, run_check};
+use crate::turn::{self, Progress, RunningTurn, TurnRequest, run_check};
 
 use blocks::ContentBlocks;
 use message::MessageTemplate;
@@ -52,7 +52,7 @@ pub(crate) fn routes() -> Router<App> {
 }
 
 /// Parses a Messages body. JSON pointers of errors refer to that body.
-pub(crate) fn parse(body: &Json, app: &App, body_use: BodyUse) -> Result<ChatRequest, ApiError> {
+pub(crate) fn parse(body: &Json, app: &App, body_use: BodyUse) -> Result<TurnRequest, ApiError> {
     Ok(parse_with_options(body, app, body_use)?.0)
 }
 
@@ -60,13 +60,10 @@ fn parse_with_options(
     body: &Json,
     app: &App,
     body_use: BodyUse,
-) -> Result<(ChatRequest, MessageOptions), ApiError> {
+) -> Result<(TurnRequest, MessageOptions), ApiError> {
     let TranslatedMessages { body, pointers, options } =
         translate(body, app.config().unknown_members, body_use)?;
-    let mut request = ChatRequest::parse(&body, app)
-        .map_err(|error| error.map_pointers(|pointer| pointers.original(pointer)))?;
-    request.turn.pointers = request.turn.pointers.compose(pointers);
-    Ok((request, options))
+    Ok((chat::parse_translated(&body, pointers, app)?, options))
 }
 
 async fn create(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
@@ -74,11 +71,12 @@ async fn create(State(app): State<App>, request: Request) -> Result<Response, Ap
     let (parts, body) = request.into_parts();
     let parsed = read_json(&app, &parts.headers, body, |body, app| {
         let (mut request, options) = parse_with_options(&body, app, BodyUse::Create)?;
-        let is_traced = request.turn.extension.trace;
-        request.turn.trace_source = is_traced.then(|| (routes::MESSAGES, to_value(&body)));
+        let is_traced = request.extension.trace;
+        request.trace_source = is_traced.then(|| (routes::MESSAGES, to_value(&body)));
         Ok((request, options))
     });
-    let (ChatRequest { turn: mut request, stream }, options) = parsed.await?;
+    let (mut request, options) = parsed.await?;
+    let stream = request.stream;
     let id = fresh_id("msg_");
     request.id.clone_from(&id);
     let has_report = request.extension.report;
@@ -122,18 +120,16 @@ async fn collect(mut running: RunningTurn, template: &MessageTemplate) -> Result
 /// choice may change the prompt. It shares the slots and the deadline of checks.
 async fn count_tokens(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
-    let request = read_json(&app, &parts.headers, body, |body, app| {
-        Ok(parse(&body, app, BodyUse::Inspect)?.turn)
-    })
-    .await?;
+    let parsed =
+        read_json(&app, &parts.headers, body, |body, app| parse(&body, app, BodyUse::Inspect));
+    let request = parsed.await?;
     let served = app.model(request.model.as_deref())?.clone();
     let count = move || {
         let prompt = || -> Result<Vec<u32>, ApiError> {
             let plan = request.plan(&served)?;
             Ok(request.tokens(&plan)?)
         };
-        let original = |pointer: &str| request.pointers.original(pointer);
-        Ok(prompt().map_err(|error| error.map_pointers(original))?.len())
+        Ok(prompt().map_err(|error| error.map_pointers(&request.pointers))?.len())
     };
     Ok(json_response(&json!({"input_tokens": run_check(app, count).await?})))
 }

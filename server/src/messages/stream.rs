@@ -50,8 +50,6 @@ impl EventWriter for MessageEventWriter {
         self.flush(out);
     }
 
-    fn end(&mut self, _: &mut VecDeque<Bytes>) {}
-
     fn fail(&mut self, error: &ApiError, out: &mut VecDeque<Bytes>) {
         out.push_back(typed_event(&messages_error(error, None)));
     }

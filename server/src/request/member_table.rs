@@ -25,7 +25,8 @@ pub(crate) const COMMON: [&str; 15] = [
     "louver",
 ];
 
-/// Members of other servers, and their replacements, unless a route accepts them.
+/// Members that only some routes or other servers have, and their replacements, unless a route
+/// accepts them.
 pub(crate) const UNSUPPORTED: [(&str, &str); 29] = [
     ("extra_body", "its members belong in the body itself, where client libraries put them"),
     ("extra_query", "not a member of bodies"),
@@ -77,9 +78,9 @@ const STRUCTURE_NAME_PARTS: [&str; 10] = [
 pub(crate) struct MemberTable {
     /// Members that the route reads.
     pub(crate) accepted: &'static [&'static str],
-    /// Members of OpenAI's API that do not affect generation.
+    /// Members of the route's API that do not affect generation.
     pub(crate) ignored: &'static [&'static str],
-    /// Members of OpenAI's API that are not supported, and the reason.
+    /// Members of the route's API that are not supported, and the reason.
     pub(crate) unsupported: &'static [(&'static str, &'static str)],
 }
 

@@ -201,64 +201,38 @@ impl Extension {
     }
 }
 
-/// The request's reasoning setting. It tells the chat template whether to open a reasoning section,
-/// and the grammar whether to allow one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Thinking {
-    /// The request has no setting.
-    #[default]
-    Unspecified,
-    /// On.
-    On,
-    /// Off.
-    Off,
-}
-
-impl Thinking {
-    /// Whether the request turns reasoning on or off; `None` if it does not say.
-    pub(crate) fn is_on(self) -> Option<bool> {
-        match self {
-            Thinking::Unspecified => None,
-            Thinking::On => Some(true),
-            Thinking::Off => Some(false),
-        }
-    }
-
-    /// Parses `reasoning_effort`, `enable_thinking` and `chat_template_kwargs.enable_thinking`. All
-    /// efforts besides `none` are equivalent, because chat templates distinguish on and off only.
-    pub(crate) fn read(members: &Members<'_>, faults: &mut Faults) -> Thinking {
-        const EFFORTS: [&str; 6] = ["none", "minimal", "low", "medium", "high", "xhigh"];
-        let mut setting: Option<(String, Thinking)> = None;
-        let mut set = |faults: &mut Faults, members: &Members<'_>, name: &str, is_on: bool| {
-            let thinking = if is_on { Thinking::On } else { Thinking::Off };
-            match &setting {
-                Some((other, previous)) if *previous != thinking => {
-                    members.fail(faults, name, "contradiction", format!("contradicts {other}"));
-                }
-                _ => setting = Some((members.pointer(name), thinking)),
+/// Parses `reasoning_effort`, `enable_thinking` and `chat_template_kwargs.enable_thinking`. All
+/// efforts besides `none` are equivalent, because chat templates distinguish on and off only.
+pub(crate) fn read_reasoning(members: &Members<'_>, faults: &mut Faults) -> Option<bool> {
+    const EFFORTS: [&str; 6] = ["none", "minimal", "low", "medium", "high", "xhigh"];
+    let mut setting: Option<(String, bool)> = None;
+    let mut set =
+        |faults: &mut Faults, members: &Members<'_>, name: &str, is_on: bool| match &setting {
+            Some((other, previous)) if *previous != is_on => {
+                members.fail(faults, name, "contradiction", format!("contradicts {other}"));
             }
+            _ => setting = Some((members.pointer(name), is_on)),
         };
-        if let Some(effort) = members.one_of(faults, "reasoning_effort", &EFFORTS) {
-            set(faults, members, "reasoning_effort", effort != "none");
-        }
-        if let Some(on) = members.boolean(faults, "enable_thinking") {
-            set(faults, members, "enable_thinking", on);
-        }
-        if let Some(arguments) = members.object(faults, "chat_template_kwargs") {
-            for name in arguments.names().filter(|name| *name != "enable_thinking") {
-                arguments.fail(
-                    faults,
-                    name,
-                    "unsupported",
-                    "only `enable_thinking` is passed to the chat template",
-                );
-            }
-            if let Some(on) = arguments.boolean(faults, "enable_thinking") {
-                set(faults, &arguments, "enable_thinking", on);
-            }
-        }
-        setting.map_or(Thinking::Unspecified, |(_, thinking)| thinking)
+    if let Some(effort) = members.one_of(faults, "reasoning_effort", &EFFORTS) {
+        set(faults, members, "reasoning_effort", effort != "none");
     }
+    if let Some(on) = members.boolean(faults, "enable_thinking") {
+        set(faults, members, "enable_thinking", on);
+    }
+    if let Some(arguments) = members.object(faults, "chat_template_kwargs") {
+        for name in arguments.names().filter(|name| *name != "enable_thinking") {
+            arguments.fail(
+                faults,
+                name,
+                "unsupported",
+                "only `enable_thinking` is passed to the chat template",
+            );
+        }
+        if let Some(on) = arguments.boolean(faults, "enable_thinking") {
+            set(faults, &arguments, "enable_thinking", on);
+        }
+    }
+    setting.map(|(_, is_on)| is_on)
 }
 
 /// Options of a streamed response.
@@ -316,20 +290,20 @@ mod tests {
     #[test]
     fn reasoning_settings_must_agree() {
         for (text, want, faults) in [
-            ("{}", Thinking::Unspecified, vec![]),
-            (r#"{"reasoning_effort": "none"}"#, Thinking::Off, vec![]),
-            (r#"{"reasoning_effort": "high", "enable_thinking": true}"#, Thinking::On, vec![]),
-            (r#"{"chat_template_kwargs": {"enable_thinking": false}}"#, Thinking::Off, vec![]),
+            ("{}", None, vec![]),
+            (r#"{"reasoning_effort": "none"}"#, Some(false), vec![]),
+            (r#"{"reasoning_effort": "high", "enable_thinking": true}"#, Some(true), vec![]),
+            (r#"{"chat_template_kwargs": {"enable_thinking": false}}"#, Some(false), vec![]),
             (
                 r#"{"reasoning_effort": "low", "chat_template_kwargs": {"enable_thinking": false, "x": 1}}"#,
-                Thinking::On,
+                Some(true),
                 vec!["/chat_template_kwargs/x", "/chat_template_kwargs/enable_thinking"],
             ),
-            (r#"{"reasoning_effort": "most"}"#, Thinking::Unspecified, vec!["/reasoning_effort"]),
+            (r#"{"reasoning_effort": "most"}"#, None, vec!["/reasoning_effort"]),
         ] {
-            let (thinking, found) = with(text, Thinking::read);
+            let (reasoning, found) = with(text, read_reasoning);
             assert_eq!(
-                (thinking, found),
+                (reasoning, found),
                 (want, faults.into_iter().map(str::to_owned).collect()),
                 "{text}"
             );

@@ -274,7 +274,7 @@ impl ConstraintReader<'_> {
     /// none. Any other empty text is reported.
     fn is_none(&mut self, pointer: &str, kind: ConstraintKind, value: &Json) -> bool {
         let is_empty = value.as_str() == Some("");
-        // Those of llama.cpp and Ollama.
+        // Clients of llama.cpp (`grammar`) and Ollama (`format`) send empty texts for none.
         let may_be_empty = [ConstraintKind::TypedValue, ConstraintKind::OllamaFormat];
         if is_empty && !may_be_empty.contains(&kind) {
             let message = "must not be empty: leave it out if nothing is constrained";

@@ -2,7 +2,7 @@
 //! are stored in memory, so that `previous_response_id` continues them.
 //!
 //! ```text
-//! body ──► translate ──► ChatRequest ──► turn::start ──► events ──► items ──► object
+//! body ──► translate ──► TurnRequest ──► turn::start ──► events ──► items ──► object
 //!              └── pointers: of errors, back into the Responses body
 //! ```
 
@@ -24,7 +24,7 @@ use axum::routing::{get, post};
 use louver::spec::json::Json;
 use serde_json::{Value, json};
 
-use crate::chat::ChatRequest;
+use crate::chat;
 use crate::clock::unix_seconds;
 use crate::error::{ApiError, ErrorKind};
 use crate::http::body::read_json;
@@ -34,7 +34,7 @@ use crate::request::members::{Faults, Members};
 use crate::request::{object, text, to_value};
 use crate::response_store::ConversationSource;
 use crate::state::App;
-use crate::turn::{self, Progress, RunningTurn};
+use crate::turn::{self, Progress, RunningTurn, TurnRequest};
 
 use items::OutputItems;
 use object::{ResponseStatus, ResponseTemplate};
@@ -54,7 +54,7 @@ pub(crate) fn routes() -> Router<App> {
 #[derive(Debug)]
 pub(crate) struct ParsedResponses {
     /// The equivalent Chat Completions request.
-    pub(crate) request: ChatRequest,
+    pub(crate) request: TurnRequest,
     /// What the names of its tools stand for.
     names: ToolNames,
     /// The output items that list tools of MCP servers.
@@ -76,10 +76,8 @@ pub(crate) fn parse(
     let body = resolved.as_ref().unwrap_or(body);
     let TranslatedBody { body: translated, pointers, names, listed } =
         translate(body, (&earlier, faults), app.mcp_servers(), unknown)?;
-    let mut request = ChatRequest::parse(&translated, app)
-        .map_err(|error| error.map_pointers(|pointer| pointers.original(pointer)))?;
-    request.turn.pointers = request.turn.pointers.compose(pointers);
-    request.turn.server_tools = names.server_tools();
+    let mut request = chat::parse_translated(&translated, pointers, app)?;
+    request.server_tools = names.server_tools();
     let is_stored = app.responses().is_enabled() && body.get("store") != Some(&Json::Bool(false));
     let stored = is_stored.then(|| {
         let mut items = earlier;
@@ -154,8 +152,8 @@ async fn create(State(app): State<App>, request: Request) -> Result<Response, Ap
         Ok((body, parsed))
     })
     .await?;
-    let ParsedResponses { request, names, listed, stored } = parsed;
-    let ChatRequest { turn: mut request, stream } = request;
+    let ParsedResponses { mut request, names, listed, stored } = parsed;
+    let stream = request.stream;
     let id = fresh_id("resp_");
     request.id.clone_from(&id);
     request.trace_source = request.extension.trace.then(|| (routes::RESPONSES, to_value(&body)));

@@ -65,8 +65,6 @@ impl EventWriter for ResponseEventWriter {
         self.flush(out);
     }
 
-    fn end(&mut self, _: &mut VecDeque<Bytes>) {}
-
     fn fail(&mut self, error: &ApiError, out: &mut VecDeque<Bytes>) {
         let response = self.template.response(ResponseStatus::Failed(error), self.output.items());
         self.output.event("response.failed", json!({"response": response}));

@@ -24,7 +24,7 @@ use serde_json::Value;
 
 use crate::error::{ApiError, ApiFault};
 use crate::request::members::Faults;
-use crate::request::options::{Extension, Sampling, Thinking};
+use crate::request::options::{Extension, Sampling, StreamOptions};
 use crate::request::pointers::PointerMap;
 use crate::served_model::ServedModel;
 use crate::state::App;
@@ -69,14 +69,14 @@ pub(crate) struct TurnRequest {
     pub(crate) tools: ToolRequest,
     /// The request's tools, for the chat template.
     pub(crate) template_tools: Vec<Value>,
-    /// Whether reasoning is on, off or unspecified.
-    pub(crate) thinking: Thinking,
+    /// Whether the request turns reasoning on or off.
+    pub(crate) reasoning: Option<bool>,
     /// Sampling parameters and length limits.
     pub(crate) sampling: Sampling,
     /// The request's `louver` member.
     pub(crate) extension: Extension,
-    /// Whether the response is streamed.
-    pub(crate) is_streamed: bool,
+    /// The streaming options, if the response is streamed.
+    pub(crate) stream: Option<StreamOptions>,
     /// The response id, which traces share.
     pub(crate) id: String,
     /// Maps JSON pointers of the rewritten body to the request as sent.
@@ -90,12 +90,11 @@ pub(crate) struct TurnRequest {
 impl TurnRequest {
     /// Reads the members that constrain the output: tools, response format, stop strings. Faults
     /// get pointers into the request as sent; those of a pointer that has a fault are left out.
-    pub(crate) fn read_tools(&mut self, body: &Json, pointers: &PointerMap, faults: &mut Faults) {
+    pub(crate) fn read_tools(&mut self, body: &Json, faults: &mut Faults) {
         match ToolRequest::parse(body) {
             Ok(tools) => self.tools = tools,
             Err(error) => {
-                let error =
-                    ApiError::from(error).map_pointers(|pointer| pointers.original(pointer));
+                let error = ApiError::from(error).map_pointers(&self.pointers);
                 let known: Vec<Option<String>> =
                     faults.iter().map(|fault| fault.param.clone()).collect();
                 let is_new =
@@ -109,7 +108,7 @@ impl TurnRequest {
     /// messages. The request's own members come first.
     fn resolve(&self, served: &ServedModel) -> (ToolRequest, TemplateInput) {
         let (settings, extension) = (&served.settings, &self.extension);
-        let (reasoning, enable_thinking) = settings.reasoning.of_request(self.thinking.is_on());
+        let (reasoning, enable_thinking) = settings.reasoning.of_request(self.reasoning);
         let reasons = reasoning != Reasoning::Off && matches!(self.prompt, Prompt::Messages(_));
         let default_budget = settings.reasoning_budget.filter(|_| reasons);
         let reasoning_budget = extension.reasoning_budget.or(default_budget);

@@ -33,20 +33,19 @@ pub(super) struct SequentialChoices {
 }
 
 /// What follows the progress of a choice.
-enum After {
+enum NextStep {
     /// More events of it.
-    Choice(Box<Choice>),
-    /// The calls of its turn that the server runs, or nothing.
-    End,
-    /// The next choice, if choices run one after the other.
-    Choices,
+    MoreEvents(Box<Choice>),
+    /// Its turn has ended: the server runs its calls of that turn, if there are any, or starts the
+    /// next choice, if choices run one after the other.
+    TurnEnded,
     /// Another turn, with the results of the server's tools: the runs of the first and of this one.
-    Round(Box<(Rounds, [Run; 2])>),
+    NextRound(Box<(Rounds, [Run; 2])>),
     /// Its end, after the results of the server's tools: the client runs other calls.
-    Last(Box<Progress>),
+    LastProgress(Box<Progress>),
 }
 
-type ChoiceFuture = Pin<Box<dyn Future<Output = (After, Result<Progress, ApiError>)> + Send>>;
+type ChoiceFuture = Pin<Box<dyn Future<Output = (NextStep, Result<Progress, ApiError>)> + Send>>;
 
 /// The running generations of a request.
 pub(crate) struct RunningTurn {
@@ -112,7 +111,7 @@ impl RunningTurn {
         let app = self.context.app.clone();
         let error = loop {
             let late = tokio::time::sleep_until(options.deadline.into());
-            let (after, progress) = tokio::select! {
+            let (next_step, progress) = tokio::select! {
                 // The deadline is polled first: a generation that always has output must not
                 // outrun it.
                 biased;
@@ -126,7 +125,7 @@ impl RunningTurn {
             match progress {
                 Ok(progress) => {
                     self.observe_first_event();
-                    if let Some(progress) = self.continue_after(after, progress) {
+                    if let Some(progress) = self.continue_after(next_step, progress) {
                         return Some(Ok(progress));
                     }
                 }
@@ -140,14 +139,15 @@ impl RunningTurn {
 
     /// Starts what follows. Returns the progress to report; none while the server runs the calls of
     /// a turn.
-    fn continue_after(&mut self, after: After, progress: Progress) -> Option<Progress> {
-        match after {
-            After::Choice(choice) => self.pending.push(advance(*choice)),
-            After::Round(round) => self.start_round(*round),
-            After::Last(last) => {
-                self.pending.push(Box::pin(async { (After::Choices, Ok(*last)) }));
+    fn continue_after(&mut self, next_step: NextStep, progress: Progress) -> Option<Progress> {
+        match next_step {
+            NextStep::MoreEvents(choice) => self.pending.push(advance(*choice)),
+            NextStep::NextRound(round) => self.start_round(*round),
+            // Rounds have ended, so that no calls are run after this progress.
+            NextStep::LastProgress(last) => {
+                self.pending.push(Box::pin(async { (NextStep::TurnEnded, Ok(*last)) }));
             }
-            After::End => match self.tool_round(progress) {
+            NextStep::TurnEnded => match self.tool_round(progress) {
                 Ok(running) => {
                     self.pending.push(running);
                     return None;
@@ -157,7 +157,6 @@ impl RunningTurn {
                     return Some(*progress);
                 }
             },
-            After::Choices => self.start_next_choice(),
         }
         Some(progress)
     }
@@ -184,7 +183,7 @@ impl RunningTurn {
                 if let Some(next) = rounds.next_run(&run) {
                     let usage = Usage::of_turn(&generation);
                     let results = Progress::ToolResults { results, usage };
-                    return (After::Round(Box::new((rounds, [run, next]))), Ok(results));
+                    return (NextStep::NextRound(Box::new((rounds, [run, next]))), Ok(results));
                 }
                 // No tokens are left for the turn after the results.
                 generation.report.completion = Completion::Truncated;
@@ -192,7 +191,7 @@ impl RunningTurn {
             // The end reports these tokens.
             let results = Progress::ToolResults { results, usage: Usage::default() };
             let end = Progress::End { choice, generation, steps, trace };
-            (After::Last(Box::new(end)), Ok(results))
+            (NextStep::LastProgress(Box::new(end)), Ok(results))
         }))
     }
 
@@ -209,7 +208,7 @@ impl RunningTurn {
         self.pending.push(Box::pin(async move {
             match plan_round(request, &context, &work, next).await {
                 Ok(stream) => advance(context.choice(0, stream)).await,
-                Err(error) => (After::End, Err(error)),
+                Err(error) => (NextStep::TurnEnded, Err(error)),
             }
         }));
     }
@@ -225,7 +224,7 @@ impl RunningTurn {
         self.pending.push(Box::pin(async move {
             match starter.start(&context.served).await {
                 Ok(stream) => advance(context.choice(index, stream)).await,
-                Err(error) => (After::End, Err(error)),
+                Err(error) => (NextStep::TurnEnded, Err(error)),
             }
         }));
     }
@@ -244,8 +243,7 @@ impl SequentialChoices {
     async fn start(mut self, served: &ServedModel) -> Result<EventStream, ApiError> {
         self.run.options.seed =
             self.run.options.seed.map(|seed| seed.wrapping_add(self.next as u64));
-        let mut streams = self.plan.start(&served.model.0, self.prompt, self.run).await?;
-        streams.pop().ok_or_else(|| GenerationError::HostGone.into())
+        single(self.plan.start(&served.model.0, self.prompt, self.run).await?)
     }
 }
 
@@ -263,9 +261,13 @@ async fn plan_round(
         let prompt = request.tokens(&plan)?;
         Ok((plan, prompt))
     });
-    let original = |pointer: &str| context.pointers.original(pointer);
-    let (plan, prompt) = planned.await.map_err(|error| error.map_pointers(original))?;
-    let mut streams = plan.start(&context.served.model.0, prompt, run).await?;
+    let planned = planned.await.map_err(|error| error.map_pointers(&context.pointers));
+    let (plan, prompt) = planned?;
+    single(plan.start(&context.served.model.0, prompt, run).await?)
+}
+
+/// The stream of a run with one choice.
+fn single(mut streams: Vec<EventStream>) -> Result<EventStream, ApiError> {
     streams.pop().ok_or_else(|| GenerationError::HostGone.into())
 }
 
@@ -273,6 +275,6 @@ async fn plan_round(
 fn advance(choice: Choice) -> ChoiceFuture {
     Box::pin(async move {
         let (choice, progress) = choice.advance().await;
-        (choice.map_or(After::End, After::Choice), progress)
+        (choice.map_or(NextStep::TurnEnded, NextStep::MoreEvents), progress)
     })
 }

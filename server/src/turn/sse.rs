@@ -30,12 +30,14 @@ pub(crate) trait EventWriter: Send + 'static {
     /// A choice produced output or ended.
     fn progress(&mut self, progress: Progress, out: &mut VecDeque<Bytes>);
 
-    /// All choices ended.
-    fn end(&mut self, out: &mut VecDeque<Bytes>);
+    /// All choices ended. By default nothing follows.
+    fn end(&mut self, _out: &mut VecDeque<Bytes>) {}
 
-    /// The request failed. No end marker may follow, so that clients do not take the response for
-    /// complete.
-    fn fail(&mut self, error: &ApiError, out: &mut VecDeque<Bytes>);
+    /// The request failed; by default the error is an event in OpenAI's format. No end marker may
+    /// follow, so that clients do not take the response for complete.
+    fn fail(&mut self, error: &ApiError, out: &mut VecDeque<Bytes>) {
+        out.push_back(data_event(&error.body()));
+    }
 }
 
 /// A server-sent event whose name is the `type` of its data.

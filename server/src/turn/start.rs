@@ -40,7 +40,7 @@ pub(crate) async fn start(
     )
     .await
     .map_err(timed_out)?;
-    started.map_err(|error| error.map_pointers(|pointer| pointers.original(pointer)))
+    started.map_err(|error| error.map_pointers(&pointers))
 }
 
 /// What a request needs to start, besides itself.
@@ -77,7 +77,7 @@ impl Starting<'_> {
             body: body.into(),
         });
         let rounds = Rounds::new(&request);
-        let live_steps = request.is_streamed && request.sampling.logprobs.is_some();
+        let live_steps = request.stream.is_some() && request.sampling.logprobs.is_some();
         let work = BlockingWork::default();
         let planned = self.plan(request, &work, planning.clone()).await?;
         let permits = enter_generation(app, served, planning).await?;
@@ -160,7 +160,7 @@ async fn enter_planning(
     choices: usize,
 ) -> Result<Permits, ApiError> {
     let waiting = &app.metrics().waiting_requests;
-    Ok(match served.gates() {
+    Ok(match &served.gates {
         ModelGates::Batched(None) => {
             [app.generation_gate().acquire(choices, waiting).await?].into()
         }
@@ -179,7 +179,7 @@ async fn enter_generation(
     served: &ServedModel,
     planning: Permits,
 ) -> Result<Permits, ApiError> {
-    let ModelGates::Serial(serial_gates) = served.gates() else { return Ok(planning) };
+    let ModelGates::Serial(serial_gates) = &served.gates else { return Ok(planning) };
     let waiting = &app.metrics().waiting_requests;
     let model_permit = serial_gates.generation.acquire(1, waiting).await?;
     Ok([model_permit, app.generation_gate().acquire(1, waiting).await?].into())
