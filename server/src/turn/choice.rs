@@ -14,13 +14,13 @@ use crate::request::pointers::PointerMap;
 use crate::served_model::ServedModel;
 use crate::state::App;
 use crate::telemetry::{self, RequestAttributes};
-use crate::turn::record::{GenerationMetrics, TraceSource, traced_prefix};
+use crate::turn::record::{GenerationMetrics, TraceSource, store_trace, traced_prefix};
 use crate::turn::rounds::ToolResult;
 use crate::turn::usage::Usage;
 
 /// Timing and options of reading a request's generations.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Options {
+pub(super) struct ReadOptions {
     pub(super) arrived: Instant,
     pub(super) deadline: Instant,
     /// Whether steps are delivered with events rather than at the end.
@@ -69,7 +69,7 @@ pub(super) struct TurnContext {
     pub(super) app: App,
     pub(super) served: Arc<ServedModel>,
     pub(super) trace_source: Option<TraceSource>,
-    pub(super) options: Options,
+    pub(super) options: ReadOptions,
     pub(super) permits: Permits,
     /// The preparation of masks, if there is one.
     pub(super) prepared: Option<Prepared>,
@@ -80,51 +80,28 @@ pub(super) struct TurnContext {
 /// One running choice.
 pub(super) struct Choice {
     index: usize,
-    options: Options,
+    context: TurnContext,
     /// `None` after its end.
     stream: Option<EventStream>,
     /// Steps that belong to the trace and were already delivered with events.
     traced_steps: Vec<Step>,
     recorder: Option<(String, TraceRecorder)>,
     metrics: GenerationMetrics,
-    permits: Permits,
-    prepared: Option<Prepared>,
-    pointers: Arc<PointerMap>,
-}
-
-impl TurnContext {
-    /// Begins to read a choice.
-    pub(super) fn choice(&self, index: usize, stream: EventStream) -> Choice {
-        let span = telemetry::generation(
-            &self.served,
-            index,
-            stream.prompt_tokens(),
-            &self.options.attributes,
-        );
-        let metrics = GenerationMetrics::new(self.app.clone(), &self.served, span);
-        let bytes = self.app.config().limits.traces.trace_bytes;
-        let recorder = self
-            .trace_source
-            .as_ref()
-            .map(|trace_source| trace_source.begin(index, &self.served, bytes));
-        let (permits, pointers) = (self.permits.clone(), self.pointers.clone());
-        // One for all choices: the first reports it.
-        let prepared = self.prepared.clone().filter(|_| index == 0);
-        Choice {
-            index,
-            options: self.options,
-            stream: Some(stream),
-            traced_steps: Vec::new(),
-            recorder,
-            metrics,
-            permits,
-            prepared,
-            pointers,
-        }
-    }
 }
 
 impl Choice {
+    /// Begins to read a choice.
+    pub(super) fn begin(context: TurnContext, index: usize, stream: EventStream) -> Choice {
+        let TurnContext { app, served, trace_source, options, .. } = &context;
+        let prompt_tokens = stream.prompt_tokens();
+        let span = telemetry::generation(served, index, prompt_tokens, &options.attributes);
+        let metrics = GenerationMetrics::new(app.clone(), served, span);
+        let bytes = app.config().limits.traces.trace_bytes;
+        let recorder = trace_source.as_ref().map(|source| source.begin(index, served, bytes));
+        let traced_steps = Vec::new();
+        Choice { index, context, stream: Some(stream), traced_steps, recorder, metrics }
+    }
+
     /// The next event, and the choice if more may follow; the last one is the end.
     pub(super) async fn advance(mut self) -> (Option<Box<Choice>>, Result<Progress, ApiError>) {
         let index = self.index;
@@ -132,7 +109,7 @@ impl Choice {
             return (None, Err(GenerationError::HostGone.into()));
         };
         let event = stream.next().await;
-        let steps = if self.options.live_steps { stream.take_steps() } else { Vec::new() };
+        let steps = if self.context.options.live_steps { stream.take_steps() } else { Vec::new() };
         let position = stream.position();
         if self.recorder.is_some() && !self.traced_steps.last().is_some_and(|step| step.cut) {
             self.traced_steps.extend_from_slice(traced_prefix(&steps));
@@ -151,31 +128,26 @@ impl Choice {
         let (index, mut traced_steps, recorder) =
             (self.index, std::mem::take(&mut self.traced_steps), self.recorder.take());
         let (last, prompt_tokens) = (stream.take_steps(), stream.prompt_tokens());
-        if self.options.live_steps {
+        if self.context.options.live_steps {
             steps.extend_from_slice(&last);
         }
         traced_steps.extend(last);
         let mut result = stream.finish().await;
         for relaxed in result.iter_mut().flat_map(|generation| &mut generation.report.relaxed) {
-            relaxed.pointer = self.pointers.original(&relaxed.pointer);
+            relaxed.pointer = self.context.pointers.original(&relaxed.pointer);
         }
+        let TurnContext { app, served, options, prepared, .. } = &self.context;
+        let traced = traced_prefix(&traced_steps);
         let trace = recorder.and_then(|recorder| {
-            self.metrics.trace_sink().store(
-                recorder,
-                prompt_tokens,
-                traced_prefix(&traced_steps),
-                &result,
-            )
+            store_trace(app, served, recorder, prompt_tokens, traced, &result)
         });
         match &mut result {
             Ok(generation) => {
                 generation.steps = traced_steps;
-                telemetry::record_generation(
-                    &self.metrics.span,
-                    generation,
-                    self.options.attributes.max_tokens,
-                    self.prepared.as_ref(),
-                );
+                // One preparation for all choices: the first reports it.
+                let prepared = prepared.as_ref().filter(|_| index == 0);
+                let max_tokens = options.attributes.max_tokens;
+                telemetry::record_generation(&self.metrics.span, generation, max_tokens, prepared);
                 self.metrics.end(generation);
             }
             Err(error) => {
@@ -197,9 +169,9 @@ impl Drop for Choice {
             return;
         };
         stream.cancel();
-        let (permits, mut traced_steps, mut recorder) =
-            (self.permits.clone(), std::mem::take(&mut self.traced_steps), self.recorder.take());
-        let trace_sink = self.metrics.trace_sink();
+        let TurnContext { app, served, permits, .. } = self.context.clone();
+        let (mut traced_steps, mut recorder) =
+            (std::mem::take(&mut self.traced_steps), self.recorder.take());
         runtime.spawn(async move {
             while let Some(event) = stream.next().await {
                 if let Some((_, recorder)) = &mut recorder {
@@ -211,7 +183,8 @@ impl Drop for Choice {
             let result = stream.finish().await;
             drop(permits);
             if let Some(recorder) = recorder {
-                trace_sink.store(recorder, prompt_tokens, traced_prefix(&traced_steps), &result);
+                let traced = traced_prefix(&traced_steps);
+                store_trace(&app, &served, recorder, prompt_tokens, traced, &result);
             }
         });
     }

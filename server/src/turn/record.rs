@@ -50,47 +50,36 @@ impl TraceSource {
     }
 }
 
-/// Stores finished traces.
-pub(super) struct TraceSink {
-    app: App,
-    /// Width of the vocabulary in tokens.
-    vocabulary: usize,
-}
-
-impl TraceSink {
-    /// Stores a trace and returns its id, or logs why it was not stored.
-    pub(super) fn store(
-        &self,
-        (id, recorder): (String, TraceRecorder),
-        prompt_tokens: usize,
-        steps: &[Step],
-        result: &Result<Generation, GenerationError>,
-    ) -> Option<String> {
-        let (finish, report, timing) = match result {
-            Ok(generation) => {
-                let timing = TimingSummary::from(&generation.timing);
-                (finish_name(generation).to_owned(), serde_json::json!(generation.report), timing)
-            }
-            Err(error) => {
-                (format!("error: {error}"), serde_json::json!({}), TimingSummary::default())
-            }
-        };
-        let (cut, vocabulary) = (steps.last().is_some_and(|step| step.cut), self.vocabulary);
-        let outcome = TraceOutcome {
-            prompt_tokens,
-            vocabulary,
-            finish: &finish,
-            steps,
-            cut,
-            report: &report,
-            timing,
-        };
-        match recorder.finish(self.app.traces(), &id, &outcome) {
-            Ok(()) => Some(id),
-            Err(error) => {
-                tracing::warn!(id, "the trace was not stored: {error}");
-                None
-            }
+/// Stores the trace of a choice and returns its id, or logs why it was not stored.
+pub(super) fn store_trace(
+    app: &App,
+    served: &ServedModel,
+    (id, recorder): (String, TraceRecorder),
+    prompt_tokens: usize,
+    steps: &[Step],
+    result: &Result<Generation, GenerationError>,
+) -> Option<String> {
+    let (finish, report, timing) = match result {
+        Ok(generation) => {
+            let timing = TimingSummary::from(&generation.timing);
+            (finish_name(generation).to_owned(), serde_json::json!(generation.report), timing)
+        }
+        Err(error) => (format!("error: {error}"), serde_json::json!({}), TimingSummary::default()),
+    };
+    let outcome = TraceOutcome {
+        prompt_tokens,
+        vocabulary: served.louver.engine().vocab().width(),
+        finish: &finish,
+        steps,
+        cut: steps.last().is_some_and(|step| step.cut),
+        report: &report,
+        timing,
+    };
+    match recorder.finish(app.traces(), &id, &outcome) {
+        Ok(()) => Some(id),
+        Err(error) => {
+            tracing::warn!(id, "the trace was not stored: {error}");
+            None
         }
     }
 }
@@ -107,8 +96,6 @@ fn finish_name(generation: &Generation) -> &'static str {
 pub(super) struct GenerationMetrics {
     app: App,
     labels: ModelLabels,
-    /// Width of the vocabulary in tokens.
-    vocabulary: usize,
     /// Why it ended: `stop`, `length`, `cancelled` or `error`.
     pub(super) finish: &'static str,
     pub(super) span: tracing::Span,
@@ -117,24 +104,14 @@ pub(super) struct GenerationMetrics {
 impl GenerationMetrics {
     pub(super) fn new(app: App, served: &ServedModel, span: tracing::Span) -> GenerationMetrics {
         app.metrics().running_generations.inc();
-        let vocabulary = served.louver.engine().vocab().width();
-        GenerationMetrics {
-            app,
-            labels: ModelLabels { model: served.name.clone() },
-            vocabulary,
-            finish: "cancelled",
-            span,
-        }
+        let labels = ModelLabels { model: served.name.clone() };
+        GenerationMetrics { app, labels, finish: "cancelled", span }
     }
 
     pub(super) fn event(&self, event: &Event) {
         if matches!(event, Event::CallStart { .. }) {
             self.app.metrics().calls_started.get_or_create(&self.labels).inc();
         }
-    }
-
-    pub(super) fn trace_sink(&self) -> TraceSink {
-        TraceSink { app: self.app.clone(), vocabulary: self.vocabulary }
     }
 
     pub(super) fn end(&mut self, generation: &Generation) {

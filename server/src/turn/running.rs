@@ -77,7 +77,7 @@ impl RunningTurn {
         metrics.prompt_tokens.get_or_create(&labels).inc_by(prompt_tokens as u64);
         let choices = streams.into_iter().enumerate();
         let pending =
-            choices.map(|(index, stream)| advance(context.choice(index, stream))).collect();
+            choices.map(|(k, stream)| advance(Choice::begin(context.clone(), k, stream))).collect();
         RunningTurn {
             prompt_tokens,
             pending,
@@ -207,7 +207,7 @@ impl RunningTurn {
         self.rounds = Some((rounds, first));
         self.pending.push(Box::pin(async move {
             match plan_round(request, &context, &work, next).await {
-                Ok(stream) => advance(context.choice(0, stream)).await,
+                Ok(stream) => advance(Choice::begin(context, 0, stream)).await,
                 Err(error) => (NextStep::TurnEnded, Err(error)),
             }
         }));
@@ -223,7 +223,7 @@ impl RunningTurn {
         later.next += 1;
         self.pending.push(Box::pin(async move {
             match starter.start(&context.served).await {
-                Ok(stream) => advance(context.choice(index, stream)).await,
+                Ok(stream) => advance(Choice::begin(context, index, stream)).await,
                 Err(error) => (NextStep::TurnEnded, Err(error)),
             }
         }));

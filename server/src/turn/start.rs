@@ -15,7 +15,7 @@ use crate::request::pointers::PointerMap;
 use crate::served_model::{ModelGates, ServedModel};
 use crate::state::App;
 use crate::telemetry::{self, RequestAttributes};
-use crate::turn::choice::{Options, Permits, TurnContext};
+use crate::turn::choice::{Permits, ReadOptions, TurnContext};
 use crate::turn::record::TraceSource;
 use crate::turn::rounds::Rounds;
 use crate::turn::running::SequentialChoices;
@@ -94,7 +94,7 @@ impl Starting<'_> {
             app: app.clone(),
             served: served.clone(),
             trace_source,
-            options: Options {
+            options: ReadOptions {
                 arrived: self.arrived,
                 deadline: self.deadline,
                 live_steps,
