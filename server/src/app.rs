@@ -4,7 +4,7 @@ use std::io;
 
 use axum::Router;
 use axum::extract::{Path, State};
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderValue, Uri, header};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -14,7 +14,8 @@ use tokio::net::TcpListener;
 use crate::error::{ApiError, ErrorKind};
 use crate::http::origin::check_origin;
 use crate::http::phase::ServerPhase;
-use crate::http::{authorize, json_response, observe, routes, serve_router};
+use crate::http::routes::{self, Route};
+use crate::http::{authorize, json_response, observe, serve_router};
 use crate::served_model::ServedModel;
 use crate::state::App;
 use crate::{chat, check, completions, inspect, messages, responses, unsupported};
@@ -36,6 +37,7 @@ pub fn router(app: App) -> Router {
         .route(routes::MODELS, get(models))
         .route("/v1/models/{*id}", get(model))
         .route(routes::HEALTH, get(health))
+        .route(routes::HEALTH_OF_OTHERS, get(health))
         .route(routes::METRICS, get(metrics))
         .fallback(not_found)
         .method_not_allowed_fallback(other_method)
@@ -60,8 +62,13 @@ pub async fn serve(
     serve_router(router(app.clone()), listener, app, stop).await
 }
 
-async fn not_found() -> ApiError {
-    ApiError::general(ErrorKind::NotFound, "unknown_route", "there is no such route")
+async fn not_found(uri: Uri) -> ApiError {
+    let with_version = format!("/v1{}", uri.path());
+    let message = match Route::of(&with_version).path == with_version {
+        true => format!("there is no such route: use {with_version}"),
+        false => "there is no such route".to_owned(),
+    };
+    ApiError::general(ErrorKind::NotFound, "unknown_route", message)
 }
 
 async fn other_method() -> ApiError {

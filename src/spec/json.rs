@@ -309,6 +309,12 @@ mod tests {
     }
 
     #[test]
+    fn a_byte_order_mark_is_ignored() {
+        assert_eq!(parse("\u{feff} [1]").unwrap(), parse("[1]").unwrap());
+        assert!(parse("[\u{feff}1]").is_err() && parse("\u{feff}").is_err());
+    }
+
+    #[test]
     fn errors_state_line_and_column() {
         let error = parse("{\n  \"é\": tru\n}").unwrap_err();
         assert_eq!((error.line, error.column), (2, 8));

@@ -42,6 +42,7 @@ const MEMBER_TABLE: MemberTable = MemberTable {
         "guided_decoding_backend",
         "reasoning_format",
         "preserved_tokens",
+        "tool_stream",
     ],
     unsupported: &[
         ("logit_bias", "the host does not support logit bias"),
@@ -52,6 +53,9 @@ const MEMBER_TABLE: MemberTable = MemberTable {
         ("best_of", "use `n`"),
         ("text", "use `response_format`"),
         ("input", "use `messages`"),
+        ("prompt", "use `messages`, or /v1/completions"),
+        ("system", "use a message with the role `system`"),
+        ("stop_sequences", "use `stop`"),
         ("instructions", "use a message with the role `system`"),
         ("max_output_tokens", "use `max_completion_tokens`"),
     ],

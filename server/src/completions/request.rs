@@ -38,6 +38,8 @@ const MEMBER_TABLE: MemberTable = MemberTable {
         ("max_completion_tokens", "use `max_tokens`"),
         ("max_output_tokens", "use `max_tokens`"),
         ("messages", CHAT_ONLY),
+        ("system", CHAT_ONLY),
+        ("stop_sequences", "use `stop`"),
         ("input", "use `prompt`"),
         ("reasoning_effort", CHAT_ONLY),
         ("enable_thinking", CHAT_ONLY),

@@ -164,7 +164,7 @@ async fn handle(
     service: Router,
     is_spare: bool,
 ) -> Result<Response, Infallible> {
-    if is_spare && request.uri().path() != routes::HEALTH {
+    if is_spare && !routes::is_health(request.uri().path()) {
         let error = ApiError::general(
             ErrorKind::Unavailable,
             "too_many_connections",

@@ -66,7 +66,7 @@ fn single_value(headers: &HeaderMap, name: HeaderName) -> Option<&HeaderValue> {
 fn rejection(config: &Config, request: &Request) -> Option<ApiError> {
     let (uri, headers) = (request.uri(), request.headers());
     // Health probes may use any host name.
-    if uri.path() == routes::HEALTH {
+    if routes::is_health(uri.path()) {
         return None;
     }
     let forbidden = |code, message| Some(ApiError::general(ErrorKind::Forbidden, code, message));

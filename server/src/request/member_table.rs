@@ -27,11 +27,16 @@ pub(crate) const COMMON: [&str; 15] = [
 
 /// Members that only some routes or other servers have, and their replacements, unless a route
 /// accepts them.
-pub(crate) const UNSUPPORTED: [(&str, &str); 29] = [
+pub(crate) const UNSUPPORTED: [(&str, &str); 38] = [
     ("extra_body", "its members belong in the body itself, where client libraries put them"),
     ("extra_query", "not a member of bodies"),
     ("options", "its members belong in the body itself, by the names of OpenAI's API"),
     ("sampling_params", "its members belong in the body itself"),
+    ("nvext", "its members belong in the body itself"),
+    ("generationConfig", "its members belong in the body itself, by the names of OpenAI's API"),
+    ("generation_config", "its members belong in the body itself, by the names of OpenAI's API"),
+    ("response_model", "use `response_format` of type \"json_schema\""),
+    ("output_type", "use `response_format`"),
     ("guided_whitespace_pattern", "use `louver.whitespace`"),
     ("response_schema", "use `response_format` of type \"json_schema\""),
     ("responseSchema", "use `response_format` of type \"json_schema\""),
@@ -54,14 +59,19 @@ pub(crate) const UNSUPPORTED: [(&str, &str); 29] = [
     ("max_new_tokens", "use `max_completion_tokens`"),
     ("think", "use `reasoning_effort` or `enable_thinking`"),
     ("thinking", "use `reasoning_effort` or `enable_thinking`"),
+    ("reasoning", "use `reasoning_effort`, or `louver.reasoning_budget`"),
+    ("thinking_budget", "use `louver.reasoning_budget`"),
+    ("thinking_token_budget", "use `louver.reasoning_budget`"),
+    ("reasoning_budget", "use `louver.reasoning_budget`"),
     ("n", "one answer a request on this route: use /v1/chat/completions"),
     ("logprobs", "not on this route: use /v1/chat/completions"),
     ("top_logprobs", "not on this route: use /v1/chat/completions"),
 ];
 
-/// Name parts of structured-output parameters. An unknown member whose name has one of them may ask
-/// for structure, so it is rejected whatever the configuration says about unknown members.
-const STRUCTURE_NAME_PARTS: [&str; 10] = [
+/// Name parts of parameters of structured output and tools. An unknown member whose name has one of
+/// them may ask for structure, so it is rejected whatever the configuration says about unknown
+/// members.
+const STRUCTURE_NAME_PARTS: [&str; 16] = [
     "schema",
     "grammar",
     "regex",
@@ -72,6 +82,12 @@ const STRUCTURE_NAME_PARTS: [&str; 10] = [
     "constrain",
     "pattern",
     "json",
+    "lark",
+    "enum",
+    "choice",
+    "tool",
+    "function",
+    "strict",
 ];
 
 /// The members of a route's bodies, besides [`COMMON`].
@@ -109,7 +125,10 @@ impl MemberTable {
                 || [&COMMON, self.accepted, self.ignored]
                     .iter()
                     .any(|accepted| accepted.contains(&name));
-            let is_rejected = unknown == UnknownMembers::Refuse || may_request_structure(name);
+            let mut known = COMMON.iter().chain(self.accepted).copied().chain(structure::names());
+            let is_rejected = unknown == UnknownMembers::Refuse
+                || may_request_structure(name)
+                || known.any(|known| is_other_spelling(name, known));
             if !is_accepted
                 && is_rejected
                 && !(is_neutral(name, value) && unknown == UnknownMembers::Ignore)
@@ -121,6 +140,15 @@ impl MemberTable {
             }
         }
     }
+}
+
+/// Whether names are the same but for capitals, underscores and hyphens.
+fn is_other_spelling(name: &str, known: &str) -> bool {
+    let letters = |name: &'_ str| {
+        let bytes = name.bytes().filter(|byte| !matches!(byte, b'_' | b'-'));
+        bytes.map(|byte| byte.to_ascii_lowercase()).collect::<Vec<_>>()
+    };
+    name.len() <= 2 * known.len() && letters(name) == letters(known)
 }
 
 fn may_request_structure(name: &str) -> bool {
@@ -178,8 +206,8 @@ mod tests {
         };
         let text = r#"{"a": 1, "seed": 1, "user": 2, "bias": {"1": 2}, "x": 3}"#;
         assert_eq!(check(text, UnknownMembers::Ignore), ["/bias"]);
-        let structural = r#"{"regex": "a", "responseFormat": {"type": "x"}, "jsonMode": true, "min_tokens": 1, "format_x": null}"#;
-        let expected = ["/responseFormat", "/jsonMode", "/min_tokens"];
+        let structural = r#"{"regex": "a", "responseFormat": {"type": "x"}, "jsonMode": true, "min_tokens": 1, "format_x": null, "topP": 1, "toolChoice": "none", "users": 1}"#;
+        let expected = ["/responseFormat", "/jsonMode", "/min_tokens", "/topP", "/toolChoice"];
         assert_eq!(check(structural, UnknownMembers::Ignore), expected);
         assert_eq!(check(text, UnknownMembers::Refuse), ["/bias", "/x"]);
         assert_eq!(check(r#"{"bias": {}, "x": null}"#, UnknownMembers::Refuse), [""; 0]);

@@ -134,6 +134,11 @@ impl MessageReader<'_> {
         if members.get("audio").is_some() {
             members.fail(self.faults, "audio", "unsupported", "the server does not support audio");
         }
+        for name in ["prefix", "partial"] {
+            if members.boolean(self.faults, name) == Some(true) {
+                members.fail(self.faults, name, "unsupported", "messages are not continued");
+            }
+        }
         if let Some(reasoning) = members.string(self.faults, "reasoning_content") {
             out.insert("reasoning_content".to_owned(), reasoning.into());
         }

@@ -23,7 +23,8 @@ enum ConstraintKind {
     Schema,
     /// A regular expression that the whole response must match.
     Regex,
-    /// A grammar in EBNF or GBNF with the start rule `root`.
+    /// A grammar in EBNF or GBNF with the start rule `root`, or in Lark with the start rule
+    /// `start`.
     Grammar,
     /// A Lark grammar with the start rule `start`.
     Lark,
@@ -42,7 +43,7 @@ enum ConstraintKind {
 }
 
 /// Members of request bodies that constrain the response, besides `response_format`.
-const MEMBERS: [(&str, ConstraintKind); 12] = [
+const MEMBERS: [(&str, ConstraintKind); 14] = [
     ("guided_json", ConstraintKind::Schema),
     ("guided_regex", ConstraintKind::Regex),
     ("guided_choice", ConstraintKind::Choice),
@@ -52,18 +53,21 @@ const MEMBERS: [(&str, ConstraintKind); 12] = [
     ("json_schema", ConstraintKind::Schema),
     ("regex", ConstraintKind::Regex),
     ("ebnf", ConstraintKind::Grammar),
+    ("lark", ConstraintKind::Lark),
+    ("choice", ConstraintKind::Choice),
     ("structural_tag", ConstraintKind::StructuralTag),
     ("grammar", ConstraintKind::TypedValue),
     ("format", ConstraintKind::OllamaFormat),
 ];
 
 /// Members of `structured_outputs`.
-const OPTIONS: [(&str, ConstraintKind); 6] = [
+const OPTIONS: [(&str, ConstraintKind); 7] = [
     ("json", ConstraintKind::Schema),
     ("json_object", ConstraintKind::Object),
     ("regex", ConstraintKind::Regex),
     ("choice", ConstraintKind::Choice),
     ("grammar", ConstraintKind::Grammar),
+    ("lark", ConstraintKind::Lark),
     ("structural_tag", ConstraintKind::StructuralTag),
 ];
 
@@ -251,7 +255,9 @@ impl ConstraintReader<'_> {
                 self.text(&pointer, value).map(|grammar| {
                     pointers.insert("/response_format/format", &*pointer);
                     pointers.insert("/response_format/format/grammar", &*pointer);
-                    let syntax = text(if kind == ConstraintKind::Lark { "lark" } else { "ebnf" });
+                    let is_lark = kind == ConstraintKind::Lark
+                        || grammar.as_str().is_some_and(is_lark_grammar);
+                    let syntax = text(if is_lark { "lark" } else { "ebnf" });
                     let kind = ("type", text("grammar"));
                     structural_tag(object([kind, ("syntax", syntax), ("grammar", grammar)]))
                 })
@@ -367,6 +373,16 @@ impl ConstraintReader<'_> {
     }
 }
 
+/// Whether the text of a grammar is in Lark: it defines the rule `start` with a colon. In EBNF the
+/// colon after a name is followed by another one.
+fn is_lark_grammar(text: &str) -> bool {
+    let definition = |line: &str| {
+        let rest = line.trim_start_matches(['?', '!']).strip_prefix("start")?;
+        rest.trim_start().strip_prefix(':').map(|rest| !rest.starts_with([':', '=']))
+    };
+    text.lines().any(|line| definition(line) == Some(true))
+}
+
 /// The schema in OpenAI's `json_schema` of a `response_format`: beside it are members that
 /// constrain nothing. As a schema, the whole would allow any value.
 fn schema_of_wrapper(value: &Json) -> Option<&Json> {
@@ -406,6 +422,21 @@ fn typed_as_tag(tag: Json) -> Json {
 mod tests {
     use super::*;
     use crate::request::member_table::UNSUPPORTED;
+
+    #[test]
+    fn lark_is_told_by_its_start_rule() {
+        for (text, is_lark) in [
+            ("start: \"a\"", true),
+            ("A: /x/\n?start : A", true),
+            ("%import common.INT\n!start: INT", true),
+            ("root ::= start\nstart ::= \"a\"", false),
+            ("start := \"a\"", false),
+            ("root ::= \"start: \"", false),
+            ("restart: \"a\"", false),
+        ] {
+            assert_eq!(is_lark_grammar(text), is_lark, "{text}");
+        }
+    }
 
     /// The documentation lists every parameter.
     #[test]

@@ -11,7 +11,11 @@ use crate::support::{Server, TIMEOUT, ask};
 #[tokio::test(flavor = "multi_thread")]
 async fn routes_and_methods_are_checked() {
     let server = Server::start("").await;
-    assert_eq!(server.get("/healthz").await.json(), json!({"status": "ok"}));
+    for path in ["/healthz", "/health"] {
+        assert_eq!(server.get(path).await.json(), json!({"status": "ok"}));
+    }
+    let unversioned = server.get("/models").await.json();
+    assert_eq!(unversioned["error"]["message"], "there is no such route: use /v1/models");
     let models = server.get("/v1/models").await.json();
     assert_eq!((&models["object"], &models["data"][0]["id"]), (&json!("list"), &json!("tiny")));
     assert_eq!(server.get("/v1/models/tiny").await.json()["object"], "model");

@@ -58,7 +58,9 @@ impl Json {
     /// # Ok::<(), louver::JsonError>(())
     /// ```
     pub fn parse(text: &str, limits: &Limits) -> Result<Json, JsonError> {
-        let mut parser = JsonParser { text: text.as_bytes(), offset: 0, depth: limits.depth };
+        // A byte order mark, which RFC 8259 allows parsers to ignore.
+        let offset = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+        let mut parser = JsonParser { text: text.as_bytes(), offset, depth: limits.depth };
         let result = if text.len() > limits.source_bytes {
             Err(JsonErrorReason::TooLong(limits.source_bytes))
         } else {

@@ -1,8 +1,9 @@
 //! Functions: tools whose arguments match a JSON Schema.
 
-use louver::spec::json::{Json, Object};
+use louver::spec::json::Json;
 use serde_json::json;
 
+use super::schema_shape::{WRAPPED, is_properties_object, is_wrapper};
 use super::tool_members::{
     MemberReader, ToolError, ToolErrorKind, ToolShape, check_name, unknown_members,
 };
@@ -86,6 +87,7 @@ fn parameters(reader: &mut MemberReader<'_>) -> Json {
         Some(Json::Object(members)) if is_properties_object(members) => {
             "a JSON Schema: the arguments belong in its `properties`"
         }
+        Some(Json::Object(members)) if is_wrapper(members) => WRAPPED,
         Some(schema @ (Json::Object(_) | Json::Bool(_))) => return schema.clone(),
         Some(Json::String(_)) => "a JSON Schema, as an object and not as text",
         Some(_) => "a JSON Schema",
@@ -103,34 +105,6 @@ fn strict(reader: &mut MemberReader<'_>) -> bool {
             false
         }
     }
-}
-
-/// Whether an object looks like the value of `properties` rather than a schema. All its values are
-/// then objects with a type, and none of its names is a keyword. As a JSON Schema it would allow
-/// any value.
-fn is_properties_object(members: &Object) -> bool {
-    const KEYWORDS: [&str; 16] = [
-        "properties",
-        "patternProperties",
-        "additionalProperties",
-        "unevaluatedProperties",
-        "propertyNames",
-        "items",
-        "additionalItems",
-        "unevaluatedItems",
-        "contains",
-        "not",
-        "if",
-        "then",
-        "else",
-        "definitions",
-        "dependencies",
-        "dependentSchemas",
-    ];
-    let is_argument = |(name, value): (&str, &Json)| {
-        !KEYWORDS.contains(&name) && !name.starts_with('$') && value.get("type").is_some()
-    };
-    members.iter().next().is_some() && members.iter().all(is_argument)
 }
 
 /// The schema of a function without parameters.

@@ -8,6 +8,7 @@ mod errors;
 mod function;
 mod parse;
 mod response;
+mod schema_shape;
 mod tool;
 mod tool_members;
 

@@ -6,6 +6,7 @@ use louver::spec::json::{Json, push_token};
 use super::choice::ToolChoice;
 use super::errors::{RequestError, RequestErrors};
 use super::response::{ResponseFormat, ResponseTag};
+use super::schema_shape::{WRAPPED, is_properties_object, is_wrapper};
 use super::tool::Tool;
 use super::{Parallel, ToolRequest, any_object};
 
@@ -99,6 +100,15 @@ fn parse_response_format(body: &Json, errors: &mut Vec<RequestError>) -> Option<
         Some("text") => None,
         Some("json_object") => Some(ResponseFormat::Schema(any_object())),
         Some("json_schema") => match response.pointer("/json_schema/schema") {
+            Some(Json::Object(members)) if is_properties_object(members) => {
+                let expected = "a JSON Schema: its members belong in `properties`";
+                errors.push(malformed(RESPONSE_POINTER, expected));
+                None
+            }
+            Some(Json::Object(members)) if is_wrapper(members) => {
+                errors.push(malformed(RESPONSE_POINTER, WRAPPED));
+                None
+            }
             Some(schema @ (Json::Object(_) | Json::Bool(_))) => {
                 Some(ResponseFormat::Schema(schema.clone()))
             }

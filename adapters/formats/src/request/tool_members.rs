@@ -5,8 +5,18 @@ use louver::spec::json::{Json, JsonError, Object, push_token};
 /// Maximum length of a tool name, in bytes.
 pub(crate) const MAX_TOOL_NAME_BYTES: usize = 256;
 
-/// Members of a tool that clients send and that do not affect the output of the model.
-const NEUTRAL_MEMBERS: [&str; 3] = ["cache_control", "defer_loading", "metadata"];
+/// Members of a tool that clients send and that do not affect the output of the model: of
+/// Anthropic's and OpenAI's APIs, of MCP, and what transformers derives from a docstring.
+const NEUTRAL_MEMBERS: [&str; 8] = [
+    "cache_control",
+    "defer_loading",
+    "metadata",
+    "title",
+    "annotations",
+    "outputSchema",
+    "output_schema",
+    "return",
+];
 
 /// Names that other protocols give to the parameters of a tool.
 const FOREIGN_PARAMETERS: [&str; 9] = [

@@ -161,7 +161,11 @@ impl<'a> SchemaReader<'a> {
             let unknown =
                 names.iter().filter_map(Json::as_str).find(|name| JsonTypes::named(name).is_none());
             let help = unknown.map(|name| {
-                let suggestion = similar(name, TYPE_NAMES, self.errors.len())
+                let synonym =
+                    TYPE_SYNONYMS.iter().find(|(other, _)| other.eq_ignore_ascii_case(name));
+                let suggestion = synonym
+                    .map(|(_, meant)| *meant)
+                    .or_else(|| similar(&name.to_lowercase(), TYPE_NAMES, self.errors.len()))
                     .map(|name| format!("; is `{name}` meant?"));
                 format!(": {name:?} is not a type{}", suggestion.unwrap_or_default())
             });
@@ -352,6 +356,21 @@ impl<'a> SchemaReader<'a> {
 
 /// All type names, for suggestions.
 const TYPE_NAMES: [&str; 7] = ["null", "boolean", "integer", "number", "string", "array", "object"];
+
+/// Names of types in programming languages and databases, for suggestions.
+const TYPE_SYNONYMS: [(&str, &str); 11] = [
+    ("int", "integer"),
+    ("long", "integer"),
+    ("float", "number"),
+    ("double", "number"),
+    ("decimal", "number"),
+    ("str", "string"),
+    ("text", "string"),
+    ("bool", "boolean"),
+    ("list", "array"),
+    ("dict", "object"),
+    ("none", "null"),
+];
 
 /// The types that the value of `type` lists; `None` if it is malformed.
 fn types_of(value: &Json) -> Option<JsonTypes> {
