@@ -33,18 +33,15 @@ struct TranslatedMessage {
 
 impl TranslatedMessage {
     fn into_json(self) -> Json {
-        let mut members = vec![
-            ("role".to_owned(), text(self.role)),
-            ("content".to_owned(), Json::Array(self.parts)),
-        ];
+        let mut members = vec![("role", text(self.role)), ("content", Json::Array(self.parts))];
         if let Some(id) = self.call_id {
-            members.push(("tool_call_id".to_owned(), text(&id)));
+            members.push(("tool_call_id", text(&id)));
         }
         if !self.reasoning.is_empty() {
-            members.push(("reasoning_content".to_owned(), text(&self.reasoning.join("\n"))));
+            members.push(("reasoning_content", text(&self.reasoning.join("\n"))));
         }
         if !self.calls.is_empty() {
-            members.push(("tool_calls".to_owned(), Json::Array(self.calls)));
+            members.push(("tool_calls", Json::Array(self.calls)));
         }
         object(members)
     }
@@ -197,15 +194,9 @@ impl<'f> ConversationTranslator<'f> {
         block.require(self.faults, "input");
         block.object(self.faults, "input")?;
         let arguments = block.get("input")?.to_string();
-        let function = object(vec![
-            ("name".to_owned(), text(name)),
-            ("arguments".to_owned(), text(&arguments)),
-        ]);
-        Some(object(vec![
-            ("id".to_owned(), text(&call_id::from_client(id))),
-            ("type".to_owned(), text("function")),
-            ("function".to_owned(), function),
-        ]))
+        let function = object([("name", text(name)), ("arguments", text(&arguments))]);
+        let id = ("id", text(&call_id::from_client(id)));
+        Some(object([id, ("type", text("function")), ("function", function)]))
     }
 
     /// The text parts of a member that is a text or a list of text blocks.
@@ -241,7 +232,7 @@ impl<'f> ConversationTranslator<'f> {
 }
 
 fn text_part(content: &str) -> Json {
-    object(vec![("type".to_owned(), text("text")), ("text".to_owned(), text(content))])
+    object([("type", text("text")), ("text", text(content))])
 }
 
 #[cfg(test)]

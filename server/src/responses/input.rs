@@ -1,10 +1,10 @@
 //! Translation of `instructions` and `input` items to messages.
 
-use louver::spec::json::{Json, Object};
+use louver::spec::json::Json;
 
 use crate::request::members::{Faults, Members};
 use crate::request::pointers::PointerMap;
-use crate::request::{object, text};
+use crate::request::{object, replace_member, text};
 use crate::responses::tools::{OfferedTool, ToolTranslator};
 
 /// Translates the conversation of a request.
@@ -22,14 +22,14 @@ impl InputTranslator<'_> {
     pub(crate) fn read(&mut self, body: &Members<'_>, earlier: &[Json]) {
         self.pointers.insert("/messages", "/input");
         if let Some(instructions) = body.string(&mut self.faults, "instructions") {
-            let members = vec![("role", text("system")), ("content", text(instructions))];
+            let members = [("role", text("system")), ("content", text(instructions))];
             self.message("/instructions", members);
         }
         earlier.iter().for_each(|item| self.item(item, "/previous_response_id".to_owned()));
         match body.get("input") {
             None => drop(body.require(&mut self.faults, "input")),
             Some(Json::String(input)) => {
-                let members = vec![("role", text("user")), ("content", text(input))];
+                let members = [("role", text("user")), ("content", text(input))];
                 self.message("/input", members);
                 let content = format!("/messages/{}/content", self.messages.len() - 1);
                 self.pointers.insert(content, "/input");
@@ -48,9 +48,8 @@ impl InputTranslator<'_> {
         }
     }
 
-    fn message(&mut self, pointer: &str, members: Vec<(&str, Json)>) {
+    fn message<'n>(&mut self, pointer: &str, members: impl IntoIterator<Item = (&'n str, Json)>) {
         self.pointers.insert(format!("/messages/{}", self.messages.len()), pointer);
-        let members = members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         self.messages.push(object(members));
     }
 
@@ -60,8 +59,7 @@ impl InputTranslator<'_> {
         match kind.or_else(|| members.get("role").map(|_| "message")) {
             Some("message") => {
                 let copied = ["role", "content"].into_iter();
-                let copied =
-                    copied.filter_map(|name| Some((name, members.get(name)?.clone()))).collect();
+                let copied = copied.filter_map(|name| Some((name, members.get(name)?.clone())));
                 self.message(&pointer, copied);
             }
             Some("function_call") => self.call(&members, "function", "arguments"),
@@ -103,8 +101,7 @@ impl InputTranslator<'_> {
     }
 
     fn result(&mut self, pointer: &str, id: &str, content: Json) {
-        let members =
-            vec![("role", text("tool")), ("tool_call_id", text(id)), ("content", content)];
+        let members = [("role", text("tool")), ("tool_call_id", text(id)), ("content", content)];
         self.message(pointer, members);
     }
 
@@ -178,30 +175,18 @@ impl InputTranslator<'_> {
 
     /// Adds a call to the preceding assistant message, or to a new one.
     fn add_call(&mut self, id: &str, name: &str, (kind, member, value): (&str, &str, Json)) {
-        let holder = object(vec![("name".to_owned(), text(name)), (member.to_owned(), value)]);
-        let call = object(vec![
-            ("id".to_owned(), text(id)),
-            ("type".to_owned(), text(kind)),
-            (kind.to_owned(), holder),
-        ]);
-        let last = self
-            .messages
-            .last_mut()
-            .filter(|last| last.get("role").and_then(Json::as_str) == Some("assistant"));
-        if let Some(Json::Object(last)) = last {
-            let mut calls =
-                last.get("tool_calls").and_then(Json::as_array).unwrap_or_default().to_vec();
-            calls.push(call);
-            let others = last.iter().filter(|(name, _)| *name != "tool_calls");
-            let mut members: Vec<(String, Json)> =
-                others.map(|(n, v)| (n.to_owned(), v.clone())).collect();
-            members.push(("tool_calls".to_owned(), Json::Array(calls)));
-            *last = Object::new(members).unwrap_or_default();
+        let holder = object([("name", text(name)), (member, value)]);
+        let call = object([("id", text(id)), ("type", text(kind)), (kind, holder)]);
+        if let Some(last) = self.messages.last_mut()
+            && let Some(members) = last.as_object()
+            && members.get("role").and_then(Json::as_str) == Some("assistant")
+        {
+            let calls = members.get("tool_calls").and_then(Json::as_array).unwrap_or_default();
+            let calls = Json::Array([calls, &[call]].concat());
+            *last = replace_member(members, "tool_calls", calls);
             return;
         }
-        self.messages.push(object(vec![
-            ("role".to_owned(), text("assistant")),
-            ("tool_calls".to_owned(), Json::Array(vec![call])),
-        ]));
+        let calls = Json::Array(vec![call]);
+        self.messages.push(object([("role", text("assistant")), ("tool_calls", calls)]));
     }
 }

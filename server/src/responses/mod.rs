@@ -31,7 +31,7 @@ use crate::http::body::read_json;
 use crate::http::routes;
 use crate::http::{ApiKey, fresh_id, json_response, spawn_owned};
 use crate::request::members::{Faults, Members};
-use crate::request::{object, text, to_value};
+use crate::request::{object, replace_member, text, to_value};
 use crate::response_store::ConversationSource;
 use crate::state::App;
 use crate::turn::{self, Progress, RunningTurn};
@@ -127,9 +127,7 @@ fn resolve_references(body: &Json, app: &App, owner: Option<ApiKey>) -> Option<J
     }
     let items = resolved.into_iter().zip(input);
     let items = items.map(|(found, item)| found.unwrap_or_else(|| item.clone())).collect();
-    let others = members.iter().filter(|(name, _)| *name != "input");
-    let others = others.map(|(name, value)| (name.to_owned(), value.clone()));
-    Some(object(others.chain([("input".to_owned(), Json::Array(items))]).collect()))
+    Some(replace_member(members, "input", Json::Array(items)))
 }
 
 /// The items of the member `input`.
@@ -137,9 +135,8 @@ fn input_items(body: &Json) -> Vec<Json> {
     match body.get("input") {
         Some(Json::Array(items)) => items.clone(),
         Some(input) => {
-            let members = [("type", text("message")), ("role", text("user"))].into_iter();
-            let members = members.chain([("content", input.clone())]);
-            vec![object(members.map(|(name, value)| (name.to_owned(), value)).collect())]
+            let role = ("role", text("user"));
+            vec![object([("type", text("message")), role, ("content", input.clone())])]
         }
         None => Vec::new(),
     }

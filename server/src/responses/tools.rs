@@ -282,14 +282,14 @@ impl<'s> ToolTranslator<'s> {
             return;
         }
         let copied = ["description", "parameters"].into_iter();
-        let copied = copied.filter_map(|name| Some((name.to_owned(), members.get(name)?.clone())));
+        let copied = copied.filter_map(|name| Some((name, members.get(name)?.clone())));
         let fixed = [
-            ("type".to_owned(), text("function")),
-            ("name".to_owned(), text(OfferedTool::SEARCH)),
-            ("strict".to_owned(), Json::Bool(true)),
+            ("type", text("function")),
+            ("name", text(OfferedTool::SEARCH)),
+            ("strict", Json::Bool(true)),
         ];
         self.names.0.insert(OfferedTool::SEARCH.to_owned(), OfferedTool::Search);
-        let tool = object(fixed.into_iter().chain(copied).collect());
+        let tool = object(fixed.into_iter().chain(copied));
         self.offer(tool, pointer.to_owned(), OfferedTool::SEARCH);
     }
 
@@ -359,19 +359,18 @@ fn offered_tool(members: &Object, namespace: Option<Namespace<'_>>, offered: &st
             || (name == "strict" && !is_set("strict"))
     };
     let kept = members.iter().filter(|(name, _)| !is_changed(name));
-    let mut out: Vec<(String, Json)> =
-        kept.map(|(name, value)| (name.to_owned(), value.clone())).collect();
+    let mut out: Vec<(&str, Json)> = kept.map(|(name, value)| (name, value.clone())).collect();
     if let Some(namespace) = namespace {
-        out.push(("name".to_owned(), text(offered)));
+        out.push(("name", text(offered)));
         let own = members.get("description").and_then(Json::as_str).unwrap_or_default();
         let lines = [own, namespace.description].map(str::trim);
         let lines: Vec<&str> = lines.into_iter().filter(|line| !line.is_empty()).collect();
         if !lines.is_empty() {
-            out.push(("description".to_owned(), text(&lines.join("\n"))));
+            out.push(("description", text(&lines.join("\n"))));
         }
     }
     if is_function && !is_set("strict") && !is_set("function") {
-        out.push(("strict".to_owned(), Json::Bool(true)));
+        out.push(("strict", Json::Bool(true)));
     }
     object(out)
 }
@@ -412,28 +411,24 @@ pub(crate) fn translate_choice(choice: &Json, names: &ToolNames) -> Json {
         Json::Object(members) => {
             let member = |name: &str| members.get(name).and_then(Json::as_str);
             if member("type") == Some(OfferedTool::SEARCH) {
-                let named = [("type", "function"), ("name", OfferedTool::SEARCH)];
-                return object(named.map(|(name, value)| (name.to_owned(), text(value))).into());
+                return object([("type", text("function")), ("name", text(OfferedTool::SEARCH))]);
             }
             // A tool of an MCP server is a function of the namespace with its label.
             let is_mcp = member("type") == Some("mcp") && member("name").is_some();
             let is_tool = is_mcp || matches!(member("type"), Some("function" | "custom"));
             let namespace = member(if is_mcp { "server_label" } else { "namespace" });
-            let translate = |(name, value): (&str, &Json)| match (name, value) {
-                ("name", Json::String(own)) if is_tool => {
-                    (name.to_owned(), text(&names.offered(namespace, own)))
-                }
-                ("type", _) if is_mcp => (name.to_owned(), text("function")),
+            let translate = |name: &str, value: &Json| match (name, value) {
+                ("name", Json::String(own)) if is_tool => text(&names.offered(namespace, own)),
+                ("type", _) if is_mcp => text("function"),
                 ("tools", Json::Array(tools)) => {
-                    let tools = tools.iter().map(|tool| translate_choice(tool, names)).collect();
-                    (name.to_owned(), Json::Array(tools))
+                    Json::Array(tools.iter().map(|tool| translate_choice(tool, names)).collect())
                 }
-                _ => (name.to_owned(), value.clone()),
+                _ => value.clone(),
             };
             let is_dropped =
                 |name: &str| (is_tool && name == "namespace") || (is_mcp && name == "server_label");
             let kept = members.iter().filter(|(name, _)| !is_dropped(name));
-            object(kept.map(translate).collect())
+            object(kept.map(|(name, value)| (name, translate(name, value))))
         }
         choice => choice.clone(),
     }
