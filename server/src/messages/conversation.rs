@@ -68,10 +68,7 @@ impl<'f> ConversationTranslator<'f> {
             let parts = self.texts(body, "system");
             self.message("/system", "system").parts.extend(parts);
         }
-        let Some(entries) = body.array(self.faults, "messages") else {
-            body.require(self.faults, "messages");
-            return;
-        };
+        let Some(entries) = body.required(self.faults, "messages", Members::array) else { return };
         if entries.is_empty() {
             body.fail(self.faults, "messages", "out_of_range", "must not be empty");
         }
@@ -132,8 +129,7 @@ impl<'f> ConversationTranslator<'f> {
 
     /// Reads block `j` of a message.
     fn block(&mut self, block: &Members<'_>, role: &'static str, pointer: &str, j: usize) {
-        block.require(self.faults, "type");
-        let Some(kind) = block.string(self.faults, "type") else { return };
+        let Some(kind) = block.required(self.faults, "type", Members::string) else { return };
         match (kind, role) {
             ("text", _) => {
                 let part = text_part(block.required_string(self.faults, "text"));
@@ -191,8 +187,7 @@ impl<'f> ConversationTranslator<'f> {
     fn call(&mut self, block: &Members<'_>) -> Option<Json> {
         let (id, name) =
             (block.required_string(self.faults, "id"), block.required_string(self.faults, "name"));
-        block.require(self.faults, "input");
-        block.object(self.faults, "input")?;
+        block.required(self.faults, "input", Members::object)?;
         let arguments = block.get("input")?.to_string();
         let function = object([("name", text(name)), ("arguments", text(&arguments))]);
         let id = ("id", text(&call_id::from_client(id)));
@@ -221,8 +216,7 @@ impl<'f> ConversationTranslator<'f> {
 
     fn text_block(&mut self, block: &Json, base: String) -> Option<Json> {
         let block = Members::from_json(block, base, self.faults)?;
-        block.require(self.faults, "type");
-        let kind = block.string(self.faults, "type")?;
+        let kind = block.required(self.faults, "type", Members::string)?;
         if kind != "text" {
             self.unsupported(&block, kind);
             return None;

@@ -93,8 +93,7 @@ pub(super) fn translate_choice(
     let translated = match kind {
         "any" => text("required"),
         "tool" => {
-            choice.require(faults, "name");
-            let name = text(choice.string(faults, "name").unwrap_or_default());
+            let name = text(choice.required_string(faults, "name"));
             object([("type", text("function")), ("function", object([("name", name)]))])
         }
         same => text(same),

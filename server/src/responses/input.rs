@@ -166,8 +166,7 @@ impl InputTranslator<'_> {
 
     /// Offers the tools of an item. Returns their offered names.
     fn added_tools(&mut self, members: &Members<'_>) -> Vec<String> {
-        let Some(tools) = members.array(&mut self.faults, "tools") else {
-            members.require(&mut self.faults, "tools");
+        let Some(tools) = members.required(&mut self.faults, "tools", Members::array) else {
             return Vec::new();
         };
         self.tools.added_tools(tools, &members.pointer("tools"), &mut self.faults)
