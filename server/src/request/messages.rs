@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use louver::spec::json::Json;
+use louver_formats::CallKind;
 use serde_json::{Map, Value, json};
 
 use crate::limits::RequestLimits;
@@ -10,6 +11,15 @@ use crate::request::members::{Faults, Members};
 
 /// The argument name for a custom tool's input, in wire formats whose arguments are JSON.
 pub(crate) const CUSTOM_INPUT: &str = "input";
+
+/// The member of a call that has its name and content, which is also its `type`, and the member of
+/// the content.
+pub(crate) fn call_members(kind: CallKind) -> (&'static str, &'static str) {
+    match kind {
+        CallKind::Function => ("function", "arguments"),
+        CallKind::Custom => ("custom", "input"),
+    }
+}
 
 /// Parses `messages`. Text parts are joined by line feeds. A tool result gets the name of the tool
 /// whose call it answers, because some templates need it.
@@ -151,8 +161,8 @@ impl MessageReader<'_> {
         let members = Members::from_json(call, base, self.faults)?;
         let id = members.string(self.faults, "id").unwrap_or_default();
         let is_custom = members.get("type").and_then(Json::as_str) == Some("custom");
-        let (holder, text) =
-            if is_custom { ("custom", "input") } else { ("function", "arguments") };
+        let kind = if is_custom { CallKind::Custom } else { CallKind::Function };
+        let (holder, text) = call_members(kind);
         let function = members.required(self.faults, holder, Members::object)?;
         let name = function.required(self.faults, "name", Members::string)?;
         let argument_text = function.string(self.faults, text).unwrap_or_default();

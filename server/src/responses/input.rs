@@ -1,8 +1,10 @@
 //! Translation of `instructions` and `input` items to messages.
 
 use louver::spec::json::Json;
+use louver_formats::CallKind;
 
 use crate::request::members::{Faults, Members};
+use crate::request::messages::call_members;
 use crate::request::pointers::PointerMap;
 use crate::request::{object, replace_member, text};
 use crate::responses::tools::{OfferedTool, ToolTranslator};
@@ -62,10 +64,10 @@ impl InputTranslator<'_> {
                 let copied = copied.filter_map(|name| Some((name, members.get(name)?.clone())));
                 self.message(&pointer, copied);
             }
-            Some("function_call") => self.call(&members, "function", "arguments"),
-            Some("custom_tool_call") => self.call(&members, "custom", "input"),
+            Some("function_call") => self.call(&members, CallKind::Function),
+            Some("custom_tool_call") => self.call(&members, CallKind::Custom),
             Some("function_call_output" | "custom_tool_call_output") => {
-                self.call_output(&members, &pointer, "output");
+                self.call_output(&members, &pointer);
             }
             Some("tool_search_call") => self.search_call(&members),
             Some("tool_search_output") => self.search_output(&members, &pointer),
@@ -91,13 +93,12 @@ impl InputTranslator<'_> {
     }
 
     /// The message of a tool's result, which is the member `output`.
-    fn call_output(&mut self, members: &Members<'_>, pointer: &str, output: &str) {
+    fn call_output(&mut self, members: &Members<'_>, pointer: &str) {
         let id = members.required_string(&mut self.faults, "call_id");
-        members.require(&mut self.faults, output);
-        let content = members.get(output).cloned().unwrap_or(Json::Null);
+        let content = members.require(&mut self.faults, "output").cloned().unwrap_or(Json::Null);
         self.result(pointer, id, content);
         let content = format!("/messages/{}/content", self.messages.len() - 1);
-        self.pointers.insert(content, format!("{pointer}/{output}"));
+        self.pointers.insert(content, format!("{pointer}/output"));
     }
 
     fn result(&mut self, pointer: &str, id: &str, content: Json) {
@@ -105,7 +106,7 @@ impl InputTranslator<'_> {
         self.message(pointer, members);
     }
 
-    fn call(&mut self, members: &Members<'_>, kind: &str, argument_member: &str) {
+    fn call(&mut self, members: &Members<'_>, kind: CallKind) {
         let id = members.required_string(&mut self.faults, "call_id");
         let own_name = members.required_string(&mut self.faults, "name");
         let namespace = members.string(&mut self.faults, "namespace");
@@ -113,8 +114,8 @@ impl InputTranslator<'_> {
             Some(_) => self.tools.names().offered(namespace, own_name),
             None => own_name.to_owned(),
         };
-        let value = members.required_string(&mut self.faults, argument_member);
-        self.add_call(id, &name, (kind, argument_member, text(value)));
+        let content = members.required_string(&mut self.faults, call_members(kind).1);
+        self.add_call(id, &name, kind, content);
     }
 
     /// A call that the server ran, and its result.
@@ -124,7 +125,7 @@ impl InputTranslator<'_> {
         let label = members.required_string(&mut self.faults, "server_label");
         let arguments = members.required_string(&mut self.faults, "arguments");
         let name = self.tools.names().offered(Some(label), name);
-        self.add_call(id, &name, ("function", "arguments", text(arguments)));
+        self.add_call(id, &name, CallKind::Function, arguments);
         let output = match (members.get("output"), members.get("error")) {
             (Some(Json::String(output)), _) => output.clone(),
             (_, Some(error)) => format!("error: {error}"),
@@ -144,8 +145,7 @@ impl InputTranslator<'_> {
             Some(arguments) => crate::request::to_value(arguments).to_string(),
             None => return,
         };
-        let name = OfferedTool::SEARCH;
-        self.add_call(id, name, ("function", "arguments", text(&arguments)));
+        self.add_call(id, OfferedTool::SEARCH, CallKind::Function, &arguments);
     }
 
     /// The result of a search: its tools are offered from here on, and the model sees their names.
@@ -173,8 +173,9 @@ impl InputTranslator<'_> {
     }
 
     /// Adds a call to the preceding assistant message, or to a new one.
-    fn add_call(&mut self, id: &str, name: &str, (kind, member, value): (&str, &str, Json)) {
-        let holder = object([("name", text(name)), (member, value)]);
+    fn add_call(&mut self, id: &str, name: &str, kind: CallKind, content: &str) {
+        let (kind, member) = call_members(kind);
+        let holder = object([("name", text(name)), (member, text(content))]);
         let call = object([("id", text(id)), ("type", text(kind)), (kind, holder)]);
         if let Some(last) = self.messages.last_mut()
             && let Some(members) = last.as_object()
