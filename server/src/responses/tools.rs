@@ -124,6 +124,8 @@ pub(crate) struct ToolTranslator<'s> {
     names: ToolNames,
     /// Whether deferred tools wait for a tool search of the client.
     has_client_search: bool,
+    /// Whether the tools that are being read are of an input item.
+    is_of_input: bool,
 }
 
 /// The namespace of the tools that are being read.
@@ -144,6 +146,7 @@ impl<'s> ToolTranslator<'s> {
             sources: Vec::new(),
             names: ToolNames::default(),
             has_client_search: false,
+            is_of_input: false,
         }
     }
 
@@ -161,7 +164,7 @@ impl<'s> ToolTranslator<'s> {
             of("type") == Some("tool_search") && of("execution") == Some("client")
         };
         self.has_client_search = tools.iter().any(is_search);
-        self.list(tools, &members.pointer("tools"), false, faults);
+        self.list(tools, &members.pointer("tools"), faults);
     }
 
     /// Reads tools that an input item adds. `pointer` is that of their list. Returns the names by
@@ -172,7 +175,8 @@ impl<'s> ToolTranslator<'s> {
         pointer: &str,
         faults: &mut Faults,
     ) -> Vec<String> {
-        self.list(tools, pointer, true, faults)
+        self.is_of_input = true;
+        self.list(tools, pointer, faults)
     }
 
     /// The offered tools, their names, and the output items that list tools of MCP servers. Maps
@@ -191,21 +195,13 @@ impl<'s> ToolTranslator<'s> {
     }
 
     /// Reads a list of tools. Returns the names by which they are offered.
-    fn list(
-        &mut self,
-        tools: &[Json],
-        pointer: &str,
-        is_added: bool,
-        faults: &mut Faults,
-    ) -> Vec<String> {
+    fn list(&mut self, tools: &[Json], pointer: &str, faults: &mut Faults) -> Vec<String> {
         let mut offered = Vec::new();
         for (k, tool) in tools.iter().enumerate() {
             let pointer = format!("{pointer}/{k}");
             let kind = tool.get("type").and_then(Json::as_str).unwrap_or_default();
             match kind {
-                "namespace" => {
-                    offered.extend(self.namespace(tool, &pointer, is_added, faults));
-                }
+                "namespace" => offered.extend(self.namespace(tool, &pointer, faults)),
                 "tool_search" => self.search(tool, &pointer, faults),
                 "mcp" => offered.extend(self.mcp(tool, &pointer, faults)),
                 _ if is_hosted(kind) => {
@@ -215,19 +211,13 @@ impl<'s> ToolTranslator<'s> {
                     let pointer = format!("{pointer}/type");
                     faults.push(ApiFault::at(pointer, "unsupported_tool", message));
                 }
-                _ => offered.extend(self.tool(tool, pointer, None, (is_added, faults))),
+                _ => offered.extend(self.tool(tool, pointer, None, faults)),
             }
         }
         offered
     }
 
-    fn namespace(
-        &mut self,
-        tool: &Json,
-        pointer: &str,
-        is_added: bool,
-        faults: &mut Faults,
-    ) -> Vec<String> {
+    fn namespace(&mut self, tool: &Json, pointer: &str, faults: &mut Faults) -> Vec<String> {
         let mut offered = Vec::new();
         let Some(members) = Members::from_json(tool, pointer, faults) else { return offered };
         members.refuse_unknown(faults, &["type", "name", "description", "tools"]);
@@ -240,7 +230,7 @@ impl<'s> ToolTranslator<'s> {
             let pointer = format!("{pointer}/tools/{k}");
             match tool.get("type").and_then(Json::as_str) {
                 Some("function" | "custom") => {
-                    offered.extend(self.tool(tool, pointer, Some(namespace), (is_added, faults)));
+                    offered.extend(self.tool(tool, pointer, Some(namespace), faults));
                 }
                 _ => {
                     let message = "must be \"function\" or \"custom\" in a namespace";
@@ -298,7 +288,7 @@ impl<'s> ToolTranslator<'s> {
         tool: &Json,
         pointer: String,
         namespace: Option<Namespace<'_>>,
-        (is_added, faults): (bool, &mut Faults),
+        faults: &mut Faults,
     ) -> Option<String> {
         let Json::Object(members) = tool else {
             // Refused when the tools are parsed.
@@ -307,7 +297,7 @@ impl<'s> ToolTranslator<'s> {
         };
         let reader = Members::from_json(tool, &*pointer, faults)?;
         let is_deferred = reader.boolean(faults, "defer_loading") == Some(true);
-        if is_deferred && self.has_client_search && !is_added {
+        if is_deferred && self.has_client_search && !self.is_of_input {
             return None;
         }
         check_callers(&reader, faults);
@@ -336,8 +326,7 @@ impl<'s> ToolTranslator<'s> {
     /// last definition holds.
     fn offer(&mut self, tool: Json, pointer: String, name: &str) {
         let is_same = |other: &Json| other.get("name").and_then(Json::as_str) == Some(name);
-        let is_of_input = pointer.starts_with("/input") || pointer.starts_with("/previous");
-        let known = self.offered.iter().position(is_same).filter(|_| is_of_input);
+        let known = self.offered.iter().position(is_same).filter(|_| self.is_of_input);
         match known {
             Some(k) => (self.offered[k], self.sources[k]) = (tool, pointer),
             None => {
