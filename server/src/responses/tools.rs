@@ -62,14 +62,6 @@ impl ToolNames {
         self.0.get(offered)
     }
 
-    /// The MCP server's label and the tool's own name, if an offered name stands for one.
-    pub(crate) fn mcp(&self, offered: &str) -> Option<(&str, &str)> {
-        match self.meaning(offered) {
-            Some(OfferedTool::Mcp { label, name }) => Some((label, name)),
-            _ => None,
-        }
-    }
-
     /// The tools that the server runs, if any.
     pub(crate) fn server_tools(&self) -> Option<Arc<ServerTools>> {
         let owned = |(offered, tool): (&String, &OfferedTool)| match tool {
@@ -80,11 +72,6 @@ impl ToolNames {
         };
         let tools: ServerTools = self.0.iter().filter_map(owned).collect();
         (!tools.is_empty()).then(|| Arc::new(tools))
-    }
-
-    /// Whether an offered name stands for the tool search.
-    pub(crate) fn is_search(&self, offered: &str) -> bool {
-        self.meaning(offered) == Some(&OfferedTool::Search)
     }
 
     /// The offered name of a tool. Without a namespace, a tool's own name is found in a namespace

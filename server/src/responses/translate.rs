@@ -301,7 +301,7 @@ mod tests {
             ("more", "/input/3/tools/0"),
         ];
         assert_eq!(tools, expected.map(|(name, at)| (name.to_owned(), at.to_owned())));
-        assert!(translated.names.is_search("tool_search"));
+        assert_eq!(translated.names.meaning("tool_search"), Some(&OfferedTool::Search));
         let body = crate::request::to_value(&translated.body);
         assert_eq!(body["tool_choice"], json!({"type": "function", "name": "tool_search"}));
         let expected = json!([
