@@ -7,7 +7,7 @@ use axum::extract::{Request, State};
 use axum::http::HeaderName;
 use axum::response::Response;
 use axum::routing::post;
-use louver::spec::json::{Json, Object};
+use louver::spec::json::Json;
 use louver_formats::{CallKind, RequestFault};
 use louver_mistralrs::{Plan, PlanError};
 use serde_json::{Value, json};
@@ -19,6 +19,7 @@ use crate::http::routes;
 use crate::http::{ApiKey, json_response};
 use crate::messages::{self, BodyUse};
 use crate::request::pointers::PointerMap;
+use crate::request::replace_member;
 use crate::served_model::ServedModel;
 use crate::state::App;
 use crate::turn::{TurnRequest, run_check};
@@ -86,12 +87,7 @@ fn parse_request(body: Json, sender: Sender, app: &App) -> CheckRequest {
 fn add_empty_message(body: Json) -> Json {
     let Json::Object(members) = &body else { return body };
     let message = Json::from(json!([{"role": "user", "content": ""}]));
-    let others = members
-        .iter()
-        .filter(|(name, _)| *name != "messages")
-        .map(|(name, value)| (name.to_owned(), value.clone()));
-    let members = others.chain([("messages".to_owned(), message)]).collect();
-    Object::new(members).map_or(body, Json::Object)
+    replace_member(members, "messages", message)
 }
 
 impl CheckRequest {

@@ -4,12 +4,13 @@ use std::time::{Duration, Instant};
 
 use louver::ids::TokenId;
 use louver::vocab::Vocabulary;
-use louver_formats::{Call, CallKind};
+use louver_formats::Call;
 use louver_mistralrs::{Generation, Phase, Step};
 use serde_json::{Map, Value, json};
 
 use crate::clock::unix_seconds;
 use crate::error::ApiError;
+use crate::request::messages::call_members;
 use crate::state::App;
 use crate::turn::{self, Progress, RunningTurn, TurnRequest, Usage};
 
@@ -143,14 +144,8 @@ pub(super) fn choice_json(
 }
 
 fn call_json(call: &Call) -> Value {
-    match call.kind {
-        CallKind::Function => {
-            json!({"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}})
-        }
-        CallKind::Custom => {
-            json!({"id": call.id, "type": "custom", "custom": {"name": call.name, "input": call.arguments}})
-        }
-    }
+    let (kind, content) = call_members(call.kind);
+    json!({"id": call.id, "type": kind, kind: {"name": call.name, content: call.arguments}})
 }
 
 /// OpenAI's `finish_reason` of a generation.

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::chat::chunks::Chunks;
 use crate::chat::response::{ResponseMeta, finish_reason, logprobs};
+use crate::request::messages::call_members;
 use crate::request::options::StreamOptions;
 use crate::served_model::ServedModel;
 use crate::state::App;
@@ -85,24 +86,15 @@ impl ChatEventWriter {
                 self.push_delta(choice, json!({"reasoning_content": delta}), out)
             }
             Event::CallStart { index, id, name, kind } => {
-                let call = match kind {
-                    CallKind::Function => {
-                        let function = json!({"name": name, "arguments": ""});
-                        json!({"index": index, "id": id, "type": "function", "function": function})
-                    }
-                    CallKind::Custom => {
-                        let custom = json!({"name": name, "input": ""});
-                        json!({"index": index, "id": id, "type": "custom", "custom": custom})
-                    }
-                };
+                let (holder, content) = call_members(kind);
+                let call = json!({"name": name, content: ""});
+                let call = json!({"index": index, "id": id, "type": holder, holder: call});
                 self.push_delta(choice, json!({"tool_calls": [call]}), out);
                 self.call_kinds[choice] = kind;
             }
             Event::ArgumentsDelta { index, delta } => {
-                let call = match self.call_kinds[choice] {
-                    CallKind::Function => json!({"index": index, "function": {"arguments": delta}}),
-                    CallKind::Custom => json!({"index": index, "custom": {"input": delta}}),
-                };
+                let (holder, content) = call_members(self.call_kinds[choice]);
+                let call = json!({"index": index, holder: {content: delta}});
                 self.push_delta(choice, json!({"tool_calls": [call]}), out);
             }
             // The last chunk's finish reason and report cover the remaining events.

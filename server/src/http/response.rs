@@ -1,5 +1,6 @@
 //! Responses with a JSON body.
 
+use axum::body::Body;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::Value;
@@ -10,6 +11,7 @@ pub(crate) fn json_response(value: &Value) -> Response {
 }
 
 /// A 200 response whose body is this JSON text.
-pub(crate) fn json_text_response(json: String) -> Response {
-    ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], json).into_response()
+pub(crate) fn json_text_response(json: impl Into<Body>) -> Response {
+    let kind = HeaderValue::from_static("application/json");
+    ([(header::CONTENT_TYPE, kind)], json.into()).into_response()
 }

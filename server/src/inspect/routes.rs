@@ -2,14 +2,13 @@
 
 use axum::Router;
 use axum::extract::{Path, State};
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::header::CACHE_CONTROL;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
 use super::page::FILES;
 use crate::error::{ApiError, ErrorKind};
-use crate::http::json_response;
-use crate::http::routes;
+use crate::http::{json_response, json_text_response, routes};
 use crate::state::App;
 
 /// The routes of the page, which is public, and of the traces, which are confidential.
@@ -37,5 +36,5 @@ async fn get_trace(State(app): State<App>, Path(id): Path<String>) -> Result<Res
         ApiError::general(ErrorKind::NotFound, "trace_not_found", message)
     };
     let json = app.traces().get(&id).ok_or_else(not_found)?;
-    Ok(([(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store")], json).into_response())
+    Ok(([(CACHE_CONTROL, "no-store")], json_text_response(json)).into_response())
 }

@@ -33,18 +33,15 @@ struct TranslatedMessage {
 
 impl TranslatedMessage {
     fn into_json(self) -> Json {
-        let mut members = vec![
-            ("role".to_owned(), text(self.role)),
-            ("content".to_owned(), Json::Array(self.parts)),
-        ];
+        let mut members = vec![("role", text(self.role)), ("content", Json::Array(self.parts))];
         if let Some(id) = self.call_id {
-            members.push(("tool_call_id".to_owned(), text(&id)));
+            members.push(("tool_call_id", text(&id)));
         }
         if !self.reasoning.is_empty() {
-            members.push(("reasoning_content".to_owned(), text(&self.reasoning.join("\n"))));
+            members.push(("reasoning_content", text(&self.reasoning.join("\n"))));
         }
         if !self.calls.is_empty() {
-            members.push(("tool_calls".to_owned(), Json::Array(self.calls)));
+            members.push(("tool_calls", Json::Array(self.calls)));
         }
         object(members)
     }
@@ -71,10 +68,7 @@ impl<'f> ConversationTranslator<'f> {
             let parts = self.texts(body, "system");
             self.message("/system", "system").parts.extend(parts);
         }
-        let Some(entries) = body.array(self.faults, "messages") else {
-            body.require(self.faults, "messages");
-            return;
-        };
+        let Some(entries) = body.required(self.faults, "messages", Members::array) else { return };
         if entries.is_empty() {
             body.fail(self.faults, "messages", "out_of_range", "must not be empty");
         }
@@ -135,8 +129,7 @@ impl<'f> ConversationTranslator<'f> {
 
     /// Reads block `j` of a message.
     fn block(&mut self, block: &Members<'_>, role: &'static str, pointer: &str, j: usize) {
-        block.require(self.faults, "type");
-        let Some(kind) = block.string(self.faults, "type") else { return };
+        let Some(kind) = block.required(self.faults, "type", Members::string) else { return };
         match (kind, role) {
             ("text", _) => {
                 let part = text_part(block.required_string(self.faults, "text"));
@@ -195,18 +188,11 @@ impl<'f> ConversationTranslator<'f> {
     fn call(&mut self, block: &Members<'_>) -> Option<Json> {
         let (id, name) =
             (block.required_string(self.faults, "id"), block.required_string(self.faults, "name"));
-        block.require(self.faults, "input");
-        block.object(self.faults, "input")?;
+        block.required(self.faults, "input", Members::object)?;
         let arguments = block.get("input")?.to_string();
-        let function = object(vec![
-            ("name".to_owned(), text(name)),
-            ("arguments".to_owned(), text(&arguments)),
-        ]);
-        Some(object(vec![
-            ("id".to_owned(), text(&call_id::from_client(id))),
-            ("type".to_owned(), text("function")),
-            ("function".to_owned(), function),
-        ]))
+        let function = object([("name", text(name)), ("arguments", text(&arguments))]);
+        let id = ("id", text(&call_id::from_client(id)));
+        Some(object([id, ("type", text("function")), ("function", function)]))
     }
 
     /// The text parts of a member that is a text or a list of text blocks.
@@ -231,8 +217,7 @@ impl<'f> ConversationTranslator<'f> {
 
     fn text_block(&mut self, block: &Json, base: String) -> Option<Json> {
         let block = Members::from_json(block, base, self.faults)?;
-        block.require(self.faults, "type");
-        let kind = block.string(self.faults, "type")?;
+        let kind = block.required(self.faults, "type", Members::string)?;
         if kind != "text" {
             self.unsupported(&block, kind);
             return None;
@@ -242,7 +227,7 @@ impl<'f> ConversationTranslator<'f> {
 }
 
 fn text_part(content: &str) -> Json {
-    object(vec![("type".to_owned(), text("text")), ("text".to_owned(), text(content))])
+    object([("type", text("text")), ("text", text(content))])
 }
 
 #[cfg(test)]

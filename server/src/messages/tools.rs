@@ -69,11 +69,9 @@ fn translate_tool(tool: &Members<'_>, faults: &mut Faults) -> Option<Json> {
         let message = "the server does not run code: allow \"direct\" calls";
         tool.fail(faults, "allowed_callers", "unsupported", message);
     }
-    let copied = COPIED
-        .iter()
-        .filter_map(|(from, to)| tool.get(from).map(|value| ((*to).to_owned(), value.clone())));
-    let function = object(copied.collect());
-    Some(object(vec![("type".to_owned(), text("function")), ("function".to_owned(), function)]))
+    let copied =
+        COPIED.iter().filter_map(|(from, to)| tool.get(from).map(|value| (*to, value.clone())));
+    Some(object([("type", text("function")), ("function", object(copied))]))
 }
 
 /// Translates `tool_choice`. The second value tells whether there may be several calls.
@@ -95,10 +93,8 @@ pub(super) fn translate_choice(
     let translated = match kind {
         "any" => text("required"),
         "tool" => {
-            choice.require(faults, "name");
-            let name = text(choice.string(faults, "name").unwrap_or_default());
-            let function = object(vec![("name".to_owned(), name)]);
-            object(vec![("type".to_owned(), text("function")), ("function".to_owned(), function)])
+            let name = text(choice.required_string(faults, "name"));
+            object([("type", text("function")), ("function", object([("name", name)]))])
         }
         same => text(same),
     };

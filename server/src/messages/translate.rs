@@ -1,7 +1,7 @@
 //! Translation of a Messages body to the equivalent Chat Completions body, with pointer
 //! translation.
 
-use louver::spec::json::Json;
+use louver::spec::json::{Json, Object};
 
 use crate::config::UnknownMembers;
 use crate::error::{ApiError, ApiFault};
@@ -11,7 +11,7 @@ use crate::messages::tools::{translate_choice, translate_tools};
 use crate::request::member_table::MemberTable;
 use crate::request::members::{Faults, Members};
 use crate::request::pointers::PointerMap;
-use crate::request::{object, structure, text};
+use crate::request::{object, replace_member, structure, text};
 
 /// A translated body, the map of its JSON pointers to the original, and what only Messages has.
 #[derive(Debug)]
@@ -142,14 +142,14 @@ pub(super) fn translate(
     let BodyTranslator { mut out, mut pointers, mut faults, options, .. } = translator;
     let mut conversation = ConversationTranslator::new(&mut pointers, &mut faults);
     conversation.read(&members);
-    out.push(("messages".to_owned(), conversation.into_messages()));
+    out.push(("messages", conversation.into_messages()));
     ApiError::reject(faults)?;
     Ok(TranslatedMessages { body: object(out), pointers, options })
 }
 
 struct BodyTranslator<'a> {
     members: &'a Members<'a>,
-    out: Vec<(String, Json)>,
+    out: Vec<(&'static str, Json)>,
     pointers: PointerMap,
     faults: Faults,
     options: MessageOptions,
@@ -157,9 +157,9 @@ struct BodyTranslator<'a> {
 
 impl BodyTranslator<'_> {
     /// Sets a member of the translated body.
-    fn set(&mut self, name: &str, value: Json) {
-        self.out.retain(|(other, _)| other != name);
-        self.out.push((name.to_owned(), value));
+    fn set(&mut self, name: &'static str, value: Json) {
+        self.out.retain(|(other, _)| *other != name);
+        self.out.push((name, value));
     }
 
     fn stop(&mut self) {
@@ -203,22 +203,18 @@ impl BodyTranslator<'_> {
     fn reasoning_budget(&mut self, budget: &Json) {
         const NAME: &str = "reasoning_budget";
         let extension = match self.members.get("louver") {
-            None => Vec::new(),
-            Some(Json::Object(members)) => {
-                members.iter().map(|(name, value)| (name.to_owned(), value.clone())).collect()
-            }
+            None => &Object::default(),
+            Some(Json::Object(members)) => members,
             // Reported when the result is parsed.
             Some(_) => return,
         };
-        if extension.iter().any(|(name, value)| name == NAME && *value != Json::Null) {
+        if extension.get_non_null(NAME).is_some() {
             let message = "contradicts `thinking.budget_tokens`";
             let fault = ApiFault::at(format!("/louver/{NAME}"), "contradiction", message);
             return self.faults.push(fault);
         }
         self.pointers.insert(format!("/louver/{NAME}"), "/thinking/budget_tokens");
-        let others = extension.into_iter().filter(|(name, _)| name != NAME);
-        let extension = others.chain([(NAME.to_owned(), budget.clone())]).collect();
-        self.set("louver", object(extension));
+        self.set("louver", replace_member(extension, NAME, budget.clone()));
     }
 
     /// Translates `output_config.format`, or the older `output_format`, to `response_format`.
@@ -252,13 +248,9 @@ impl BodyTranslator<'_> {
         let Some(schema) = format.get("schema") else { return };
         self.pointers.insert("/response_format", pointer);
         self.pointers.insert("/response_format/json_schema/schema", format!("{pointer}/schema"));
-        let inner =
-            vec![("name".to_owned(), text("answer")), ("schema".to_owned(), schema.clone())];
-        let format = vec![
-            ("type".to_owned(), text("json_schema")),
-            ("json_schema".to_owned(), object(inner)),
-        ];
-        self.set("response_format", object(format));
+        let inner = object([("name", text("answer")), ("schema", schema.clone())]);
+        let format = object([("type", text("json_schema")), ("json_schema", inner)]);
+        self.set("response_format", format);
     }
 
     fn tools(&mut self) {

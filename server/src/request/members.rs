@@ -99,10 +99,20 @@ impl<'a> Members<'a> {
         value
     }
 
+    /// A member that must be present, read by a typed reader such as [`Members::array`].
+    pub(crate) fn required<T>(
+        &self,
+        faults: &mut Faults,
+        name: &str,
+        read: impl FnOnce(&Self, &mut Faults, &str) -> Option<T>,
+    ) -> Option<T> {
+        self.require(faults, name)?;
+        read(self, faults, name)
+    }
+
     /// A string that must be present. The empty text if it is missing or no string.
     pub(crate) fn required_string(&self, faults: &mut Faults, name: &str) -> &'a str {
-        self.require(faults, name);
-        self.string(faults, name).unwrap_or_default()
+        self.required(faults, name, Members::string).unwrap_or_default()
     }
 
     /// Reports a fault of a member.

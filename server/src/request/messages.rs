@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use louver::spec::json::Json;
+use louver_formats::CallKind;
 use serde_json::{Map, Value, json};
 
 use crate::limits::RequestLimits;
@@ -11,11 +12,19 @@ use crate::request::members::{Faults, Members};
 /// The argument name for a custom tool's input, in wire formats whose arguments are JSON.
 pub(crate) const CUSTOM_INPUT: &str = "input";
 
+/// The member of a call that has its name and content, which is also its `type`, and the member of
+/// the content.
+pub(crate) fn call_members(kind: CallKind) -> (&'static str, &'static str) {
+    match kind {
+        CallKind::Function => ("function", "arguments"),
+        CallKind::Custom => ("custom", "input"),
+    }
+}
+
 /// Parses `messages`. Text parts are joined by line feeds. A tool result gets the name of the tool
 /// whose call it answers, because some templates need it.
 pub(crate) fn read(body: &Members<'_>, limits: &RequestLimits, faults: &mut Faults) -> Vec<Value> {
-    let Some(entries) = body.array(faults, "messages") else {
-        body.require(faults, "messages");
+    let Some(entries) = body.required(faults, "messages", Members::array) else {
         return Vec::new();
     };
     if entries.is_empty() || entries.len() > limits.messages {
@@ -118,8 +127,7 @@ impl MessageReader<'_> {
                 return None;
             }
         };
-        members.require(self.faults, text);
-        members.string(self.faults, text).map(str::to_owned)
+        members.required(self.faults, text, Members::string).map(str::to_owned)
     }
 
     fn assistant(&mut self, members: &Members<'_>, out: &mut Map<String, Value>) {
@@ -158,16 +166,10 @@ impl MessageReader<'_> {
         let members = Members::from_json(call, base, self.faults)?;
         let id = members.string(self.faults, "id").unwrap_or_default();
         let is_custom = members.get("type").and_then(Json::as_str) == Some("custom");
-        let (holder, text) =
-            if is_custom { ("custom", "input") } else { ("function", "arguments") };
-        let Some(function) = members.object(self.faults, holder) else {
-            members.require(self.faults, holder);
-            return None;
-        };
-        let Some(name) = function.string(self.faults, "name") else {
-            function.require(self.faults, "name");
-            return None;
-        };
+        let kind = if is_custom { CallKind::Custom } else { CallKind::Function };
+        let (holder, text) = call_members(kind);
+        let function = members.required(self.faults, holder, Members::object)?;
+        let name = function.required(self.faults, "name", Members::string)?;
         let argument_text = function.string(self.faults, text).unwrap_or_default();
         let arguments = if is_custom {
             json!({CUSTOM_INPUT: argument_text})
@@ -186,8 +188,7 @@ impl MessageReader<'_> {
     }
 
     fn tool(&mut self, members: &Members<'_>, out: &mut Map<String, Value>) {
-        let Some(id) = members.string(self.faults, "tool_call_id") else {
-            members.require(self.faults, "tool_call_id");
+        let Some(id) = members.required(self.faults, "tool_call_id", Members::string) else {
             return;
         };
         out.insert("tool_call_id".to_owned(), id.into());

@@ -26,8 +26,15 @@ pub(crate) fn to_value(json: &Json) -> Value {
 }
 
 /// An object. The members' names must be distinct.
-pub(crate) fn object(members: Vec<(String, Json)>) -> Json {
+pub(crate) fn object<N: Into<String>>(members: impl IntoIterator<Item = (N, Json)>) -> Json {
+    let members = members.into_iter().map(|(name, value)| (name.into(), value)).collect();
     Json::Object(Object::new(members).unwrap_or_default())
+}
+
+/// `members` with `name` set to `value`, as the last member.
+pub(crate) fn replace_member(members: &Object, name: &str, value: Json) -> Json {
+    let others = members.iter().filter(|(other, _)| *other != name);
+    object(others.map(|(other, value)| (other, value.clone())).chain([(name, value)]))
 }
 
 /// A JSON string.

@@ -14,7 +14,7 @@ use louver::spec::json::Json;
 use crate::error::ApiFault;
 use crate::request::members::{Faults, Members, quoted};
 use crate::request::pointers::PointerMap;
-use crate::request::{self, text};
+use crate::request::{object, text};
 
 /// The kind of value that a structured-output parameter takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,9 +135,8 @@ pub(crate) fn rewrite(
     let (format, pointers) = constraint.rewritten?;
     let others =
         members.iter().filter(|(name, _)| *name != "response_format" && !is_structure(name));
-    let others = others.map(|(name, value)| (name.to_owned(), value.clone()));
-    let body = request::object(others.chain([("response_format".to_owned(), format)]).collect());
-    Some((body, pointers))
+    let others = others.map(|(name, value)| (name, value.clone()));
+    Some((object(others.chain([("response_format", format)])), pointers))
 }
 
 /// The constraint of a request.
@@ -398,10 +397,6 @@ fn has_value(object: &Json, name: &str) -> bool {
     object.get_non_null(name).is_some()
 }
 
-fn object<const N: usize>(members: [(&str, Json); N]) -> Json {
-    request::object(members.map(|(name, value)| (name.to_owned(), value)).into())
-}
-
 fn structural_tag(format: Json) -> Json {
     object([("type", text("structural_tag")), ("format", format)])
 }
@@ -410,9 +405,8 @@ fn structural_tag(format: Json) -> Json {
 fn typed_as_tag(tag: Json) -> Json {
     match &tag {
         Json::Object(members) if members.get("type").is_none() => {
-            let others = members.iter().map(|(name, value)| (name.to_owned(), value.clone()));
-            let kind = ("type".to_owned(), text("structural_tag"));
-            request::object([kind].into_iter().chain(others).collect())
+            let others = members.iter().map(|(name, value)| (name, value.clone()));
+            object([("type", text("structural_tag"))].into_iter().chain(others))
         }
         _ => tag,
     }

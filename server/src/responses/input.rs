@@ -1,10 +1,12 @@
 //! Translation of `instructions` and `input` items to messages.
 
-use louver::spec::json::{Json, Object};
+use louver::spec::json::Json;
+use louver_formats::CallKind;
 
 use crate::request::members::{Faults, Members};
+use crate::request::messages::call_members;
 use crate::request::pointers::PointerMap;
-use crate::request::{object, text};
+use crate::request::{object, replace_member, text};
 use crate::responses::tools::{OfferedTool, ToolTranslator};
 
 /// Translates the conversation of a request.
@@ -22,14 +24,14 @@ impl InputTranslator<'_> {
     pub(crate) fn read(&mut self, body: &Members<'_>, earlier: &[Json]) {
         self.pointers.insert("/messages", "/input");
         if let Some(instructions) = body.string(&mut self.faults, "instructions") {
-            let members = vec![("role", text("system")), ("content", text(instructions))];
+            let members = [("role", text("system")), ("content", text(instructions))];
             self.message("/instructions", members);
         }
         earlier.iter().for_each(|item| self.item(item, "/previous_response_id".to_owned()));
         match body.get("input") {
             None => drop(body.require(&mut self.faults, "input")),
             Some(Json::String(input)) => {
-                let members = vec![("role", text("user")), ("content", text(input))];
+                let members = [("role", text("user")), ("content", text(input))];
                 self.message("/input", members);
                 let content = format!("/messages/{}/content", self.messages.len() - 1);
                 self.pointers.insert(content, "/input");
@@ -48,9 +50,8 @@ impl InputTranslator<'_> {
         }
     }
 
-    fn message(&mut self, pointer: &str, members: Vec<(&str, Json)>) {
+    fn message<'n>(&mut self, pointer: &str, members: impl IntoIterator<Item = (&'n str, Json)>) {
         self.pointers.insert(format!("/messages/{}", self.messages.len()), pointer);
-        let members = members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         self.messages.push(object(members));
     }
 
@@ -60,14 +61,13 @@ impl InputTranslator<'_> {
         match kind.or_else(|| members.get("role").map(|_| "message")) {
             Some("message") => {
                 let copied = ["role", "content"].into_iter();
-                let copied =
-                    copied.filter_map(|name| Some((name, members.get(name)?.clone()))).collect();
+                let copied = copied.filter_map(|name| Some((name, members.get(name)?.clone())));
                 self.message(&pointer, copied);
             }
-            Some("function_call") => self.call(&members, "function", "arguments"),
-            Some("custom_tool_call") => self.call(&members, "custom", "input"),
+            Some("function_call") => self.call(&members, CallKind::Function),
+            Some("custom_tool_call") => self.call(&members, CallKind::Custom),
             Some("function_call_output" | "custom_tool_call_output") => {
-                self.call_output(&members, &pointer, "output");
+                self.call_output(&members, &pointer);
             }
             Some("tool_search_call") => self.search_call(&members),
             Some("tool_search_output") => self.search_output(&members, &pointer),
@@ -93,22 +93,20 @@ impl InputTranslator<'_> {
     }
 
     /// The message of a tool's result, which is the member `output`.
-    fn call_output(&mut self, members: &Members<'_>, pointer: &str, output: &str) {
+    fn call_output(&mut self, members: &Members<'_>, pointer: &str) {
         let id = members.required_string(&mut self.faults, "call_id");
-        members.require(&mut self.faults, output);
-        let content = members.get(output).cloned().unwrap_or(Json::Null);
+        let content = members.require(&mut self.faults, "output").cloned().unwrap_or(Json::Null);
         self.result(pointer, id, content);
         let content = format!("/messages/{}/content", self.messages.len() - 1);
-        self.pointers.insert(content, format!("{pointer}/{output}"));
+        self.pointers.insert(content, format!("{pointer}/output"));
     }
 
     fn result(&mut self, pointer: &str, id: &str, content: Json) {
-        let members =
-            vec![("role", text("tool")), ("tool_call_id", text(id)), ("content", content)];
+        let members = [("role", text("tool")), ("tool_call_id", text(id)), ("content", content)];
         self.message(pointer, members);
     }
 
-    fn call(&mut self, members: &Members<'_>, kind: &str, argument_member: &str) {
+    fn call(&mut self, members: &Members<'_>, kind: CallKind) {
         let id = members.required_string(&mut self.faults, "call_id");
         let own_name = members.required_string(&mut self.faults, "name");
         let namespace = members.string(&mut self.faults, "namespace");
@@ -116,8 +114,8 @@ impl InputTranslator<'_> {
             Some(_) => self.tools.names().offered(namespace, own_name),
             None => own_name.to_owned(),
         };
-        let value = members.required_string(&mut self.faults, argument_member);
-        self.add_call(id, &name, (kind, argument_member, text(value)));
+        let content = members.required_string(&mut self.faults, call_members(kind).1);
+        self.add_call(id, &name, kind, content);
     }
 
     /// A call that the server ran, and its result.
@@ -127,7 +125,7 @@ impl InputTranslator<'_> {
         let label = members.required_string(&mut self.faults, "server_label");
         let arguments = members.required_string(&mut self.faults, "arguments");
         let name = self.tools.names().offered(Some(label), name);
-        self.add_call(id, &name, ("function", "arguments", text(arguments)));
+        self.add_call(id, &name, CallKind::Function, arguments);
         let output = match (members.get("output"), members.get("error")) {
             (Some(Json::String(output)), _) => output.clone(),
             (_, Some(error)) => format!("error: {error}"),
@@ -147,8 +145,7 @@ impl InputTranslator<'_> {
             Some(arguments) => crate::request::to_value(arguments).to_string(),
             None => return,
         };
-        let name = OfferedTool::SEARCH;
-        self.add_call(id, name, ("function", "arguments", text(&arguments)));
+        self.add_call(id, OfferedTool::SEARCH, CallKind::Function, &arguments);
     }
 
     /// The result of a search: its tools are offered from here on, and the model sees their names.
@@ -169,39 +166,27 @@ impl InputTranslator<'_> {
 
     /// Offers the tools of an item. Returns their offered names.
     fn added_tools(&mut self, members: &Members<'_>) -> Vec<String> {
-        let Some(tools) = members.array(&mut self.faults, "tools") else {
-            members.require(&mut self.faults, "tools");
+        let Some(tools) = members.required(&mut self.faults, "tools", Members::array) else {
             return Vec::new();
         };
         self.tools.added_tools(tools, &members.pointer("tools"), &mut self.faults)
     }
 
     /// Adds a call to the preceding assistant message, or to a new one.
-    fn add_call(&mut self, id: &str, name: &str, (kind, member, value): (&str, &str, Json)) {
-        let holder = object(vec![("name".to_owned(), text(name)), (member.to_owned(), value)]);
-        let call = object(vec![
-            ("id".to_owned(), text(id)),
-            ("type".to_owned(), text(kind)),
-            (kind.to_owned(), holder),
-        ]);
-        let last = self
-            .messages
-            .last_mut()
-            .filter(|last| last.get("role").and_then(Json::as_str) == Some("assistant"));
-        if let Some(Json::Object(last)) = last {
-            let mut calls =
-                last.get("tool_calls").and_then(Json::as_array).unwrap_or_default().to_vec();
-            calls.push(call);
-            let others = last.iter().filter(|(name, _)| *name != "tool_calls");
-            let mut members: Vec<(String, Json)> =
-                others.map(|(n, v)| (n.to_owned(), v.clone())).collect();
-            members.push(("tool_calls".to_owned(), Json::Array(calls)));
-            *last = Object::new(members).unwrap_or_default();
+    fn add_call(&mut self, id: &str, name: &str, kind: CallKind, content: &str) {
+        let (kind, member) = call_members(kind);
+        let holder = object([("name", text(name)), (member, text(content))]);
+        let call = object([("id", text(id)), ("type", text(kind)), (kind, holder)]);
+        if let Some(last) = self.messages.last_mut()
+            && let Some(members) = last.as_object()
+            && members.get("role").and_then(Json::as_str) == Some("assistant")
+        {
+            let calls = members.get("tool_calls").and_then(Json::as_array).unwrap_or_default();
+            let calls = Json::Array([calls, &[call]].concat());
+            *last = replace_member(members, "tool_calls", calls);
             return;
         }
-        self.messages.push(object(vec![
-            ("role".to_owned(), text("assistant")),
-            ("tool_calls".to_owned(), Json::Array(vec![call])),
-        ]));
+        let calls = Json::Array(vec![call]);
+        self.messages.push(object([("role", text("assistant")), ("tool_calls", calls)]));
     }
 }

@@ -26,10 +26,68 @@ pub(crate) struct OutputItems {
 
 /// The item in progress.
 #[derive(Debug)]
-enum OpenItem {
-    Reasoning { text: String },
-    Message { text: String },
-    Call { id: String, name: String, arguments: String, kind: CallKind },
+struct OpenItem {
+    kind: ItemKind,
+    /// The content so far.
+    text: String,
+    /// The id of a call.
+    call_id: String,
+    /// The offered name of the called tool.
+    name: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ItemKind {
+    Reasoning,
+    Message,
+    FunctionCall,
+    CustomCall,
+    SearchCall,
+    McpCall,
+}
+
+impl ItemKind {
+    fn id_prefix(self) -> &'static str {
+        match self {
+            ItemKind::Reasoning => "rs",
+            ItemKind::Message => "msg",
+            ItemKind::FunctionCall => "fc",
+            ItemKind::CustomCall => "ctc",
+            ItemKind::SearchCall => "tsc",
+            ItemKind::McpCall => "mcp",
+        }
+    }
+
+    fn is_call(self) -> bool {
+        !matches!(self, ItemKind::Reasoning | ItemKind::Message)
+    }
+
+    /// The stem of the types of its content events, and the member with the whole content. The
+    /// arguments of searches have no events.
+    fn content_event(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            ItemKind::Reasoning => Some(("reasoning_text", "text")),
+            ItemKind::Message => Some(("output_text", "text")),
+            ItemKind::FunctionCall => Some(("function_call_arguments", "arguments")),
+            ItemKind::CustomCall => Some(("custom_tool_call_input", "input")),
+            ItemKind::SearchCall => None,
+            ItemKind::McpCall => Some(("mcp_call_arguments", "arguments")),
+        }
+    }
+}
+
+impl OpenItem {
+    /// The content part, if items of this kind have one.
+    fn part(&self) -> Option<Value> {
+        let text = &self.text;
+        match self.kind {
+            ItemKind::Reasoning => Some(json!({"type": "reasoning_text", "text": text})),
+            ItemKind::Message => Some(
+                json!({"type": "output_text", "text": text, "annotations": [], "logprobs": []}),
+            ),
+            _ => None,
+        }
+    }
 }
 
 impl OutputItems {
@@ -119,38 +177,19 @@ impl OutputItems {
     /// Processes the next output event.
     pub(crate) fn push(&mut self, event: &Event) {
         match event {
-            Event::TextDelta { delta } => {
-                if !matches!(self.open, Some(OpenItem::Message { .. })) {
-                    self.close("completed");
-                    self.begin(OpenItem::Message { text: String::new() });
-                }
-                self.delta("response.output_text.delta", delta);
-            }
-            Event::ReasoningDelta { delta } => {
-                if !matches!(self.open, Some(OpenItem::Reasoning { .. })) {
-                    self.close("completed");
-                    self.begin(OpenItem::Reasoning { text: String::new() });
-                }
-                self.delta("response.reasoning_text.delta", delta);
-            }
+            Event::TextDelta { delta } => self.text(ItemKind::Message, delta),
+            Event::ReasoningDelta { delta } => self.text(ItemKind::Reasoning, delta),
             Event::CallStart { id, name, kind, .. } => {
                 self.close("completed");
-                let (id, name) = (id.clone(), name.clone());
-                self.begin(OpenItem::Call { id, name, arguments: String::new(), kind: *kind });
+                let kind = match (self.names.meaning(name), kind) {
+                    (Some(OfferedTool::Search), _) => ItemKind::SearchCall,
+                    (Some(OfferedTool::Mcp { .. }), _) => ItemKind::McpCall,
+                    (_, CallKind::Function) => ItemKind::FunctionCall,
+                    (_, CallKind::Custom) => ItemKind::CustomCall,
+                };
+                self.begin(kind, id, name);
             }
-            Event::ArgumentsDelta { delta, .. } => match &mut self.open {
-                Some(OpenItem::Call { kind: CallKind::Custom, .. }) => {
-                    self.delta("response.custom_tool_call_input.delta", delta);
-                }
-                // The arguments of searches have no events.
-                Some(OpenItem::Call { name, arguments, .. }) if self.names.is_search(name) => {
-                    arguments.push_str(delta);
-                }
-                Some(OpenItem::Call { name, .. }) if self.names.mcp(name).is_some() => {
-                    self.delta("response.mcp_call_arguments.delta", delta);
-                }
-                _ => self.delta("response.function_call_arguments.delta", delta),
-            },
+            Event::ArgumentsDelta { delta, .. } => self.delta(delta),
             Event::CallEnd { .. } => self.close("completed"),
             Event::Incomplete { .. } => self.close("incomplete"),
             _ => {}
@@ -168,185 +207,124 @@ impl OutputItems {
         }
     }
 
-    fn is_mcp_call(&self) -> bool {
-        matches!(&self.open, Some(OpenItem::Call { name, .. }) if self.names.mcp(name).is_some())
-    }
-
     fn index(&self) -> usize {
         self.items.len()
     }
 
-    fn begin(&mut self, open: OpenItem) {
-        let item = self.item(&open, "in_progress");
-        let index = self.index();
-        self.open = Some(open);
-        self.event("response.output_item.added", json!({"output_index": index, "item": item}));
-        if self.is_mcp_call() {
-            self.event("response.mcp_call.in_progress", self.event_location());
+    /// Appends to the reasoning or message in progress, or to a new one.
+    fn text(&mut self, kind: ItemKind, delta: &str) {
+        if self.open.as_ref().is_none_or(|open| open.kind != kind) {
+            self.close("completed");
+            self.begin(kind, "", "");
         }
-        if let Some(part) = self.part() {
-            let event_location = self.event_location();
-            self.event("response.content_part.added", with_member(event_location, "part", part));
-        }
+        self.delta(delta);
     }
 
-    fn delta(&mut self, kind: &str, delta: &str) {
-        let Some(
-            OpenItem::Reasoning { text }
-            | OpenItem::Message { text }
-            | OpenItem::Call { arguments: text, .. },
-        ) = &mut self.open
-        else {
-            return;
-        };
-        text.push_str(delta);
-        let mut members = with_member(self.event_location(), "delta", delta.into());
-        if kind == "response.output_text.delta" {
+    fn begin(&mut self, kind: ItemKind, call_id: &str, name: &str) {
+        let (call_id, name) = (call_id.to_owned(), name.to_owned());
+        let open = OpenItem { kind, text: String::new(), call_id, name };
+        let (index, item) = (self.index(), self.item(&open, "in_progress"));
+        let at = self.event_location(kind);
+        self.event("response.output_item.added", json!({"output_index": index, "item": item}));
+        if kind == ItemKind::McpCall {
+            self.event("response.mcp_call.in_progress", at.clone());
+        }
+        if let Some(part) = open.part() {
+            self.event("response.content_part.added", with_member(at, "part", part));
+        }
+        self.open = Some(open);
+    }
+
+    fn delta(&mut self, delta: &str) {
+        let Some(open) = &mut self.open else { return };
+        open.text.push_str(delta);
+        let kind = open.kind;
+        let Some((stem, _)) = kind.content_event() else { return };
+        let mut members = with_member(self.event_location(kind), "delta", delta.into());
+        if kind == ItemKind::Message {
             members["logprobs"] = json!([]);
         }
-        self.event(kind, members);
+        self.event(&format!("response.{stem}.delta"), members);
     }
 
     /// Closes the item in progress. A truncated call is dropped.
     fn close(&mut self, status: &str) {
         let Some(open) = self.open.take() else { return };
-        if status != "completed" && matches!(open, OpenItem::Call { .. }) {
+        if status != "completed" && open.kind.is_call() {
             return;
         }
         let item = self.item(&open, status);
-        self.open = Some(open);
-        let (event_location, index) = (self.event_location(), self.index());
-        match &self.open {
-            Some(OpenItem::Message { text }) => {
-                let members = with_member(
-                    with_member(event_location.clone(), "text", text.as_str().into()),
-                    "logprobs",
-                    json!([]),
-                );
-                self.event("response.output_text.done", members);
+        let (at, index) = (self.event_location(open.kind), self.index());
+        if let Some((stem, member)) = open.kind.content_event() {
+            let mut members = with_member(at.clone(), member, open.text.as_str().into());
+            match open.kind {
+                ItemKind::Message => members["logprobs"] = json!([]),
+                ItemKind::FunctionCall => members["name"] = item["name"].clone(),
+                _ => {}
             }
-            Some(OpenItem::Reasoning { text }) => {
-                let members = with_member(event_location.clone(), "text", text.as_str().into());
-                self.event("response.reasoning_text.done", members);
-            }
-            Some(OpenItem::Call { kind: CallKind::Custom, arguments, .. }) => {
-                let members =
-                    with_member(event_location.clone(), "input", arguments.as_str().into());
-                self.event("response.custom_tool_call_input.done", members);
-            }
-            Some(OpenItem::Call { name, .. }) if self.names.is_search(name) => {}
-            Some(OpenItem::Call { id, name, arguments, .. }) if self.names.mcp(name).is_some() => {
-                // The item is done when the server has run the call.
-                self.running.push((id.clone(), index));
-                let members = with_member(event_location, "arguments", arguments.as_str().into());
-                self.event("response.mcp_call_arguments.done", members);
-                self.items.push(item);
-                self.open = None;
-                return;
-            }
-            Some(OpenItem::Call { arguments, .. }) => {
-                let members = with_member(
-                    with_member(event_location.clone(), "arguments", arguments.as_str().into()),
-                    "name",
-                    item["name"].clone(),
-                );
-                self.event("response.function_call_arguments.done", members);
-            }
-            None => {}
+            self.event(&format!("response.{stem}.done"), members);
         }
-        if let Some(part) = self.part() {
-            self.event("response.content_part.done", with_member(event_location, "part", part));
+        if let Some(part) = open.part() {
+            self.event("response.content_part.done", with_member(at, "part", part));
         }
-        self.event("response.output_item.done", json!({"output_index": index, "item": item}));
+        if open.kind == ItemKind::McpCall {
+            // The item is done when the server has run the call.
+            self.running.push((open.call_id, index));
+        } else {
+            self.event("response.output_item.done", json!({"output_index": index, "item": item}));
+        }
         self.items.push(item);
-        self.open = None;
     }
 
     /// The members that identify the item in progress in events.
-    fn event_location(&self) -> Value {
-        let index = self.index();
-        match &self.open {
-            Some(open @ (OpenItem::Reasoning { .. } | OpenItem::Message { .. })) => {
-                json!({"item_id": self.item_id(open), "output_index": index, "content_index": 0})
-            }
-            Some(open) => json!({"item_id": self.item_id(open), "output_index": index}),
-            None => json!({"output_index": index}),
-        }
+    fn event_location(&self, kind: ItemKind) -> Value {
+        let at = json!({"item_id": self.item_id(kind), "output_index": self.index()});
+        if kind.is_call() { at } else { with_member(at, "content_index", 0.into()) }
     }
 
-    fn item_id(&self, open: &OpenItem) -> String {
-        let prefix = match open {
-            OpenItem::Reasoning { .. } => "rs",
-            OpenItem::Message { .. } => "msg",
-            OpenItem::Call { kind: CallKind::Custom, .. } => "ctc",
-            OpenItem::Call { name, .. } if self.names.is_search(name) => "tsc",
-            OpenItem::Call { name, .. } if self.names.mcp(name).is_some() => "mcp",
-            OpenItem::Call { .. } => "fc",
-        };
-        format!("{prefix}_{}{:02}", self.suffix, self.index())
-    }
-
-    /// The content part of the item in progress, if it has one.
-    fn part(&self) -> Option<Value> {
-        match &self.open {
-            Some(OpenItem::Reasoning { text }) => {
-                Some(json!({"type": "reasoning_text", "text": text}))
-            }
-            Some(OpenItem::Message { text }) => Some(output_text(text)),
-            _ => None,
-        }
+    fn item_id(&self, kind: ItemKind) -> String {
+        format!("{}_{}{:02}", kind.id_prefix(), self.suffix, self.index())
     }
 
     fn item(&self, open: &OpenItem, status: &str) -> Value {
-        let id = self.item_id(open);
+        let OpenItem { kind, text, call_id, name } = open;
+        let id = self.item_id(*kind);
         // A new item has no content yet.
-        let has_content = status != "in_progress";
-        match open {
-            OpenItem::Reasoning { text } => {
-                let content = if has_content {
-                    json!([{"type": "reasoning_text", "text": text}])
-                } else {
-                    json!([])
-                };
+        let is_new = status == "in_progress";
+        let content: Vec<Value> = open.part().into_iter().filter(|_| !is_new).collect();
+        let (name, namespace) = match self.names.meaning(name) {
+            Some(OfferedTool::Namespaced { namespace, name }) => (name, Some(namespace)),
+            Some(OfferedTool::Mcp { label, name }) => (name, Some(label)),
+            _ => (name, None),
+        };
+        let mut item = match kind {
+            ItemKind::Reasoning => {
                 json!({"id": id, "type": "reasoning", "summary": [], "content": content, "status": status})
             }
-            OpenItem::Message { text } => {
-                let content = if has_content { json!([output_text(text)]) } else { json!([]) };
+            ItemKind::Message => {
                 json!({"id": id, "type": "message", "role": "assistant", "content": content, "status": status})
             }
-            OpenItem::Call { id: call, name, arguments, kind } => {
-                let (name, namespace) = match self.names.meaning(name) {
-                    Some(OfferedTool::Search) => {
-                        // An object; not yet one in a new item.
-                        let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
-                        return json!({"id": id, "type": "tool_search_call", "call_id": call, "execution": "client", "arguments": arguments, "status": status});
-                    }
-                    Some(OfferedTool::Mcp { label, name }) => {
-                        let status = if has_content { "calling" } else { status };
-                        return json!({"id": id, "type": "mcp_call", "server_label": label, "name": name, "arguments": arguments, "output": null, "error": null, "approval_request_id": null, "status": status});
-                    }
-                    Some(OfferedTool::Namespaced { namespace, name }) => (name, Some(namespace)),
-                    None => (name, None),
-                };
-                let mut item = match kind {
-                    CallKind::Custom => {
-                        json!({"id": id, "type": "custom_tool_call", "call_id": call, "name": name, "input": arguments, "status": status})
-                    }
-                    CallKind::Function => {
-                        json!({"id": id, "type": "function_call", "call_id": call, "name": name, "arguments": arguments, "status": status})
-                    }
-                };
-                if let Some(namespace) = namespace {
-                    item["namespace"] = namespace.as_str().into();
-                }
-                item
+            ItemKind::FunctionCall => {
+                json!({"id": id, "type": "function_call", "call_id": call_id, "name": name, "arguments": text, "status": status})
             }
+            ItemKind::CustomCall => {
+                json!({"id": id, "type": "custom_tool_call", "call_id": call_id, "name": name, "input": text, "status": status})
+            }
+            ItemKind::SearchCall => {
+                // An object; not yet one in a new item.
+                let arguments: Value = serde_json::from_str(text).unwrap_or_default();
+                return json!({"id": id, "type": "tool_search_call", "call_id": call_id, "execution": "client", "arguments": arguments, "status": status});
+            }
+            ItemKind::McpCall => {
+                let status = if is_new { status } else { "calling" };
+                return json!({"id": id, "type": "mcp_call", "server_label": namespace, "name": name, "arguments": text, "output": null, "error": null, "approval_request_id": null, "status": status});
+            }
+        };
+        if let Some(namespace) = namespace {
+            item["namespace"] = namespace.as_str().into();
         }
+        item
     }
-}
-
-fn output_text(text: &str) -> Value {
-    json!({"type": "output_text", "text": text, "annotations": [], "logprobs": []})
 }
 
 fn with_member(mut object: Value, name: &str, value: Value) -> Value {

@@ -18,8 +18,7 @@ use std::time::Instant;
 
 use axum::Router;
 use axum::extract::{Extension, Path, Request, State};
-use axum::http::{HeaderValue, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use axum::routing::{get, post};
 use louver::spec::json::Json;
 use serde_json::{Value, json};
@@ -29,9 +28,9 @@ use crate::clock::unix_seconds;
 use crate::error::{ApiError, ErrorKind};
 use crate::http::body::read_json;
 use crate::http::routes;
-use crate::http::{ApiKey, fresh_id, json_response, spawn_owned};
+use crate::http::{ApiKey, fresh_id, json_response, json_text_response, spawn_owned};
 use crate::request::members::{Faults, Members};
-use crate::request::{object, text, to_value};
+use crate::request::{object, replace_member, text, to_value};
 use crate::response_store::ConversationSource;
 use crate::state::App;
 use crate::turn::{self, Progress, RunningTurn, TurnRequest};
@@ -96,9 +95,7 @@ fn earlier_items(body: &Json, app: &App, owner: Option<ApiKey>, faults: &mut Fau
         return stored.items();
     }
     let why = match app.responses().is_enabled() {
-        true => {
-            format!("there is no response {id:?}: it was not stored, or newer ones replaced it")
-        }
+        true => missing(id),
         false => "responses are not stored".to_owned(),
     };
     let message = format!("{why}; send the whole conversation in `input`");
@@ -125,9 +122,7 @@ fn resolve_references(body: &Json, app: &App, owner: Option<ApiKey>) -> Option<J
     }
     let items = resolved.into_iter().zip(input);
     let items = items.map(|(found, item)| found.unwrap_or_else(|| item.clone())).collect();
-    let others = members.iter().filter(|(name, _)| *name != "input");
-    let others = others.map(|(name, value)| (name.to_owned(), value.clone()));
-    Some(object(others.chain([("input".to_owned(), Json::Array(items))]).collect()))
+    Some(replace_member(members, "input", Json::Array(items)))
 }
 
 /// The items of the member `input`.
@@ -135,9 +130,8 @@ fn input_items(body: &Json) -> Vec<Json> {
     match body.get("input") {
         Some(Json::Array(items)) => items.clone(),
         Some(input) => {
-            let members = [("type", text("message")), ("role", text("user"))].into_iter();
-            let members = members.chain([("content", input.clone())]);
-            vec![object(members.map(|(name, value)| (name.to_owned(), value)).collect())]
+            let role = ("role", text("user"));
+            vec![object([("type", text("message")), role, ("content", input.clone())])]
         }
         None => Vec::new(),
     }
@@ -172,10 +166,12 @@ async fn create(State(app): State<App>, request: Request) -> Result<Response, Ap
     .await
 }
 
+fn missing(id: &str) -> String {
+    format!("there is no response {id:?}: it was not stored, or newer ones replaced it")
+}
+
 fn not_found(id: &str) -> ApiError {
-    let message =
-        format!("there is no response {id:?}: it was not stored, or newer ones replaced it");
-    ApiError::general(ErrorKind::NotFound, "response_not_found", message)
+    ApiError::general(ErrorKind::NotFound, "response_not_found", missing(id))
 }
 
 async fn get_stored(
@@ -184,8 +180,7 @@ async fn get_stored(
     key: Option<Extension<ApiKey>>,
 ) -> Result<Response, ApiError> {
     let stored = app.responses().get(&id, key.map(|key| key.0)).ok_or_else(|| not_found(&id))?;
-    let kind = HeaderValue::from_static("application/json");
-    Ok(([(header::CONTENT_TYPE, kind)], stored.response).into_response())
+    Ok(json_text_response(stored.response))
 }
 
 async fn delete_stored(

@@ -62,14 +62,6 @@ impl ToolNames {
         self.0.get(offered)
     }
 
-    /// The MCP server's label and the tool's own name, if an offered name stands for one.
-    pub(crate) fn mcp(&self, offered: &str) -> Option<(&str, &str)> {
-        match self.meaning(offered) {
-            Some(OfferedTool::Mcp { label, name }) => Some((label, name)),
-            _ => None,
-        }
-    }
-
     /// The tools that the server runs, if any.
     pub(crate) fn server_tools(&self) -> Option<Arc<ServerTools>> {
         let owned = |(offered, tool): (&String, &OfferedTool)| match tool {
@@ -80,11 +72,6 @@ impl ToolNames {
         };
         let tools: ServerTools = self.0.iter().filter_map(owned).collect();
         (!tools.is_empty()).then(|| Arc::new(tools))
-    }
-
-    /// Whether an offered name stands for the tool search.
-    pub(crate) fn is_search(&self, offered: &str) -> bool {
-        self.meaning(offered) == Some(&OfferedTool::Search)
     }
 
     /// The offered name of a tool. Without a namespace, a tool's own name is found in a namespace
@@ -124,6 +111,8 @@ pub(crate) struct ToolTranslator<'s> {
     names: ToolNames,
     /// Whether deferred tools wait for a tool search of the client.
     has_client_search: bool,
+    /// Whether the tools that are being read are of an input item.
+    is_of_input: bool,
 }
 
 /// The namespace of the tools that are being read.
@@ -144,6 +133,7 @@ impl<'s> ToolTranslator<'s> {
             sources: Vec::new(),
             names: ToolNames::default(),
             has_client_search: false,
+            is_of_input: false,
         }
     }
 
@@ -161,7 +151,7 @@ impl<'s> ToolTranslator<'s> {
             of("type") == Some("tool_search") && of("execution") == Some("client")
         };
         self.has_client_search = tools.iter().any(is_search);
-        self.list(tools, &members.pointer("tools"), false, faults);
+        self.list(tools, &members.pointer("tools"), faults);
     }
 
     /// Reads tools that an input item adds. `pointer` is that of their list. Returns the names by
@@ -172,7 +162,8 @@ impl<'s> ToolTranslator<'s> {
         pointer: &str,
         faults: &mut Faults,
     ) -> Vec<String> {
-        self.list(tools, pointer, true, faults)
+        self.is_of_input = true;
+        self.list(tools, pointer, faults)
     }
 
     /// The offered tools, their names, and the output items that list tools of MCP servers. Maps
@@ -191,21 +182,13 @@ impl<'s> ToolTranslator<'s> {
     }
 
     /// Reads a list of tools. Returns the names by which they are offered.
-    fn list(
-        &mut self,
-        tools: &[Json],
-        pointer: &str,
-        is_added: bool,
-        faults: &mut Faults,
-    ) -> Vec<String> {
+    fn list(&mut self, tools: &[Json], pointer: &str, faults: &mut Faults) -> Vec<String> {
         let mut offered = Vec::new();
         for (k, tool) in tools.iter().enumerate() {
             let pointer = format!("{pointer}/{k}");
             let kind = tool.get("type").and_then(Json::as_str).unwrap_or_default();
             match kind {
-                "namespace" => {
-                    offered.extend(self.namespace(tool, &pointer, is_added, faults));
-                }
+                "namespace" => offered.extend(self.namespace(tool, &pointer, faults)),
                 "tool_search" => self.search(tool, &pointer, faults),
                 "mcp" => offered.extend(self.mcp(tool, &pointer, faults)),
                 _ if is_hosted(kind) => {
@@ -215,19 +198,13 @@ impl<'s> ToolTranslator<'s> {
                     let pointer = format!("{pointer}/type");
                     faults.push(ApiFault::at(pointer, "unsupported_tool", message));
                 }
-                _ => offered.extend(self.tool(tool, pointer, None, (is_added, faults))),
+                _ => offered.extend(self.tool(tool, pointer, None, faults)),
             }
         }
         offered
     }
 
-    fn namespace(
-        &mut self,
-        tool: &Json,
-        pointer: &str,
-        is_added: bool,
-        faults: &mut Faults,
-    ) -> Vec<String> {
+    fn namespace(&mut self, tool: &Json, pointer: &str, faults: &mut Faults) -> Vec<String> {
         let mut offered = Vec::new();
         let Some(members) = Members::from_json(tool, pointer, faults) else { return offered };
         members.refuse_unknown(faults, &["type", "name", "description", "tools"]);
@@ -240,7 +217,7 @@ impl<'s> ToolTranslator<'s> {
             let pointer = format!("{pointer}/tools/{k}");
             match tool.get("type").and_then(Json::as_str) {
                 Some("function" | "custom") => {
-                    offered.extend(self.tool(tool, pointer, Some(namespace), (is_added, faults)));
+                    offered.extend(self.tool(tool, pointer, Some(namespace), faults));
                 }
                 _ => {
                     let message = "must be \"function\" or \"custom\" in a namespace";
@@ -282,14 +259,14 @@ impl<'s> ToolTranslator<'s> {
             return;
         }
         let copied = ["description", "parameters"].into_iter();
-        let copied = copied.filter_map(|name| Some((name.to_owned(), members.get(name)?.clone())));
+        let copied = copied.filter_map(|name| Some((name, members.get(name)?.clone())));
         let fixed = [
-            ("type".to_owned(), text("function")),
-            ("name".to_owned(), text(OfferedTool::SEARCH)),
-            ("strict".to_owned(), Json::Bool(true)),
+            ("type", text("function")),
+            ("name", text(OfferedTool::SEARCH)),
+            ("strict", Json::Bool(true)),
         ];
         self.names.0.insert(OfferedTool::SEARCH.to_owned(), OfferedTool::Search);
-        let tool = object(fixed.into_iter().chain(copied).collect());
+        let tool = object(fixed.into_iter().chain(copied));
         self.offer(tool, pointer.to_owned(), OfferedTool::SEARCH);
     }
 
@@ -298,7 +275,7 @@ impl<'s> ToolTranslator<'s> {
         tool: &Json,
         pointer: String,
         namespace: Option<Namespace<'_>>,
-        (is_added, faults): (bool, &mut Faults),
+        faults: &mut Faults,
     ) -> Option<String> {
         let Json::Object(members) = tool else {
             // Refused when the tools are parsed.
@@ -307,7 +284,7 @@ impl<'s> ToolTranslator<'s> {
         };
         let reader = Members::from_json(tool, &*pointer, faults)?;
         let is_deferred = reader.boolean(faults, "defer_loading") == Some(true);
-        if is_deferred && self.has_client_search && !is_added {
+        if is_deferred && self.has_client_search && !self.is_of_input {
             return None;
         }
         check_callers(&reader, faults);
@@ -336,8 +313,7 @@ impl<'s> ToolTranslator<'s> {
     /// last definition holds.
     fn offer(&mut self, tool: Json, pointer: String, name: &str) {
         let is_same = |other: &Json| other.get("name").and_then(Json::as_str) == Some(name);
-        let is_of_input = pointer.starts_with("/input") || pointer.starts_with("/previous");
-        let known = self.offered.iter().position(is_same).filter(|_| is_of_input);
+        let known = self.offered.iter().position(is_same).filter(|_| self.is_of_input);
         match known {
             Some(k) => (self.offered[k], self.sources[k]) = (tool, pointer),
             None => {
@@ -359,19 +335,18 @@ fn offered_tool(members: &Object, namespace: Option<Namespace<'_>>, offered: &st
             || (name == "strict" && !is_set("strict"))
     };
     let kept = members.iter().filter(|(name, _)| !is_changed(name));
-    let mut out: Vec<(String, Json)> =
-        kept.map(|(name, value)| (name.to_owned(), value.clone())).collect();
+    let mut out: Vec<(&str, Json)> = kept.map(|(name, value)| (name, value.clone())).collect();
     if let Some(namespace) = namespace {
-        out.push(("name".to_owned(), text(offered)));
+        out.push(("name", text(offered)));
         let own = members.get("description").and_then(Json::as_str).unwrap_or_default();
         let lines = [own, namespace.description].map(str::trim);
         let lines: Vec<&str> = lines.into_iter().filter(|line| !line.is_empty()).collect();
         if !lines.is_empty() {
-            out.push(("description".to_owned(), text(&lines.join("\n"))));
+            out.push(("description", text(&lines.join("\n"))));
         }
     }
     if is_function && !is_set("strict") && !is_set("function") {
-        out.push(("strict".to_owned(), Json::Bool(true)));
+        out.push(("strict", Json::Bool(true)));
     }
     object(out)
 }
@@ -412,28 +387,24 @@ pub(crate) fn translate_choice(choice: &Json, names: &ToolNames) -> Json {
         Json::Object(members) => {
             let member = |name: &str| members.get(name).and_then(Json::as_str);
             if member("type") == Some(OfferedTool::SEARCH) {
-                let named = [("type", "function"), ("name", OfferedTool::SEARCH)];
-                return object(named.map(|(name, value)| (name.to_owned(), text(value))).into());
+                return object([("type", text("function")), ("name", text(OfferedTool::SEARCH))]);
             }
             // A tool of an MCP server is a function of the namespace with its label.
             let is_mcp = member("type") == Some("mcp") && member("name").is_some();
             let is_tool = is_mcp || matches!(member("type"), Some("function" | "custom"));
             let namespace = member(if is_mcp { "server_label" } else { "namespace" });
-            let translate = |(name, value): (&str, &Json)| match (name, value) {
-                ("name", Json::String(own)) if is_tool => {
-                    (name.to_owned(), text(&names.offered(namespace, own)))
-                }
-                ("type", _) if is_mcp => (name.to_owned(), text("function")),
+            let translate = |name: &str, value: &Json| match (name, value) {
+                ("name", Json::String(own)) if is_tool => text(&names.offered(namespace, own)),
+                ("type", _) if is_mcp => text("function"),
                 ("tools", Json::Array(tools)) => {
-                    let tools = tools.iter().map(|tool| translate_choice(tool, names)).collect();
-                    (name.to_owned(), Json::Array(tools))
+                    Json::Array(tools.iter().map(|tool| translate_choice(tool, names)).collect())
                 }
-                _ => (name.to_owned(), value.clone()),
+                _ => value.clone(),
             };
             let is_dropped =
                 |name: &str| (is_tool && name == "namespace") || (is_mcp && name == "server_label");
             let kept = members.iter().filter(|(name, _)| !is_dropped(name));
-            object(kept.map(translate).collect())
+            object(kept.map(|(name, value)| (name, translate(name, value))))
         }
         choice => choice.clone(),
     }

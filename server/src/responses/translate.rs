@@ -80,21 +80,17 @@ pub(crate) fn translate(
     check_options(&members, &mut faults);
     let mut tools = ToolTranslator::new(servers);
     tools.request_tools(&members, &mut faults);
-    let mut out: Vec<(String, Json)> = Vec::new();
+    let mut out: Vec<(&str, Json)> = Vec::new();
     let copied = COMMON.into_iter().filter(|name| !["tools", "tool_choice"].contains(name));
     for name in copied.chain(structure::names()) {
-        out.extend(members.get(name).map(|value| (name.to_owned(), value.clone())));
+        out.extend(members.get(name).map(|value| (name, value.clone())));
     }
     let mut pointers = PointerMap::default();
     pointers.insert("/max_completion_tokens", "/max_output_tokens");
-    out.extend(
-        members.get("max_output_tokens").map(|n| ("max_completion_tokens".to_owned(), n.clone())),
-    );
+    out.extend(members.get("max_output_tokens").map(|n| ("max_completion_tokens", n.clone())));
     if let Some(reasoning) = members.object(&mut faults, "reasoning") {
         pointers.insert("/reasoning_effort", "/reasoning/effort");
-        out.extend(
-            reasoning.get("effort").map(|effort| ("reasoning_effort".to_owned(), effort.clone())),
-        );
+        out.extend(reasoning.get("effort").map(|effort| ("reasoning_effort", effort.clone())));
     }
     if let Some(text) = members.object(&mut faults, "text") {
         let advice = ": use `text.format`";
@@ -108,7 +104,7 @@ pub(crate) fn translate(
             let message = "/text/format already constrains the response";
             members.fail(&mut faults, other, "contradiction", message);
         }
-        out.extend(format.map(|format| ("response_format".to_owned(), format)));
+        out.extend(format.map(|format| ("response_format", format)));
     }
     let mut input = InputTranslator { messages: Vec::new(), pointers, tools, faults };
     input.read(&members, earlier);
@@ -116,12 +112,12 @@ pub(crate) fn translate(
     ApiError::reject(faults)?;
     let (tools, names, listed) = tools.finish(&mut pointers);
     if members.get("tools").is_some() || !tools.is_empty() {
-        out.push(("tools".to_owned(), Json::Array(tools)));
+        out.push(("tools", Json::Array(tools)));
     }
     if let Some(choice) = members.get("tool_choice") {
-        out.push(("tool_choice".to_owned(), translate_choice(choice, &names)));
+        out.push(("tool_choice", translate_choice(choice, &names)));
     }
-    out.push(("messages".to_owned(), Json::Array(messages)));
+    out.push(("messages", Json::Array(messages)));
     let body = object(out);
     Ok(TranslatedBody { body, pointers, names, listed })
 }
@@ -156,11 +152,8 @@ fn translate_format(
     pointers.insert("/response_format/json_schema", "/text/format");
     // Unknown members are reported when `response_format` is parsed.
     let inner = format.iter().filter(|(name, value)| *name != "type" && **value != Json::Null);
-    let inner = inner.map(|(name, value)| (name.to_owned(), value.clone()));
-    Some(object(vec![
-        ("type".to_owned(), text("json_schema")),
-        ("json_schema".to_owned(), object(inner.collect())),
-    ]))
+    let inner = object(inner.map(|(name, value)| (name, value.clone())));
+    Some(object([("type", text("json_schema")), ("json_schema", inner)]))
 }
 
 #[cfg(test)]
@@ -308,7 +301,7 @@ mod tests {
             ("more", "/input/3/tools/0"),
         ];
         assert_eq!(tools, expected.map(|(name, at)| (name.to_owned(), at.to_owned())));
-        assert!(translated.names.is_search("tool_search"));
+        assert_eq!(translated.names.meaning("tool_search"), Some(&OfferedTool::Search));
         let body = crate::request::to_value(&translated.body);
         assert_eq!(body["tool_choice"], json!({"type": "function", "name": "tool_search"}));
         let expected = json!([
