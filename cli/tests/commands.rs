@@ -351,6 +351,13 @@ fn errors_name_what_they_are_about() {
         assert!(message.contains(expected), "{args:?}: {message}");
         assert!(message.matches("error:").count() == 1, "{args:?}: {message}");
     }
+    let misspelled = folder.file("misspelled.json", r#"{"items": {"requird": ["a"]}}"#);
+    let run = louver(&["explain", "--schema", path(&misspelled)]);
+    let message = String::from_utf8_lossy(&run.stdout);
+    assert!(message.contains(r#""/items/requird": no keyword"#), "{message}");
+    let run = louver(&["check", "--schema", path(&misspelled), path(&misspelled)]);
+    let message = String::from_utf8_lossy(&run.stderr);
+    assert!(message.contains("is `required` meant?"), "{message}");
     let short = ["explain", "--schema", schema, "--options", r#"{"whitespace": "flexible"}"#];
     assert!(louver(&short).status.success());
 }

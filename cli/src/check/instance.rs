@@ -10,12 +10,12 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use louver::compile::Compiled;
 use louver::engine::{CompletionOptions, Engine, EngineOptions};
-use louver::front::json_schema::{Policy, Registry, SchemaOptions};
+use louver::front::json_schema::{Policy, Registry, SchemaOptions, misspelled_keywords};
 use louver::fsm::ByteSet;
 use louver::ids::TokenId;
 use louver::limits::Limits;
 use louver::matcher::{Recognizer, Rejected};
-use louver::spec::json::push_token;
+use louver::spec::json::{Json, push_token};
 use louver::vocab::Vocabulary;
 use louver_formats::validator_instance;
 
@@ -39,6 +39,8 @@ pub(super) fn run(
     let (compiled, relaxed) = spec::schema_text(&text, registry, options, &limits)
         .with_context(|| format!("schema {}", schema.display()))?;
     relaxed.iter().for_each(|relaxed| eprintln!("not enforced: {relaxed}"));
+    let misspelled = misspelled_keywords(&Json::parse(&text, &limits)?);
+    misspelled.iter().for_each(|misspelled| eprintln!("warning: {misspelled}"));
     let mut bytes = Vec::new();
     match input {
         Some(path) if path != Path::new("-") => {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use louver::compile::{CompileError, Compiled};
 use louver::engine::{EngineOptions, SchemaCompileError, lower_and_compile};
 use louver::front::LoweredGrammar;
-use louver::front::diagnostic::Diagnostics;
+use louver::front::diagnostic::{Diagnostic, Diagnostics};
 use louver::front::ebnf::{self, EbnfDialect, EbnfOptions};
 use louver::front::json_schema::{
     self, Policy, Registry, SchemaError, SchemaErrors, SchemaOptions, SchemaSource,
@@ -267,13 +267,18 @@ pub(crate) fn lowered(
             let options: SchemaOptions = parse_options("json_schema", options)?;
             let spec = json(spec, limits)?;
             let source = SchemaSource { schema: &spec, registry, options, limits };
-            if options.policy == Policy::Strict {
+            let (grammar, relaxed) = if options.policy == Policy::Strict {
                 let lowered = json_schema::lower_reported(source)?;
-                without_warnings(lowered.grammar, lowered.relaxed)
+                (lowered.grammar, lowered.relaxed)
             } else {
                 let (compiled, relaxed) = schema(source)?;
-                without_warnings(Grammar::clone(compiled.grammar()), relaxed)
+                (Grammar::clone(compiled.grammar()), relaxed)
+            };
+            let mut lowered = without_warnings(grammar, relaxed);
+            for misspelled in json_schema::misspelled_keywords(&spec) {
+                lowered.warnings.push(Diagnostic::warning(0..0, misspelled.to_string()));
             }
+            lowered
         }
         "regex" => {
             let Value::String(pattern) = spec else {

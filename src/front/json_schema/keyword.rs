@@ -90,10 +90,20 @@ impl Keyword {
         found.ok().map(|index| &KEYWORDS[index])
     }
 
+    /// Its name.
+    pub(super) fn name(&self) -> &'static str {
+        self.name
+    }
+
     /// Whether a dialect defines it.
     pub(super) fn is_defined_in(&self, dialect: Dialect) -> bool {
         (self.dialects.0..=self.dialects.1).contains(&dialect)
     }
+}
+
+/// All keywords.
+pub(super) fn keywords() -> impl Iterator<Item = &'static Keyword> {
+    KEYWORDS.iter()
 }
 
 /// What the value of a keyword is.

@@ -70,6 +70,7 @@ mod error;
 mod format;
 mod keyword;
 mod lower;
+mod misspelling;
 mod normalize;
 mod options;
 mod profile;
@@ -89,6 +90,7 @@ pub use lower::raw_strings::{AmbiguousText, RawQuotes, RawStrings};
 pub use lower::style::{MemberPart, NameWriter, ParameterStyle, ValueStyle};
 pub use lower::syntax::{ElementStyle, NestedStyle, PythonDialect, ValueSyntax};
 pub use lower::value_types::ValueTypes;
+pub use misspelling::{MisspelledKeyword, misspelled_keywords};
 pub use options::{
     AdditionalNames, Dialect, Escapes, Exponents, Formats, Integers, MemberOrder, NonAscii, Policy,
     SchemaOptions, Undeclared, UniqueItems, Whitespace,

@@ -22,7 +22,7 @@ mod turn;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use louver::front::json_schema::SchemaError;
+use louver::front::json_schema::{SchemaError, misspelled_keywords};
 use louver::ids::RuleId;
 use louver::ir::{Expr, GrammarBuilder};
 use louver::spec::json::Json;
@@ -149,6 +149,7 @@ impl<'a> Lowering<'a> {
                 && request.may_call(&function.name)
             {
                 self.findings.relaxed.extend(request.unflagged(k, function));
+                self.warn_of_misspelled(&function.parameters, &function.parameters_pointer(k));
             }
             if self.findings.relaxed.len() > before
                 && let Some(schema) = self.format.parameters(tool)
@@ -166,6 +167,7 @@ impl<'a> Lowering<'a> {
         let rule = match request.response_format.as_ref().filter(|_| !request.is_forced())? {
             ResponseFormat::Schema(schema) => {
                 let rule = self.json(schema, RESPONSE_POINTER)?;
+                self.warn_of_misspelled(schema, RESPONSE_POINTER);
                 if self.findings.relaxed.len() > before {
                     self.note_relaxed(None, schema);
                 }
@@ -174,6 +176,13 @@ impl<'a> Lowering<'a> {
             ResponseFormat::StructuralTag(tag) => self.response_tag(tag)?,
         };
         Some(self.builder.labelled("response", Role::Response.label(), Expr::Ref(rule)))
+    }
+
+    /// Warns of names in a schema that are probably misspelled keywords.
+    fn warn_of_misspelled(&mut self, schema: &Json, pointer: &str) {
+        let found = misspelled_keywords(schema).into_iter();
+        let warnings = found.map(|misspelled| RequestFault::of_misspelled(pointer, &misspelled));
+        self.findings.warnings.extend(warnings);
     }
 
     fn note_relaxed(&mut self, tool: Option<usize>, schema: &Json) {

@@ -5,7 +5,7 @@ use std::fmt;
 
 use louver::compile::CompileError;
 use louver::front::diagnostic::{Diagnostic, Diagnostics};
-use louver::front::json_schema::{SchemaError, SchemaErrors};
+use louver::front::json_schema::{MisspelledKeyword, SchemaError, SchemaErrors};
 use louver::front::structural_tag::{StructuralTagError, StructuralTagErrorReason};
 use louver::fsm::TooLarge;
 use louver::ir::GrammarError;
@@ -171,6 +171,13 @@ pub struct RequestFault {
 impl RequestFault {
     fn new(pointer: impl Into<String>, message: impl ToString) -> RequestFault {
         RequestFault { pointer: pointer.into(), keyword: None, message: message.to_string() }
+    }
+
+    /// The warning of a name in the schema at the pointer.
+    pub(crate) fn of_misspelled(pointer: &str, misspelled: &MisspelledKeyword) -> RequestFault {
+        let MisspelledKeyword { pointer: below, meant } = misspelled;
+        let message = format!("no keyword, so it constrains nothing; is `{meant}` meant?");
+        RequestFault::new(format!("{pointer}{below}"), message)
     }
 
     /// The messages about a text of the request, which is at the pointer.
