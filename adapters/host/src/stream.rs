@@ -146,9 +146,8 @@ impl EventStream {
     /// to the whole turn. Text that was already emitted stays text, even if it would begin a call
     /// under the new plan. The prompt is unchanged: the model knows the new tools only from the
     /// conversation. Cost: reads all tokens so far twice.
-    pub async fn extend(&mut self, plan: &impl AsRef<TurnPlan>) -> Result<usize, ExtendError> {
+    pub async fn extend(&mut self, plan: &TurnPlan) -> Result<usize, ExtendError> {
         self.settle_extension();
-        let plan = plan.as_ref();
         let (Some(current), Some(constraint), Some(lowered)) =
             (self.plan.lowered(), plan.constraint(), plan.lowered())
         else {

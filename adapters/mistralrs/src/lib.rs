@@ -50,7 +50,6 @@ mod model_parts;
 mod plan;
 mod processor;
 mod request_sender;
-mod turns;
 mod unsupported;
 
 pub use chat::{Chat, ChatError, RequestExt};
