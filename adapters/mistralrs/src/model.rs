@@ -6,8 +6,8 @@ use louver::engine::{Engine, EngineOptions};
 use louver_formats::{Catalog, WireFormat};
 use louver_hf_tokenizers::VocabOptions;
 use louver_host::{
-    ChatTemplate, Checkpoint, MessageStyle, PromptParts, RequestError, ResolveError, Resolved,
-    TemplateError, confirm, resolve,
+    ChatTemplate, Checkpoint, MessageStyle, RequestError, ResolveError, Resolved, TemplateError,
+    TemplateInput, confirm, resolve,
 };
 use mistralrs::{AnyModelBuilder, Model};
 use mistralrs_core::{MistralRsBuilder, Pipeline};
@@ -87,9 +87,8 @@ impl LouverInner {
         let opens = || {
             let (Ok(template), Ok(format)) = (&self.template, &self.format) else { return false };
             let messages = [serde_json::json!({"role": "user", "content": ""})];
-            let parts =
-                PromptParts { messages: &messages, enable_thinking, ..PromptParts::default() };
-            template.render(&parts).is_ok_and(|prompt| format.prompt_opens_reasoning(&prompt))
+            let prompt = template.render(&messages, &TemplateInput::new(&[], enable_thinking));
+            prompt.is_ok_and(|prompt| format.prompt_opens_reasoning(&prompt))
         };
         let cached = &self.opens_reasoning_cache[enable_thinking.map_or(2, usize::from)];
         *cached.get_or_init(opens)

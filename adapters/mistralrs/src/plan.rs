@@ -10,8 +10,8 @@ use louver_formats::{
     ToolRequest, WireFormat,
 };
 use louver_host::{
-    DrawnBy, EventStream, GenerationInput, PlanError, PreparedGeneration, PromptParts, Record,
-    RequestError, RunOptions, TemplateInput, TurnPlan, call_ids, openai_message,
+    DrawnBy, EventStream, GenerationInput, PlanError, PreparedGeneration, Record, RequestError,
+    RunOptions, TemplateInput, TurnPlan, call_ids, openai_message,
 };
 use mistralrs::{Model, RequestLike, SamplingParams};
 use mistralrs_core::{
@@ -333,7 +333,7 @@ impl Plan {
             .iter()
             .map(|message| openai_message(message, self.inner.message_style))
             .collect();
-        self.render(&messages, self.template_input.enable_thinking)
+        self.render(&messages, &self.template_input)
     }
 
     /// The tokens of a prompt without a chat template. The tokenizer adds its special tokens, such
@@ -355,12 +355,10 @@ impl Plan {
     fn render(
         &self,
         messages: &[serde_json::Value],
-        enable_thinking: Option<bool>,
+        input: &TemplateInput,
     ) -> Result<Vec<u32>, RequestError> {
         let template = self.inner.template.as_ref().map_err(Clone::clone)?;
-        let TemplateInput { tools, builtin_tools, .. } = &self.template_input;
-        let text =
-            template.render(&PromptParts { messages, tools, builtin_tools, enable_thinking })?;
+        let text = template.render(messages, input)?;
         // The template adds special tokens.
         self.inner.tokenize(&text, false)
     }
@@ -399,7 +397,9 @@ impl Plan {
                 "`enable_thinking` of the request: set the reasoning of the plan",
             ));
         }
-        let prompt = self.render(&messages, own.or(enable_thinking))?;
+        let mut input = self.template_input.clone();
+        input.enable_thinking = own.or(enable_thinking);
+        let prompt = self.render(&messages, &input)?;
         Ok((prompt, call_ids(&messages)))
     }
 }

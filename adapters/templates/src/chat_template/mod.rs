@@ -33,19 +33,6 @@ pub struct ChatTemplate {
     tokens: [Option<String>; 3],
 }
 
-/// The inputs of a prompt.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct PromptParts<'a> {
-    /// The conversation in OpenAI's JSON form.
-    pub messages: &'a [serde_json::Value],
-    /// The tools in OpenAI's JSON form.
-    pub tools: &'a [serde_json::Value],
-    /// The model's built-in tools, by the names that templates use.
-    pub builtin_tools: &'a [String],
-    /// The template's `enable_thinking`; undefined if `None`.
-    pub enable_thinking: Option<bool>,
-}
-
 /// Templates that Louver ships, for models whose own template has no tools: name and source.
 pub const SHIPPED_TEMPLATES: [(&str, &str); 1] =
     [("chatml-tools", include_str!("chatml_tools.jinja"))];
@@ -113,18 +100,24 @@ impl ChatTemplate {
         self.tool_use.as_ref().or(self.default.as_ref()).map_or("", String::as_str)
     }
 
-    /// Renders the prompt's text up to the start of the model's turn.
-    pub fn render(&self, parts: &PromptParts<'_>) -> Result<String, TemplateError> {
-        self.render_conversation(parts, true)
+    /// Renders the prompt's text up to the start of the model's turn. The messages are in OpenAI's
+    /// JSON form.
+    pub fn render(
+        &self,
+        messages: &[serde_json::Value],
+        input: &TemplateInput,
+    ) -> Result<String, TemplateError> {
+        self.render_conversation(messages, input, true)
     }
 
     /// Renders a conversation, with or without the start of the model's next turn.
     pub fn render_conversation(
         &self,
-        parts: &PromptParts<'_>,
+        messages: &[serde_json::Value],
+        input: &TemplateInput,
         add_generation_prompt: bool,
     ) -> Result<String, TemplateError> {
-        let has_no_tools = parts.tools.is_empty() && parts.builtin_tools.is_empty();
+        let has_no_tools = input.tools.is_empty() && input.builtin_tools.is_empty();
         let uses_tool_template =
             if has_no_tools { self.default.is_none() } else { self.tool_use.is_some() };
         let name = if uses_tool_template { TOOL_TEMPLATE } else { DEFAULT_TEMPLATE };
@@ -133,20 +126,20 @@ impl ChatTemplate {
         };
         let [bos, eos, unk] = &self.tokens;
         let mut values = context! {
-            messages => list(parts.messages),
+            messages => list(messages),
             add_generation_prompt => add_generation_prompt,
             bos_token => bos.as_deref().unwrap_or_default(),
             eos_token => eos.as_deref().unwrap_or_default(),
             unk_token => unk.as_deref().unwrap_or_default(),
         };
-        if !parts.tools.is_empty() {
-            let tools = list(parts.tools);
+        if !input.tools.is_empty() {
+            let tools = list(&input.tools);
             values = context! { tools => tools, ..values };
         }
-        if !parts.builtin_tools.is_empty() {
-            values = context! { builtin_tools => parts.builtin_tools, ..values };
+        if !input.builtin_tools.is_empty() {
+            values = context! { builtin_tools => input.builtin_tools, ..values };
         }
-        if let Some(enable_thinking) = parts.enable_thinking {
+        if let Some(enable_thinking) = input.enable_thinking {
             values = context! { enable_thinking => enable_thinking, ..values };
         }
         self.env
