@@ -49,8 +49,8 @@ mod units;
 mod written;
 
 pub use chat_template::{
-    ChatTemplate, DEFAULT_TEMPLATE, SHIPPED_TEMPLATES, TOOL_TEMPLATE, TemplateError, TemplateInput,
-    openai_message, parse_call_arguments, shipped_template,
+    ChatTemplate, SHIPPED_TEMPLATES, TemplateError, TemplateInput, TemplateSources, openai_message,
+    parse_call_arguments, shipped_template,
 };
 pub use checkpoint::{Checkpoint, CheckpointError, read_json};
 pub use confirm::{CaseOutcome, Confirmation, Outcome, confirm};
