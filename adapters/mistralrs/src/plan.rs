@@ -262,7 +262,8 @@ impl Plan {
         let limit = self.limit(&prompt, sampling.max_len)?;
         // One more than the limit, because the last token is always a stop token: see the hook.
         sampling.max_len = Some(limit + 1);
-        sampling.stop_toks = Some(StopTokens::Ids(self.inner.stops.clone()));
+        let stops = self.inner.engine.vocab().stops();
+        sampling.stop_toks = Some(StopTokens::Ids(stops.iter().map(|id| id.raw()).collect()));
         if let Some(budget) = options.overlap.prepare {
             self.turn_plan.prepare_masks(budget);
         }
