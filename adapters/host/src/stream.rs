@@ -64,6 +64,7 @@ impl Generation {
 pub(crate) type ReadResult = Result<ReadOutcome, GenerationError>;
 
 /// The result of the reading task.
+#[derive(Debug)]
 pub(crate) struct ReadOutcome {
     finish: Finish,
     completion: Completion,
@@ -95,12 +96,6 @@ pub struct EventStream {
 pub(crate) struct PositionedEvent {
     position: usize,
     event: Event,
-}
-
-impl std::fmt::Debug for ReadOutcome {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ReadOutcome").field("finish", &self.finish).finish_non_exhaustive()
-    }
 }
 
 impl EventStream {

@@ -55,7 +55,7 @@ pub(super) async fn turn(model: &ToolModel, case: &Case, max_tokens: usize) -> R
             let usage = done.usage;
             Ok(ToolTurn {
                 calls: read(&choice.text).into_iter().collect(),
-                is_cut: choice.finish_reason == "length",
+                is_truncated: choice.finish_reason == "length",
                 tokens: usage.completion_tokens,
                 timing: Timing {
                     steps: Duration::from_secs_f32(usage.total_completion_time_sec.max(0.0)),
