@@ -3,6 +3,7 @@
 
 mod bench;
 mod check;
+mod counts;
 #[cfg(feature = "host")]
 mod demo;
 mod explain;

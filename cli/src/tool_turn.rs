@@ -47,7 +47,7 @@ pub(crate) struct ToolTurn {
     /// The text besides calls.
     pub(crate) text: String,
     /// Whether the length limit ended it.
-    pub(crate) is_cut: bool,
+    pub(crate) is_truncated: bool,
     /// Generated tokens.
     pub(crate) tokens: usize,
     pub(crate) timing: Timing,
@@ -109,7 +109,7 @@ pub(crate) fn read_unconstrained(
 impl From<Generation> for ToolTurn {
     fn from(generation: Generation) -> ToolTurn {
         ToolTurn {
-            is_cut: generation.is_truncated(),
+            is_truncated: generation.is_truncated(),
             tokens: generation.tokens.len(),
             timing: generation.timing,
             calls: generation.turn.calls,

@@ -132,11 +132,11 @@ impl CheckRequest {
 impl PointerMap {
     /// Adds the relaxed keywords, tools, grammar size and warnings of a plan to `answer`.
     fn add_plan(&self, plan: &Plan, mut answer: Value) -> Value {
-        let relaxed: Vec<Value> = (plan.relaxed().iter())
+        let relaxed: Vec<Value> = (plan.turn_plan().relaxed().iter())
             .map(|r| json!({"pointer": self.original(&r.pointer), "keyword": r.keyword, "reason": r.reason}))
             .collect();
         answer["relaxed"] = relaxed.into();
-        if let Some(lowered) = plan.lowered() {
+        if let Some(lowered) = plan.turn_plan().lowered() {
             let tool = |tool: &louver_formats::LoweredTool| {
                 let kind = if tool.kind == CallKind::Custom { "custom" } else { "function" };
                 json!({"name": tool.name, "type": kind, "callable": tool.arguments.is_some()})

@@ -106,10 +106,10 @@ impl GenerationState {
     }
 
     fn set_truncated(&self, is_truncated: bool) {
-        if is_truncated && !self.is_truncated.swap(is_truncated, Ordering::Relaxed) {
+        let was_truncated = self.is_truncated.swap(is_truncated, Ordering::Relaxed);
+        if is_truncated && !was_truncated {
             tracing::debug!(parent: &self.span, "truncated at the length limit");
         }
-        self.is_truncated.store(is_truncated, Ordering::Relaxed);
     }
 
     fn set_narrowed(&self) {

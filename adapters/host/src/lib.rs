@@ -39,10 +39,9 @@ pub use generation::{GenerationInput, GenerationTask, PreparedGeneration, Sampli
 pub use hook::LogitsHook;
 pub use louver::PrepareBudget;
 pub use louver_templates::{
-    ChatTemplate, Checkpoint, CheckpointError, DEFAULT_TEMPLATE, FormatSource, MessageStyle,
-    PromptParts, ResolveError, Resolved, ResponseTemplate, SHIPPED_TEMPLATES, TOOL_TEMPLATE,
-    TemplateError, TemplateInput, confirm, openai_message, parse_call_arguments, read_json,
-    resolve, shipped_template,
+    ChatTemplate, Checkpoint, CheckpointError, FormatSource, MessageStyle, ResolveError, Resolved,
+    ResponseTemplate, SHIPPED_TEMPLATES, TemplateError, TemplateInput, TemplateSources, confirm,
+    openai_message, parse_call_arguments, read_json, resolve, shipped_template,
 };
 pub use options::{Draw, Overlap, Prefetch, RunOptions};
 pub use plan::{TurnPlan, call_ids};

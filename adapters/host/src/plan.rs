@@ -115,12 +115,6 @@ impl TurnPlan {
     }
 }
 
-impl AsRef<TurnPlan> for TurnPlan {
-    fn as_ref(&self) -> &TurnPlan {
-        self
-    }
-}
-
 /// The ids of the calls in messages in OpenAI's JSON format.
 pub fn call_ids(messages: &[serde_json::Value]) -> Vec<String> {
     let calls = messages.iter().filter_map(|message| message["tool_calls"].as_array()).flatten();

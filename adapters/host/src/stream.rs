@@ -64,6 +64,7 @@ impl Generation {
 pub(crate) type ReadResult = Result<ReadOutcome, GenerationError>;
 
 /// The result of the reading task.
+#[derive(Debug)]
 pub(crate) struct ReadOutcome {
     finish: Finish,
     completion: Completion,
@@ -95,12 +96,6 @@ pub struct EventStream {
 pub(crate) struct PositionedEvent {
     position: usize,
     event: Event,
-}
-
-impl std::fmt::Debug for ReadOutcome {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ReadOutcome").field("finish", &self.finish).finish_non_exhaustive()
-    }
 }
 
 impl EventStream {
@@ -146,9 +141,8 @@ impl EventStream {
     /// to the whole turn. Text that was already emitted stays text, even if it would begin a call
     /// under the new plan. The prompt is unchanged: the model knows the new tools only from the
     /// conversation. Cost: reads all tokens so far twice.
-    pub async fn extend(&mut self, plan: &impl AsRef<TurnPlan>) -> Result<usize, ExtendError> {
+    pub async fn extend(&mut self, plan: &TurnPlan) -> Result<usize, ExtendError> {
         self.settle_extension();
-        let plan = plan.as_ref();
         let (Some(current), Some(constraint), Some(lowered)) =
             (self.plan.lowered(), plan.constraint(), plan.lowered())
         else {

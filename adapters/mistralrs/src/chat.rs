@@ -2,13 +2,13 @@
 
 use louver_formats::{Parallel, Reasoning, ReasoningBudget, Strictness, ToolChoice};
 use louver_host::{
-    Draw, EventStream, Generation, GenerationError, Overlap, PlanError, Record, RequestError,
-    RunOptions, Truncation,
+    Draw, EventStream, Generation, GenerationError, Overlap, Record, RequestError, RunOptions,
+    Truncation,
 };
 use mistralrs::{RequestBuilder, RequestLike};
 
 use crate::model::Louver;
-use crate::plan::{PlanBuilder, Run, ToolList, single_stream};
+use crate::plan::{PlanBuilder, ToolList, single_stream};
 
 /// A request to the model. Tools and tool choice come from the SDK's request or are set here.
 ///
@@ -28,19 +28,10 @@ use crate::plan::{PlanBuilder, Run, ToolList, single_stream};
 /// # }
 /// ```
 pub struct Chat {
-    louver: Louver,
-    request: RequestReader,
-    tools: ToolList,
-    settings: Vec<Setting>,
+    plan: PlanBuilder,
+    request: Box<dyn RequestLike + Send>,
     options: RunOptions,
 }
-
-/// A plan setting, applied when the plan is built.
-type Setting = Box<dyn for<'l> FnOnce(PlanBuilder<'l>) -> PlanBuilder<'l> + Send>;
-
-/// Reads the rest of the request, without its tools.
-type RequestReader =
-    Box<dyn FnOnce(&crate::plan::Plan, RunOptions) -> Result<(Vec<u32>, Run), RequestError> + Send>;
 
 impl std::fmt::Debug for Chat {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -48,41 +39,31 @@ impl std::fmt::Debug for Chat {
     }
 }
 
-impl Chat {
-    pub(crate) fn new(louver: Louver, mut request: impl RequestLike + Send + 'static) -> Chat {
-        let mut settings: Vec<Setting> = Vec::new();
-        let mut tools = ToolList::default();
-        if let Some((list, choice)) = request.take_tools() {
-            tools = ToolList::from(&list);
-            let choice = match choice {
+impl Louver {
+    /// Prepares the next turn of a conversation: see [`Chat`].
+    pub fn chat(&self, mut request: impl RequestLike + Send + 'static) -> Chat {
+        let plan = match request.take_tools() {
+            None => self.tools(ToolList::default()),
+            Some((tools, choice)) => self.tools(&tools).choice(match choice {
                 mistralrs::ToolChoice::None => ToolChoice::None,
                 mistralrs::ToolChoice::Auto => ToolChoice::Auto,
                 mistralrs::ToolChoice::Tool(tool) => ToolChoice::Named(tool.function.name),
-            };
-            settings.push(Box::new(|plan| plan.choice(choice)));
-        }
-        let request: RequestReader =
-            Box::new(move |plan, options| plan.take_request(&mut request, options));
-        Chat { louver, request, tools, settings, options: RunOptions::default() }
+            }),
+        };
+        Chat { plan, request: Box::new(request), options: RunOptions::default() }
     }
+}
 
-    fn add_setting(
-        mut self,
-        setting: impl for<'l> FnOnce(PlanBuilder<'l>) -> PlanBuilder<'l> + Send + 'static,
-    ) -> Self {
-        self.settings.push(Box::new(setting));
-        self
-    }
-
+impl Chat {
     /// Sets the tools in OpenAI's JSON format, including `strict` and the order of members.
     pub fn tools(mut self, tools: impl Into<ToolList>) -> Self {
-        self.tools = tools.into();
+        self.plan.tools = tools.into();
         self
     }
 
     /// Sets whether and which tools must be called.
     pub fn choice(self, choice: ToolChoice) -> Self {
-        self.add_setting(|plan| plan.choice(choice))
+        self.with(|plan| plan.choice(choice))
     }
 
     /// Requires a tool call.
@@ -92,36 +73,32 @@ impl Chat {
 
     /// Sets the number of calls that the turn may have.
     pub fn parallel(self, parallel: Parallel) -> Self {
-        self.add_setting(move |plan| plan.parallel(parallel))
+        self.with(|plan| plan.parallel(parallel))
     }
 
     /// Sets which tools' arguments must match their schema; by default every tool's.
     pub fn strictness(self, strictness: Strictness) -> Self {
-        self.add_setting(move |plan| plan.strictness(strictness))
+        self.with(|plan| plan.strictness(strictness))
     }
 
     /// Sets the reasoning mode.
     pub fn reasoning(self, reasoning: Reasoning) -> Self {
-        self.add_setting(move |plan| plan.reasoning(reasoning))
+        self.with(|plan| plan.reasoning(reasoning))
     }
 
     /// Limits the length of reasoning.
     pub fn reasoning_budget(self, max: ReasoningBudget) -> Self {
-        self.add_setting(move |plan| plan.reasoning_budget(max))
+        self.with(|plan| plan.reasoning_budget(max))
     }
 
     /// Sets the JSON Schema of the response.
     pub fn response_format(self, schema: &serde_json::Value) -> Self {
-        let schema = schema.clone();
-        self.add_setting(move |plan| plan.response_format(&schema))
+        self.with(|plan| plan.response_format(schema))
     }
 
     /// Applies any other setting of a [`PlanBuilder`].
-    pub fn with(
-        self,
-        setting: impl for<'l> FnOnce(PlanBuilder<'l>) -> PlanBuilder<'l> + Send + 'static,
-    ) -> Self {
-        self.add_setting(setting)
+    pub fn with(self, setting: impl FnOnce(PlanBuilder) -> PlanBuilder) -> Self {
+        Chat { plan: setting(self.plan), ..self }
     }
 
     /// Sets who draws the tokens; by default Louver.
@@ -166,13 +143,10 @@ impl Chat {
 
     /// Sends the request and returns one stream per choice.
     pub async fn choices(self) -> Result<Vec<EventStream>, RequestError> {
-        let Chat { louver, request, tools, settings, options } = self;
-        let host = louver.host.clone().ok_or(RequestError::NoModel)?;
-        let builder =
-            settings.into_iter().fold(louver.tools(tools), |builder, setting| setting(builder));
-        let plan =
-            builder.build().map_err(|error: PlanError| RequestError::Plan(Box::new(error)))?;
-        let (prompt, run) = request(&plan, options)?;
+        let Chat { plan, mut request, options } = self;
+        let host = plan.louver.host.clone().ok_or(RequestError::NoModel)?;
+        let plan = plan.build().map_err(|error| RequestError::Plan(Box::new(error)))?;
+        let (prompt, run) = plan.take_request(&mut *request, options)?;
         plan.start_on(&host.sender()?, prompt, run).await
     }
 }

@@ -24,7 +24,7 @@ use tokenizers::Tokenizer;
 use tokio::sync::Mutex;
 
 use crate::error::LoadError;
-use crate::model_parts::{self, ModelParts};
+use crate::model_parts::ModelParts;
 
 /// A GGUF model, as [`Louver::load_gguf`](crate::Louver::load_gguf) loads it.
 #[derive(Clone, Debug)]
@@ -153,7 +153,7 @@ const SPLIT: &str = "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|
 const NORMAL: i64 = 1;
 
 /// Reads the parts of a model in a GGUF file.
-pub(crate) fn read(path: &Path, max_context: Option<usize>) -> Result<ModelParts, LoadError> {
+pub(crate) fn read(path: &Path) -> Result<ModelParts, LoadError> {
     let fault = |problem: String| LoadError::file(path, problem);
     let mut file = File::open(path).map_err(|error| fault(error.to_string()))?;
     let content = Content::read(&mut file).map_err(|error| fault(error.to_string()))?;
@@ -168,18 +168,11 @@ pub(crate) fn read(path: &Path, max_context: Option<usize>) -> Result<ModelParts
         Some(source) => ChatTemplate::new(source, template_tokens.clone()),
         None => Err(TemplateError::Missing),
     };
-    let source = template.as_ref().map_or("", |template| template.source());
-    let id = |name: &str| tokenizer.token_to_id(name);
-    let mut ends: Vec<u32> = model_parts::end_tokens(source).filter_map(id).collect();
-    ends.extend(template_tokens[1].as_deref().and_then(id));
-    ends.sort_unstable();
-    ends.dedup();
     let architecture = metadata.text("general.architecture").unwrap_or_default();
-    let own_context = metadata.number(&format!("{architecture}.context_length"));
-    let own_context = own_context.and_then(|n| usize::try_from(n).ok());
-    let max_context = max_context.or(own_context).unwrap_or(model_parts::DEFAULT_CONTEXT);
+    let max_context = metadata.number(&format!("{architecture}.context_length"));
+    let max_context = max_context.and_then(|n| usize::try_from(n).ok());
     let checkpoint = Checkpoint { template, template_tokens, ..Checkpoint::default() };
-    Ok(ModelParts { tokenizer: Arc::new(tokenizer), checkpoint, max_context, ends })
+    Ok(ModelParts { tokenizer: Arc::new(tokenizer), checkpoint, max_context, ends: Vec::new() })
 }
 
 struct GgufMetadata<'m>(&'m HashMap<String, Metadata>);

@@ -1,9 +1,8 @@
 //! Conversions of the host's types.
 
-use louver_host::{
-    ChatTemplate, DEFAULT_TEMPLATE, Finish, TOOL_TEMPLATE, TemplateError, parse_call_arguments,
-};
+use louver_host::{ChatTemplate, Finish, TemplateError, TemplateSources, parse_call_arguments};
 use mistralrs_core::{ChatTemplate as HostTemplate, MessageContent, Response};
+use serde_json::json;
 use tokio::sync::mpsc::Receiver;
 
 /// Compiles the host's template, with the tokens of [`Checkpoint::template_tokens`].
@@ -13,19 +12,9 @@ pub(crate) fn chat_template(
     host: &HostTemplate,
     tokens: [Option<String>; 3],
 ) -> Result<ChatTemplate, TemplateError> {
-    let value = &host.chat_template.as_ref().ok_or(TemplateError::Missing)?.0;
-    if let Some(source) = value.as_ref().left() {
-        return ChatTemplate::new(source, tokens);
-    }
-    let find_template = |template_name: &str| {
-        let list = value.as_ref().right()?;
-        let by_name = list.iter().find(|t| t.get("name").is_some_and(|name| name == template_name));
-        by_name
-            .and_then(|t| t.get("template"))
-            .or_else(|| list.iter().find_map(|t| t.get(template_name)))
-    };
-    let (default, tools) = (find_template(DEFAULT_TEMPLATE), find_template(TOOL_TEMPLATE));
-    ChatTemplate::from_sources(default.map(String::as_str), tools.map(String::as_str), tokens)
+    let templates = &host.chat_template.as_ref().ok_or(TemplateError::Missing)?.0;
+    let value = templates.as_ref().either(|source| json!(source), |list| json!(list));
+    ChatTemplate::from_sources(TemplateSources::from_value(&value), tokens)
 }
 
 /// Converts a message of the SDK to OpenAI's JSON format. The `function` member of

@@ -50,7 +50,6 @@ mod model_parts;
 mod plan;
 mod processor;
 mod request_sender;
-mod turns;
 mod unsupported;
 
 pub use chat::{Chat, ChatError, RequestExt};
@@ -65,7 +64,7 @@ pub use louver_formats::{
 pub use louver_host::{
     Candidate, ChatTemplate, CheckedPart, Completion, Draw, DrawnBy, EnforcementLevel,
     EnforcementReport, EventStream, ExtendError, Fault, Finish, Generation, GenerationError,
-    Overlap, Phase, PlanError, Prefetch, PromptParts, Record, Relaxed, RequestError, RunOptions,
+    Overlap, Phase, PlanError, Prefetch, Record, Relaxed, RequestError, RunOptions,
     SHIPPED_TEMPLATES, Step, TemplateError, TemplateInput, Timing, Truncation, TurnPlan, Violation,
     ViolationKind, call_ids, shipped_template,
 };

@@ -6,8 +6,8 @@ use louver::engine::{Engine, EngineOptions};
 use louver_formats::{Catalog, WireFormat};
 use louver_hf_tokenizers::VocabOptions;
 use louver_host::{
-    ChatTemplate, Checkpoint, MessageStyle, PromptParts, RequestError, ResolveError, Resolved,
-    TemplateError, confirm, resolve,
+    ChatTemplate, Checkpoint, MessageStyle, RequestError, ResolveError, Resolved, TemplateError,
+    TemplateInput, resolve,
 };
 use mistralrs::{AnyModelBuilder, Model};
 use mistralrs_core::{MistralRsBuilder, Pipeline};
@@ -19,7 +19,7 @@ use crate::error::LoadError;
 use crate::gguf::GgufModel;
 use crate::host_types;
 use crate::model_files;
-use crate::model_parts::{ModelParts, end_tokens};
+use crate::model_parts::{DEFAULT_CONTEXT, ModelParts};
 use crate::request_sender::{Host, sender};
 use crate::unsupported;
 
@@ -58,7 +58,6 @@ pub(crate) struct LouverInner {
     pub(crate) max_context: usize,
     /// Maximum bytes of a prompt's text.
     prompt_bytes: usize,
-    pub(crate) stops: Vec<u32>,
     /// Tokens that end a generation for the host but not in the wire format.
     early_ends: Vec<String>,
     warnings: Vec<String>,
@@ -87,9 +86,8 @@ impl LouverInner {
         let opens = || {
             let (Ok(template), Ok(format)) = (&self.template, &self.format) else { return false };
             let messages = [serde_json::json!({"role": "user", "content": ""})];
-            let parts =
-                PromptParts { messages: &messages, enable_thinking, ..PromptParts::default() };
-            template.render(&parts).is_ok_and(|prompt| format.prompt_opens_reasoning(&prompt))
+            let prompt = template.render(&messages, &TemplateInput::new(&[], enable_thinking));
+            prompt.is_ok_and(|prompt| format.prompt_opens_reasoning(&prompt))
         };
         let cached = &self.opens_reasoning_cache[enable_thinking.map_or(2, usize::from)];
         *cached.get_or_init(opens)
@@ -183,7 +181,8 @@ impl Louver {
         unsupported::check(&id, category.as_ref(), &Checkpoint::default())?;
         let max_context =
             host.max_sequence_length(None).map_err(|error| LoadError::Host(error.to_string()))?;
-        let parts = model_files::read(&id, max_context)?;
+        let mut parts = model_files::read(&id)?;
+        parts.max_context = max_context.or(parts.max_context);
         unsupported::check(&id, None, &parts.checkpoint)?;
         let louver = Louver::assemble(parts, options)?;
         match louver.inner.early_ends.first() {
@@ -210,7 +209,7 @@ impl Louver {
             checkpoint.template = host_types::chat_template(&host, tokens.clone());
             checkpoint.template_tokens = tokens;
         }
-        let (max_context, ends) = (metadata.max_seq_len, metadata.eos_tok.clone());
+        let (max_context, ends) = (Some(metadata.max_seq_len), metadata.eos_tok.clone());
         Louver::assemble(ModelParts { tokenizer, checkpoint, max_context, ends }, options)
     }
 
@@ -223,7 +222,9 @@ impl Louver {
     }
 
     fn assemble(parts: ModelParts, options: LouverOptions) -> Result<Louver, LoadError> {
-        let ModelParts { mut tokenizer, mut checkpoint, max_context, mut ends } = parts;
+        let ends = parts.all_ends(options.chat_template.as_deref());
+        let ModelParts { mut tokenizer, mut checkpoint, max_context, .. } = parts;
+        let max_context = max_context.unwrap_or(DEFAULT_CONTEXT);
         if tokenizer.get_truncation().is_some() || tokenizer.get_padding().is_some() {
             louver_hf_tokenizers::keep_whole_texts(Arc::make_mut(&mut tokenizer));
         }
@@ -232,18 +233,22 @@ impl Louver {
         checkpoint.special_tokens = special.map(|token| token.content.clone()).collect();
         checkpoint.tokens = added.into_iter().map(|token| token.content).collect();
         if let Some(source) = &options.chat_template {
-            let tokens = checkpoint.template_tokens.clone();
-            checkpoint.template = ChatTemplate::new(source, tokens);
-            // The end of a message in the new template also ends a turn.
-            let more = end_tokens(source).filter_map(|end| tokenizer.token_to_id(end));
-            ends.extend(more);
-            ends.sort_unstable();
-            ends.dedup();
+            checkpoint.template = ChatTemplate::new(source, checkpoint.template_tokens.clone());
         }
         let mut catalog = Catalog::shipped();
         options.formats.into_iter().for_each(|format| catalog.add(format));
-        let FormatChoice { format, message_style, warnings } =
-            FormatChoice::new(&catalog, options.format.as_deref(), &checkpoint)?;
+        let resolved = match &options.format {
+            Some(name) => Ok(Resolved::named(catalog.get(name)?.clone(), &checkpoint)),
+            None => {
+                let name = checkpoint.model_type.as_deref().unwrap_or("from-chat-template");
+                resolve(&checkpoint, &catalog, name)
+            }
+        };
+        let message_style = resolved.as_ref().map(Resolved::style).unwrap_or_default();
+        let (format, mut warnings) = match resolved {
+            Ok(resolved) => (Ok(resolved.format), resolved.notes),
+            Err(error) => (Err(error), Vec::new()),
+        };
         let template = checkpoint.template;
         // Formats that end every message with a marker specify which markers end the turn.
         let format_stops = format.as_ref().ok().filter(|format| format.messages.is_some());
@@ -255,10 +260,8 @@ impl Louver {
         let early_ends = early_end_ids.filter_map(|id| tokenizer.id_to_token(*id)).collect();
         // The width of the logits is only known with the first row; ids beyond the tokenizer's are
         // masked there.
-        let vocab_options = VocabOptions { stop_ids: stops.clone(), ..VocabOptions::default() };
+        let vocab_options = VocabOptions { stop_ids: stops, ..VocabOptions::default() };
         let (vocab, vocab_warnings) = louver_hf_tokenizers::vocabulary(&tokenizer, &vocab_options)?;
-        let stops = vocab.stops().iter().map(|id| id.raw()).collect();
-        let mut warnings = warnings;
         warnings.extend(vocab_warnings.iter().map(ToString::to_string));
         warnings.extend(template_warning(template.as_ref().ok()));
         let max_prompt_bytes = max_text_bytes(&tokenizer, max_context).unwrap_or(usize::MAX);
@@ -271,7 +274,6 @@ impl Louver {
                 message_style,
                 max_context,
                 prompt_bytes: options.prompt_bytes.unwrap_or(usize::MAX).min(max_prompt_bytes),
-                stops,
                 early_ends,
                 warnings,
                 opens_reasoning_cache: Default::default(),
@@ -319,47 +321,4 @@ fn template_warning(template: Option<&ChatTemplate>) -> Option<String> {
          that does (`--chat-template`, `LouverOptions::chat_template`)"
             .to_owned()
     })
-}
-
-/// The wire format of a model, and what its chat template says of it.
-struct FormatChoice {
-    format: Result<WireFormat, ResolveError>,
-    message_style: MessageStyle,
-    warnings: Vec<String>,
-}
-
-impl FormatChoice {
-    /// The format of this name; without a name, that of the model's files. Either is checked
-    /// against the chat template.
-    fn new(
-        catalog: &Catalog,
-        name: Option<&str>,
-        checkpoint: &Checkpoint,
-    ) -> Result<FormatChoice, LoadError> {
-        let found = match name {
-            Some(name) => {
-                let format = catalog.get(name)?.clone();
-                let template = checkpoint.template.as_ref().ok();
-                let confirmation =
-                    template.map(|template| confirm(&format, template, &checkpoint.special_tokens));
-                Ok(Resolved::named(format, confirmation))
-            }
-            None => {
-                let name = checkpoint.model_type.as_deref().unwrap_or("from-chat-template");
-                resolve(checkpoint, catalog, name)
-            }
-        };
-        Ok(match found {
-            Ok(found) => FormatChoice {
-                message_style: found.style(),
-                format: Ok(found.format),
-                warnings: found.notes,
-            },
-            Err(error) => FormatChoice {
-                format: Err(error),
-                message_style: MessageStyle::default(),
-                warnings: Vec::new(),
-            },
-        })
-    }
 }

@@ -9,16 +9,16 @@ use tokenizers::Tokenizer;
 
 use crate::error::LoadError;
 use crate::gguf;
-use crate::model_parts::{DEFAULT_CONTEXT, ModelParts, end_tokens};
+use crate::model_parts::ModelParts;
 
 /// Reads a model's files by its load name: a directory, also one with a GGUF file, or a model in
 /// the Hugging Face cache. Nothing is downloaded.
-pub(crate) fn read(id: &str, max_context: Option<usize>) -> Result<ModelParts, LoadError> {
+pub(crate) fn read(id: &str) -> Result<ModelParts, LoadError> {
     let find = file_finder(id);
     if find("tokenizer.json").is_none()
         && let Some(file) = only_gguf(Path::new(id))
     {
-        return gguf::read(&file, max_context);
+        return gguf::read(&file);
     }
     let missing = |name: &str| LoadError::NoFile { model: id.to_owned(), file: name.to_owned() };
     let path = find("tokenizer.json").ok_or_else(|| missing("tokenizer.json"))?;
@@ -26,22 +26,14 @@ pub(crate) fn read(id: &str, max_context: Option<usize>) -> Result<ModelParts, L
     let json = |name: &str| read_json::<Value>(find(name)).map_err(LoadError::Checkpoint);
     let config = json("config.json")?;
     let checkpoint = Checkpoint::from_files(&find).map_err(LoadError::Checkpoint)?;
-    let template = checkpoint.template.as_ref().ok();
-    let source = template.map_or("", |template| template.source());
     let mut ends: Vec<u32> = Vec::new();
     for config_file in [&json("generation_config.json")?, &config] {
         let value = &config_file["eos_token_id"];
         let ids = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
         ends.extend(ids.iter().filter_map(|id| id.as_u64().and_then(|id| u32::try_from(id).ok())));
     }
-    let eos = checkpoint.template_tokens[1].as_deref();
-    ends.extend(eos.and_then(|name| tokenizer.token_to_id(name)));
-    ends.extend(end_tokens(source).filter_map(|name| tokenizer.token_to_id(name)));
-    ends.sort_unstable();
-    ends.dedup();
-    let config_context =
-        config["max_position_embeddings"].as_u64().and_then(|n| usize::try_from(n).ok());
-    let max_context = max_context.or(config_context).unwrap_or(DEFAULT_CONTEXT);
+    let max_context = config["max_position_embeddings"].as_u64();
+    let max_context = max_context.and_then(|n| usize::try_from(n).ok());
     Ok(ModelParts { tokenizer: Arc::new(tokenizer), checkpoint, max_context, ends })
 }
 

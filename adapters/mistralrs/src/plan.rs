@@ -2,17 +2,16 @@
 
 use std::sync::Arc;
 
-use louver::engine::Constraint;
 use louver::front::json_schema::SchemaOptions;
 use louver::ids::TokenId;
 use louver::spec::json::Json;
 use louver_formats::{
     Parallel, Reasoning, ReasoningBudget, ResponseFormat, Strictness, Tool, ToolChoice,
-    ToolRequest, Turn, WireFormat,
+    ToolRequest, WireFormat,
 };
 use louver_host::{
-    DrawnBy, EventStream, GenerationInput, PlanError, PreparedGeneration, PromptParts, Record,
-    Relaxed, RequestError, RunOptions, TemplateInput, TurnPlan, call_ids, openai_message,
+    DrawnBy, EventStream, GenerationInput, PlanError, PreparedGeneration, Record, RequestError,
+    RunOptions, TemplateInput, TurnPlan, call_ids, openai_message,
 };
 use mistralrs::{Model, RequestLike, SamplingParams};
 use mistralrs_core::{
@@ -59,17 +58,13 @@ impl From<&Vec<mistralrs::Tool>> for ToolList {
 
 /// Builder of a [`Plan`]: a [`ToolRequest`] and the tools for the chat template.
 #[derive(Clone, Debug)]
-pub struct PlanBuilder<'l> {
-    louver: &'l Louver,
-    tools: serde_json::Value,
+pub struct PlanBuilder {
+    pub(crate) louver: Louver,
+    pub(crate) tools: ToolList,
     request: ToolRequest,
 }
 
-impl<'l> PlanBuilder<'l> {
-    pub(crate) fn new(louver: &'l Louver, tools: ToolList) -> Self {
-        PlanBuilder { louver, tools: tools.0, request: ToolRequest::default() }
-    }
-
+impl PlanBuilder {
     fn with(mut self, change: impl FnOnce(&mut ToolRequest)) -> Self {
         change(&mut self.request);
         self
@@ -134,7 +129,7 @@ impl<'l> PlanBuilder<'l> {
     /// Compiles the plan. Constraints that cannot be enforced are errors with the JSON pointers of
     /// all faults. Masks are computed later, on first use.
     pub fn build(self) -> Result<Plan, PlanError> {
-        let PlanBuilder { louver, tools, mut request } = self;
+        let PlanBuilder { louver, tools: ToolList(tools), mut request } = self;
         let enable_thinking = match request.reasoning {
             Reasoning::Off => Some(false),
             Reasoning::Required => Some(true),
@@ -152,7 +147,7 @@ impl<'l> PlanBuilder<'l> {
 #[derive(Clone, Debug)]
 pub struct Plan {
     inner: Arc<LouverInner>,
-    turn: TurnPlan,
+    turn_plan: TurnPlan,
     template_input: TemplateInput,
 }
 
@@ -170,71 +165,21 @@ pub struct Run {
     pub options: RunOptions,
 }
 
-impl AsRef<TurnPlan> for Plan {
-    fn as_ref(&self) -> &TurnPlan {
-        &self.turn
-    }
-}
-
 impl Plan {
-    pub(crate) fn new(
-        inner: Arc<LouverInner>,
-        mut request: ToolRequest,
-        mut template_input: TemplateInput,
-    ) -> Result<Plan, PlanError> {
-        let format = inner.format.clone()?;
-        if request.tool_choice == ToolChoice::None {
-            template_input.clear();
-        }
-        let opens = inner.opens_reasoning(template_input.enable_thinking);
-        request.reasoning = match request.reasoning {
-            Reasoning::Off if opens => return Err(PlanError::AlwaysReasons),
-            Reasoning::Optional | Reasoning::Required if opens => Reasoning::Opened,
-            reasoning => reasoning,
-        };
-        Plan::compile(inner, &format, request, template_input)
-    }
-
-    /// A plan for prompts without a chat template: its output is text, or the answer that the
-    /// request asks for, whatever the model's wire format.
-    pub(crate) fn completion(
-        inner: Arc<LouverInner>,
-        request: ToolRequest,
-    ) -> Result<Plan, PlanError> {
-        let request = ToolRequest { reasoning: Reasoning::Off, ..request };
-        Plan::compile(inner, &WireFormat::plain(), request, TemplateInput::default())
-    }
-
     fn compile(
-        inner: Arc<LouverInner>,
+        louver: &Louver,
         format: &WireFormat,
         request: ToolRequest,
         template_input: TemplateInput,
     ) -> Result<Plan, PlanError> {
-        let turn = TurnPlan::compile(&inner.engine, format, request)?;
-        Ok(Plan { inner, turn, template_input })
+        let inner = louver.inner.clone();
+        let turn_plan = TurnPlan::compile(&inner.engine, format, request)?;
+        Ok(Plan { inner, turn_plan, template_input })
     }
 
-    pub(crate) fn unconstrained(inner: Arc<LouverInner>, tools: ToolList) -> Plan {
-        let tools = tools.0.as_array().map(Vec::as_slice).unwrap_or_default();
-        let turn = TurnPlan::unconstrained(inner.engine.vocab().clone());
-        Plan { inner, turn, template_input: TemplateInput::new(tools, None) }
-    }
-
-    /// The request lowered to the model's wire format; `None` for a plan without a constraint.
-    pub fn lowered(&self) -> Option<&louver_formats::LoweredRequest> {
-        self.turn.lowered()
-    }
-
-    /// The compiled grammar and its caches; `None` for a plan without a constraint.
-    pub fn constraint(&self) -> Option<&Constraint> {
-        self.turn.constraint()
-    }
-
-    /// The parts of the request that the grammar does not enforce. With the policy `validate`, the
-    /// report of a generation lists violations of them.
-    pub fn relaxed(&self) -> Vec<Relaxed> {
-        self.turn.relaxed()
+    /// The turn's constraint and how its output is read.
+    pub fn turn_plan(&self) -> &TurnPlan {
+        &self.turn_plan
     }
 
     /// As [`Plan::stream_with`], with no options.
@@ -275,7 +220,7 @@ impl Plan {
     /// Extracts the prompt and run parameters from an SDK request.
     pub(crate) fn take_request(
         &self,
-        request: &mut impl RequestLike,
+        request: &mut dyn RequestLike,
         mut options: RunOptions,
     ) -> Result<(Vec<u32>, Run), RequestError> {
         let (prompt, earlier_ids) = self.take_prompt(request)?;
@@ -317,9 +262,10 @@ impl Plan {
         let limit = self.limit(&prompt, sampling.max_len)?;
         // One more than the limit, because the last token is always a stop token: see the hook.
         sampling.max_len = Some(limit + 1);
-        sampling.stop_toks = Some(StopTokens::Ids(self.inner.stops.clone()));
+        let stops = self.inner.engine.vocab().stops();
+        sampling.stop_toks = Some(StopTokens::Ids(stops.iter().map(|id| id.raw()).collect()));
         if let Some(budget) = options.overlap.prepare {
-            self.turn.prepare_masks(budget);
+            self.turn_plan.prepare_masks(budget);
         }
         let input = GenerationInput {
             prompt: &prompt,
@@ -342,7 +288,7 @@ impl Plan {
         let mut streams = Vec::with_capacity(choices);
         for choice in 0..choices as u64 {
             let input = GenerationInput { drawn_by: drawn_by.choice(choice), ..input };
-            let PreparedGeneration { hook, events, task } = self.turn.generation(&input);
+            let PreparedGeneration { hook, events, task } = self.turn_plan.generation(&input);
             let mut processors = processors.clone();
             processors.push(Arc::new(HookProcessor::new(hook)));
             let (response, responses) = mpsc::channel(CHANNEL_CAPACITY);
@@ -373,18 +319,12 @@ impl Plan {
         }
     }
 
-    /// Parses complete generated tokens. The stop token may be left out, except where it is also
-    /// the end of a call.
-    pub fn read(&self, tokens: &[u32]) -> Turn {
-        self.turn.read(tokens)
-    }
-
     /// Louver as a logits processor for the host's own chat route
     /// (`RequestBuilder::add_logits_processor`), one object per generation, with `n_choices` 1. The
     /// prompt's length is learned from the host's calls. The host then draws and formats the
     /// output; turn its tool parser off (`ToolChoice::None`). Prefer [`Plan::stream`].
     pub fn processor(&self) -> Arc<dyn mistralrs::CustomLogitsProcessor> {
-        Arc::new(HookProcessor::new(Arc::new(self.turn.hook())))
+        Arc::new(HookProcessor::new(Arc::new(self.turn_plan.hook())))
     }
 
     /// Renders the prompt's tokens from the model's chat template, the messages (in OpenAI's JSON
@@ -394,7 +334,7 @@ impl Plan {
             .iter()
             .map(|message| openai_message(message, self.inner.message_style))
             .collect();
-        self.render(&messages, self.template_input.enable_thinking)
+        self.render(&messages, &self.template_input)
     }
 
     /// The tokens of a prompt without a chat template. The tokenizer adds its special tokens, such
@@ -416,12 +356,10 @@ impl Plan {
     fn render(
         &self,
         messages: &[serde_json::Value],
-        enable_thinking: Option<bool>,
+        input: &TemplateInput,
     ) -> Result<Vec<u32>, RequestError> {
         let template = self.inner.template.as_ref().map_err(Clone::clone)?;
-        let TemplateInput { tools, builtin_tools, .. } = &self.template_input;
-        let text =
-            template.render(&PromptParts { messages, tools, builtin_tools, enable_thinking })?;
+        let text = template.render(messages, input)?;
         // The template adds special tokens.
         self.inner.tokenize(&text, false)
     }
@@ -429,7 +367,7 @@ impl Plan {
     /// Extracts the prompt's tokens and the ids of earlier calls.
     fn take_prompt(
         &self,
-        request: &mut impl RequestLike,
+        request: &mut dyn RequestLike,
     ) -> Result<(Vec<u32>, Vec<String>), RequestError> {
         if request.take_tools().is_some() {
             return Err(RequestError::Unsupported(
@@ -455,12 +393,14 @@ impl Plan {
         let own = self.template_input.enable_thinking;
         // The grammar of a constrained plan begins inside or outside of the reasoning block.
         let opens = |enable_thinking| self.inner.opens_reasoning(enable_thinking);
-        if self.constraint().is_some() && opens(own.or(enable_thinking)) != opens(own) {
+        if self.turn_plan.constraint().is_some() && opens(own.or(enable_thinking)) != opens(own) {
             return Err(RequestError::Unsupported(
                 "`enable_thinking` of the request: set the reasoning of the plan",
             ));
         }
-        let prompt = self.render(&messages, own.or(enable_thinking))?;
+        let mut input = self.template_input.clone();
+        input.enable_thinking = own.or(enable_thinking);
+        let prompt = self.render(&messages, &input)?;
         Ok((prompt, call_ids(&messages)))
     }
 }
@@ -471,5 +411,58 @@ pub(crate) fn single_stream(mut streams: Vec<EventStream>) -> Result<EventStream
         _ => Err(RequestError::Unsupported(
             "a single stream was requested, but the request has not exactly one choice",
         )),
+    }
+}
+
+impl Louver {
+    /// Compiles an OpenAI-style request. The engine's limits apply. `reasoning` is used as given,
+    /// except that [`Reasoning::Optional`] becomes [`Reasoning::Opened`] if the chat template opens
+    /// the block.
+    pub fn plan(
+        &self,
+        mut request: ToolRequest,
+        mut template_input: TemplateInput,
+    ) -> Result<Plan, PlanError> {
+        let format = self.wire_format().map_err(Clone::clone)?;
+        if request.tool_choice == ToolChoice::None {
+            template_input.clear();
+        }
+        let opens = self.inner.opens_reasoning(template_input.enable_thinking);
+        request.reasoning = match request.reasoning {
+            Reasoning::Off if opens => return Err(PlanError::AlwaysReasons),
+            Reasoning::Optional | Reasoning::Required if opens => Reasoning::Opened,
+            reasoning => reasoning,
+        };
+        Plan::compile(self, format, request, template_input)
+    }
+
+    /// Compiles a request for a prompt without a chat template ([`Plan::text_prompt`]): the output
+    /// is text, or the answer that the request asks for. The model's wire format does not matter,
+    /// and the request offers no tools.
+    pub fn plan_completion(&self, request: ToolRequest) -> Result<Plan, PlanError> {
+        let request = ToolRequest { reasoning: Reasoning::Off, ..request };
+        Plan::compile(self, &WireFormat::plain(), request, TemplateInput::default())
+    }
+
+    /// Begins a plan of a turn with these tools.
+    pub fn tools(&self, tools: impl Into<ToolList>) -> PlanBuilder {
+        PlanBuilder { louver: self.clone(), tools: tools.into(), request: ToolRequest::default() }
+    }
+
+    /// Begins a plan of a turn that matches this JSON Schema.
+    pub fn answer(&self, schema: &serde_json::Value) -> PlanBuilder {
+        self.tools(ToolList::default()).response_format(schema)
+    }
+
+    /// A plan without a constraint, for comparison: the model sees the tools, and all its output is
+    /// text.
+    pub fn unconstrained(&self, tools: impl Into<ToolList>) -> Plan {
+        let ToolList(tools) = tools.into();
+        let tools = tools.as_array().map(Vec::as_slice).unwrap_or_default();
+        Plan {
+            inner: self.inner.clone(),
+            turn_plan: TurnPlan::unconstrained(self.inner.engine.vocab().clone()),
+            template_input: TemplateInput::new(tools, None),
+        }
     }
 }

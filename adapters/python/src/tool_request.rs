@@ -40,21 +40,12 @@ enum ParallelOption {
     AtMost(NonZeroU32),
 }
 
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum ReasoningOption {
-    Optional,
-    Off,
-    Required,
-    Opened,
-}
-
 /// The options of a turn that no OpenAI request has.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TurnOptions {
     parallel: ParallelOption,
-    reasoning: ReasoningOption,
+    reasoning: Reasoning,
     reasoning_tokens: Option<u32>,
     strict: bool,
     allowed: Option<Vec<String>>,
@@ -66,7 +57,7 @@ impl Default for TurnOptions {
     fn default() -> Self {
         TurnOptions {
             parallel: ParallelOption::Any(true),
-            reasoning: ReasoningOption::Optional,
+            reasoning: Reasoning::Optional,
             reasoning_tokens: None,
             strict: true,
             allowed: None,
@@ -101,12 +92,7 @@ pub(crate) fn tool_request(
         ParallelOption::Any(false) => Parallel::One,
         ParallelOption::AtMost(most) => Parallel::AtMost(most),
     };
-    request.reasoning = match given.reasoning {
-        ReasoningOption::Optional => Reasoning::Optional,
-        ReasoningOption::Off => Reasoning::Off,
-        ReasoningOption::Required => Reasoning::Required,
-        ReasoningOption::Opened => Reasoning::Opened,
-    };
+    request.reasoning = given.reasoning;
     request.reasoning_budget = given.reasoning_tokens.map(ReasoningBudget::Tokens);
     request.strictness = if given.strict { Strictness::All } else { Strictness::AsFlagged };
     request.allowed = given.allowed.or(request.allowed);

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::chat_template::{ChatTemplate, DEFAULT_TEMPLATE, TOOL_TEMPLATE, TemplateError};
+use crate::chat_template::{ChatTemplate, TemplateError, TemplateSources};
 use crate::response_template::{ResponseTemplate, ResponseTemplateError};
 
 /// Why a checkpoint cannot be read.
@@ -86,7 +86,7 @@ impl Checkpoint {
     ) -> Result<Checkpoint, CheckpointError> {
         let tokenizer_config: Value = read_json(find("tokenizer_config.json"))?;
         let model_config: Value = read_json(find("config.json"))?;
-        let sources = Sources::read(find, &tokenizer_config)?;
+        let sources = template_sources(find, &tokenizer_config)?;
         let template_tokens = ["bos_token", "eos_token", "unk_token"]
             .map(|key| token_text(&tokenizer_config[key]).map(str::to_owned));
         let response_template = match &tokenizer_config["response_template"] {
@@ -103,11 +103,7 @@ impl Checkpoint {
         };
         let (tokens, special_tokens) = tokens(&tokenizer_config, &tokenizer.added_tokens);
         Ok(Checkpoint {
-            template: ChatTemplate::from_sources(
-                sources.default(),
-                sources.tool(),
-                template_tokens.clone(),
-            ),
+            template: ChatTemplate::from_sources(sources, template_tokens.clone()),
             template_tokens,
             response_template,
             tokens,
@@ -130,62 +126,25 @@ impl Checkpoint {
     }
 }
 
-/// Chat templates by name.
-struct Sources(Vec<(String, String)>);
-
-impl Sources {
-    /// Files win over the configuration, as in transformers.
-    fn read(
-        find: &dyn Fn(&str) -> Option<PathBuf>,
-        config: &Value,
-    ) -> Result<Sources, CheckpointError> {
-        let mut sources = Sources(Vec::new());
-        let tool_file = format!("additional_chat_templates/{TOOL_TEMPLATE}.jinja");
-        for (name, file) in
-            [(DEFAULT_TEMPLATE, "chat_template.jinja"), (TOOL_TEMPLATE, tool_file.as_str())]
-        {
-            if let Some(path) = find(file) {
-                sources.0.push((name.to_owned(), read(&path)?));
-            }
-        }
-        if sources.is_empty() {
-            let file: Value = read_json(find("chat_template.json"))?;
-            sources.add(&file["chat_template"]);
-        }
-        if sources.is_empty() {
-            sources.add(&config["chat_template"]);
-        }
-        Ok(sources)
+/// The chat templates. Files win over the configuration, as in transformers.
+fn template_sources(
+    find: &dyn Fn(&str) -> Option<PathBuf>,
+    config: &Value,
+) -> Result<TemplateSources, CheckpointError> {
+    let source = |file: &str| find(file).map(|path| read(&path)).transpose();
+    let files = TemplateSources {
+        default: source("chat_template.jinja")?,
+        tool_use: source("additional_chat_templates/tool_use.jinja")?,
+    };
+    if !files.is_empty() {
+        return Ok(files);
     }
-
-    /// A template, or a list of templates with names.
-    fn add(&mut self, value: &Value) {
-        match value {
-            Value::String(source) => self.0.push((DEFAULT_TEMPLATE.to_owned(), source.clone())),
-            Value::Array(items) => self.0.extend(items.iter().filter_map(|item| {
-                let (name, source) = (item["name"].as_str()?, item["template"].as_str()?);
-                Some((name.to_owned(), source.to_owned()))
-            })),
-            _ => {}
-        }
-    }
-
-    fn get(&self, name: &str) -> Option<&str> {
-        let (_, source) = self.0.iter().find(|(known, _)| known == name)?;
-        Some(source)
-    }
-
-    fn default(&self) -> Option<&str> {
-        self.get(DEFAULT_TEMPLATE)
-    }
-
-    fn tool(&self) -> Option<&str> {
-        self.get(TOOL_TEMPLATE)
-    }
-
-    fn is_empty(&self) -> bool {
-        self.default().or(self.tool()).is_none()
-    }
+    let file: Value = read_json(find("chat_template.json"))?;
+    let sources = TemplateSources::from_value(&file["chat_template"]);
+    Ok(match sources.is_empty() {
+        true => TemplateSources::from_value(&config["chat_template"]),
+        false => sources,
+    })
 }
 
 /// The part of a `tokenizer.json` with its tokens, which is a small part.

@@ -325,8 +325,8 @@ impl Checker {
         let wire = &rendered.wire;
         let shows = |text: &str| text.is_empty() || wire.contains(text);
         let has_calls = input.calls.iter().all(|(name, _)| shows(name));
-        let has_text = input.calls.is_empty() && !shows(input.text);
-        if !has_calls || has_text || !shows(input.reasoning) {
+        let lacks_text = input.calls.is_empty() && !shows(input.text);
+        if !has_calls || lacks_text || !shows(input.reasoning) {
             return Outcome::NotShown;
         }
         if input.calls.len() > 1 && self.format.call.parallel == ParallelPolicy::One {

@@ -12,7 +12,8 @@
 //! | `chat_template` | rendering of prompts with the model's own chat template |
 //! | `message_style` | how templates want the messages of earlier calls |
 //! | `units` | tags, special tokens and characters of wire text |
-//! | `turns` | assistant turns as a chat template writes them, and how it wants messages |
+//! | `turns` | an assistant turn as a chat template writes it |
+//! | `written` | the turns of a confirmation, in each message style |
 //! | `confirm` | whether a wire format accepts what a template writes and reads it back |
 //! | `probe` | a wire format from renderings alone |
 //! | `response_template` | a wire format from a checkpoint's `response_template` |
@@ -49,8 +50,8 @@ mod units;
 mod written;
 
 pub use chat_template::{
-    ChatTemplate, DEFAULT_TEMPLATE, PromptParts, SHIPPED_TEMPLATES, TOOL_TEMPLATE, TemplateError,
-    TemplateInput, openai_message, parse_call_arguments, shipped_template,
+    ChatTemplate, SHIPPED_TEMPLATES, TemplateError, TemplateInput, TemplateSources, openai_message,
+    parse_call_arguments, shipped_template,
 };
 pub use checkpoint::{Checkpoint, CheckpointError, read_json};
 pub use confirm::{CaseOutcome, Confirmation, Outcome, confirm};

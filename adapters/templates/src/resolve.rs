@@ -8,7 +8,7 @@
 use louver_formats::{Catalog, DetectError, WireFormat};
 
 use crate::checkpoint::Checkpoint;
-use crate::confirm::{Confirmation, confirm_written, written_turns};
+use crate::confirm::{Confirmation, confirm, confirm_written, written_turns};
 use crate::message_style::MessageStyle;
 use crate::probe::{ProbeError, probe};
 use crate::response_template::{ResponseTemplateError, ResponseTemplateWarning};
@@ -56,7 +56,10 @@ impl Resolved {
     }
 
     /// A format that the operator names, with what the chat template says of it.
-    pub fn named(format: WireFormat, confirmation: Option<Confirmation>) -> Resolved {
+    pub fn named(format: WireFormat, checkpoint: &Checkpoint) -> Resolved {
+        let template = checkpoint.template.as_ref().ok();
+        let confirmation =
+            template.map(|template| confirm(&format, template, &checkpoint.special_tokens));
         let mut named =
             Resolved { format, source: FormatSource::Operator, confirmation, notes: Vec::new() };
         named.notes = named.contradictions();

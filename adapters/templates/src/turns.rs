@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::chat_template::{ChatTemplate, PromptParts, TemplateError, openai_message};
+use crate::chat_template::{ChatTemplate, TemplateError, TemplateInput, openai_message};
 use crate::message_style::MessageStyle;
 use crate::units::{common_end, common_start};
 
@@ -65,7 +65,7 @@ pub(crate) struct RenderedTurn {
 #[derive(Debug)]
 pub(crate) struct TurnRenderer<'a> {
     template: &'a ChatTemplate,
-    tools: &'a [Value],
+    input: TemplateInput,
     tokens: &'a [String],
     pub(crate) style: MessageStyle,
     /// The prompt of the model's turn.
@@ -98,13 +98,13 @@ pub(crate) const TEXT: &str = "Zqtext vakol.";
 impl<'a> TurnRenderer<'a> {
     pub(crate) fn new(
         template: &'a ChatTemplate,
-        tools: &'a [Value],
+        tools: &[Value],
         tokens: &'a [String],
         style: MessageStyle,
     ) -> Result<TurnRenderer<'a>, TemplateError> {
         let mut renderer = TurnRenderer {
             template,
-            tools,
+            input: TemplateInput { tools: tools.to_vec(), ..TemplateInput::default() },
             tokens,
             style,
             prompt: String::new(),
@@ -148,9 +148,7 @@ impl<'a> TurnRenderer<'a> {
         if turn.is_some() && self.is_followed {
             messages.push(json!({"role": "user", "content": FOLLOWING}));
         }
-        let parts =
-            PromptParts { messages: &messages, tools: self.tools, ..PromptParts::default() };
-        self.template.render_conversation(&parts, add_generation_prompt)
+        self.template.render_conversation(&messages, &self.input, add_generation_prompt)
     }
 
     /// The turn as the template writes it at the end of a conversation, or before another question.

@@ -11,8 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::feeder::Feeder;
-use super::record::CaseRecord;
-use super::stats::nanos;
+use super::record::{CaseRecord, NOT_COMPILED};
 use super::{GrammarArgs, run_cases};
 use crate::check::spec;
 
@@ -102,27 +101,16 @@ impl GrammarCase {
             Ok(lowered) => lowered.grammar,
             Err(error) => {
                 let refused_for = vec![format!("specs of kind {} with faults", self.kind)];
-                return CaseRecord::refused(
-                    self.id,
-                    nanos(started.elapsed()),
-                    error.to_string(),
-                    refused_for,
-                );
+                return CaseRecord::refused(self.id, started.elapsed(), error, refused_for);
             }
         };
-        let constraint =
-            match engine.compile_with(grammar, spec::simplify(&self.kind, engine.options())) {
-                Ok(constraint) => constraint,
-                Err(error) => {
-                    let refused_for = vec!["grammars that do not compile".to_owned()];
-                    return CaseRecord::refused(
-                        self.id,
-                        nanos(started.elapsed()),
-                        error.to_string(),
-                        refused_for,
-                    );
-                }
-            };
-        feeder.feed_all(self.id, started, &constraint, &self.tests)
+        let simplify = spec::simplify(&self.kind, engine.options());
+        match engine.compile_with(grammar, simplify) {
+            Ok(constraint) => feeder.feed_all(self.id, started, &constraint, &self.tests),
+            Err(error) => {
+                let refused_for = vec![NOT_COMPILED.to_owned()];
+                CaseRecord::refused(self.id, started.elapsed(), error, refused_for)
+            }
+        }
     }
 }

@@ -1,9 +1,15 @@
 //! The result of one case: a line of the output file.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use louver::front::json_schema::{SchemaError, SchemaErrorReason};
 use serde::Serialize;
+
+use super::stats::nanos;
+
+/// The reason for rejecting a grammar that the engine does not compile.
+pub(super) const NOT_COMPILED: &str = "grammars that do not compile";
 
 /// The result of one case.
 // Many fields: a line of a result file.
@@ -81,22 +87,20 @@ impl CaseRecord {
     /// A rejected case, or an invalid one.
     pub(super) fn refused(
         id: String,
-        ttfm_ns: u64,
-        error: String,
+        took: Duration,
+        error: impl ToString,
         refused_for: Vec<String>,
     ) -> CaseRecord {
-        CaseRecord { id, ttfm_ns, error: Some(error), refused_for, ..CaseRecord::default() }
+        let (ttfm_ns, error) = (nanos(took), Some(error.to_string()));
+        CaseRecord { id, ttfm_ns, error, refused_for, ..CaseRecord::default() }
     }
 
     /// A line that is not a case.
     pub(super) fn invalid_line(number: usize, error: &anyhow::Error) -> CaseRecord {
+        let id = format!("line {number}");
+        let error = format!("{id}: {error:#}");
         let refused_for = vec!["lines that are not cases".to_owned()];
-        CaseRecord::refused(
-            format!("line {number}"),
-            0,
-            format!("line {number}: {error:#}"),
-            refused_for,
-        )
+        CaseRecord::refused(id, Duration::ZERO, error, refused_for)
     }
 
     /// Number of instances with the expected result `expected` and the opposite actual result.

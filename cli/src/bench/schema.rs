@@ -13,8 +13,7 @@ use louver_hf_tokenizers::Encoder;
 use serde_json::Value;
 
 use super::feeder::Feeder;
-use super::record::{self, CaseRecord};
-use super::stats::nanos;
+use super::record::{self, CaseRecord, NOT_COMPILED};
 use super::{SchemaArgs, python, read_case, run_cases};
 use crate::validator;
 
@@ -83,23 +82,12 @@ impl SchemaCase {
                 }
                 record
             }
-            Err(SchemaCompileError::Schema(errors)) => {
-                let refused_for = record::reasons(errors.iter());
-                CaseRecord::refused(
-                    self.id,
-                    nanos(started.elapsed()),
-                    errors.to_string(),
-                    refused_for,
-                )
-            }
             Err(error) => {
-                let refused_for = vec!["grammars that do not compile".to_owned()];
-                CaseRecord::refused(
-                    self.id,
-                    nanos(started.elapsed()),
-                    error.to_string(),
-                    refused_for,
-                )
+                let refused_for = match &error {
+                    SchemaCompileError::Schema(errors) => record::reasons(errors.iter()),
+                    _ => vec![NOT_COMPILED.to_owned()],
+                };
+                CaseRecord::refused(self.id, started.elapsed(), error, refused_for)
             }
         };
         CaseRecord { compile_fuel, ..record }

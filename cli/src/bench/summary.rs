@@ -1,10 +1,10 @@
 //! The summary of a run, for people.
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use super::record::CaseRecord;
 use super::stats::quantile_of_sorted;
+use crate::counts::counts;
 
 /// The quantiles to show.
 const QUANTILES: [f64; 5] = [0.25, 0.5, 0.9, 0.99, 0.999];
@@ -73,12 +73,7 @@ impl fmt::Display for SortedTimes {
 
 /// How often each text occurs, the most frequent first.
 fn counted<'r>(texts: impl Iterator<Item = &'r String>) -> Vec<(String, usize)> {
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for text in texts {
-        *counts.entry(text).or_default() += 1;
-    }
-    let mut counts: Vec<(String, usize)> =
-        counts.into_iter().map(|(text, count)| (text.to_owned(), count)).collect();
+    let mut counts: Vec<(String, usize)> = counts(texts).into_iter().collect();
     counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     counts
 }
@@ -228,16 +223,12 @@ mod tests {
             wrong: Some(wrong),
             ..CaseRecord::default()
         };
+        let took = std::time::Duration::from_millis(9);
         let records = [
             ran(vec![], &[1_000, 2_000]),
             ran(vec![(0, true, false), (1, false, true)], &[3_000]),
-            CaseRecord::refused(
-                "x".into(),
-                9_000_000,
-                "no".into(),
-                vec!["not".into(), "format".into()],
-            ),
-            CaseRecord::refused("y".into(), 9_000_000, "no".into(), vec!["not".into()]),
+            CaseRecord::refused("x".into(), took, "no", vec!["not".into(), "format".into()]),
+            CaseRecord::refused("y".into(), took, "no", vec!["not".into()]),
         ];
         let summary = Summary::new(&records, "schemas");
         assert_eq!((summary.passing, summary.refused), (1, 2));

@@ -18,8 +18,7 @@ use louver_formats::{
 };
 
 use super::feeder::Feeder;
-use super::record::{self, CaseRecord};
-use super::stats::nanos;
+use super::record::{self, CaseRecord, NOT_COMPILED};
 use super::summary::SummaryRow;
 use super::tokenizer::{TextEncoder, TokenizerSource};
 use super::workers::{self, RunCase};
@@ -187,7 +186,7 @@ impl ToolsCase {
                 record
             }
             Err((error, refused_for)) => {
-                CaseRecord::refused(self.id, nanos(started.elapsed()), error, refused_for)
+                CaseRecord::refused(self.id, started.elapsed(), error, refused_for)
             }
         };
         CaseRecord { tools, compile_fuel, ..record }
@@ -220,7 +219,5 @@ pub(super) fn compile(
         }
         _ => refused(&error, "requests that cannot be lowered"),
     })?;
-    engine
-        .compile(lowered.grammar().clone())
-        .map_err(|e| refused(&e, "grammars that do not compile"))
+    engine.compile(lowered.grammar().clone()).map_err(|e| refused(&e, NOT_COMPILED))
 }

@@ -1,6 +1,5 @@
 //! Batch validation: a file of cases, each with a spec and an input.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -13,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::spec::SpecCache;
+use crate::counts::{counts, joined_counts};
 use crate::jsonl;
 
 /// One line of the cases file.
@@ -99,14 +99,12 @@ fn print_relaxed(specs: &SpecCache) {
     if relaxed.is_empty() {
         return;
     }
-    let mut keywords: BTreeMap<&str, usize> = BTreeMap::new();
-    for error in relaxed.iter().copied().flatten() {
-        let name = if error.keyword.is_empty() { "schemas as a whole" } else { &error.keyword };
-        *keywords.entry(name).or_default() += 1;
-    }
-    let keywords: Vec<String> =
-        keywords.into_iter().map(|(keyword, count)| format!("{keyword} {count}")).collect();
-    eprintln!("specs that are not enforced fully {}: {}", relaxed.len(), keywords.join(", "));
+    let keywords =
+        counts(relaxed.iter().copied().flatten().map(|error| {
+            if error.keyword.is_empty() { "schemas as a whole" } else { &error.keyword }
+        }));
+    let keywords = joined_counts(&keywords, " ");
+    eprintln!("specs that are not enforced fully {}: {keywords}", relaxed.len());
 }
 
 impl CheckCase {

@@ -48,7 +48,7 @@ pub(super) fn run(
         }
         _ => drop(std::io::stdin().read_to_end(&mut bytes).context("cannot read standard input")?),
     }
-    let source = SchemaSource { text: &text, registry, options };
+    let source = CheckedSchema { text: &text, registry, options };
     match source.validate(Arc::new(compiled), strip_line_break(&bytes), !relaxed.is_empty()) {
         Ok(()) => {
             println!("valid");
@@ -68,13 +68,13 @@ fn strip_line_break(bytes: &[u8]) -> &[u8] {
 }
 
 /// The schema of an input, and how it is read.
-struct SchemaSource<'s> {
+struct CheckedSchema<'s> {
     text: &'s str,
     registry: &'s Registry,
     options: &'s SchemaOptions,
 }
 
-impl SchemaSource<'_> {
+impl CheckedSchema<'_> {
     /// Validates the input. The error says where it is invalid, which keyword it violates, and what
     /// was allowed there. With the policy `validate`, relaxed keywords are validated as well.
     fn validate(
@@ -273,7 +273,7 @@ mod tests {
         let registry = &Registry::new();
         let (compiled, relaxed) =
             spec::schema_text(schema, registry, options, &Limits::default()).unwrap();
-        let source = SchemaSource { text: schema, registry, options };
+        let source = CheckedSchema { text: schema, registry, options };
         let input = strip_line_break(input.as_bytes());
         source
             .validate(Arc::new(compiled), input, !relaxed.is_empty())

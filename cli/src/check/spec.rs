@@ -86,21 +86,11 @@ struct ToolsOptions {
     tool_choice: Value,
     parallel_tool_calls: Option<bool>,
     /// `optional`, `off`, `required` or `opened`.
-    reasoning: ReasoningOption,
+    reasoning: Reasoning,
     schema: SchemaOptions,
     /// Whether only the arguments of tools marked `strict` must match their schema; others accept
     /// any object.
     strict_as_flagged: bool,
-}
-
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum ReasoningOption {
-    #[default]
-    Optional,
-    Off,
-    Required,
-    Opened,
 }
 
 /// Options of `structural_tag` specs.
@@ -398,12 +388,7 @@ fn tools(
         });
     };
     let request = ToolRequest {
-        reasoning: match options.reasoning {
-            ReasoningOption::Optional => Reasoning::Optional,
-            ReasoningOption::Off => Reasoning::Off,
-            ReasoningOption::Required => Reasoning::Required,
-            ReasoningOption::Opened => Reasoning::Opened,
-        },
+        reasoning: options.reasoning,
         strictness: if options.strict_as_flagged { Strictness::AsFlagged } else { Strictness::All },
         schema_options: options.schema,
         limits: limits.clone(),

@@ -137,7 +137,8 @@ impl Starting<'_> {
 
 /// Starts to compute masks that the generation is likely to need, if the model's settings say so.
 fn prepare(plan: &Plan, served: &ServedModel, span: &Span) -> Option<Prepared> {
-    let (constraint, budget) = plan.constraint().zip(served.settings.preparation.budget())?;
+    let (constraint, budget) =
+        plan.turn_plan().constraint().zip(served.settings.preparation.budget())?;
     span.in_scope(|| telemetry::preparation(&budget));
     Some(constraint.prepare(budget))
 }

@@ -33,6 +33,7 @@ use louver::engine::Engine;
 use louver::front::json_schema::{Registry, SchemaError, SchemaErrorReason, SchemaOptions};
 use louver::limits::Limits;
 use louver::spec::json::Json;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 /// What one turn may be.
@@ -110,7 +111,8 @@ pub enum Strictness {
 }
 
 /// Whether a turn begins with a reasoning block, in families that have one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Reasoning {
     /// The turn may begin with a block.
     #[default]

@@ -47,7 +47,7 @@ async fn tools_can_be_added_to_a_running_turn() {
             let Event::CallStart { name, .. } = &event else { continue };
             if at.is_none() {
                 // In the middle of a call.
-                at = Some(stream.extend(&both).await.unwrap());
+                at = Some(stream.extend(both.turn_plan()).await.unwrap());
                 before.push(name.clone());
             } else {
                 after.push(name.clone());
@@ -61,7 +61,7 @@ async fn tools_can_be_added_to_a_running_turn() {
         assert!([before, after].concat().starts_with(&names));
         joined += names.iter().filter(|name| *name == "book").count();
         // The tokens parse to the same turn under the wider plan.
-        let whole = both.read(&generation.tokens);
+        let whole = both.turn_plan().read(&generation.tokens);
         let arguments = |turn: &louver_mistralrs::Turn| {
             turn.calls.iter().map(|c| c.arguments.clone()).collect::<Vec<_>>()
         };
@@ -86,14 +86,17 @@ async fn incompatible_plans_change_nothing() {
     let mut stream = stream_with_many_calls(host, &one, 1).await;
     while let Some(event) = stream.next().await {
         if matches!(event, Event::CallEnd { index: 0 }) {
-            assert_eq!(stream.extend(&plan(host, other.clone())).await, Err(ExtendError::Tools));
-            let resumed = stream.extend(&plan(host, narrow.clone())).await;
+            assert_eq!(
+                stream.extend(plan(host, other.clone()).turn_plan()).await,
+                Err(ExtendError::Tools)
+            );
+            let resumed = stream.extend(plan(host, narrow.clone()).turn_plan()).await;
             assert!(matches!(resumed, Err(ExtendError::Resume(_))), "{resumed:?}");
             let free = host.louver.unconstrained(Value::Null);
-            assert_eq!(stream.extend(&free).await, Err(ExtendError::Unconstrained));
+            assert_eq!(stream.extend(free.turn_plan()).await, Err(ExtendError::Unconstrained));
         }
     }
-    assert_eq!(stream.extend(&both).await, Err(ExtendError::Over));
+    assert_eq!(stream.extend(both.turn_plan()).await, Err(ExtendError::Over));
     assert_eq!(stream.finish().await.unwrap().tokens, alone.tokens);
     let mut free = host
         .louver
@@ -101,7 +104,7 @@ async fn incompatible_plans_change_nothing() {
         .stream(&host.model, request("x").set_sampler_max_len(3))
         .await
         .unwrap();
-    assert_eq!(free.extend(&both).await, Err(ExtendError::Unconstrained));
+    assert_eq!(free.extend(both.turn_plan()).await, Err(ExtendError::Unconstrained));
 }
 
 /// A plan change requested at the end of a turn gets a reply.
@@ -115,9 +118,11 @@ async fn plan_changes_at_the_end_of_a_turn_get_a_reply() {
         let options = RunOptions { truncation: Truncation::Off, ..RunOptions::default() };
         let mut stream = plan.stream_with(&host.model, request, options).await.unwrap();
         for _ in 0..length {
-            let extended =
-                tokio::time::timeout(std::time::Duration::from_secs(20), stream.extend(&plan))
-                    .await;
+            let extended = tokio::time::timeout(
+                std::time::Duration::from_secs(20),
+                stream.extend(plan.turn_plan()),
+            )
+            .await;
             assert!(matches!(extended.expect("an answer"), Ok(_) | Err(ExtendError::Over)));
         }
     }

@@ -28,22 +28,9 @@ pub enum TemplateError {
 #[derive(Debug)]
 pub struct ChatTemplate {
     env: Environment<'static>,
-    default: Option<String>,
-    tool_use: Option<String>,
+    /// With the line ends of Jinja.
+    sources: TemplateSources,
     tokens: [Option<String>; 3],
-}
-
-/// The inputs of a prompt.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct PromptParts<'a> {
-    /// The conversation in OpenAI's JSON form.
-    pub messages: &'a [serde_json::Value],
-    /// The tools in OpenAI's JSON form.
-    pub tools: &'a [serde_json::Value],
-    /// The model's built-in tools, by the names that templates use.
-    pub builtin_tools: &'a [String],
-    /// The template's `enable_thinking`; undefined if `None`.
-    pub enable_thinking: Option<bool>,
 }
 
 /// Templates that Louver ships, for models whose own template has no tools: name and source.
@@ -56,15 +43,47 @@ pub fn shipped_template(name: &str) -> Option<&'static str> {
 }
 
 /// The name of the default template among several.
-pub const DEFAULT_TEMPLATE: &str = "default";
+const DEFAULT_TEMPLATE: &str = "default";
 /// The name of the template for tools among several.
-pub const TOOL_TEMPLATE: &str = "tool_use";
+const TOOL_TEMPLATE: &str = "tool_use";
+
+/// The sources of a model's chat templates.
+#[derive(Clone, Debug, Default)]
+pub struct TemplateSources {
+    /// The default template.
+    pub default: Option<String>,
+    /// The template for conversations with tools.
+    pub tool_use: Option<String>,
+}
+
+impl TemplateSources {
+    /// Reads a template, or a list of templates with names: of `{"name": NAME, "template": SOURCE}`
+    /// or of `{NAME: SOURCE}`.
+    pub fn from_value(value: &serde_json::Value) -> TemplateSources {
+        let items = value.as_array().map(Vec::as_slice).unwrap_or_default();
+        let find = |wanted: &str| {
+            let named = items.iter().find(|item| item["name"] == wanted);
+            let source = named.and_then(|item| item.get("template"));
+            let source = source.or_else(|| items.iter().find_map(|item| item.get(wanted)));
+            source?.as_str().map(str::to_owned)
+        };
+        let only = value.as_str().map(str::to_owned);
+        let default = only.or_else(|| find(DEFAULT_TEMPLATE));
+        TemplateSources { default, tool_use: find(TOOL_TEMPLATE) }
+    }
+
+    /// Whether there is no template.
+    pub fn is_empty(&self) -> bool {
+        self.default.is_none() && self.tool_use.is_none()
+    }
+}
 
 impl ChatTemplate {
     /// Compiles a template. `tokens` are the texts of the begin-of-sequence, end-of-sequence and
     /// unknown tokens.
     pub fn new(source: &str, tokens: [Option<String>; 3]) -> Result<ChatTemplate, TemplateError> {
-        ChatTemplate::from_sources(Some(source), None, tokens)
+        let default = Some(source.to_owned());
+        ChatTemplate::from_sources(TemplateSources { default, tool_use: None }, tokens)
     }
 
     /// The texts of the begin-of-sequence, end-of-sequence and unknown tokens.
@@ -74,13 +93,14 @@ impl ChatTemplate {
 
     /// Compiles the default template and the one for tools. At least one must be present.
     pub fn from_sources(
-        default: Option<&str>,
-        tool_use: Option<&str>,
+        sources: TemplateSources,
         tokens: [Option<String>; 3],
     ) -> Result<ChatTemplate, TemplateError> {
-        if default.or(tool_use).is_none() {
+        if sources.is_empty() {
             return Err(TemplateError::Missing);
         }
+        let [default, tool_use] = [sources.default, sources.tool_use]
+            .map(|source| source.map(|source| one_line_end(&source)));
         let mut env = Environment::new();
         // The same Jinja settings as in Hugging Face's transformers.
         env.set_trim_blocks(true);
@@ -98,55 +118,61 @@ impl ChatTemplate {
             },
         );
         env.add_function("strftime_now", |format: String| strftime::format_now(&format));
-        for (name, source) in [(DEFAULT_TEMPLATE, default), (TOOL_TEMPLATE, tool_use)] {
+        for (name, source) in [(DEFAULT_TEMPLATE, &default), (TOOL_TEMPLATE, &tool_use)] {
             if let Some(source) = source {
                 env.add_template_owned(name, prepared(source)).map_err(render_error)?;
             }
         }
-        let source = |source: Option<&str>| source.map(one_line_end);
-        Ok(ChatTemplate { env, default: source(default), tool_use: source(tool_use), tokens })
+        Ok(ChatTemplate { env, sources: TemplateSources { default, tool_use }, tokens })
     }
 
     /// The template's source, with the line ends of Jinja; that of the tool template if there are
     /// two.
     pub fn source(&self) -> &str {
-        self.tool_use.as_ref().or(self.default.as_ref()).map_or("", String::as_str)
+        let TemplateSources { default, tool_use } = &self.sources;
+        tool_use.as_ref().or(default.as_ref()).map_or("", String::as_str)
     }
 
-    /// Renders the prompt's text up to the start of the model's turn.
-    pub fn render(&self, parts: &PromptParts<'_>) -> Result<String, TemplateError> {
-        self.render_conversation(parts, true)
+    /// Renders the prompt's text up to the start of the model's turn. The messages are in OpenAI's
+    /// JSON form.
+    pub fn render(
+        &self,
+        messages: &[serde_json::Value],
+        input: &TemplateInput,
+    ) -> Result<String, TemplateError> {
+        self.render_conversation(messages, input, true)
     }
 
     /// Renders a conversation, with or without the start of the model's next turn.
     pub fn render_conversation(
         &self,
-        parts: &PromptParts<'_>,
+        messages: &[serde_json::Value],
+        input: &TemplateInput,
         add_generation_prompt: bool,
     ) -> Result<String, TemplateError> {
-        let has_no_tools = parts.tools.is_empty() && parts.builtin_tools.is_empty();
-        let uses_tool_template =
-            if has_no_tools { self.default.is_none() } else { self.tool_use.is_some() };
+        let has_no_tools = input.tools.is_empty() && input.builtin_tools.is_empty();
+        let TemplateSources { default, tool_use } = &self.sources;
+        let uses_tool_template = if has_no_tools { default.is_none() } else { tool_use.is_some() };
         let name = if uses_tool_template { TOOL_TEMPLATE } else { DEFAULT_TEMPLATE };
         let list = |items: &[serde_json::Value]| -> Value {
             items.iter().map(json::to_template).collect()
         };
         let [bos, eos, unk] = &self.tokens;
         let mut values = context! {
-            messages => list(parts.messages),
+            messages => list(messages),
             add_generation_prompt => add_generation_prompt,
             bos_token => bos.as_deref().unwrap_or_default(),
             eos_token => eos.as_deref().unwrap_or_default(),
             unk_token => unk.as_deref().unwrap_or_default(),
         };
-        if !parts.tools.is_empty() {
-            let tools = list(parts.tools);
+        if !input.tools.is_empty() {
+            let tools = list(&input.tools);
             values = context! { tools => tools, ..values };
         }
-        if !parts.builtin_tools.is_empty() {
-            values = context! { builtin_tools => parts.builtin_tools, ..values };
+        if !input.builtin_tools.is_empty() {
+            values = context! { builtin_tools => input.builtin_tools, ..values };
         }
-        if let Some(enable_thinking) = parts.enable_thinking {
+        if let Some(enable_thinking) = input.enable_thinking {
             values = context! { enable_thinking => enable_thinking, ..values };
         }
         self.env
@@ -164,9 +190,8 @@ fn one_line_end(source: &str) -> String {
 /// A template without the tags `generation` and `endgeneration`, which mark what a model is trained
 /// on. What they say of white space stays.
 fn prepared(source: &str) -> String {
-    let source = one_line_end(source);
     let mut out = String::with_capacity(source.len());
-    let mut rest = source.as_str();
+    let mut rest = source;
     while let Some(at) = rest.find("{%") {
         let (before, tag) = rest.split_at(at);
         out.push_str(before);

@@ -2,8 +2,9 @@ use serde_json::json;
 
 use super::*;
 
-fn render(source: &str, parts: &PromptParts<'_>) -> String {
-    ChatTemplate::new(source, [Some("<s>".to_owned()), None, None]).unwrap().render(parts).unwrap()
+fn render(source: &str, messages: &[serde_json::Value], input: &TemplateInput) -> String {
+    let template = ChatTemplate::new(source, [Some("<s>".to_owned()), None, None]).unwrap();
+    template.render(messages, input).unwrap()
 }
 
 #[test]
@@ -11,18 +12,20 @@ fn tools_keep_their_order_and_are_not_escaped() {
     let tools =
         [json!({"type": "function", "function": {"name": "z", "description": "a < b & 'c'",
         "parameters": {"type": "object", "properties": {"y": {}, "a": {"minimum": 1}}}}})];
-    let parts = PromptParts { tools: &tools, ..PromptParts::default() };
+    let input = TemplateInput { tools: tools.to_vec(), ..TemplateInput::default() };
     let source = "{{ bos_token }}{% for tool in tools %}{{ tool | tojson }}|{{ tool.function.name }}|\
                   {{ tool.function.parameters.properties | list | join(',') }}{% endfor %}";
     let expected = "<s>{\"type\": \"function\", \"function\": {\"name\": \"z\", \"description\": \"a < b & 'c'\", \
                     \"parameters\": {\"type\": \"object\", \"properties\": {\"y\": {}, \"a\": {\"minimum\": 1}}}}}|z|y,a";
-    assert_eq!(render(source, &parts), expected);
+    assert_eq!(render(source, &[], &input), expected);
     assert_eq!(
-        render("{{ tools[0].function.parameters | tojson(indent=2) }}", &parts).lines().count(),
+        render("{{ tools[0].function.parameters | tojson(indent=2) }}", &[], &input)
+            .lines()
+            .count(),
         9
     );
     assert_eq!(
-        render("{{ {'a': [1, tools]} | tojson }}", &parts).find("{\"a\": [1, [{\"type\""),
+        render("{{ {'a': [1, tools]} | tojson }}", &[], &input).find("{\"a\": [1, [{\"type\""),
         Some(0)
     );
 }
@@ -31,29 +34,32 @@ fn tools_keep_their_order_and_are_not_escaped() {
 fn undefined_unless_given() {
     let source =
         "{{ tools is defined }} {{ enable_thinking is defined }} {{ enable_thinking is false }}";
-    assert_eq!(render(source, &PromptParts::default()), "False False False");
-    let parts = PromptParts { enable_thinking: Some(false), ..PromptParts::default() };
-    assert_eq!(render(source, &parts), "False True True");
+    assert_eq!(render(source, &[], &TemplateInput::default()), "False False False");
+    let input = TemplateInput::new(&[], Some(false));
+    assert_eq!(render(source, &[], &input), "False True True");
     // As Llama's and gpt-oss' templates ask for them.
     let source = "{{ builtin_tools is defined }} {{ builtin_tools | reject('equalto', 'code_interpreter') | join(', ') }} {{ 'python' in builtin_tools }}";
-    let builtin_tools = ["code_interpreter", "python", "browser"].map(str::to_owned);
-    let parts = PromptParts { builtin_tools: &builtin_tools, ..PromptParts::default() };
-    assert_eq!(render(source, &parts), "True python, browser True");
-    assert_eq!(render("{{ builtin_tools is defined }}", &PromptParts::default()), "False");
+    let builtin_tools = ["code_interpreter", "python", "browser"].map(str::to_owned).to_vec();
+    let input = TemplateInput { builtin_tools, ..TemplateInput::default() };
+    assert_eq!(render(source, &[], &input), "True python, browser True");
+    assert_eq!(render("{{ builtin_tools is defined }}", &[], &TemplateInput::default()), "False");
 }
 
 #[test]
 fn python_methods_and_refusals() {
     let messages = [json!({"role": "user", "content": " <think>x</think> y "})];
-    let parts = PromptParts { messages: &messages, ..PromptParts::default() };
+    let input = TemplateInput::default();
     let source = "{{ messages[0].content.split('</think>')[-1].strip() }}{{ messages[0]['role'].startswith('us') }}";
-    assert_eq!(render(source, &parts), "yTrue");
-    assert_eq!(render("{% for m in messages[::-1] %}{{ m.role }}{% endfor %}", &parts), "user");
+    assert_eq!(render(source, &messages, &input), "yTrue");
+    assert_eq!(
+        render("{% for m in messages[::-1] %}{{ m.role }}{% endfor %}", &messages, &input),
+        "user"
+    );
     let template =
         ChatTemplate::new("{{ raise_exception('no ' ~ messages[0].role) }}", Default::default())
             .unwrap();
     assert!(
-        matches!(template.render(&parts), Err(TemplateError::Render(text)) if text.contains("no user"))
+        matches!(template.render(&messages, &input), Err(TemplateError::Render(text)) if text.contains("no user"))
     );
     assert!(matches!(
         ChatTemplate::new("{% for %}", Default::default()),
@@ -88,17 +94,11 @@ fn real_templates_render() {
         let config: serde_json::Value = serde_json::from_str(&text).unwrap();
         let Some(source) = config["chat_template"].as_str() else { continue };
         let template = ChatTemplate::new(source, Default::default()).unwrap();
-        let plain = PromptParts { messages: &conversation[..1], ..PromptParts::default() };
-        let text = template.render(&plain).unwrap();
+        let text = template.render(&conversation[..1], &TemplateInput::default()).unwrap();
         assert!(text.contains("question"), "{}", entry.path().display());
         if entry.file_name() == "qwen3" {
-            let parts = PromptParts {
-                messages: &conversation,
-                tools: &tools,
-                enable_thinking: Some(false),
-                ..PromptParts::default()
-            };
-            let text = template.render(&parts).unwrap();
+            let input = TemplateInput::new(&tools, Some(false));
+            let text = template.render(&conversation, &input).unwrap();
             assert!(text.contains("\"description\": \"it's\""), "{text}");
             assert!(
                 text.contains(
@@ -118,7 +118,8 @@ fn objects_that_a_template_builds_keep_their_order() {
     assert_eq!(
         render(
             "{{ {'name': 1, 'arguments': {'z': 2, 'a': 3}} | tojson }}",
-            &PromptParts::default()
+            &[],
+            &TemplateInput::default()
         ),
         "{\"name\": 1, \"arguments\": {\"z\": 2, \"a\": 3}}"
     );
@@ -131,23 +132,22 @@ fn tags_for_training_leave_their_white_space() {
         ("a {% generation %} b {% endgeneration %} c", "a  b  c"),
         ("a{% for x in [1, 2] %}{% if x == 2 %}{% break %}{% endif %}{{ x }}{% endfor %}", "a1"),
     ] {
-        assert_eq!(render(source, &PromptParts::default()), want, "{source}");
+        assert_eq!(render(source, &[], &TemplateInput::default()), want, "{source}");
     }
 }
 
 #[test]
 fn errors_show_nothing_of_the_conversation() {
     let messages = [json!({"role": "user", "content": "secret"})];
-    let parts = PromptParts { messages: &messages, ..PromptParts::default() };
     let template = ChatTemplate::new("\n{{ messages[0] + 1 }}", Default::default()).unwrap();
-    let error = template.render(&parts).unwrap_err().to_string();
+    let error = template.render(&messages, &TemplateInput::default()).unwrap_err().to_string();
     assert!(error.contains(":2)") && !error.contains("secret"), "{error}");
 }
 
 #[test]
 fn values_are_written_as_python_writes_them() {
     let tools = [json!({"a": ["x'y", "\"", 1.5], "b": {"c": null, "d": true}, "é": "l\n"})];
-    let parts = PromptParts { tools: &tools, ..PromptParts::default() };
+    let input = TemplateInput { tools: tools.to_vec(), ..TemplateInput::default() };
     for (source, want) in [
         ("{{ tools[0] }}", "{'a': [\"x'y\", '\"', 1.5], 'b': {'c': None, 'd': True}, 'é': 'l\\n'}"),
         (
@@ -161,7 +161,7 @@ fn values_are_written_as_python_writes_them() {
         ("{{ missing | length }}{{ tools | count }}", "01"),
         ("a\r\nb\rc", "a\nb\nc"),
     ] {
-        assert_eq!(render(source, &parts), want, "{source}");
+        assert_eq!(render(source, &[], &input), want, "{source}");
     }
 }
 

@@ -84,8 +84,9 @@ fn add(ast: &Ast, out: &mut Vec<Piece>) -> Result<(), String> {
             _ => add(&group.ast, out)?,
         },
         Ast::Repetition(repetition) => {
-            let is_newline = matches!(&*repetition.ast, Ast::Literal(l) if l.c.is_whitespace());
-            let is_space = is_newline
+            let is_literal_space =
+                matches!(&*repetition.ast, Ast::Literal(l) if l.c.is_whitespace());
+            let is_space = is_literal_space
                 || matches!(&*repetition.ast, Ast::ClassPerl(class)
                     if class.kind == ClassPerlKind::Space && !class.negated);
             match &repetition.op.kind {

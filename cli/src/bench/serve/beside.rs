@@ -23,11 +23,12 @@ use tokio::time::{sleep, timeout};
 use super::chat_cases::{CaseGenerator, ChatCase, ChoiceKind, MAX_TOKENS};
 use super::client::Client;
 use super::faults::wait_until_idle;
-use super::record::RequestRecord;
+use super::record::{RequestRecord, fault_lines, faulty};
 use super::test_server::{self, TestServer};
 use super::{BenchOutcome, BesideArgs};
 use crate::bench::random::SplitMix64;
 use crate::bench::stats::quantile;
+use crate::counts::joined_counts;
 
 mod attacks;
 
@@ -212,20 +213,14 @@ fn summarise(results: Vec<AttackResult>, health: u16) -> BenchOutcome {
         .into_iter()
         .flat_map(|result| result.quiet.into_iter().chain(result.beside))
         .collect();
-    let failed: Vec<&RequestRecord> =
-        records.iter().filter(|record| record.error.is_some()).collect();
+    let faulty = faulty(&records);
     summary.push(format!(
         "good requests: {}, wrong or failed: {}; health {health} afterwards",
         records.len(),
-        failed.len()
+        faulty.len()
     ));
-    summary.extend(
-        failed
-            .iter()
-            .take(10)
-            .map(|r| format!("  {}: {}", r.id, r.error.as_deref().unwrap_or_default())),
-    );
-    let passed = failed.is_empty() && !records.is_empty() && health == 200 && !crashed;
+    summary.extend(fault_lines(&faulty, "  "));
+    let passed = faulty.is_empty() && !records.is_empty() && health == 200 && !crashed;
     BenchOutcome { records, summary, passed }
 }
 
@@ -236,14 +231,12 @@ impl AttackResult {
             [0.5, 0.99].map(|share| quantile(&mut took, share) as f64 / 1e6)
         };
         let ([q50, q99], [b50, b99]) = (times(&self.quiet), times(&self.beside));
-        let outcomes: Vec<String> =
-            self.outcomes.iter().map(|(what, count)| format!("{what}: {count}")).collect();
         format!(
             "| {} | {q50:.0} ms | {q99:.0} ms | {b50:.0} ms | {b99:.0} ms | {:.1} | {:.1} | {} |",
             self.name,
             b50 / q50,
             b99 / q99,
-            outcomes.join(", ")
+            joined_counts(&self.outcomes, ": ")
         )
     }
 }

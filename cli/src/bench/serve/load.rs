@@ -1,6 +1,5 @@
 //! Load test with many connections.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -9,11 +8,12 @@ use louver_server::Config;
 
 use super::chat_cases::{CaseGenerator, ChoiceKind, MAX_TOKENS};
 use super::client::Client;
-use super::record::RequestRecord;
+use super::record::{RequestRecord, fault_lines, faulty};
 use super::test_server::{self, TestServer};
 use super::{BenchOutcome, LoadArgs};
 use crate::bench::random::SplitMix64;
 use crate::bench::stats::quantile;
+use crate::counts::{counts, joined_counts};
 
 pub(super) async fn run(args: &LoadArgs, seed: u64) -> Result<BenchOutcome> {
     let config =
@@ -69,15 +69,11 @@ fn summarise(
     took: Duration,
     health: u16,
 ) -> BenchOutcome {
-    let mut statuses: BTreeMap<String, usize> = BTreeMap::new();
-    for record in &records {
-        let status = record.status.map_or("no answer".to_owned(), |status| status.to_string());
-        *statuses.entry(status).or_default() += 1;
-    }
-    let statuses: Vec<String> =
-        statuses.into_iter().map(|(status, count)| format!("{status}: {count}")).collect();
-    let faulty = records.iter().filter(|record| record.error.is_some());
-    let failed: Vec<&RequestRecord> = faulty.collect();
+    let statuses =
+        counts(records.iter().map(|record| {
+            record.status.map_or("no answer".to_owned(), |status| status.to_string())
+        }));
+    let faulty = faulty(&records);
     let tokens: u64 = records.iter().filter_map(|record| record.tokens).sum();
     let seconds = took.as_secs_f64();
     let overhead =
@@ -94,7 +90,7 @@ fn summarise(
             records.len() as f64 / seconds,
             tokens as f64 / seconds
         ),
-        format!("status     {}", statuses.join(", ")),
+        format!("status     {}", joined_counts(&statuses, ": ")),
         quantile_line("latency", records.iter().map(|record| record.took_ns).collect()),
         quantile_line("Louver", records.iter().filter_map(overhead).collect()),
         quantile_line("compile", records.iter().filter_map(|record| record.compile_ns).collect()),
@@ -103,15 +99,10 @@ fn summarise(
             100.0 * louver as f64 / steps.max(1) as f64
         ),
         format!("health     {health} afterwards"),
-        format!("faulty     {}", failed.len()),
+        format!("faulty     {}", faulty.len()),
     ];
-    summary.extend(
-        failed
-            .iter()
-            .take(10)
-            .map(|r| format!("  {}: {}", r.id, r.error.as_deref().unwrap_or_default())),
-    );
-    let passed = failed.is_empty() && !records.is_empty() && health == 200;
+    summary.extend(fault_lines(&faulty, "  "));
+    let passed = faulty.is_empty() && !records.is_empty() && health == 200;
     BenchOutcome { records, summary, passed }
 }
 

@@ -1,6 +1,5 @@
 //! Every kind of tool choice in every wire format, complete and streamed with the same seed.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
@@ -9,10 +8,11 @@ use louver_server::Config;
 
 use super::chat_cases::{CaseGenerator, ChatCase, ChoiceKind, MAX_TOKENS, difference};
 use super::client::{ChatResponse, Client};
-use super::record::RequestRecord;
+use super::record::{RequestRecord, fault_lines, faulty};
 use super::test_server::{self, TestServer};
 use super::{BenchOutcome, MatrixArgs};
 use crate::bench::random::SplitMix64;
+use crate::counts::{counts, joined_counts};
 
 pub(super) async fn run(args: &MatrixArgs, seed: u64) -> Result<BenchOutcome> {
     let (usable, unsupported) = test_server::partition_formats()?;
@@ -87,16 +87,9 @@ fn summarise(
     formats: &[String],
     unsupported: &[String],
 ) -> BenchOutcome {
-    let faulty: Vec<&RequestRecord> =
-        records.iter().filter(|record| record.error.is_some()).collect();
-    let mut ends: BTreeMap<String, usize> = BTreeMap::new();
-    records
-        .iter()
-        .filter_map(|record| record.finish.clone())
-        .for_each(|reason| *ends.entry(reason).or_default() += 1);
+    let faulty = faulty(&records);
+    let ends = counts(records.iter().filter_map(|record| record.finish.as_deref()));
     let calls: u64 = records.iter().filter_map(|record| record.calls).sum();
-    let ends: Vec<String> =
-        ends.into_iter().map(|(reason, count)| format!("{reason} {count}")).collect();
     let mut summary = vec![
         format!(
             "requests   {} in {} wire formats: {}",
@@ -109,16 +102,11 @@ fn summarise(
             unsupported.len(),
             unsupported.join(" ")
         ),
-        format!("ended      {}", ends.join(", ")),
+        format!("ended      {}", joined_counts(&ends, " ")),
         format!("calls      {calls}"),
         format!("faulty     {} of {}", faulty.len(), records.len()),
     ];
-    summary.extend(
-        faulty
-            .iter()
-            .take(10)
-            .map(|r| format!("  {}: {}", r.id, r.error.as_deref().unwrap_or_default())),
-    );
+    summary.extend(fault_lines(&faulty, "  "));
     let passed = faulty.is_empty() && !records.is_empty();
     BenchOutcome { records, summary, passed }
 }

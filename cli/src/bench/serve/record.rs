@@ -6,6 +6,9 @@ use serde::Serialize;
 use super::client::ChatResponse;
 use crate::bench::stats::nanos;
 
+/// Maximum number of faults to show.
+const MAX_FAULTS: usize = 10;
+
 /// The result of one request.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct RequestRecord {
@@ -84,4 +87,17 @@ impl RequestRecord {
             },
         }
     }
+}
+
+/// The records with a fault.
+pub(super) fn faulty(records: &[RequestRecord]) -> Vec<&RequestRecord> {
+    records.iter().filter(|record| record.error.is_some()).collect()
+}
+
+/// A line for each of the first faults.
+pub(super) fn fault_lines(faulty: &[&RequestRecord], indent: &str) -> impl Iterator<Item = String> {
+    let line = move |record: &&RequestRecord| {
+        format!("{indent}{}: {}", record.id, record.error.as_deref().unwrap_or_default())
+    };
+    faulty.iter().take(MAX_FAULTS).map(line)
 }

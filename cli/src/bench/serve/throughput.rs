@@ -24,7 +24,7 @@ use super::{BenchOutcome, ThroughputArgs, test_server};
 use crate::bench::stats::nanos;
 
 /// The share of the unconstrained rate that is aimed at.
-const BAR: f64 = 0.99;
+const TARGET_RATIO: f64 = 0.99;
 
 /// How generations are run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,14 +58,14 @@ impl Setup {
 /// What is generated.
 struct Shape {
     name: &'static str,
-    constraint: Constraint,
+    output: OutputKind,
     has_long_prompt: bool,
     /// Numbers of concurrent requests.
     concurrency: &'static [usize],
 }
 
 /// What holds generations to their length. None ends early.
-enum Constraint {
+enum OutputKind {
     /// The answer's schema.
     Answer(Value),
     /// Tools of which one must be called. Free generations have them in their prompt, too.
@@ -121,7 +121,7 @@ pub(super) async fn run(args: &ThroughputArgs, seed: u64) -> Result<BenchOutcome
                 eprintln!("{case}: measured");
                 let row = table::Row::new(&case, &rounds);
                 summary.push(row.line());
-                low.extend((row.constrained_to_free() < BAR).then_some(case.clone()));
+                low.extend((row.constrained_to_free() < TARGET_RATIO).then_some(case.clone()));
                 for (setup, runs) in SETUPS.iter().zip(&rounds) {
                     let of_setup = runs.iter().enumerate();
                     records.extend(of_setup.map(|(n, run)| run.record(&case, *setup, n)));
@@ -130,8 +130,8 @@ pub(super) async fn run(args: &ThroughputArgs, seed: u64) -> Result<BenchOutcome
         }
     }
     summary.push(match low.is_empty() {
-        true => format!("all arrangements have at least {BAR} of the unconstrained rate"),
-        false => format!("below {BAR} of the unconstrained rate: {}", low.join("; ")),
+        true => format!("all arrangements have at least {TARGET_RATIO} of the unconstrained rate"),
+        false => format!("below {TARGET_RATIO} of the unconstrained rate: {}", low.join("; ")),
     });
     let passed = !records.is_empty() && records.iter().all(|record| record.tokens > Some(0));
     Ok(BenchOutcome { passed, records, summary })
@@ -161,16 +161,16 @@ fn shapes() -> [Shape; 3] {
     };
     let tools: Vec<Value> = (0..2).map(tool).collect();
     let text = json!({"type": "string", "minLength": 20_000});
-    let shape = |name, constraint, has_long_prompt, concurrency| Shape {
+    let shape = |name, output, has_long_prompt, concurrency| Shape {
         name,
-        constraint,
+        output,
         has_long_prompt,
         concurrency,
     };
     [
-        shape("text", Constraint::Answer(text), false, &[1, 8]),
-        shape("rows", Constraint::Answer(rows.clone()), false, &[1, 8]),
-        shape("calls", Constraint::Tools(tools.into()), true, &[1, 8, 32, 64]),
+        shape("text", OutputKind::Answer(text), false, &[1, 8]),
+        shape("rows", OutputKind::Answer(rows.clone()), false, &[1, 8]),
+        shape("calls", OutputKind::Tools(tools.into()), true, &[1, 8, 32, 64]),
     ]
 }
 
@@ -228,9 +228,9 @@ impl Bench {
     fn arrange(&self, shape: &Shape, prompt: usize) -> Result<Arrangement> {
         let options =
             SchemaOptions { whitespace: Whitespace::PythonLike, ..SchemaOptions::default() };
-        let (plan, tools) = match &shape.constraint {
-            Constraint::Answer(schema) => (self.louver.answer(schema), &Value::Null),
-            Constraint::Tools(tools) => {
+        let (plan, tools) = match &shape.output {
+            OutputKind::Answer(schema) => (self.louver.answer(schema), &Value::Null),
+            OutputKind::Tools(tools) => {
                 (self.louver.tools(tools).choice(ToolChoice::Required), tools)
             }
         };

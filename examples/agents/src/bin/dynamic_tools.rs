@@ -89,7 +89,7 @@ async fn read_turn(
                 }
                 if name == "load_tools" && load(found, &arguments) {
                     let more = plan(louver, found, choice.clone())?;
-                    at = match stream.extend(&more).await {
+                    at = match stream.extend(more.turn_plan()).await {
                         Ok(token) => {
                             println!(
                                 "added      {} from token {token} on",

@@ -48,7 +48,7 @@ async fn main() -> anyhow::Result<()> {
 async fn think(
     setup: &Setup,
     model: &Model,
-    plan: PlanBuilder<'_>,
+    plan: PlanBuilder,
     history: RequestBuilder,
     step: u64,
 ) -> anyhow::Result<Generation> {

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use louver_mistralrs::{Call, CallKind, PromptParts, Timing};
+use louver_mistralrs::{Call, CallKind, TemplateInput, Timing};
 use mistralrs::{
     Constraint, NormalRequest, Request, RequestMessage, Response, SamplingParams, StopTokens,
 };
@@ -28,9 +28,10 @@ fn call_begin(format: &str) -> &'static str {
 pub(super) async fn turn(model: &ToolModel, case: &Case, max_tokens: usize) -> Result<ToolTurn> {
     let tools = case.tools.as_array().map(Vec::as_slice).unwrap_or_default();
     let messages = [json!({"role": "user", "content": case.question})];
-    let parts = PromptParts { messages: &messages, tools, ..PromptParts::default() };
+    let input = TemplateInput { tools: tools.to_vec(), ..TemplateInput::default() };
     let template = model.louver.template().map_err(Clone::clone)?;
-    let prompt = template.render(&parts)? + call_begin(model.louver.format().unwrap_or_default());
+    let prompt =
+        template.render(&messages, &input)? + call_begin(model.louver.format().unwrap_or_default());
     let vocab = model.louver.engine().vocab();
     let stops = vocab.stops().iter().map(|id| id.raw()).collect();
     let sampling = SamplingParams {
@@ -54,7 +55,7 @@ pub(super) async fn turn(model: &ToolModel, case: &Case, max_tokens: usize) -> R
             let usage = done.usage;
             Ok(ToolTurn {
                 calls: read(&choice.text).into_iter().collect(),
-                is_cut: choice.finish_reason == "length",
+                is_truncated: choice.finish_reason == "length",
                 tokens: usage.completion_tokens,
                 timing: Timing {
                     steps: Duration::from_secs_f32(usage.total_completion_time_sec.max(0.0)),

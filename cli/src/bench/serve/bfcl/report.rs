@@ -17,7 +17,7 @@ pub(super) struct CaseResult {
     pub(super) calls: usize,
     pub(super) verdict: CallVerdict,
     /// Whether the length limit ended the answer.
-    pub(super) is_cut: bool,
+    pub(super) is_truncated: bool,
     /// Generated tokens.
     pub(super) tokens: usize,
     /// Time of generation, without the prompt.
@@ -39,7 +39,7 @@ impl CaseResult {
             took_ns: nanos(self.took),
             tokens: Some(self.tokens as u64),
             louver_ns: (self.mode == Mode::Louver).then(|| nanos(self.louver)),
-            finish: Some(if self.is_cut { "length" } else { "stop" }.to_owned()),
+            finish: Some(if self.is_truncated { "length" } else { "stop" }.to_owned()),
             calls: Some(self.calls as u64),
             verdict: Some(self.verdict.clone()),
             ..RequestRecord::default()
@@ -70,7 +70,7 @@ pub(super) struct Totals {
     /// Cases whose calls are the expected ones.
     pub(super) right_cases: usize,
     /// Cases that the length limit ended.
-    pub(super) cut_cases: usize,
+    pub(super) truncated: usize,
     pub(super) tokens: usize,
     pub(super) took: Duration,
     pub(super) louver: Duration,
@@ -85,7 +85,7 @@ impl Totals {
             valid_calls: all.valid_calls + one.verdict.valid,
             valid_cases: all.valid_cases + usize::from(one.is_valid()),
             right_cases: all.right_cases + usize::from(one.verdict.is_right),
-            cut_cases: all.cut_cases + usize::from(one.is_cut),
+            truncated: all.truncated + usize::from(one.is_truncated),
             tokens: all.tokens + one.tokens,
             took: all.took + one.took,
             louver: all.louver + one.louver,
@@ -150,7 +150,7 @@ fn row(category: &str, mode: Mode, t: &Totals, free: &Totals) -> String {
         t.valid_calls,
         t.calls,
         t.valid_cases,
-        t.cut_cases,
+        t.truncated,
         t.tokens,
         t.milliseconds_per_token(),
     );
@@ -169,7 +169,7 @@ mod tests {
             mode,
             calls: 2,
             verdict: CallVerdict { valid: 1, is_right: true, ..CallVerdict::default() },
-            is_cut: false,
+            is_truncated: false,
             tokens: 10,
             took: Duration::from_millis(millis),
             louver: Duration::from_millis(5),

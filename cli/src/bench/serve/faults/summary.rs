@@ -1,18 +1,15 @@
 //! The summary of a phase, for people.
 
-use std::collections::BTreeMap;
-
 use super::actions::{ACTION_KINDS, ActionKind};
 use super::monitor::Observations;
-use crate::bench::serve::record::RequestRecord;
+use crate::bench::serve::record::{RequestRecord, fault_lines, faulty};
 use crate::bench::stats::quantile;
+use crate::counts::{counts, joined_counts};
 
 /// Maximum number of memory sizes to show.
 const MAX_SIZES: usize = 20;
 /// Minimum number of samples to judge memory growth.
 const MIN_SAMPLES: usize = 20;
-/// Maximum number of faults to show.
-const MAX_FAULTS: usize = 10;
 
 /// The requirement on memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,8 +39,7 @@ pub(super) fn phase(
     (observations, memory): (&Observations, MemoryCheck),
 ) -> (Vec<String>, bool) {
     let took = observations.took.as_secs_f64();
-    let faulty: Vec<&RequestRecord> =
-        records.iter().filter(|record| record.error.is_some()).collect();
+    let faulty = faulty(records);
     let server_errors =
         records.iter().filter(|record| record.status.is_some_and(|status| status >= 500)).count();
     let growth = growth(&observations.memory);
@@ -70,9 +66,7 @@ pub(super) fn phase(
         format!("  5xx        {server_errors}"),
         format!("  faulty     {} of {}", faulty.len(), records.len()),
     ]);
-    let first = faulty.iter().take(MAX_FAULTS);
-    lines
-        .extend(first.map(|r| format!("    {}: {}", r.id, r.error.as_deref().unwrap_or_default())));
+    lines.extend(fault_lines(&faulty, "    "));
     let grows = memory == MemoryCheck::Flat && growth == MemoryGrowth::Grows;
     let passed = faulty.is_empty()
         && server_errors == 0
@@ -90,17 +84,11 @@ fn kind_line(kind: ActionKind, records: &[RequestRecord]) -> Option<String> {
     if records.is_empty() {
         return None;
     }
-    let mut statuses: BTreeMap<String, usize> = BTreeMap::new();
-    for record in &records {
-        let status = match record.status {
-            Some(status) => status.to_string(),
-            None if kind.disconnects => "left".to_owned(),
-            None => "no answer".to_owned(),
-        };
-        *statuses.entry(status).or_default() += 1;
-    }
-    let statuses: Vec<String> =
-        statuses.into_iter().map(|(status, count)| format!("{status}: {count}")).collect();
+    let statuses = counts(records.iter().map(|record| match record.status {
+        Some(status) => status.to_string(),
+        None if kind.disconnects => "left".to_owned(),
+        None => "no answer".to_owned(),
+    }));
     let generated = records.iter().filter(|record| record.tokens > Some(0)).count();
     let tokens: u64 = records.iter().filter_map(|record| record.tokens).sum();
     let faulty = records.iter().filter(|record| record.error.is_some()).count();
@@ -108,7 +96,7 @@ fn kind_line(kind: ActionKind, records: &[RequestRecord]) -> Option<String> {
         "  {:<18} {:>6}: {}; {generated} whole generations of {tokens} tokens, {}, {faulty} faulty",
         kind.description,
         records.len(),
-        statuses.join(", "),
+        joined_counts(&statuses, ": "),
         times(records.iter().map(|record| record.took_ns).collect()),
     ))
 }
