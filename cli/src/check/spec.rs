@@ -10,7 +10,7 @@ use louver::front::LoweredGrammar;
 use louver::front::diagnostic::{Diagnostic, Diagnostics};
 use louver::front::ebnf::{self, EbnfDialect, EbnfOptions};
 use louver::front::json_schema::{
-    self, Policy, Registry, SchemaError, SchemaErrors, SchemaOptions, SchemaSource,
+    self, LoweredSchema, Policy, Registry, SchemaError, SchemaErrors, SchemaOptions, SchemaSource,
 };
 use louver::front::lark::{self, LarkOptions, NamedGrammar};
 use louver::front::regex::{self, RegexError, RegexOptions};
@@ -254,21 +254,9 @@ pub(crate) fn lowered(
         |grammar, relaxed| LoweredSpec { grammar, warnings: Diagnostics::new(kind, ""), relaxed };
     Ok(match kind {
         "json_schema" => {
-            let options: SchemaOptions = parse_options("json_schema", options)?;
+            let options = parse_options("json_schema", options)?;
             let spec = json(spec, limits)?;
-            let source = SchemaSource { schema: &spec, registry, options, limits };
-            let (grammar, relaxed) = if options.policy == Policy::Strict {
-                let lowered = json_schema::lower_reported(source)?;
-                (lowered.grammar, lowered.relaxed)
-            } else {
-                let (compiled, relaxed) = schema(source)?;
-                (Grammar::clone(compiled.grammar()), relaxed)
-            };
-            let mut lowered = without_warnings(grammar, relaxed);
-            for misspelled in json_schema::misspelled_keywords(&spec) {
-                lowered.warnings.push(Diagnostic::warning(0..0, misspelled.to_string()));
-            }
-            lowered
+            lowered_schema(SchemaSource { schema: &spec, registry, options, limits })?
         }
         "regex" => {
             let Value::String(pattern) = spec else {
@@ -307,6 +295,20 @@ pub(crate) fn lowered(
         }
         other => return Err(SpecError::UnknownKind(other.to_owned())),
     })
+}
+
+/// Lowers a JSON Schema, with warnings of names that are probably misspelled keywords.
+fn lowered_schema(source: SchemaSource<'_>) -> Result<LoweredSpec, SpecError> {
+    let mut warnings = Diagnostics::new("json_schema", "");
+    for misspelled in json_schema::misspelled_keywords(source.schema) {
+        warnings.push(Diagnostic::warning(0..0, misspelled.to_string()));
+    }
+    if source.options.policy == Policy::Strict {
+        let LoweredSchema { grammar, relaxed } = json_schema::lower_reported(source)?;
+        return Ok(LoweredSpec { grammar, warnings, relaxed });
+    }
+    let (compiled, relaxed) = schema(source)?;
+    Ok(LoweredSpec { grammar: Grammar::clone(compiled.grammar()), warnings, relaxed })
 }
 
 /// Compiles a JSON Schema from its text. Also returns the keywords that the policy relaxes.

@@ -9,12 +9,11 @@ use louver_mistralrs::{EventStream, Generation, GenerationError, Step};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::error::ApiError;
-use crate::inspect::TraceRecorder;
 use crate::request::pointers::PointerMap;
 use crate::served_model::ServedModel;
 use crate::state::App;
 use crate::telemetry::{self, RequestAttributes};
-use crate::turn::record::{GenerationMetrics, TraceSource, store_trace, traced_prefix};
+use crate::turn::record::{ChoiceTrace, GenerationMetrics, TraceSource, traced_prefix};
 use crate::turn::rounds::ToolResult;
 use crate::turn::usage::Usage;
 
@@ -85,7 +84,7 @@ pub(super) struct Choice {
     stream: Option<EventStream>,
     /// Steps that belong to the trace and were already delivered with events.
     traced_steps: Vec<Step>,
-    recorder: Option<(String, TraceRecorder)>,
+    trace: Option<ChoiceTrace>,
     metrics: GenerationMetrics,
 }
 
@@ -97,9 +96,9 @@ impl Choice {
         let span = telemetry::generation(served, index, prompt_tokens, &options.attributes);
         let metrics = GenerationMetrics::new(app.clone(), served, span);
         let bytes = app.config().limits.traces.trace_bytes;
-        let recorder = trace_source.as_ref().map(|source| source.begin(index, served, bytes));
+        let trace = trace_source.as_ref().map(|source| source.begin(index, served, bytes));
         let traced_steps = Vec::new();
-        Choice { index, context, stream: Some(stream), traced_steps, recorder, metrics }
+        Choice { index, context, stream: Some(stream), traced_steps, trace, metrics }
     }
 
     /// The next event, and the choice if more may follow; the last one is the end.
@@ -111,13 +110,13 @@ impl Choice {
         let event = stream.next().await;
         let steps = if self.context.options.live_steps { stream.take_steps() } else { Vec::new() };
         let position = stream.position();
-        if self.recorder.is_some() && !self.traced_steps.last().is_some_and(|step| step.cut) {
+        if self.trace.is_some() && !self.traced_steps.last().is_some_and(|step| step.cut) {
             self.traced_steps.extend_from_slice(traced_prefix(&steps));
         }
         let Some(event) = event else { return (None, self.end(steps).await) };
         self.metrics.event(&event);
-        if let Some((_, recorder)) = &mut self.recorder {
-            recorder.event(position, &event);
+        if let Some(trace) = &mut self.trace {
+            trace.recorder.event(position, &event);
         }
         (Some(Box::new(self)), Ok(Progress::Event { choice: index, event, steps }))
     }
@@ -125,8 +124,8 @@ impl Choice {
     /// Finishes the choice. `steps` are those taken since the last event.
     async fn end(mut self, mut steps: Vec<Step>) -> Result<Progress, ApiError> {
         let Some(stream) = self.stream.take() else { return Err(GenerationError::HostGone.into()) };
-        let (index, mut traced_steps, recorder) =
-            (self.index, std::mem::take(&mut self.traced_steps), self.recorder.take());
+        let (index, mut traced_steps, trace) =
+            (self.index, std::mem::take(&mut self.traced_steps), self.trace.take());
         let (last, prompt_tokens) = (stream.take_steps(), stream.prompt_tokens());
         if self.context.options.live_steps {
             steps.extend_from_slice(&last);
@@ -136,11 +135,9 @@ impl Choice {
         for relaxed in result.iter_mut().flat_map(|generation| &mut generation.report.relaxed) {
             relaxed.pointer = self.context.pointers.original(&relaxed.pointer);
         }
-        let TurnContext { app, served, options, prepared, .. } = &self.context;
+        let TurnContext { app, options, prepared, .. } = &self.context;
         let traced = traced_prefix(&traced_steps);
-        let trace = recorder.and_then(|recorder| {
-            store_trace(app, served, recorder, prompt_tokens, traced, &result)
-        });
+        let trace = trace.and_then(|trace| trace.store(app, prompt_tokens, traced, &result));
         match &mut result {
             Ok(generation) => {
                 generation.steps = traced_steps;
@@ -169,22 +166,21 @@ impl Drop for Choice {
             return;
         };
         stream.cancel();
-        let TurnContext { app, served, permits, .. } = self.context.clone();
-        let (mut traced_steps, mut recorder) =
-            (std::mem::take(&mut self.traced_steps), self.recorder.take());
+        let TurnContext { app, permits, .. } = self.context.clone();
+        let (mut traced_steps, mut trace) =
+            (std::mem::take(&mut self.traced_steps), self.trace.take());
         runtime.spawn(async move {
             while let Some(event) = stream.next().await {
-                if let Some((_, recorder)) = &mut recorder {
-                    recorder.event(stream.position(), &event);
+                if let Some(trace) = &mut trace {
+                    trace.recorder.event(stream.position(), &event);
                 }
             }
             traced_steps.extend(stream.take_steps());
             let prompt_tokens = stream.prompt_tokens();
             let result = stream.finish().await;
             drop(permits);
-            if let Some(recorder) = recorder {
-                let traced = traced_prefix(&traced_steps);
-                store_trace(&app, &served, recorder, prompt_tokens, traced, &result);
+            if let Some(trace) = trace {
+                trace.store(&app, prompt_tokens, traced_prefix(&traced_steps), &result);
             }
         });
     }

@@ -31,13 +31,8 @@ pub(super) fn traced_prefix(steps: &[Step]) -> &[Step] {
 }
 
 impl TraceSource {
-    /// Creates the recorder of a choice, limited to `bytes` of events, and the id of its trace.
-    pub(super) fn begin(
-        &self,
-        choice: usize,
-        served: &ServedModel,
-        bytes: usize,
-    ) -> (String, TraceRecorder) {
+    /// Begins the trace of a choice, limited to `bytes` of events.
+    pub(super) fn begin(&self, choice: usize, served: &ServedModel, bytes: usize) -> ChoiceTrace {
         let id = if choice == 0 { self.id.clone() } else { format!("{}-{choice}", self.id) };
         let summary = RequestSummary {
             route: self.route.to_owned(),
@@ -46,40 +41,52 @@ impl TraceSource {
             choice,
             body: self.body.clone(),
         };
-        (id, TraceRecorder::new(summary, bytes))
+        let vocabulary = served.louver.engine().vocab().width();
+        ChoiceTrace { id, vocabulary, recorder: TraceRecorder::new(summary, bytes) }
     }
 }
 
-/// Stores the trace of a choice and returns its id, or logs why it was not stored.
-pub(super) fn store_trace(
-    app: &App,
-    served: &ServedModel,
-    (id, recorder): (String, TraceRecorder),
-    prompt_tokens: usize,
-    steps: &[Step],
-    result: &Result<Generation, GenerationError>,
-) -> Option<String> {
-    let (finish, report, timing) = match result {
-        Ok(generation) => {
-            let timing = TimingSummary::from(&generation.timing);
-            (finish_name(generation).to_owned(), serde_json::json!(generation.report), timing)
-        }
-        Err(error) => (format!("error: {error}"), serde_json::json!({}), TimingSummary::default()),
-    };
-    let outcome = TraceOutcome {
-        prompt_tokens,
-        vocabulary: served.louver.engine().vocab().width(),
-        finish: &finish,
-        steps,
-        cut: steps.last().is_some_and(|step| step.cut),
-        report: &report,
-        timing,
-    };
-    match recorder.finish(app.traces(), &id, &outcome) {
-        Ok(()) => Some(id),
-        Err(error) => {
-            tracing::warn!(id, "the trace was not stored: {error}");
-            None
+/// The trace of a choice.
+pub(super) struct ChoiceTrace {
+    id: String,
+    /// Width of the vocabulary in tokens.
+    vocabulary: usize,
+    pub(super) recorder: TraceRecorder,
+}
+
+impl ChoiceTrace {
+    /// Stores the trace and returns its id, or logs why it was not stored.
+    pub(super) fn store(
+        self,
+        app: &App,
+        prompt_tokens: usize,
+        steps: &[Step],
+        result: &Result<Generation, GenerationError>,
+    ) -> Option<String> {
+        let (finish, report, timing) = match result {
+            Ok(generation) => {
+                let timing = TimingSummary::from(&generation.timing);
+                (finish_name(generation).to_owned(), serde_json::json!(generation.report), timing)
+            }
+            Err(error) => {
+                (format!("error: {error}"), serde_json::json!({}), TimingSummary::default())
+            }
+        };
+        let outcome = TraceOutcome {
+            prompt_tokens,
+            vocabulary: self.vocabulary,
+            finish: &finish,
+            steps,
+            cut: steps.last().is_some_and(|step| step.cut),
+            report: &report,
+            timing,
+        };
+        match self.recorder.finish(app.traces(), &self.id, &outcome) {
+            Ok(()) => Some(self.id),
+            Err(error) => {
+                tracing::warn!(id = self.id, "the trace was not stored: {error}");
+                None
+            }
         }
     }
 }

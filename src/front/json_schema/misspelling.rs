@@ -191,7 +191,7 @@ mod tests {
         for schema in [
             r#"{"properties": {"requird": {}, "item": {}}, "enum": [{"requird": 1}]}"#,
             r#"{"example": 1, "nullable": true, "discriminator": {}, "xml": {}, "deprecated": true}"#,
-            r#"{"_format": "date", "@type": "a", "#enum": [], "_$schema": "", "-": 1}"#,
+            r##"{"_format": "date", "@type": "a", "#enum": [], "_$schema": "", "-": 1}"##,
             r#"{"x-requird": 1, "markdownDescription": "", "propertyOrdering": [], "no": 1, "units": 1}"#,
             r#"{"enumNames": [], "label": "", "order": 1, "name": "a", "strict": true, "is": 1}"#,
         ] {
