@@ -84,10 +84,10 @@ impl FunctionTool {
 fn parameters(reader: &mut MemberReader<'_>) -> Json {
     let expected = match reader.members.get_non_null("parameters") {
         None => return no_parameters(),
+        Some(Json::Object(members)) if is_wrapper(members) => WRAPPED,
         Some(Json::Object(members)) if is_properties_object(members) => {
             "a JSON Schema: the arguments belong in its `properties`"
         }
-        Some(Json::Object(members)) if is_wrapper(members) => WRAPPED,
         Some(schema @ (Json::Object(_) | Json::Bool(_))) => return schema.clone(),
         Some(Json::String(_)) => "a JSON Schema, as an object and not as text",
         Some(_) => "a JSON Schema",

@@ -100,13 +100,13 @@ fn parse_response_format(body: &Json, errors: &mut Vec<RequestError>) -> Option<
         Some("text") => None,
         Some("json_object") => Some(ResponseFormat::Schema(any_object())),
         Some("json_schema") => match response.pointer("/json_schema/schema") {
+            Some(Json::Object(members)) if is_wrapper(members) => {
+                errors.push(malformed(RESPONSE_POINTER, WRAPPED));
+                None
+            }
             Some(Json::Object(members)) if is_properties_object(members) => {
                 let expected = "a JSON Schema: its members belong in `properties`";
                 errors.push(malformed(RESPONSE_POINTER, expected));
-                None
-            }
-            Some(Json::Object(members)) if is_wrapper(members) => {
-                errors.push(malformed(RESPONSE_POINTER, WRAPPED));
                 None
             }
             Some(schema @ (Json::Object(_) | Json::Bool(_))) => {

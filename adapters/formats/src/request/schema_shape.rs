@@ -28,12 +28,14 @@ pub(super) fn is_properties_object(members: &Object) -> bool {
         "dependentSchemas",
     ];
     const TYPES: [&str; 7] = ["null", "boolean", "integer", "number", "string", "array", "object"];
+    /// Keywords whose value is a text.
+    const TEXTS: [&str; 5] = ["title", "description", "default", "format", "pattern"];
     let is_type = |value: &Json| value.as_str().is_some_and(|name| TYPES.contains(&name));
     let is_declaration = |(name, value): (&str, &Json)| {
         !KEYWORDS.contains(&name)
             && name != "type"
             && !name.starts_with('$')
-            && (value.get("type").is_some() || is_type(value))
+            && (value.get("type").is_some() || is_type(value) && !TEXTS.contains(&name))
     };
     !members.is_empty() && members.iter().all(is_declaration)
 }
@@ -41,12 +43,39 @@ pub(super) fn is_properties_object(members: &Object) -> bool {
 /// Whether an object holds a schema beside its name, as the `json_schema` of a `response_format`.
 pub(super) fn is_wrapper(members: &Object) -> bool {
     const BESIDE: [&str; 4] = ["name", "title", "description", "strict"];
-    let is_inner = |name: &str| ["schema", "json_schema"].contains(&name);
     let is_object = |value: &Json| value.as_object().is_some();
-    let is_kind =
-        |name: &str, value: &Json| name == "type" && value.as_str() == Some("json_schema");
-    members.iter().any(|(name, value)| is_inner(name) && is_object(value))
-        && members
-            .iter()
-            .all(|(name, value)| is_inner(name) || BESIDE.contains(&name) || is_kind(name, value))
+    let is_inner =
+        |(name, value): (&str, &Json)| matches!(name, "schema" | "json_schema") && is_object(value);
+    let is_beside = |(name, value): (&str, &Json)| {
+        BESIDE.contains(&name) && !is_object(value)
+            || name == "type" && value.as_str() == Some("json_schema")
+    };
+    members.iter().any(is_inner) && members.iter().all(|m| is_inner(m) || is_beside(m))
+}
+
+#[cfg(test)]
+mod tests {
+    use louver::limits::Limits;
+
+    use super::*;
+
+    #[test]
+    fn what_is_no_schema_is_told_from_schemas() {
+        for (text, is_properties, is_wrapped) in [
+            (r#"{"city": {"type": "string"}, "days": "integer"}"#, true, false),
+            (r#"{"name": {"type": "string"}, "schema": {"type": "string"}}"#, true, false),
+            (r#"{"name": "x", "strict": true, "schema": {}}"#, false, true),
+            (r#"{"type": "json_schema", "json_schema": {"schema": {}}}"#, false, true),
+            (r#"{"type": "object", "schema": {}}"#, false, false),
+            (r#"{"type": "object"}"#, false, false),
+            (r#"{"items": {"type": "string"}}"#, false, false),
+            (r#"{"title": "string", "description": "a number"}"#, false, false),
+            ("{}", false, false),
+        ] {
+            let json = Json::parse(text, &Limits::default()).unwrap();
+            let members = json.as_object().unwrap();
+            assert_eq!(is_wrapper(members), is_wrapped, "{text}");
+            assert_eq!(is_properties_object(members), is_properties, "{text}");
+        }
+    }
 }
