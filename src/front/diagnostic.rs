@@ -260,6 +260,16 @@ fn floor_boundary(text: &str, offset: usize) -> usize {
     at
 }
 
+/// Whether names differ in capitals, underscores and hyphens only. Cost: ends at the first other
+/// difference.
+pub fn is_same_name(a: &str, b: &str) -> bool {
+    fn folded(name: &str) -> impl Iterator<Item = u8> {
+        let letters = name.bytes().filter(|byte| !matches!(byte, b'_' | b'-'));
+        letters.map(|byte| byte.to_ascii_lowercase())
+    }
+    folded(a).eq(folded(b))
+}
+
 /// The candidate most similar to a name; `None` if none is similar, or if `earlier`, the number of
 /// messages before this one, is 20 or more: for very many names, comparing takes too long.
 pub fn similar<'a>(

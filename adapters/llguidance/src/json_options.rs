@@ -1,7 +1,5 @@
 //! `x-guidance`, the options in a schema, as Louver's options.
 
-use std::borrow::Cow;
-
 use anyhow::{Result, anyhow, ensure};
 use louver::front::json_schema::{Formats, MemberOrder, NonAscii, Policy, Whitespace};
 use louver::front::regex::Pattern;
@@ -96,17 +94,14 @@ impl JsonCompileOptions {
 
 /// A schema without its options, and Louver's options for it.
 pub(crate) fn take_options(schema: Option<&Value>) -> Result<(Json, SchemaOptions)> {
-    let mut schema = Cow::Borrowed(schema.unwrap_or(&Value::Null));
-    let options = match schema.get(OPTIONS_KEY) {
-        Some(options) => JsonCompileOptions::deserialize(options)?.schema_options()?,
-        None => JsonCompileOptions::default().schema_options()?,
+    let schema = schema.unwrap_or(&Value::Null);
+    let Some(options) = schema.get(OPTIONS_KEY) else {
+        return Ok((Json::from(schema), JsonCompileOptions::default().schema_options()?));
     };
-    if schema.get(OPTIONS_KEY).is_some()
-        && let Some(members) = schema.to_mut().as_object_mut()
-    {
-        members.shift_remove(OPTIONS_KEY);
-    }
-    Ok((Json::from(&*schema), options))
+    let options = JsonCompileOptions::deserialize(options)?.schema_options()?;
+    let mut schema = schema.clone();
+    schema.as_object_mut().map(|members| members.shift_remove(OPTIONS_KEY));
+    Ok((Json::from(schema), options))
 }
 
 /// The fewest spaces after the sign with which a separator matches.

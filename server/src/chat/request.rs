@@ -76,7 +76,7 @@ pub(crate) fn parse(body: &Json, app: &App) -> Result<TurnRequest, ApiError> {
     sampling.read_logprobs(&members, &mut faults);
     let stream = StreamOptions::read(&members, &mut faults);
     check_counts(&members, limits, &mut faults);
-    let mut request = TurnRequest {
+    let request = TurnRequest {
         model: members.string(&mut faults, "model").map(str::to_owned),
         prompt: Prompt::Messages(messages::read(&members, limits, &mut faults)),
         reasoning: read_reasoning(&members, &mut faults),
@@ -93,9 +93,7 @@ pub(crate) fn parse(body: &Json, app: &App) -> Result<TurnRequest, ApiError> {
         sampling,
         ..TurnRequest::default()
     };
-    request.read_tools(rewritten.as_ref().unwrap_or(body), &mut faults);
-    ApiError::reject(faults)?;
-    Ok(request)
+    request.complete(rewritten.as_ref().unwrap_or(body), faults)
 }
 
 /// Parses a body that was translated from another route's. `pointers` lead from its members to

@@ -68,7 +68,7 @@ pub(crate) fn parse(body: &Json, app: &App) -> Result<TurnRequest, ApiError> {
     sampling.logprobs = logprobs.and_then(|top| usize::try_from(top).ok());
     let stream = StreamOptions::read(&members, &mut faults);
     check_counts(&members, limits, &mut faults);
-    let mut request = TurnRequest {
+    let request = TurnRequest {
         model: members.string(&mut faults, "model").map(str::to_owned),
         prompt: read_prompt(&members, &mut faults),
         extension: Extension::read(&members, &mut faults),
@@ -77,9 +77,7 @@ pub(crate) fn parse(body: &Json, app: &App) -> Result<TurnRequest, ApiError> {
         sampling,
         ..TurnRequest::default()
     };
-    request.read_tools(rewritten.as_ref().unwrap_or(body), &mut faults);
-    ApiError::reject(faults)?;
-    Ok(request)
+    request.complete(rewritten.as_ref().unwrap_or(body), faults)
 }
 
 /// Parses `prompt`: text or tokens, or a list of one of these.

@@ -1,5 +1,6 @@
 //! Checks of a body's member names: accepted, ignored, unsupported and unknown members.
 
+use louver::front::diagnostic::is_same_name;
 use louver::spec::json::Json;
 
 use crate::config::UnknownMembers;
@@ -128,7 +129,7 @@ impl MemberTable {
             let mut known = COMMON.iter().chain(self.accepted).copied().chain(structure::names());
             let is_rejected = unknown == UnknownMembers::Refuse
                 || may_request_structure(name)
-                || known.any(|known| is_other_spelling(name, known));
+                || known.any(|known| is_same_name(name, known));
             if !is_accepted
                 && is_rejected
                 && !(is_neutral(name, value) && unknown == UnknownMembers::Ignore)
@@ -140,15 +141,6 @@ impl MemberTable {
             }
         }
     }
-}
-
-/// Whether names are the same but for capitals, underscores and hyphens.
-fn is_other_spelling(name: &str, known: &str) -> bool {
-    let letters = |name: &'_ str| {
-        let bytes = name.bytes().filter(|byte| !matches!(byte, b'_' | b'-'));
-        bytes.map(|byte| byte.to_ascii_lowercase()).collect::<Vec<_>>()
-    };
-    name.len() <= 2 * known.len() && letters(name) == letters(known)
 }
 
 fn may_request_structure(name: &str) -> bool {

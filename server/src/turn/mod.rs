@@ -90,7 +90,7 @@ pub(crate) struct TurnRequest {
 impl TurnRequest {
     /// Reads the members that constrain the output: tools, response format, stop strings. Faults
     /// get pointers into the request as sent; those of a pointer that has a fault are left out.
-    pub(crate) fn read_tools(&mut self, body: &Json, faults: &mut Faults) {
+    fn read_tools(&mut self, body: &Json, faults: &mut Faults) {
         match ToolRequest::parse(body) {
             Ok(tools) => self.tools = tools,
             Err(error) => {
@@ -102,6 +102,17 @@ impl TurnRequest {
                 faults.extend(error.faults().filter(is_new).cloned());
             }
         }
+    }
+
+    /// The request with the constraints of its body. Errors: the faults of both.
+    pub(crate) fn complete(
+        mut self,
+        body: &Json,
+        mut faults: Faults,
+    ) -> Result<TurnRequest, ApiError> {
+        self.read_tools(body, &mut faults);
+        ApiError::reject(faults)?;
+        Ok(self)
     }
 
     /// The constraints under a model's settings, and the input of the chat template besides the

@@ -5,10 +5,13 @@
 use std::fmt;
 
 use super::keyword::{Keyword, KeywordVocabulary, SchemaPosition, keywords};
+use crate::front::diagnostic::is_same_name;
 use crate::spec::json::{Json, push_token};
 
 /// Names that are reported, at most.
 const MAX_REPORTED: usize = 20;
+/// Unknown names that are compared with the keywords, at most: a schema may have 100,000.
+const MAX_COMPARED: usize = 1_000;
 /// Longest name that is compared, in bytes.
 const MAX_BYTES: usize = 40;
 
@@ -21,16 +24,22 @@ pub struct MisspelledKeyword {
     pub meant: &'static str,
 }
 
+impl MisspelledKeyword {
+    /// What is wrong, without the pointer.
+    pub fn message(&self) -> String {
+        format!("no keyword, so it constrains nothing; is `{}` meant?", self.meant)
+    }
+}
+
 impl fmt::Display for MisspelledKeyword {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let MisspelledKeyword { pointer, meant } = self;
-        write!(f, "{pointer:?}: no keyword, so it constrains nothing; is `{meant}` meant?")
+        write!(f, "{:?}: {}", self.pointer, self.message())
     }
 }
 
 /// The members of a schema and of its subschemas that differ from a keyword in little: in capitals,
-/// underscores and hyphens, or in one letter, two in long names. At most 20 are reported. Cost: one
-/// walk over the schema.
+/// underscores and hyphens, or in one letter, two in long names. At most 20 are reported, of the
+/// first 1,000 unknown names. Cost: one walk over the schema.
 ///
 /// ```
 /// use louver::front::json_schema::misspelled_keywords;
@@ -46,13 +55,15 @@ impl fmt::Display for MisspelledKeyword {
 /// # }
 /// ```
 pub fn misspelled_keywords(schema: &Json) -> Vec<MisspelledKeyword> {
-    let mut walk = Walk { steps: Vec::new(), pending: vec![(schema, None)], found: Vec::new() };
+    let (steps, found) = (Vec::new(), Vec::new());
+    let mut walk = Walk { steps, pending: vec![(schema, None)], compared: 0, found };
     while let Some((schema, at)) = walk.pending.pop() {
         walk.schema(schema, at);
-        if walk.found.len() >= MAX_REPORTED {
+        if walk.found.len() >= MAX_REPORTED || walk.compared >= MAX_COMPARED {
             break;
         }
     }
+    walk.found.truncate(MAX_REPORTED);
     walk.found
 }
 
@@ -62,6 +73,8 @@ struct Walk<'s> {
     steps: Vec<(Option<usize>, Step<'s>)>,
     /// Schemas that are not visited yet, with the indices of their places.
     pending: Vec<(&'s Json, Option<usize>)>,
+    /// The number of names that were compared with the keywords.
+    compared: usize,
     found: Vec<MisspelledKeyword>,
 }
 
@@ -77,6 +90,10 @@ impl<'s> Walk<'s> {
         for (name, value) in members.iter() {
             let place = self.step(at, Step::Member(name));
             let Some(keyword) = Keyword::lookup(name) else {
+                self.compared += 1;
+                if self.compared > MAX_COMPARED {
+                    return;
+                }
                 self.found.extend(
                     meant(name)
                         .map(|meant| MisspelledKeyword { pointer: self.pointer(place), meant }),
@@ -140,20 +157,11 @@ fn meant(name: &str) -> Option<&'static str> {
         let allowed =
             usize::from(keyword.name().len() >= SHORT) + usize::from(keyword.name().len() >= LONG);
         keyword.vocabulary != KeywordVocabulary::Annotation
-            && (is_same_letters(name, keyword.name())
+            && (is_same_name(name, keyword.name())
                 || (name.len().abs_diff(keyword.name().len()) <= allowed
                     && strsim::damerau_levenshtein(name, keyword.name()) <= allowed))
     };
     keywords().find(is_meant).map(Keyword::name)
-}
-
-/// Whether names differ in capitals, underscores and hyphens only.
-fn is_same_letters(a: &str, b: &str) -> bool {
-    let letters = |name: &'_ str| {
-        let letters = name.chars().filter(|c| !matches!(c, '_' | '-'));
-        letters.map(|c| c.to_ascii_lowercase()).collect::<String>()
-    };
-    letters(a) == letters(b)
 }
 
 #[cfg(test)]
@@ -161,7 +169,7 @@ mod tests {
     use super::*;
     use crate::limits::Limits;
 
-    fn found(schema: &str) -> Vec<(String, &'static str)> {
+    fn misspellings(schema: &str) -> Vec<(String, &'static str)> {
         let schema = Json::parse(schema, &Limits::default()).unwrap();
         misspelled_keywords(&schema).into_iter().map(|m| (m.pointer, m.meant)).collect()
     }
@@ -181,7 +189,7 @@ mod tests {
             (r#"{"aditionalPropertes": false}"#, "/aditionalPropertes", "additionalProperties"),
             (r#"{"item": {"type": "string"}}"#, "/item", "items"),
         ] {
-            assert_eq!(found(schema), [(pointer.to_owned(), meant)], "{schema}");
+            assert_eq!(misspellings(schema), [(pointer.to_owned(), meant)], "{schema}");
         }
     }
 
@@ -195,12 +203,12 @@ mod tests {
             r#"{"x-requird": 1, "markdownDescription": "", "propertyOrdering": [], "no": 1, "units": 1}"#,
             r#"{"enumNames": [], "label": "", "order": 1, "name": "a", "strict": true, "is": 1}"#,
         ] {
-            assert_eq!(found(schema), [], "{schema}");
+            assert_eq!(misspellings(schema), [], "{schema}");
         }
         let many: String = (0..100).map(|k| format!(r#""p{k}": {{"requird": []}},"#)).collect();
-        assert_eq!(
-            found(&format!(r#"{{"properties": {{{many} "p": {{}}}}}}"#)).len(),
-            MAX_REPORTED
-        );
+        let all = format!(r#"{{"properties": {{{many} "p": {{}}}}}}"#);
+        assert_eq!(misspellings(&all).len(), MAX_REPORTED);
+        let unknown: String = (0..MAX_COMPARED).map(|k| format!(r#""zz{k}": 1,"#)).collect();
+        assert_eq!(misspellings(&format!(r#"{{{unknown} "requird": []}}"#)), []);
     }
 }

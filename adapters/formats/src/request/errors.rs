@@ -175,9 +175,7 @@ impl RequestFault {
 
     /// The warning of a name in the schema at the pointer.
     pub(crate) fn of_misspelled(pointer: &str, misspelled: &MisspelledKeyword) -> RequestFault {
-        let MisspelledKeyword { pointer: below, meant } = misspelled;
-        let message = format!("no keyword, so it constrains nothing; is `{meant}` meant?");
-        RequestFault::new(format!("{pointer}{below}"), message)
+        RequestFault::new(format!("{pointer}{}", misspelled.pointer), misspelled.message())
     }
 
     /// The messages about a text of the request, which is at the pointer.

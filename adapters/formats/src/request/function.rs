@@ -3,7 +3,7 @@
 use louver::spec::json::Json;
 use serde_json::json;
 
-use super::schema_shape::{WRAPPED, is_properties_object, is_wrapper};
+use super::schema_shape::expected_instead;
 use super::tool_members::{
     MemberReader, ToolError, ToolErrorKind, ToolShape, check_name, unknown_members,
 };
@@ -82,15 +82,14 @@ impl FunctionTool {
 }
 
 fn parameters(reader: &mut MemberReader<'_>) -> Json {
-    let expected = match reader.members.get_non_null("parameters") {
-        None => return no_parameters(),
-        Some(Json::Object(members)) if is_wrapper(members) => WRAPPED,
-        Some(Json::Object(members)) if is_properties_object(members) => {
-            "a JSON Schema: the arguments belong in its `properties`"
-        }
-        Some(schema @ (Json::Object(_) | Json::Bool(_))) => return schema.clone(),
-        Some(Json::String(_)) => "a JSON Schema, as an object and not as text",
-        Some(_) => "a JSON Schema",
+    let Some(schema) = reader.members.get_non_null("parameters") else { return no_parameters() };
+    let in_properties = "a JSON Schema: the arguments belong in its `properties`";
+    let expected = match schema {
+        Json::String(_) => "a JSON Schema, as an object and not as text",
+        schema => match expected_instead(schema, in_properties) {
+            Some(expected) => expected,
+            None => return schema.clone(),
+        },
     };
     reader.fail("/parameters", ToolErrorKind::Expected(expected));
     Json::Null

@@ -6,7 +6,7 @@ use louver::spec::json::{Json, push_token};
 use super::choice::ToolChoice;
 use super::errors::{RequestError, RequestErrors};
 use super::response::{ResponseFormat, ResponseTag};
-use super::schema_shape::{WRAPPED, is_properties_object, is_wrapper};
+use super::schema_shape::expected_instead;
 use super::tool::Tool;
 use super::{Parallel, ToolRequest, any_object};
 
@@ -99,24 +99,17 @@ fn parse_response_format(body: &Json, errors: &mut Vec<RequestError>) -> Option<
     match response.get("type").and_then(Json::as_str) {
         Some("text") => None,
         Some("json_object") => Some(ResponseFormat::Schema(any_object())),
-        Some("json_schema") => match response.pointer("/json_schema/schema") {
-            Some(Json::Object(members)) if is_wrapper(members) => {
-                errors.push(malformed(RESPONSE_POINTER, WRAPPED));
-                None
+        Some("json_schema") => {
+            let schema = response.pointer("/json_schema/schema").unwrap_or(&Json::Null);
+            let in_properties = "a JSON Schema: its members belong in `properties`";
+            match expected_instead(schema, in_properties) {
+                None => Some(ResponseFormat::Schema(schema.clone())),
+                Some(expected) => {
+                    errors.push(malformed(RESPONSE_POINTER, expected));
+                    None
+                }
             }
-            Some(Json::Object(members)) if is_properties_object(members) => {
-                let expected = "a JSON Schema: its members belong in `properties`";
-                errors.push(malformed(RESPONSE_POINTER, expected));
-                None
-            }
-            Some(schema @ (Json::Object(_) | Json::Bool(_))) => {
-                Some(ResponseFormat::Schema(schema.clone()))
-            }
-            _ => {
-                errors.push(malformed(RESPONSE_POINTER, "a JSON Schema"));
-                None
-            }
-        },
+        }
         Some("structural_tag") => {
             let tag = ResponseTag::parse(body, &Limits::default()).map_err(|errors| errors.0);
             ok_or_report(tag, errors).map(|tag| ResponseFormat::StructuralTag(Box::new(tag)))

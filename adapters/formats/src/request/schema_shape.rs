@@ -3,12 +3,22 @@
 
 use louver::spec::json::{Json, Object};
 
-/// What is expected in place of a wrapper.
-pub(super) const WRAPPED: &str = "a JSON Schema, without another object around it";
+/// What is expected in place of a value that is no schema; `in_properties` in place of a map of
+/// properties.
+pub(super) fn expected_instead(value: &Json, in_properties: &'static str) -> Option<&'static str> {
+    match value {
+        Json::Object(members) if is_wrapper(members) => {
+            Some("a JSON Schema, without another object around it")
+        }
+        Json::Object(members) if is_properties_object(members) => Some(in_properties),
+        Json::Object(_) | Json::Bool(_) => None,
+        _ => Some("a JSON Schema"),
+    }
+}
 
 /// Whether an object looks like the value of `properties` rather than a schema: its values are
 /// objects with a type, or names of types, and none of its names is a keyword.
-pub(super) fn is_properties_object(members: &Object) -> bool {
+fn is_properties_object(members: &Object) -> bool {
     const KEYWORDS: [&str; 16] = [
         "properties",
         "patternProperties",
@@ -41,7 +51,7 @@ pub(super) fn is_properties_object(members: &Object) -> bool {
 }
 
 /// Whether an object holds a schema beside its name, as the `json_schema` of a `response_format`.
-pub(super) fn is_wrapper(members: &Object) -> bool {
+fn is_wrapper(members: &Object) -> bool {
     const BESIDE: [&str; 4] = ["name", "title", "description", "strict"];
     let is_object = |value: &Json| value.as_object().is_some();
     let is_inner =
