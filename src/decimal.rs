@@ -202,19 +202,39 @@ pub(crate) fn common_multiple(a: &Decimal, b: &Decimal) -> Option<Decimal> {
     let digits: Vec<u8> = least.to_string().bytes().map(|byte| byte - b'0').collect();
     let exponent = place + digits.len() as i64;
     let unit = Decimal::new(false, digits, exponent);
-    modulus_and_places(&unit).map(|_| unit)
+    tracked_unit(&unit).map(|_| unit)
 }
 
-/// The unit as an integer modulus, scaled by its number of decimal places, and that number. `None`
-/// if there are too many remainders to track.
-pub(crate) fn modulus_and_places(unit: &Decimal) -> Option<(u64, usize)> {
+/// A unit whose multiples an automaton can recognize: `modulus * 10^(zeros - places)`, where
+/// `zeros` or `places` is zero.
+pub(crate) struct TrackedUnit {
+    /// The digits of the unit without zeros at the end.
+    pub(crate) modulus: u64,
+    /// Number of zeros at the end of an integer.
+    pub(crate) zeros: usize,
+    /// Number of decimal places.
+    pub(crate) places: usize,
+}
+
+/// The unit for an automaton; `None` if there are too many remainders to track.
+pub(crate) fn tracked_unit(unit: &Decimal) -> Option<TrackedUnit> {
     let (integer, fraction) = unit.parts(18)?;
     if integer.len() + fraction.len() > 18 {
         return None;
     }
-    let modulus = integer.iter().chain(&fraction).fold(0u64, |n, &d| n * 10 + u64::from(d));
-    (modulus.saturating_mul(fraction.len() as u64 + 2) <= MAX_REMAINDERS)
-        .then_some((modulus, fraction.len()))
+    let digits = || integer.iter().chain(&fraction);
+    let zeros = match fraction.len() {
+        0 => integer.iter().rev().take_while(|&&digit| digit == 0).count(),
+        _ => 0,
+    };
+    let significant = digits().take(integer.len() + fraction.len() - zeros);
+    let modulus = significant.fold(0u64, |n, &digit| n * 10 + u64::from(digit));
+    let places = fraction.len();
+    (modulus.saturating_mul((zeros + places) as u64 + 2) <= MAX_REMAINDERS).then_some(TrackedUnit {
+        modulus,
+        zeros,
+        places,
+    })
 }
 
 #[cfg(test)]

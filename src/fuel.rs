@@ -35,13 +35,13 @@ const SLICE_UNITS: u64 = 1 << 12;
 /// use louver::OutOfFuel;
 ///
 /// let message = OutOfFuel::Spent { limit: 500 }.to_string();
-/// assert_eq!(message, "the work needs more than 500 units of fuel");
+/// assert_eq!(message, "too complex: more than 500 units of work (fuel)");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OutOfFuel {
     /// The budget is spent.
-    #[error("the work needs more than {limit} units of fuel")]
+    #[error("too complex: more than {limit} units of work (fuel)")]
     Spent {
         /// The budget, in units.
         limit: u64,

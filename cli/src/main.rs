@@ -14,6 +14,7 @@ mod model_flags;
 mod registry;
 #[cfg(feature = "host")]
 mod serve;
+mod spec;
 #[cfg(feature = "host")]
 mod telemetry;
 #[cfg(feature = "host")]
@@ -42,7 +43,7 @@ enum Command {
     /// Serve models with OpenAI's API.
     #[cfg(feature = "host")]
     Serve(serve::ServeArgs),
-    /// Check inputs against JSON Schemas, regular expressions and tools.
+    /// Check inputs against JSON Schemas, regular expressions, grammars and tools.
     Check(check::CheckArgs),
     /// Show how a grammar is compiled, and what may follow a prefix.
     Explain(explain::ExplainArgs),

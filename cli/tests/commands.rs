@@ -342,7 +342,7 @@ fn errors_name_what_they_are_about() {
         (&["explain", "--schema", schema, "--options", r#"{"order": "wide"}"#], ": order: unknown"),
         (&["check", "--schema", schema, "--options", r#"{"order": "wide"}"#], ": order: unknown"),
         (&["check", "--schema", schema, "--options", "{} x"], "trailing characters"),
-        (&["check"], "--schema <S.json>|--cases <FILE.jsonl>"),
+        (&["check"], "--schema <S.json>|--regex <PATTERN>|"),
     ];
     for (args, expected) in cases {
         let run = louver(args);
@@ -358,6 +358,12 @@ fn errors_name_what_they_are_about() {
     let run = louver(&["check", "--schema", path(&misspelled), path(&misspelled)]);
     let message = String::from_utf8_lossy(&run.stderr);
     assert!(message.contains("is `required` meant?"), "{message}");
+    let ebnf = folder.file("unused.ebnf", "root ::= \"a\"\nb ::= \"b\"\n");
+    let input = folder.file("input", "a\n");
+    let run = louver(&["check", "--ebnf", path(&ebnf), path(&input)]);
+    assert_eq!(run.stdout, b"valid\n");
+    let message = String::from_utf8_lossy(&run.stderr);
+    assert!(message.contains("warning") && message.contains("`b`"), "{message}");
     let short = ["explain", "--schema", schema, "--options", r#"{"whitespace": "flexible"}"#];
     assert!(louver(&short).status.success());
 }

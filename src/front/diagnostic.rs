@@ -163,6 +163,18 @@ impl Diagnostics {
         (line, column)
     }
 
+    /// The diagnostics, each in one line: `line 2, column 5: what is wrong (what was expected); what
+    /// to do`.
+    pub fn lines(&self) -> impl Iterator<Item = String> {
+        self.list.iter().map(|diagnostic| {
+            let (line, column) = self.place(diagnostic.span.start);
+            let label = diagnostic.label.as_ref().map(|label| format!(" ({label})"));
+            let help = diagnostic.help.as_ref().map(|help| format!("; {help}"));
+            let (label, help) = (label.unwrap_or_default(), help.unwrap_or_default());
+            format!("line {line}, column {column}: {}{label}{help}", diagnostic.message)
+        })
+    }
+
     /// Clamps a range to the text and widens it to whole code points.
     fn clamp(&self, span: Range<usize>) -> Range<usize> {
         let start = floor_boundary(&self.text, span.start);

@@ -26,6 +26,28 @@ pub struct LoweredGrammar {
     pub warnings: Diagnostics,
 }
 
+/// A place of a JSON document that probably constrains less than it was written to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DocumentWarning {
+    /// JSON pointer into the document.
+    pub pointer: String,
+    /// What is wrong, in one line.
+    pub message: String,
+}
+
+impl DocumentWarning {
+    /// The warning as one of a document that has the document of this one at a pointer.
+    pub fn below(self, pointer: &str) -> DocumentWarning {
+        DocumentWarning { pointer: format!("{pointer}{}", self.pointer), ..self }
+    }
+}
+
+impl fmt::Display for DocumentWarning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {}", self.pointer, self.message)
+    }
+}
+
 /// Lowers a text with a fuel budget for its length; running out of fuel is an error.
 fn within_fuel(
     text: &str,

@@ -449,8 +449,7 @@ fn format_stages_import_earlier_stages_only() {
 /// The folder of the JSON Schema front end.
 const JSON_SCHEMA: [&str; 2] = ["front", "json_schema"];
 /// Its leaves, which all of its steps may use.
-const SCHEMA_LEAVES: &[&str] =
-    &["error", "format", "options", "schema_key", "keyword", "misspelling"];
+const SCHEMA_LEAVES: &[&str] = &["error", "format", "options", "schema_key", "keyword", "warnings"];
 /// Its steps in order. A step may use the earlier ones.
 const SCHEMA_STEPS: &[&str] = &["read", "normalize", "lower"];
 /// Its files above the steps, which may use all others.

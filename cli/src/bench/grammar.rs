@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::feeder::Feeder;
 use super::record::{CaseRecord, NOT_COMPILED};
 use super::{GrammarArgs, run_cases};
-use crate::check::spec;
+use crate::spec;
 
 /// One line of the cases file. Texts may be in separate files.
 #[derive(Debug, Deserialize)]

@@ -34,8 +34,8 @@ use louver_hf_tokenizers::{Loaded, VocabOptions};
 use tokenizers::Tokenizer;
 use workers::RunCase;
 
-use crate::check::spec::schema_options;
 use crate::registry::RegistryArgs;
+use crate::spec::schema_options;
 
 /// The benchmarks.
 #[derive(Debug, Subcommand)]

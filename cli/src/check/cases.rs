@@ -11,9 +11,9 @@ use louver_formats::validator_instance;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::spec::SpecCache;
 use crate::counts::{counts, joined_counts};
 use crate::jsonl;
+use crate::spec::SpecCache;
 
 /// One line of the cases file.
 #[derive(Debug, Deserialize)]
@@ -122,9 +122,10 @@ impl CheckCase {
         };
         let spec = specs.spec(&self.kind, &self.spec, &self.options)?;
         *relaxed = spec.relaxed.iter().map(ToString::to_string).collect();
-        match spec.recognizer.push(input) {
+        let mut recognizer = spec.recognizer();
+        match recognizer.push(input) {
             Ok(()) if matches!(self.mode, InputMode::Prefix) => Ok(true),
-            Ok(()) if !spec.recognizer.is_complete() => Ok(false),
+            Ok(()) if !recognizer.is_complete() => Ok(false),
             Ok(()) => match &spec.validator {
                 None => Ok(true),
                 Some(Err(error)) => Err(error.clone()),

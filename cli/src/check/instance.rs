@@ -1,4 +1,4 @@
-//! Validation of one input against one JSON Schema, with an explanation.
+//! Check of one input against one spec, with an explanation.
 
 use std::fmt::{self, Write};
 use std::fs;
@@ -10,16 +10,18 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use louver::compile::Compiled;
 use louver::engine::{CompletionOptions, Engine, EngineOptions};
-use louver::front::json_schema::{Policy, Registry, SchemaOptions, misspelled_keywords};
+use louver::front::json_schema::{Registry, SchemaOptions};
 use louver::fsm::ByteSet;
 use louver::ids::TokenId;
 use louver::limits::Limits;
-use louver::matcher::{Recognizer, Rejected};
-use louver::spec::json::{Json, push_token};
+use louver::matcher::Rejected;
+use louver::spec::json::push_token;
 use louver::vocab::Vocabulary;
 use louver_formats::validator_instance;
+use serde::Deserialize;
+use serde_json::Value;
 
-use super::spec;
+use crate::spec::{SpecError, SpecSource, UsableSpec};
 use crate::validator;
 
 /// Maximum number of violated keywords to show.
@@ -28,19 +30,16 @@ const MAX_KEYWORDS: usize = 5;
 const MAX_EXAMPLE: usize = 100;
 
 pub(super) fn run(
-    schema: &Path,
-    options: &SchemaOptions,
+    source: &SpecSource,
     registry: &Registry,
     input: Option<&Path>,
 ) -> Result<ExitCode> {
-    let limits = Limits::default();
-    let text =
-        fs::read_to_string(schema).with_context(|| format!("cannot read {}", schema.display()))?;
-    let (compiled, relaxed) = spec::schema_text(&text, registry, options, &limits)
-        .with_context(|| format!("schema {}", schema.display()))?;
+    let checked = CheckedSpec::new(source, registry).map_err(|error| source.error(error))?;
+    let UsableSpec { relaxed, warnings, .. } = &checked.spec;
     relaxed.iter().for_each(|relaxed| eprintln!("not enforced: {relaxed}"));
-    let misspelled = misspelled_keywords(&Json::parse(&text, &limits)?);
-    misspelled.iter().for_each(|misspelled| eprintln!("warning: {misspelled}"));
+    if !warnings.text.is_empty() {
+        eprintln!("{}", warnings.text);
+    }
     let mut bytes = Vec::new();
     match input {
         Some(path) if path != Path::new("-") => {
@@ -48,8 +47,7 @@ pub(super) fn run(
         }
         _ => drop(std::io::stdin().read_to_end(&mut bytes).context("cannot read standard input")?),
     }
-    let source = CheckedSchema { text: &text, registry, options };
-    match source.validate(Arc::new(compiled), strip_line_break(&bytes), !relaxed.is_empty()) {
+    match checked.check(strip_line_break(&bytes)) {
         Ok(()) => {
             println!("valid");
             Ok(ExitCode::SUCCESS)
@@ -67,28 +65,35 @@ fn strip_line_break(bytes: &[u8]) -> &[u8] {
     bytes.strip_suffix(b"\r").unwrap_or(bytes)
 }
 
-/// The schema of an input, and how it is read.
-struct CheckedSchema<'s> {
-    text: &'s str,
+/// A spec that an input is checked against.
+struct CheckedSpec<'s> {
+    spec: UsableSpec,
+    source: &'s SpecSource,
     registry: &'s Registry,
-    options: &'s SchemaOptions,
 }
 
-impl CheckedSchema<'_> {
-    /// Validates the input. The error says where it is invalid, which keyword it violates, and what
-    /// was allowed there. With the policy `validate`, relaxed keywords are validated as well.
-    fn validate(
-        &self,
-        compiled: Arc<Compiled>,
-        bytes: &[u8],
-        is_relaxed: bool,
-    ) -> Result<(), String> {
-        let mut recognizer = Recognizer::with_limits(compiled.clone(), &Limits::default());
+impl<'s> CheckedSpec<'s> {
+    fn new(source: &'s SpecSource, registry: &'s Registry) -> Result<CheckedSpec<'s>, SpecError> {
+        let text = Value::String(source.text.clone());
+        let limits = Limits::default();
+        let spec = UsableSpec::new(source.kind, &text, &source.options, (&limits, registry))?;
+        Ok(CheckedSpec { spec, source, registry })
+    }
+
+    fn is_schema(&self) -> bool {
+        self.source.kind == "json_schema"
+    }
+
+    /// Checks the input. The error says where it is not accepted, which keyword of a schema it
+    /// violates, and what was allowed there. With the policy `validate`, relaxed keywords are
+    /// validated as well.
+    fn check(&self, bytes: &[u8]) -> Result<(), String> {
+        let mut recognizer = self.spec.recognizer();
         let (offset, what, allowed) = match recognizer.push(bytes) {
             Ok(()) if recognizer.is_complete() => {
-                return match is_relaxed && self.options.policy == Policy::Validate {
-                    true => self.validate_relaxed(bytes),
-                    false => Ok(()),
+                return match self.spec.validator {
+                    Some(_) => self.validate_relaxed(bytes),
+                    None => Ok(()),
                 };
             }
             Ok(()) => {
@@ -106,12 +111,15 @@ impl CheckedSchema<'_> {
             }
             Err(limit) => return Err(limit.to_string()),
         };
-        let mut out = format!("{what}\nin the value at {:?}", pointer_at_end(&bytes[..offset]));
-        for violated in self.violated_keywords(bytes).unwrap_or_default() {
-            let _ = write!(out, "\n{violated}");
+        let mut out = what;
+        if self.is_schema() {
+            let _ = write!(out, "\nin the value at {:?}", pointer_at_end(&bytes[..offset]));
+            for violated in self.violated_keywords(bytes).unwrap_or_default() {
+                let _ = write!(out, "\n{violated}");
+            }
         }
         let _ = write!(out, "\nallowed there: {allowed}");
-        if let Some(example) = example(compiled, &bytes[..offset]) {
+        if let Some(example) = example(self.spec.compiled.clone(), &bytes[..offset]) {
             let _ = write!(out, "\nfor example: {example}");
         }
         Err(out)
@@ -129,9 +137,10 @@ impl CheckedSchema<'_> {
     /// written in a form that is never generated. `Err`: the instance cannot be validated.
     fn violated_keywords(&self, bytes: &[u8]) -> Result<Vec<ViolatedKeyword>, String> {
         let unreadable = |error: serde_json::Error| error.to_string();
-        let schema = serde_json::from_str(self.text).map_err(unreadable)?;
+        let schema = serde_json::from_str(&self.source.text).map_err(unreadable)?;
         let instance = validator_instance(bytes).map_err(unreadable)?;
-        let validator = validator::build(&schema, self.registry, self.options)?;
+        let options = SchemaOptions::deserialize(&self.source.options).map_err(unreadable)?;
+        let validator = validator::build(&schema, self.registry, &options)?;
         let all: Vec<_> = validator.iter_errors(&instance).take(MAX_KEYWORDS).collect();
         if all.is_empty() {
             let reason = "the value is valid, but not spelled as it is generated \
@@ -263,32 +272,54 @@ fn format_allowed(bytes: ByteSet, end: bool) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn explain(schema: &str, input: &str) -> String {
-        explain_with(schema, input, &SchemaOptions::default())
+        explain_with(schema, input, json!({}))
     }
 
-    fn explain_with(schema: &str, input: &str, options: &SchemaOptions) -> String {
-        let registry = &Registry::new();
-        let (compiled, relaxed) =
-            spec::schema_text(schema, registry, options, &Limits::default()).unwrap();
-        let source = CheckedSchema { text: schema, registry, options };
+    fn explain_with(schema: &str, input: &str, options: Value) -> String {
+        explain_kind("json_schema", schema, input, options)
+    }
+
+    fn explain_kind(kind: &'static str, text: &str, input: &str, options: Value) -> String {
+        let (name, text) = (String::new(), text.to_owned());
+        let source = SpecSource { kind, name, text, options };
+        let registry = Registry::new();
+        let checked = CheckedSpec::new(&source, &registry).unwrap();
         let input = strip_line_break(input.as_bytes());
-        source
-            .validate(Arc::new(compiled), input, !relaxed.is_empty())
-            .map_or_else(|reason| reason, |()| "valid".to_owned())
+        checked.check(input).map_or_else(|reason| reason, |()| "valid".to_owned())
+    }
+
+    #[test]
+    fn all_kinds_of_specs_are_checked() {
+        let (grammar, tools) = ("root ::= \"a\"+ \"b\"", r#"[{"name": "f", "parameters": {}}]"#);
+        for (kind, text, valid, reason) in [
+            ("regex", "[ab]{2}", "ab", "allowed there: [ab]\nfor example: aa"),
+            ("ebnf", grammar, "aab", "allowed there: [ab]\nfor example: ab"),
+            ("lark", "start: /a+/ \"b\"", "ab", "allowed there: [ab]\nfor example: ab"),
+            ("tools", tools, "ac", ""),
+        ] {
+            assert_eq!(explain_kind(kind, text, valid, json!({})), "valid", "{kind}");
+            if !reason.is_empty() {
+                let got = explain_kind(kind, text, "ac", json!({}));
+                let begin = "'c' at byte 1 (line 1, column 2) is not allowed\n";
+                assert_eq!(got, format!("{begin}{reason}"), "{kind}");
+            }
+        }
     }
 
     #[test]
     fn relaxed_keywords_are_validated() {
         let schema = r#"{"type": "string", "pattern": "^(a|b)\\1$"}"#;
-        let options = SchemaOptions::default().with_policy(Policy::Validate);
-        assert_eq!(explain_with(schema, "\"aa\"", &options), "valid");
-        let reason = explain_with(schema, "\"ab\"", &options);
+        let options = json!({"policy": "validate"});
+        assert_eq!(explain_with(schema, "\"aa\"", options.clone()), "valid");
+        let reason = explain_with(schema, "\"ab\"", options);
         assert!(reason.ends_with("keyword \"/pattern\""), "{reason}");
-        let options = options.with_policy(Policy::BestEffort);
-        assert_eq!(explain_with(schema, "\"ab\"", &options), "valid");
+        let options = json!({"policy": "best_effort"});
+        assert_eq!(explain_with(schema, "\"ab\"", options), "valid");
     }
 
     #[test]

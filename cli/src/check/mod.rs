@@ -5,33 +5,34 @@ mod cases;
 mod config;
 mod instance;
 mod profile;
-pub(crate) mod spec;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{ArgGroup, Args, ValueEnum};
-use louver::front::json_schema::SchemaOptions;
 
 use crate::registry::RegistryArgs;
+use crate::spec::SpecArgs;
 
-/// Check one input against a JSON Schema, a file of cases, or a server's configuration.
+/// Check one input against a JSON Schema, a regular expression, a grammar, a structural tag or
+/// tools; or a file of cases; or a server's configuration.
 ///
-/// Exit code of `--schema`: 0 valid, 1 not valid, 2 the schema cannot be enforced. Of `--config`: 0
-/// valid, 1 faults, 2 the file cannot be read.
+/// Exit code of one input: 0 accepted, 1 not accepted, 2 the spec cannot be enforced. Of
+/// `--config`: 0 valid, 1 faults, 2 the file cannot be read.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("what").args(CHECKED).required(true))]
 pub(crate) struct CheckArgs {
-    /// JSON Schema that the input must match.
-    #[arg(long, value_name = "S.json")]
-    schema: Option<PathBuf>,
+    #[command(flatten)]
+    spec: SpecArgs,
     /// Input file; `-` or nothing for standard input. A final line break is ignored.
     #[arg(value_name = "FILE")]
     input: Option<PathBuf>,
-    /// Schema options, such as '{"order": "any", "policy": "validate"}'; see docs/JSON_SCHEMA.md.
-    #[arg(long, value_name = "JSON", value_parser = spec::schema_options, requires = "schema", default_value = "{}")]
-    options: SchemaOptions,
+    /// Options of the spec. Those of a schema, such as '{"order": "any", "policy": "validate"}', are
+    /// in docs/JSON_SCHEMA.md, those of a grammar in EBNF are {"root_rule_name", "dialect"}, those
+    /// of tools {"format", "tool_choice", "parallel_tool_calls", "reasoning", "schema"}.
+    #[arg(long, value_name = "JSON", requires = "spec", default_value = "{}")]
+    options: String,
     /// Check whether this API accepts the schema. Without FILE, nothing else is checked.
     #[arg(long, value_name = "NAME", requires = "schema")]
     profile: Option<Profile>,
@@ -54,9 +55,9 @@ pub(crate) struct CheckArgs {
 
 /// The options that say what is checked, of which there is one.
 #[cfg(feature = "host")]
-const CHECKED: [&str; 3] = ["schema", "cases", "config"];
+const CHECKED: [&str; 3] = ["spec", "cases", "config"];
 #[cfg(not(feature = "host"))]
-const CHECKED: [&str; 2] = ["schema", "cases"];
+const CHECKED: [&str; 2] = ["spec", "cases"];
 
 /// A subset of JSON Schema.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -70,17 +71,14 @@ pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode> {
     if let Some(config) = &args.config {
         return config::run(config);
     }
-    match (&args.schema, &args.cases, &args.out) {
-        (_, Some(cases), Some(out)) => cases::run(cases, out, args.registry.read()?),
-        (Some(schema), _, _) => {
-            if let Some(Profile::OpenaiStrict) = args.profile {
-                let accepted = profile::run(schema)?;
-                if accepted != ExitCode::SUCCESS || args.input.is_none() {
-                    return Ok(accepted);
-                }
-            }
-            instance::run(schema, &args.options, &args.registry.read()?, args.input.as_deref())
-        }
-        _ => anyhow::bail!("either --schema or --cases and --out"),
+    if let (Some(cases), Some(out)) = (&args.cases, &args.out) {
+        return cases::run(cases, out, args.registry.read()?);
     }
+    if let (Some(Profile::OpenaiStrict), Some(schema)) = (args.profile, &args.spec.schema) {
+        let accepted = profile::run(schema)?;
+        if accepted != ExitCode::SUCCESS || args.input.is_none() {
+            return Ok(accepted);
+        }
+    }
+    instance::run(&args.spec.source(&args.options)?, &args.registry.read()?, args.input.as_deref())
 }

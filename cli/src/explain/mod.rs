@@ -6,25 +6,25 @@ mod prefix;
 mod report;
 mod text;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use clap::Args;
+use clap::{ArgGroup, Args};
 use louver::engine::EngineOptions;
 use louver::ir::Simplify;
 use louver::limits::Limits;
-use serde_json::Value;
 
 use crate::bench::SimplifyArg;
-use crate::check::spec;
 use crate::registry::RegistryArgs;
+use crate::spec::{self, SpecArgs};
 
 /// Show how a grammar is compiled: its rules, the simplification passes, the automata, and what may
 /// follow a prefix.
 ///
 /// Exit code: 0; 1 if the text of `--at` is not allowed; 2 if the spec cannot be enforced.
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("explained").args(["spec"]).required(true))]
 pub(crate) struct ExplainArgs {
     #[command(flatten)]
     spec: SpecArgs,
@@ -61,74 +61,13 @@ pub(crate) struct ExplainArgs {
     all: bool,
 }
 
-#[derive(Debug, Args)]
-#[group(required = true, multiple = false)]
-struct SpecArgs {
-    /// A JSON Schema.
-    #[arg(long, value_name = "S.json")]
-    schema: Option<PathBuf>,
-    /// A regular expression.
-    #[arg(long, value_name = "PATTERN")]
-    regex: Option<String>,
-    /// A grammar in EBNF.
-    #[arg(long, value_name = "FILE")]
-    ebnf: Option<PathBuf>,
-    /// A grammar in Lark.
-    #[arg(long, value_name = "FILE")]
-    lark: Option<PathBuf>,
-    /// A structural tag.
-    #[arg(long, value_name = "FILE.json")]
-    structural_tag: Option<PathBuf>,
-    /// Tools, or a request with tools.
-    #[arg(long, value_name = "FILE.json")]
-    tools: Option<PathBuf>,
-}
-
-/// The text of a spec.
-struct SpecSource {
-    kind: &'static str,
-    /// Its name in messages.
-    name: String,
-    text: String,
-}
-
-impl SpecArgs {
-    fn source(&self) -> Result<SpecSource> {
-        if let Some(pattern) = &self.regex {
-            return Ok(SpecSource {
-                kind: "regex",
-                name: "pattern".to_owned(),
-                text: pattern.clone(),
-            });
-        }
-        let files = [
-            ("json_schema", &self.schema),
-            ("ebnf", &self.ebnf),
-            ("lark", &self.lark),
-            ("structural_tag", &self.structural_tag),
-            ("tools", &self.tools),
-        ];
-        let (kind, path) = files
-            .iter()
-            .find_map(|(kind, path)| Some((*kind, path.as_ref()?)))
-            .context("no spec")?;
-        Ok(SpecSource { kind, name: path.display().to_string(), text: read(path)? })
-    }
-}
-
-fn read(path: &Path) -> Result<String> {
-    std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
-}
-
 pub(crate) fn run(args: &ExplainArgs) -> Result<ExitCode> {
     let limits = Limits::default();
-    let source = args.spec.source()?;
+    let source = args.spec.source(&args.options)?;
     let registry = args.registry.read()?;
-    let options: Value = serde_json::from_str(&args.options).context("--options is not JSON")?;
     let by_kind = || spec::simplify(source.kind, &EngineOptions::default());
     let simplify = args.simplify.map_or_else(by_kind, Simplify::from);
-    let (mut report, compiled) =
-        report::run_stages(&source, &options, simplify, (&limits, &registry))?;
+    let (mut report, compiled) = report::run_stages(&source, simplify, (&limits, &registry))?;
     if let Some(path) = &args.dot {
         let dot_text = dot::write_dot(&compiled.automata(), compiled.grammar());
         std::fs::write(path, dot_text)

@@ -11,9 +11,8 @@ use louver::limits::Limits;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::SpecSource;
 use super::prefix::PrefixReport;
-use crate::check::spec::{self, LoweredSpec};
+use crate::spec::{self, LoweredSpec, SpecSource};
 
 /// The report of `louver explain`.
 #[derive(Debug, Serialize)]
@@ -112,15 +111,14 @@ pub(super) struct StageTimes {
 /// Runs all stages.
 pub(super) fn run_stages(
     source: &SpecSource,
-    options: &Value,
     simplify: Simplify,
     (limits, registry): (&Limits, &Registry),
 ) -> Result<(Report, Arc<Compiled>)> {
     let begin = Instant::now();
     let text = Value::String(source.text.clone());
-    let lowered = spec::lowered(source.kind, &text, options, (limits, registry));
+    let lowered = spec::lowered(source.kind, &text, &source.options, (limits, registry));
     let LoweredSpec { grammar, warnings, relaxed } =
-        lowered.map_err(|error| spec_error(error, source))?;
+        lowered.map_err(|error| source.error(error))?;
     let lower = elapsed_micros(begin);
     let begin = Instant::now();
     let (simplified, passes) = match simplify {
@@ -143,8 +141,8 @@ pub(super) fn run_stages(
             bytes: source.text.len(),
             lines: source.text.lines().count(),
         },
-        warnings: warnings.list().iter().map(|w| w.message.clone()).collect(),
-        warnings_shown: warnings.to_string(),
+        warnings: warnings.lines,
+        warnings_shown: warnings.text,
         relaxed: relaxed.iter().map(ToString::to_string).collect(),
         grammar: summary(&grammar),
         passes,
@@ -175,20 +173,6 @@ fn simplified(grammar: &Grammar) -> Result<(Grammar, Vec<PassSummary>)> {
         passes.push(PassSummary { round, pass, rules_before, rules, size_before, size });
     })?;
     Ok((simplified, passes))
-}
-
-/// Shows a regular expression's error within the pattern.
-fn spec_error(error: spec::SpecError, source: &SpecSource) -> anyhow::Error {
-    match error {
-        spec::SpecError::Regex(error) => {
-            anyhow::anyhow!("\n{}", error.diagnostics(&source.name, &source.text))
-        }
-        // Diagnostics have their own heading, and name their text.
-        spec::SpecError::Text(diagnostics) => {
-            anyhow::anyhow!("{}", diagnostics.named(&source.name))
-        }
-        other => anyhow::Error::from(other).context(source.name.clone()),
-    }
 }
 
 fn elapsed_micros(begin: Instant) -> f64 {

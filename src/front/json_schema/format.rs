@@ -21,6 +21,11 @@ pub(super) fn lookup(name: &str) -> Option<&'static DefinedFormat> {
     FORMATS.iter().find(|format| format.name == name)
 }
 
+/// The names of all formats.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    FORMATS.iter().map(|format| format.name)
+}
+
 /// All formats, made once per process.
 static FORMATS: LazyLock<Vec<DefinedFormat>> = LazyLock::new(|| {
     let format = |name, max, pattern: String| {

@@ -70,12 +70,12 @@ mod error;
 mod format;
 mod keyword;
 mod lower;
-mod misspelling;
 mod normalize;
 mod options;
 mod profile;
 mod read;
 mod schema_key;
+mod warnings;
 
 use crate::fuel;
 use crate::ids::RuleId;
@@ -90,7 +90,6 @@ pub use lower::raw_strings::{AmbiguousText, RawQuotes, RawStrings};
 pub use lower::style::{MemberPart, NameWriter, ParameterStyle, ValueStyle};
 pub use lower::syntax::{ElementStyle, NestedStyle, PythonDialect, ValueSyntax};
 pub use lower::value_types::ValueTypes;
-pub use misspelling::{MisspelledKeyword, misspelled_keywords};
 pub use options::{
     AdditionalNames, Dialect, Escapes, Exponents, Formats, Integers, MemberOrder, NonAscii, Policy,
     SchemaOptions, Undeclared, UniqueItems, Whitespace,
@@ -100,6 +99,7 @@ pub use read::SchemaSource;
 pub use read::facets::JsonTypes;
 pub use read::registry::Registry;
 pub(crate) use schema_key::SchemaKey;
+pub use warnings::warnings;
 
 /// A lowered schema: its grammar, and the keywords that the grammar does not enforce.
 #[derive(Clone, Debug)]

@@ -4,11 +4,10 @@ use super::model::{Begin, End, Format, GrammarSyntax, JsonSchema, StructuralTag,
 use super::read::member_pointer;
 use super::special_names::{SpecialTokenNames, TextPart};
 use super::{
-    StructuralTagError, StructuralTagErrorReason as Reason, StructuralTagErrors,
+    LoweredTag, StructuralTagError, StructuralTagErrorReason as Reason, StructuralTagErrors,
     StructuralTagOptions,
 };
-use crate::front::LoweredGrammar;
-use crate::front::diagnostic::{Diagnostic, Diagnostics};
+use crate::front::DocumentWarning;
 use crate::front::ebnf::{self, EbnfDialect, EbnfOptions};
 use crate::front::json_schema::{self, MemberOrder, SchemaErrors, Whitespace};
 use crate::front::lark::{self, LarkOptions};
@@ -36,7 +35,7 @@ impl StructuralTag {
         &self,
         options: &StructuralTagOptions,
         limits: &Limits,
-    ) -> Result<LoweredGrammar, StructuralTagErrors> {
+    ) -> Result<LoweredTag, StructuralTagErrors> {
         let limit_error = |what: String| {
             let reason = Reason::Limit(what);
             StructuralTagErrors(vec![StructuralTagError { pointer: "/format".into(), reason }])
@@ -46,14 +45,16 @@ impl StructuralTag {
             options,
             limits,
             errors: Vec::new(),
-            warnings: Diagnostics::new("structural tag", ""),
+            warnings: Vec::new(),
             special_tokens: SpecialTokenNames::new(&options.special_tokens)
                 .map_err(|error| limit_error(format!("the names of special tokens: {error}")))?,
             shared_rules: HashMap::default(),
             depth: 0,
         };
         let body = lowering.format(&self.format, "/format", &EnclosingEnd::default());
-        if let Err(out) = fuel::check() {
+        if lowering.errors.is_empty()
+            && let Err(out) = fuel::check()
+        {
             let reason = Reason::Limit(out.to_string());
             lowering.errors.push(StructuralTagError { pointer: "/format".into(), reason });
         }
@@ -63,7 +64,7 @@ impl StructuralTag {
         let start = lowering.builder.rule("structural-tag", body);
         let finished = lowering.builder.finish(start);
         let grammar = finished.map_err(|error| limit_error(error.to_string()))?;
-        Ok(LoweredGrammar { grammar, warnings: lowering.warnings })
+        Ok(LoweredTag { grammar, warnings: lowering.warnings })
     }
 }
 
@@ -82,8 +83,8 @@ pub(super) struct TagLowering<'a> {
     pub(super) options: &'a StructuralTagOptions,
     pub(super) limits: &'a Limits,
     pub(super) errors: Vec<StructuralTagError>,
-    /// The warnings of grammars in the document.
-    warnings: Diagnostics,
+    /// The warnings of schemas and grammars in the document.
+    warnings: Vec<DocumentWarning>,
     pub(super) special_tokens: SpecialTokenNames,
     /// Rules of schemas, regular expressions and grammars, by the JSON text of their format. Their
     /// meaning does not depend on the context.
@@ -282,7 +283,10 @@ impl TagLowering<'_> {
         };
         match lowered {
             Ok(lowered) => {
-                self.warn(pointer, &lowered.warnings);
+                let lines = lowered.warnings.lines();
+                self.warnings.extend(
+                    lines.map(|message| DocumentWarning { pointer: pointer.to_owned(), message }),
+                );
                 let simplified = lowered.grammar.simplify();
                 Some(self.builder.import(simplified.as_ref().unwrap_or(&lowered.grammar)))
             }
@@ -290,18 +294,9 @@ impl TagLowering<'_> {
         }
     }
 
-    /// Passes on the warnings of a grammar.
-    fn warn(&mut self, pointer: &str, warnings: &Diagnostics) {
-        for warning in warnings.list() {
-            let (line, column) = warnings.place(warning.span.start);
-            let message = format!("{pointer:?}: line {line}, column {column}: {}", warning.message);
-            let help = warning.help.clone();
-            self.warnings.push(Diagnostic { help, ..Diagnostic::warning(0..0, message) });
-        }
-    }
-
     /// Lowers a schema in the style of the format.
     fn json_schema(&mut self, format: &JsonSchema, pointer: &str) -> Option<RuleId> {
+        let pointer = format!("{pointer}/json_schema");
         let mut options = self.options.schema;
         if let Some(any_order) = format.any_order {
             options.order = if any_order { MemberOrder::Any } else { MemberOrder::Fixed };
@@ -314,10 +309,14 @@ impl TagLowering<'_> {
         let lowered =
             json_schema::lower_strict_into(builder, &format.schema, &options, limits, &style);
         match lowered {
-            Ok(rule) => Some(rule),
+            Ok(rule) => {
+                let warnings = json_schema::warnings(&format.schema).into_iter();
+                self.warnings.extend(warnings.map(|warning| warning.below(&pointer)));
+                Some(rule)
+            }
             Err(SchemaErrors(errors)) => {
                 for error in errors {
-                    let pointer = format!("{pointer}/json_schema{}", error.pointer);
+                    let pointer = format!("{pointer}{}", error.pointer);
                     self.fail::<()>(&pointer, Reason::Schema(error.reason));
                 }
                 None

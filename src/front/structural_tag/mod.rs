@@ -26,11 +26,12 @@ mod write;
 
 use std::fmt;
 
-use crate::front::LoweredGrammar;
+use crate::front::DocumentWarning;
 use crate::front::diagnostic::Diagnostics;
 use crate::front::json_schema::{MemberOrder, SchemaErrorReason, SchemaOptions, Undeclared};
 use crate::front::regex::RegexError;
 use crate::fuel;
+use crate::ir::Grammar;
 use crate::limits::Limits;
 use crate::spec::json::JsonError;
 
@@ -63,6 +64,15 @@ impl Default for StructuralTagOptions {
             special_tokens: Vec::new(),
         }
     }
+}
+
+/// A document lowered to a grammar, with warnings.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoweredTag {
+    /// The grammar.
+    pub grammar: Grammar,
+    /// The warnings of the schemas and grammars in the document.
+    pub warnings: Vec<DocumentWarning>,
 }
 
 /// An error in a document.
@@ -140,7 +150,7 @@ pub fn lower(
     text: &str,
     options: &StructuralTagOptions,
     limits: &Limits,
-) -> Result<LoweredGrammar, StructuralTagErrors> {
+) -> Result<LoweredTag, StructuralTagErrors> {
     fuel::with_default_budget(
         || limits.compile_budget(text.len()),
         || StructuralTag::parse(text, limits)?.lower(options, limits),

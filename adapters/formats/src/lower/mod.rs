@@ -22,7 +22,7 @@ mod turn;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use louver::front::json_schema::{SchemaError, misspelled_keywords};
+use louver::front::json_schema::{self, SchemaError};
 use louver::ids::RuleId;
 use louver::ir::{Expr, GrammarBuilder};
 use louver::spec::json::Json;
@@ -149,7 +149,7 @@ impl<'a> Lowering<'a> {
                 && request.may_call(&function.name)
             {
                 self.findings.relaxed.extend(request.unflagged(k, function));
-                self.warn_of_misspelled(&function.parameters, &function.parameters_pointer(k));
+                self.warn_of_schema(&function.parameters, &function.parameters_pointer(k));
             }
             if self.findings.relaxed.len() > before
                 && let Some(schema) = self.format.parameters(tool)
@@ -167,7 +167,7 @@ impl<'a> Lowering<'a> {
         let rule = match request.response_format.as_ref().filter(|_| !request.is_forced())? {
             ResponseFormat::Schema(schema) => {
                 let rule = self.json(schema, RESPONSE_POINTER)?;
-                self.warn_of_misspelled(schema, RESPONSE_POINTER);
+                self.warn_of_schema(schema, RESPONSE_POINTER);
                 if self.findings.relaxed.len() > before {
                     self.note_relaxed(None, schema);
                 }
@@ -178,10 +178,10 @@ impl<'a> Lowering<'a> {
         Some(self.builder.labelled("response", Role::Response.label(), Expr::Ref(rule)))
     }
 
-    /// Warns of names in a schema that are probably misspelled keywords.
-    fn warn_of_misspelled(&mut self, schema: &Json, pointer: &str) {
-        let found = misspelled_keywords(schema).into_iter();
-        let warnings = found.map(|misspelled| RequestFault::of_misspelled(pointer, &misspelled));
+    /// Adds the warnings of the schema at the pointer.
+    fn warn_of_schema(&mut self, schema: &Json, pointer: &str) {
+        let warnings = json_schema::warnings(schema).into_iter();
+        let warnings = warnings.map(|warning| warning.below(pointer).into());
         self.findings.warnings.extend(warnings);
     }
 

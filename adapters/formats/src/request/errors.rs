@@ -4,8 +4,9 @@
 use std::fmt;
 
 use louver::compile::CompileError;
-use louver::front::diagnostic::{Diagnostic, Diagnostics};
-use louver::front::json_schema::{MisspelledKeyword, SchemaError, SchemaErrors};
+use louver::front::DocumentWarning;
+use louver::front::diagnostic::Diagnostics;
+use louver::front::json_schema::{SchemaError, SchemaErrors};
 use louver::front::structural_tag::{StructuralTagError, StructuralTagErrorReason};
 use louver::fsm::TooLarge;
 use louver::ir::GrammarError;
@@ -173,24 +174,16 @@ impl RequestFault {
         RequestFault { pointer: pointer.into(), keyword: None, message: message.to_string() }
     }
 
-    /// The warning of a name in the schema at the pointer.
-    pub(crate) fn of_misspelled(pointer: &str, misspelled: &MisspelledKeyword) -> RequestFault {
-        RequestFault::new(format!("{pointer}{}", misspelled.pointer), misspelled.message())
-    }
-
     /// The messages about a text of the request, which is at the pointer.
     pub(crate) fn of_text(pointer: &str, messages: &Diagnostics) -> Vec<RequestFault> {
-        let list = messages.list().iter();
-        list.map(|message| RequestFault::new(pointer, one_line(messages, message))).collect()
+        messages.lines().map(|line| RequestFault::new(pointer, line)).collect()
     }
 }
 
-/// `line 2, column 5: what is wrong (what was expected); what to do`.
-fn one_line(all: &Diagnostics, message: &Diagnostic) -> String {
-    let (line, column) = all.place(message.span.start);
-    let label = message.label.as_ref().map(|label| format!(" ({label})")).unwrap_or_default();
-    let help = message.help.as_ref().map(|help| format!("; {help}")).unwrap_or_default();
-    format!("line {line}, column {column}: {}{label}{help}", message.message)
+impl From<DocumentWarning> for RequestFault {
+    fn from(warning: DocumentWarning) -> RequestFault {
+        RequestFault::new(warning.pointer, warning.message)
+    }
 }
 
 impl PartErrors {

@@ -1,5 +1,7 @@
-//! Specs of `louver check` and other commands: parsing, lowering and compilation, once per distinct
-//! spec.
+//! Specs: schemas, grammars, structural tags and tools that commands take. Parsing, lowering and
+//! compilation.
+
+mod args;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -7,14 +9,16 @@ use std::sync::Arc;
 use louver::compile::{CompileError, Compiled};
 use louver::engine::{EngineOptions, SchemaCompileError, lower_and_compile};
 use louver::front::LoweredGrammar;
-use louver::front::diagnostic::{Diagnostic, Diagnostics};
+use louver::front::diagnostic::Diagnostics;
 use louver::front::ebnf::{self, EbnfDialect, EbnfOptions};
 use louver::front::json_schema::{
     self, LoweredSchema, Policy, Registry, SchemaError, SchemaErrors, SchemaOptions, SchemaSource,
 };
 use louver::front::lark::{self, LarkOptions, NamedGrammar};
 use louver::front::regex::{self, RegexError, RegexOptions};
-use louver::front::structural_tag::{StructuralTag, StructuralTagErrors, StructuralTagOptions};
+use louver::front::structural_tag::{
+    LoweredTag, StructuralTag, StructuralTagErrors, StructuralTagOptions,
+};
 use louver::ir::{Grammar, Simplify};
 use louver::limits::Limits;
 use louver::matcher::Recognizer;
@@ -24,6 +28,8 @@ use louver_formats::{
 };
 use serde::Deserialize;
 use serde_json::Value;
+
+pub(crate) use args::{SpecArgs, SpecSource};
 
 /// The default wire format of `tools` specs.
 const DEFAULT_FORMAT: &str = "qwen3";
@@ -146,10 +152,11 @@ fn lark_options(options: LarkSpecOptions, limits: &Limits) -> Result<LarkOptions
     Ok(LarkOptions { named: named.collect::<Result<_, _>>()?, schema: options.schema })
 }
 
-/// A spec that can be used: the recognizer for its inputs, and what is not enforced.
+/// A spec that can be used: its grammar, and what is not enforced.
 #[derive(Debug)]
 pub(crate) struct UsableSpec {
-    pub(crate) recognizer: Recognizer,
+    pub(crate) compiled: Arc<Compiled>,
+    pub(crate) warnings: SpecWarnings,
     /// Keywords that the policy relaxes.
     pub(crate) relaxed: Vec<SchemaError>,
     /// The validator of the relaxed schema, or why there is none; only with the policy `validate`.
@@ -170,25 +177,19 @@ impl SpecCache {
         SpecCache { registry, ..SpecCache::default() }
     }
 
-    /// A spec with its recognizer reset, or why it cannot be used.
+    /// A spec, or why it cannot be used.
     pub(crate) fn spec(
         &mut self,
         kind: &str,
         spec: &Value,
         options: &Value,
-    ) -> Result<&mut UsableSpec, String> {
+    ) -> Result<&UsableSpec, String> {
         let key = (kind.to_owned(), spec.to_string(), options.to_string());
         let (limits, registry) = (&self.limits, &self.registry);
         let entry = self.compiled.entry(key).or_insert_with(|| {
             UsableSpec::new(kind, spec, options, (limits, registry)).map_err(|e| e.to_string())
         });
-        match entry {
-            Ok(spec) => {
-                spec.recognizer.reset();
-                Ok(spec)
-            }
-            Err(error) => Err(error.clone()),
-        }
+        entry.as_ref().map_err(Clone::clone)
     }
 
     /// All specs that can be used.
@@ -199,15 +200,14 @@ impl SpecCache {
 
 impl UsableSpec {
     /// Compiles a spec of any kind.
-    fn new(
+    pub(crate) fn new(
         kind: &str,
         spec: &Value,
         options: &Value,
         (limits, registry): (&Limits, &Registry),
     ) -> Result<UsableSpec, SpecError> {
         let lowered = lowered(kind, spec, options, (limits, registry))?;
-        let compiled = Compiled::new(lowered.grammar, limits)?;
-        let recognizer = Recognizer::with_limits(Arc::new(compiled), limits);
+        let compiled = Arc::new(Compiled::new(lowered.grammar, limits)?);
         let (mut validator, relaxed) = (None, lowered.relaxed);
         if kind == "json_schema" {
             let options: SchemaOptions = parse_options("json_schema", options)?;
@@ -216,7 +216,12 @@ impl UsableSpec {
             let is_relaxed = !relaxed.is_empty();
             validator = crate::validator::of_relaxed(&schema, registry, &options, is_relaxed);
         }
-        Ok(UsableSpec { recognizer, relaxed, validator })
+        Ok(UsableSpec { compiled, warnings: lowered.warnings, relaxed, validator })
+    }
+
+    /// A new recognizer of the spec's texts.
+    pub(crate) fn recognizer(&self) -> Recognizer {
+        Recognizer::with_limits(self.compiled.clone(), &Limits::default())
     }
 }
 
@@ -228,17 +233,48 @@ pub(crate) fn simplify(kind: &str, options: &EngineOptions) -> Simplify {
     }
 }
 
+/// The warnings of a spec.
+#[derive(Debug, Default)]
+pub(crate) struct SpecWarnings {
+    /// One line for each.
+    pub(crate) lines: Vec<String>,
+    /// All of them as text; those of grammars with their source lines.
+    pub(crate) text: String,
+}
+
+impl From<&Diagnostics> for SpecWarnings {
+    fn from(warnings: &Diagnostics) -> SpecWarnings {
+        SpecWarnings { lines: warnings.lines().collect(), text: warnings.to_string() }
+    }
+}
+
+impl SpecWarnings {
+    /// Warnings of a JSON document.
+    fn of_document<W: ToString>(warnings: &[W]) -> SpecWarnings {
+        let lines: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+        let text: Vec<String> = lines.iter().map(|line| format!("warning: {line}")).collect();
+        SpecWarnings { lines, text: text.join("\n") }
+    }
+}
+
 /// A lowered spec.
 #[derive(Debug)]
 pub(crate) struct LoweredSpec {
     pub(crate) grammar: Grammar,
-    pub(crate) warnings: Diagnostics,
+    pub(crate) warnings: SpecWarnings,
     /// Keywords that the policy relaxes.
     pub(crate) relaxed: Vec<SchemaError>,
 }
 
 impl From<LoweredGrammar> for LoweredSpec {
     fn from(LoweredGrammar { grammar, warnings }: LoweredGrammar) -> Self {
+        LoweredSpec { grammar, warnings: SpecWarnings::from(&warnings), relaxed: Vec::new() }
+    }
+}
+
+impl From<LoweredTag> for LoweredSpec {
+    fn from(LoweredTag { grammar, warnings }: LoweredTag) -> Self {
+        let warnings = SpecWarnings::of_document(&warnings);
         LoweredSpec { grammar, warnings, relaxed: Vec::new() }
     }
 }
@@ -250,8 +286,6 @@ pub(crate) fn lowered(
     options: &Value,
     (limits, registry): (&Limits, &Registry),
 ) -> Result<LoweredSpec, SpecError> {
-    let without_warnings =
-        |grammar, relaxed| LoweredSpec { grammar, warnings: Diagnostics::new(kind, ""), relaxed };
     Ok(match kind {
         "json_schema" => {
             let options = parse_options("json_schema", options)?;
@@ -263,7 +297,8 @@ pub(crate) fn lowered(
                 return Err(SpecError::SpecType { kind: "regex", expected: "a string" });
             };
             let options: RegexOptions = parse_options("regex", options)?;
-            without_warnings(regex::lower(pattern, &options, limits)?, Vec::new())
+            let grammar = regex::lower(pattern, &options, limits)?;
+            LoweredSpec { grammar, warnings: SpecWarnings::default(), relaxed: Vec::new() }
         }
         "ebnf" => {
             let Value::String(text) = spec else {
@@ -275,10 +310,7 @@ pub(crate) fn lowered(
             let options = EbnfOptions { root, dialect: options.dialect, ..defaults };
             ebnf::lower(text, &options, limits)?.into()
         }
-        "tools" => {
-            let (grammar, relaxed) = tools(spec, options, limits)?;
-            without_warnings(grammar, relaxed)
-        }
+        "tools" => tools(spec, options, limits)?,
         "lark" => {
             let Value::String(text) = spec else {
                 return Err(SpecError::SpecType { kind: "lark", expected: "a string" });
@@ -297,35 +329,16 @@ pub(crate) fn lowered(
     })
 }
 
-/// Lowers a JSON Schema, with warnings of names that are probably misspelled keywords.
+/// Lowers a JSON Schema. Policies other than strict also relax what its grammar's size refuses.
 fn lowered_schema(source: SchemaSource<'_>) -> Result<LoweredSpec, SpecError> {
-    let mut warnings = Diagnostics::new("json_schema", "");
-    for misspelled in json_schema::misspelled_keywords(source.schema) {
-        warnings.push(Diagnostic::warning(0..0, misspelled.to_string()));
-    }
+    let warnings = SpecWarnings::of_document(&json_schema::warnings(source.schema));
     if source.options.policy == Policy::Strict {
         let LoweredSchema { grammar, relaxed } = json_schema::lower_reported(source)?;
         return Ok(LoweredSpec { grammar, warnings, relaxed });
     }
-    let (compiled, relaxed) = schema(source)?;
-    Ok(LoweredSpec { grammar: Grammar::clone(compiled.grammar()), warnings, relaxed })
-}
-
-/// Compiles a JSON Schema from its text. Also returns the keywords that the policy relaxes.
-pub(crate) fn schema_text(
-    text: &str,
-    registry: &Registry,
-    options: &SchemaOptions,
-    limits: &Limits,
-) -> Result<(Compiled, Vec<SchemaError>), SpecError> {
-    let (schema, options) = (&Json::parse(text, limits)?, *options);
-    self::schema(SchemaSource { schema, registry, options, limits })
-}
-
-/// Compiles a JSON Schema. Also returns the keywords that the policy relaxes.
-fn schema(source: SchemaSource<'_>) -> Result<(Compiled, Vec<SchemaError>), SpecError> {
     let compile = |grammar: Grammar| Compiled::new(grammar, source.limits);
-    Ok(lower_and_compile(source, compile)?)
+    let (compiled, relaxed) = lower_and_compile(source, compile)?;
+    Ok(LoweredSpec { grammar: Grammar::clone(compiled.grammar()), warnings, relaxed })
 }
 
 /// Parses schema options of the command line.
@@ -354,11 +367,7 @@ fn parse_options<T: for<'d> Deserialize<'d>>(
 /// Lowers tools, given as a list, or as a request with `tools`, `tool_choice`,
 /// `parallel_tool_calls` and `response_format`, or as text of either. Markers are compared by their
 /// spelling.
-fn tools(
-    spec: &Value,
-    options: &Value,
-    limits: &Limits,
-) -> Result<(Grammar, Vec<SchemaError>), SpecError> {
+fn tools(spec: &Value, options: &Value, limits: &Limits) -> Result<LoweredSpec, SpecError> {
     let options: ToolsOptions = parse_options("tools", options)?;
     let spec = json(spec, limits)?;
     let mut body: Vec<(String, Json)> = match &spec {
@@ -399,5 +408,9 @@ fn tools(
     let catalog = Catalog::shipped();
     let format = catalog.get(options.format.as_deref().unwrap_or(DEFAULT_FORMAT))?;
     let lowered = format.with_text_markers().lower(&request)?;
-    Ok((Grammar::clone(lowered.grammar()), lowered.relaxed().to_vec()))
+    Ok(LoweredSpec {
+        grammar: Grammar::clone(lowered.grammar()),
+        warnings: SpecWarnings::of_document(lowered.warnings()),
+        relaxed: lowered.relaxed().to_vec(),
+    })
 }

@@ -1,0 +1,266 @@
+//! Warnings of a schema: what probably constrains less than it was written to.
+//!
+//! JSON Schema ignores unknown keywords and formats, so that `requried` constrains nothing, without
+//! an error.
+
+use super::format;
+use super::keyword::{Keyword, KeywordVocabulary, SchemaPosition, keywords};
+use crate::front::DocumentWarning;
+use crate::front::diagnostic::is_same_name;
+use crate::hash::HashSet;
+use crate::spec::json::{Json, Object, push_token};
+
+/// Number of warnings, at most.
+const MAX_WARNINGS: usize = 20;
+/// Unknown names that are compared with the keywords, at most: a schema may have 100,000.
+const MAX_COMPARED: usize = 1_000;
+/// Longest name that is compared, in bytes.
+const MAX_BYTES: usize = 40;
+
+/// Warns of what JSON Schema ignores although it was probably written to constrain: misspelled
+/// keywords, such as `requried` and `min_length`, OpenAPI 3.0's `nullable`, and unknown formats. At
+/// most 20 warnings; of the unknown names, the first 1,000 are looked at. Cost: one walk over the
+/// schema.
+///
+/// ```
+/// use louver::front::json_schema::warnings;
+/// use louver::{Json, Limits};
+///
+/// # fn main() -> Result<(), louver::JsonError> {
+/// let schema = r#"{"properties": {"requried": {"min_length": 3}}, "requried": ["requried"]}"#;
+/// let found = warnings(&Json::parse(schema, &Limits::default())?);
+/// let pointers: Vec<_> = found.iter().map(|warning| &*warning.pointer).collect();
+/// assert_eq!(pointers, ["/requried", "/properties/requried/min_length"]);
+/// assert_eq!(found[0].message, "no keyword, so it constrains nothing; is `required` meant?");
+/// # Ok(())
+/// # }
+/// ```
+pub fn warnings(schema: &Json) -> Vec<DocumentWarning> {
+    let mut walk = Walk { pending: vec![(schema, None)], ..Walk::default() };
+    while let Some((schema, at)) = walk.pending.pop() {
+        walk.schema(schema, at);
+        if walk.found.len() >= MAX_WARNINGS || walk.compared >= MAX_COMPARED {
+            break;
+        }
+    }
+    walk.found.truncate(MAX_WARNINGS);
+    walk.found
+}
+
+/// A walk over the subschemas of a schema.
+#[derive(Default)]
+struct Walk<'s> {
+    /// The step to each place from the one before, whose index it has.
+    steps: Vec<(Option<usize>, Step<'s>)>,
+    /// Schemas that are not visited yet, with the indices of their places.
+    pending: Vec<(&'s Json, Option<usize>)>,
+    /// The number of names that were compared with the keywords.
+    compared: usize,
+    /// The unknown formats that were found.
+    formats: HashSet<&'s str>,
+    found: Vec<DocumentWarning>,
+}
+
+#[derive(Clone, Copy)]
+enum Step<'s> {
+    Member(&'s str),
+    Element(usize),
+}
+
+impl<'s> Walk<'s> {
+    fn schema(&mut self, schema: &'s Json, at: Option<usize>) {
+        let Json::Object(members) = schema else { return };
+        for (name, value) in members.iter() {
+            let place = self.step(at, Step::Member(name));
+            let Some(keyword) = Keyword::lookup(name) else {
+                self.compared += 1;
+                if self.compared > MAX_COMPARED {
+                    return;
+                }
+                self.warn(place, unknown_name(name, value, members));
+                continue;
+            };
+            if keyword.name() == "format" {
+                self.format(value, place);
+            }
+            match (keyword.value, value) {
+                (SchemaPosition::Schema | SchemaPosition::SchemaOrList, Json::Object(_)) => {
+                    self.pending.push((value, Some(place)));
+                }
+                (SchemaPosition::SchemaList | SchemaPosition::SchemaOrList, Json::Array(items)) => {
+                    for (index, item) in items.iter().enumerate() {
+                        let place = self.step(Some(place), Step::Element(index));
+                        self.pending.push((item, Some(place)));
+                    }
+                }
+                (SchemaPosition::SchemaMap, Json::Object(schemas)) => {
+                    for (name, schema) in schemas.iter() {
+                        let place = self.step(Some(place), Step::Member(name));
+                        self.pending.push((schema, Some(place)));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Warns of an unknown format where it is first met.
+    fn format(&mut self, value: &'s Json, place: usize) {
+        let Json::String(name) = value else { return };
+        if format::lookup(name).is_none() && self.formats.insert(name) {
+            let meant = format::names().find(|known| is_similar(name, known, 3));
+            let meant = meant.map(|meant| format!("; is `{meant}` meant?")).unwrap_or_default();
+            self.warn(place, Some(format!("an unknown format, so it constrains nothing{meant}")));
+        }
+    }
+
+    fn warn(&mut self, place: usize, message: Option<String>) {
+        let warning =
+            message.map(|message| DocumentWarning { pointer: self.pointer(place), message });
+        self.found.extend(warning);
+    }
+
+    /// The index of a new place.
+    fn step(&mut self, from: Option<usize>, step: Step<'s>) -> usize {
+        self.steps.push((from, step));
+        self.steps.len() - 1
+    }
+
+    fn pointer(&self, place: usize) -> String {
+        let to_root = std::iter::successors(Some(place), |&place| self.steps[place].0);
+        let places: Vec<usize> = to_root.collect();
+        let mut pointer = String::new();
+        for place in places.into_iter().rev() {
+            match self.steps[place].1 {
+                Step::Member(name) => push_token(&mut pointer, name),
+                Step::Element(index) => push_token(&mut pointer, &index.to_string()),
+            }
+        }
+        pointer
+    }
+}
+
+/// What is wrong with an unknown name among the members of a schema, if it is probably meant to
+/// constrain.
+fn unknown_name(name: &str, value: &Json, members: &Object) -> Option<String> {
+    if name == "nullable" {
+        let is_ignored = *value == Json::Bool(true) && !has_null(members);
+        let message = "no keyword of JSON Schema, so it is ignored; write \"null\" among the types";
+        return is_ignored.then(|| message.to_owned());
+    }
+    let meant = meant(name)?;
+    Some(format!("no keyword, so it constrains nothing; is `{meant}` meant?"))
+}
+
+/// Whether the types of a schema have `null`.
+fn has_null(members: &Object) -> bool {
+    let is_null = |value: &Json| matches!(value, Json::String(name) if name == "null");
+    match members.get("type") {
+        Some(Json::Array(types)) => types.iter().any(is_null),
+        Some(value) => is_null(value),
+        None => false,
+    }
+}
+
+/// The keyword that an unknown name is probably meant to be. Annotations are not: a name that is
+/// similar to one constrains as little.
+fn meant(name: &str) -> Option<&'static str> {
+    /// Shortest keyword of which one letter may differ: names of three letters are often others.
+    const SHORT: usize = 4;
+    // Names that begin so are taken out on purpose.
+    let is_disabled = name.starts_with("x-") || name.starts_with(['_', '@', '#']);
+    let is_meant = |keyword: &&Keyword| {
+        keyword.vocabulary != KeywordVocabulary::Annotation
+            && is_similar(name, keyword.name(), SHORT)
+    };
+    keywords().find(is_meant).filter(|_| !is_disabled).map(Keyword::name)
+}
+
+/// Whether a name differs from a known one in little: in capitals, underscores and hyphens, or in
+/// one letter, from `shortest` bytes on, two in long names.
+fn is_similar(name: &str, known: &str, shortest: usize) -> bool {
+    /// Shortest known name of which two letters may differ.
+    const LONG: usize = 9;
+    let allowed = usize::from(known.len() >= shortest) + usize::from(known.len() >= LONG);
+    name.len() <= MAX_BYTES
+        && (is_same_name(name, known)
+            || (name.len().abs_diff(known.len()) <= allowed
+                && strsim::damerau_levenshtein(name, known) <= allowed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::Limits;
+
+    /// The pointers, each with what is to be written instead.
+    fn found(schema: &str) -> Vec<(String, String)> {
+        let warnings = warnings(&Json::parse(schema, &Limits::default()).unwrap());
+        let advice = |message: String| match message.rsplit_once("; ") {
+            Some((_, advice)) => advice.replace("is `", "").replace("` meant?", ""),
+            None => message,
+        };
+        warnings.into_iter().map(|w| (w.pointer, advice(w.message))).collect()
+    }
+
+    #[test]
+    fn misspelled_keywords_are_found_in_all_subschemas() {
+        for (schema, pointer, meant) in [
+            (r#"{"requird": ["a"]}"#, "/requird", "required"),
+            (r#"{"propertes": {"a": {"type": "string"}}}"#, "/propertes", "properties"),
+            (
+                r#"{"items": {"anyOf": [{}, {"max_length": 3}]}}"#,
+                "/items/anyOf/1/max_length",
+                "maxLength",
+            ),
+            (r#"{"$defs": {"a/b": {"MinItems": 1}}}"#, "/$defs/a~1b/MinItems", "minItems"),
+            (r#"{"additionalproperties": false}"#, "/additionalproperties", "additionalProperties"),
+            (r#"{"aditionalPropertes": false}"#, "/aditionalPropertes", "additionalProperties"),
+            (r#"{"item": {"type": "string"}}"#, "/item", "items"),
+        ] {
+            assert_eq!(found(schema), [(pointer.to_owned(), meant.to_owned())], "{schema}");
+        }
+    }
+
+    #[test]
+    fn nullable_and_unknown_formats_are_found() {
+        for (schema, pointer, advice) in [
+            (
+                r#"{"type": "string", "nullable": true}"#,
+                "/nullable",
+                "write \"null\" among the types",
+            ),
+            (r#"{"format": "url"}"#, "/format", "uri"),
+            (r#"{"format": "host-name"}"#, "/format", "hostname"),
+            (
+                r#"{"items": {"format": "phone"}, "contains": {"format": "date"}}"#,
+                "/items/format",
+                "an unknown format, so it constrains nothing",
+            ),
+        ] {
+            assert_eq!(found(schema), [(pointer.to_owned(), advice.to_owned())], "{schema}");
+        }
+        let twice = r#"{"prefixItems": [{"format": "phone"}, {"format": "phone"}]}"#;
+        assert_eq!(found(twice).len(), 1);
+    }
+
+    /// Names of members, data, annotations of other tools and short names are no misspellings.
+    #[test]
+    fn other_names_are_not_reported() {
+        for schema in [
+            r#"{"properties": {"requird": {}, "item": {}}, "enum": [{"requird": 1}]}"#,
+            r#"{"example": 1, "nullable": false, "discriminator": {}, "xml": {}, "deprecated": true}"#,
+            r##"{"_format": "date", "@type": "a", "#enum": [], "_$schema": "", "-": 1}"##,
+            r#"{"x-requird": 1, "markdownDescription": "", "propertyOrdering": [], "no": 1, "units": 1}"#,
+            r#"{"type": ["string", "null"], "nullable": true, "format": "date-time"}"#,
+            r#"{"enumNames": [], "label": "", "order": 1, "name": "a", "strict": true, "is": 1}"#,
+        ] {
+            assert_eq!(found(schema), [], "{schema}");
+        }
+        let many: String = (0..100).map(|k| format!(r#""p{k}": {{"requird": []}},"#)).collect();
+        let all = format!(r#"{{"properties": {{{many} "p": {{}}}}}}"#);
+        assert_eq!(found(&all).len(), MAX_WARNINGS);
+        let unknown: String = (0..MAX_COMPARED).map(|k| format!(r#""zz{k}": 1,"#)).collect();
+        assert_eq!(found(&format!(r#"{{{unknown} "requird": []}}"#)), []);
+    }
+}
