@@ -17,8 +17,6 @@ pub(crate) struct OutputItems {
     open: Option<OpenItem>,
     /// Ids of the calls that the server runs, and the indices of their items.
     running: Vec<(String, usize)>,
-    /// Items that list tools of MCP servers, before their ids.
-    lists: Vec<Value>,
     /// The next sequence number.
     next_sequence: u64,
     events: Vec<Value>,
@@ -99,21 +97,14 @@ impl OutputItems {
             items: Vec::new(),
             open: None,
             running: Vec::new(),
-            lists: Vec::new(),
             next_sequence: 0,
             events: Vec::new(),
         }
     }
 
-    /// Sets the items that list the tools of MCP servers.
-    pub(crate) fn with_lists(mut self, lists: Vec<Value>) -> Self {
-        self.lists = lists;
-        self
-    }
-
     /// Adds the items that list the tools of MCP servers. They precede all others.
-    pub(crate) fn begin_lists(&mut self) {
-        for mut item in std::mem::take(&mut self.lists) {
+    pub(crate) fn add_lists(&mut self, lists: Vec<Value>) {
+        for mut item in lists {
             let index = self.index();
             item["id"] = format!("mcpl_{}{index:02}", self.suffix).into();
             let at = json!({"output_index": index, "item_id": item["id"]});

@@ -2,7 +2,9 @@
 //! is one turn for each choice, and one more after the calls of tools that the server runs.
 
 mod choice;
+mod finished;
 mod queue;
+mod read;
 mod record;
 mod rounds;
 mod running;
@@ -24,13 +26,15 @@ use serde_json::Value;
 
 use crate::error::{ApiError, ApiFault};
 use crate::request::members::Faults;
-use crate::request::options::{Extension, Sampling, StreamOptions};
+use crate::request::options::{RequestExtension, Sampling, StreamOptions};
 use crate::request::pointers::PointerMap;
 use crate::served_model::ServedModel;
 use crate::state::App;
 use crate::telemetry::RequestAttributes;
 
 pub(crate) use choice::Progress;
+pub(crate) use finished::FinishedChoice;
+pub(crate) use read::read_request;
 pub(crate) use rounds::{ServerTools, ToolResult};
 pub(crate) use running::RunningTurn;
 pub(crate) use sse::{DONE, EventWriter, data_event, stream_events, typed_event};
@@ -74,7 +78,7 @@ pub(crate) struct TurnRequest {
     /// Sampling parameters and length limits.
     pub(crate) sampling: Sampling,
     /// The request's `louver` member.
-    pub(crate) extension: Extension,
+    pub(crate) extension: RequestExtension,
     /// The streaming options, if the response is streamed.
     pub(crate) stream: Option<StreamOptions>,
     /// The response id, which traces share.

@@ -48,12 +48,12 @@ impl Rounds {
     }
 
     /// Whether a turn called a tool that the server runs.
-    pub(super) fn has_calls(&self, generation: &Generation) -> bool {
+    pub(super) fn calls_server_tools(&self, generation: &Generation) -> bool {
         generation.turn.calls.iter().any(|call| self.tools.contains_key(&call.name))
     }
 
     /// Whether the turn only called tools that the server runs, so that it can be continued.
-    pub(super) fn continues(&self, generation: &Generation) -> bool {
+    pub(super) fn can_continue(&self, generation: &Generation) -> bool {
         generation.turn.calls.iter().all(|call| self.tools.contains_key(&call.name))
     }
 

@@ -4,13 +4,13 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use louver_mistralrs::{Completion, EventStream, GenerationError, Plan, Run};
 
-use crate::error::ApiError;
+use crate::error::{ApiError, ErrorKind};
 use crate::http::phase::ServerPhase;
 use crate::metrics::ModelLabels;
 use crate::served_model::ServedModel;
@@ -94,11 +94,6 @@ impl RunningTurn {
         &self.context.served
     }
 
-    /// Time to lower and compile the grammar.
-    pub(crate) fn compiled_in(&self) -> Duration {
-        self.context.options.attributes.compiled_in
-    }
-
     /// The request's deadline.
     pub(super) fn deadline(&self) -> Instant {
         self.context.options.deadline
@@ -137,6 +132,20 @@ impl RunningTurn {
         Some(Err(error))
     }
 
+    /// Passes the progress of the only choice to `read`, until that returns the response.
+    pub(crate) async fn collect<T>(
+        mut self,
+        mut read: impl FnMut(Progress) -> Option<T>,
+    ) -> Result<T, ApiError> {
+        while let Some(progress) = self.next().await {
+            if let Some(response) = read(progress?) {
+                return Ok(response);
+            }
+        }
+        let message = "the generation ended without a result";
+        Err(ApiError::general(ErrorKind::Internal, "internal", message))
+    }
+
     /// Starts what follows. Returns the progress to report; none while the server runs the calls of
     /// a turn.
     fn continue_after(&mut self, next_step: NextStep, progress: Progress) -> Option<Progress> {
@@ -164,11 +173,12 @@ impl RunningTurn {
     /// The future that runs the calls of an ended turn, if the server runs any of them; otherwise
     /// the end itself.
     fn tool_round(&mut self, progress: Progress) -> Result<ChoiceFuture, Box<Progress>> {
-        let (mut rounds, run, end) = match (self.rounds.take(), progress) {
-            (Some((rounds, run)), Progress::End { choice, generation, steps, trace })
-                if rounds.has_calls(&generation) && !generation.is_truncated() =>
+        let (mut rounds, run, mut finished, steps) = match (self.rounds.take(), progress) {
+            (Some((rounds, run)), Progress::End { finished, steps })
+                if rounds.calls_server_tools(&finished.generation)
+                    && !finished.generation.is_truncated() =>
             {
-                (rounds, run, (choice, generation, steps, trace))
+                (rounds, run, finished, steps)
             }
             (rounds, progress) => {
                 self.rounds = rounds;
@@ -177,11 +187,11 @@ impl RunningTurn {
         };
         let app = self.context.app.clone();
         Ok(Box::pin(async move {
-            let (choice, mut generation, steps, trace) = end;
-            let results = rounds.run(&app, &generation).await;
-            if rounds.continues(&generation) {
+            let generation = &mut finished.generation;
+            let results = rounds.run(&app, generation).await;
+            if rounds.can_continue(generation) {
                 if let Some(next) = rounds.next_run(&run) {
-                    let usage = Usage::of_turn(&generation);
+                    let usage = Usage::of_turn(generation);
                     let results = Progress::ToolResults { results, usage };
                     return (NextStep::NextRound(Box::new((rounds, [run, next]))), Ok(results));
                 }
@@ -190,7 +200,7 @@ impl RunningTurn {
             }
             // The end reports these tokens.
             let results = Progress::ToolResults { results, usage: Usage::default() };
-            let end = Progress::End { choice, generation, steps, trace };
+            let end = Progress::End { finished, steps };
             (NextStep::LastProgress(Box::new(end)), Ok(results))
         }))
     }

@@ -77,6 +77,7 @@ impl Starting<'_> {
             body: body.into(),
         });
         let rounds = Rounds::new(&request);
+        let has_report = request.extension.report;
         let live_steps = request.stream.is_some() && request.sampling.logprobs.is_some();
         let work = BlockingWork::default();
         let planned = self.plan(request, &work, planning.clone()).await?;
@@ -98,6 +99,7 @@ impl Starting<'_> {
                 arrived: self.arrived,
                 deadline: self.deadline,
                 live_steps,
+                has_report,
                 attributes: planned.attributes,
             },
             permits,
