@@ -55,6 +55,8 @@ pub(crate) struct GenerationState {
     pub(crate) forced_tokens: AtomicUsize,
     /// Steps at which the model's most likely token was not allowed.
     pub(crate) refused_tokens: AtomicUsize,
+    /// Rows with unusable logits for allowed tokens.
+    pub(crate) repaired_rows: AtomicUsize,
     /// A plan change to apply at the next step.
     pub(crate) changes: Mutex<PlanChanges>,
     /// The first fault.
@@ -72,6 +74,7 @@ impl GenerationState {
             is_narrowed: Default::default(),
             forced_tokens: Default::default(),
             refused_tokens: Default::default(),
+            repaired_rows: Default::default(),
             changes: Default::default(),
             fault: Default::default(),
             clock: Default::default(),
@@ -94,10 +97,7 @@ impl GenerationState {
 
     /// Counts a row with unusable logits for allowed tokens.
     fn count_repaired(&self) {
-        let mut clock = self.clock.lock();
-        clock.repaired += 1;
-        let rows = clock.repaired;
-        drop(clock);
+        let rows = self.repaired_rows.fetch_add(1, Ordering::Relaxed) + 1;
         if rows == 1 {
             tracing::warn!(parent: &self.span, "repaired row: NaN or infinite logits");
         } else {
