@@ -19,7 +19,8 @@ use std::time::Duration;
 use louver::spec::json::Json;
 use louver_formats::{Reasoning, ReasoningBudget, ToolRequest};
 use louver_mistralrs::{
-    Draw, Overlap, Plan, PlanError, Record, RequestError, Run, RunOptions, TemplateInput, call_ids,
+    Draw, Overlap, Plan, PlanError, Record, RequestError, RequestParams, RunOptions, TemplateInput,
+    call_ids,
 };
 use mistralrs::SamplingParams;
 use serde_json::Value;
@@ -193,9 +194,10 @@ impl TurnRequest {
         }
     }
 
-    fn build_run(&self, max_tokens: usize, app: &App, served: &ServedModel) -> Run {
+    /// The parameters of its requests to the host.
+    fn params(&self, app: &App, served: &ServedModel) -> RequestParams {
         let sampling = &self.sampling;
-        let params = SamplingParams {
+        let host_sampling = SamplingParams {
             temperature: sampling.temperature,
             top_p: sampling.top_p,
             top_k: sampling.top_k,
@@ -203,7 +205,7 @@ impl TurnRequest {
             frequency_penalty: sampling.frequency_penalty,
             presence_penalty: sampling.presence_penalty,
             repetition_penalty: sampling.repetition_penalty,
-            max_len: Some(max_tokens),
+            max_len: Some(self.max_tokens(served)),
             n_choices: self.choices(),
             ..SamplingParams::neutral()
         };
@@ -229,6 +231,6 @@ impl TurnRequest {
             record,
         };
         let (processors, earlier_ids) = (served.processors.0.clone(), self.earlier_ids());
-        Run { sampling: Some(params), processors, earlier_ids, options }
+        RequestParams { sampling: Some(host_sampling), processors, earlier_ids, options }
     }
 }

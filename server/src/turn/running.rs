@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use louver_mistralrs::{Completion, EventStream, GenerationError, Plan, Run};
+use louver_mistralrs::{Completion, EventStream, GenerationError, Plan, RequestParams};
 
 use crate::error::{ApiError, ErrorKind};
 use crate::http::phase::ServerPhase;
@@ -24,8 +24,8 @@ use crate::turn::{BlockingWork, TurnRequest};
 pub(super) struct SequentialChoices {
     pub(super) plan: Plan,
     pub(super) prompt: Vec<u32>,
-    /// The run of the first choice.
-    pub(super) run: Run,
+    /// The parameters of the first choice.
+    pub(super) params: RequestParams,
     /// Index of the next choice to start.
     pub(super) next: usize,
     /// Total number of choices.
@@ -39,8 +39,8 @@ enum NextStep {
     /// Its turn has ended: the server runs its calls of that turn, if there are any, or starts the
     /// next choice, if choices run one after the other.
     TurnEnded,
-    /// Another turn, with the results of the server's tools: the runs of the first and of this one.
-    NextRound(Box<(Rounds, [Run; 2])>),
+    /// Another turn, with the results of the server's tools, and the parameters of its request.
+    NextRound(Box<(Rounds, RequestParams)>),
     /// Its end, after the results of the server's tools: the client runs other calls.
     LastProgress(Box<Progress>),
 }
@@ -54,8 +54,8 @@ pub(crate) struct RunningTurn {
     pending: FuturesUnordered<ChoiceFuture>,
     context: TurnContext,
     later_choices: Option<SequentialChoices>,
-    /// The state of the tools that the server runs, and the run of its first round.
-    rounds: Option<(Rounds, Run)>,
+    /// The state of the tools that the server runs.
+    rounds: Option<Rounds>,
     has_event: bool,
     /// Cancels planning and preparation when the request is dropped.
     work: Arc<BlockingWork>,
@@ -63,12 +63,12 @@ pub(crate) struct RunningTurn {
 
 impl RunningTurn {
     /// Reads `streams`, one for each choice that runs now. `later_choices` are started when those
-    /// have ended. `rounds` are the tools that the server runs, with the run of the first round.
+    /// have ended. `rounds` is the state of the tools that the server runs.
     pub(super) fn new(
         context: TurnContext,
         streams: Vec<EventStream>,
         later_choices: Option<SequentialChoices>,
-        rounds: Option<(Rounds, Run)>,
+        rounds: Option<Rounds>,
         work: BlockingWork,
     ) -> RunningTurn {
         let prompt_tokens = streams.first().map_or(0, EventStream::prompt_tokens);
@@ -173,12 +173,12 @@ impl RunningTurn {
     /// The future that runs the calls of an ended turn, if the server runs any of them; otherwise
     /// the end itself.
     fn tool_round(&mut self, progress: Progress) -> Result<ChoiceFuture, Box<Progress>> {
-        let (mut rounds, run, mut finished, steps) = match (self.rounds.take(), progress) {
-            (Some((rounds, run)), Progress::End { finished, steps })
+        let (mut rounds, mut finished, steps) = match (self.rounds.take(), progress) {
+            (Some(rounds), Progress::End { finished, steps })
                 if rounds.calls_server_tools(&finished.generation)
                     && !finished.generation.is_truncated() =>
             {
-                (rounds, run, finished, steps)
+                (rounds, finished, steps)
             }
             (rounds, progress) => {
                 self.rounds = rounds;
@@ -190,10 +190,10 @@ impl RunningTurn {
             let generation = &mut finished.generation;
             let results = rounds.run(&app, generation).await;
             if rounds.can_continue(generation) {
-                if let Some(next) = rounds.next_run(&run) {
+                if let Some(params) = rounds.next_params() {
                     let usage = Usage::of_turn(generation);
                     let results = Progress::ToolResults { results, usage };
-                    return (NextStep::NextRound(Box::new((rounds, [run, next]))), Ok(results));
+                    return (NextStep::NextRound(Box::new((rounds, params))), Ok(results));
                 }
                 // No tokens are left for the turn after the results.
                 generation.report.completion = Completion::Truncated;
@@ -206,7 +206,7 @@ impl RunningTurn {
     }
 
     /// Starts the next turn, after the results of the server's tools.
-    fn start_round(&mut self, (rounds, [first, next]): (Rounds, [Run; 2])) {
+    fn start_round(&mut self, (rounds, params): (Rounds, RequestParams)) {
         let (mut context, work) = (self.context.clone(), self.work.clone());
         // Each round has a trace of its own. Masks are prepared for the first only.
         if let Some(source) = &mut context.trace_source {
@@ -214,9 +214,9 @@ impl RunningTurn {
         }
         context.prepared = None;
         let request = rounds.request.clone();
-        self.rounds = Some((rounds, first));
+        self.rounds = Some(rounds);
         self.pending.push(Box::pin(async move {
-            match plan_round(request, &context, &work, next).await {
+            match plan_round(request, &context, &work, params).await {
                 Ok(stream) => advance(Choice::begin(context, 0, stream)).await,
                 Err(error) => (NextStep::TurnEnded, Err(error)),
             }
@@ -251,9 +251,9 @@ impl RunningTurn {
 impl SequentialChoices {
     /// Starts the next choice and returns its event stream.
     async fn start(mut self, served: &ServedModel) -> Result<EventStream, ApiError> {
-        self.run.options.seed =
-            self.run.options.seed.map(|seed| seed.wrapping_add(self.next as u64));
-        single(self.plan.start(&served.model.0, self.prompt, self.run).await?)
+        let seed = &mut self.params.options.seed;
+        *seed = seed.map(|seed| seed.wrapping_add(self.next as u64));
+        single(self.plan.start(&served.model.0, self.prompt, self.params).await?)
     }
 }
 
@@ -262,7 +262,7 @@ async fn plan_round(
     request: TurnRequest,
     context: &TurnContext,
     work: &BlockingWork,
-    run: Run,
+    params: RequestParams,
 ) -> Result<EventStream, ApiError> {
     let (served, checkpoint) = (context.served.clone(), work.checkpoint());
     let planned = work.run(context.permits.clone(), move || {
@@ -273,10 +273,10 @@ async fn plan_round(
     });
     let planned = planned.await.map_err(|error| error.map_pointers(&context.pointers));
     let (plan, prompt) = planned?;
-    single(plan.start(&context.served.model.0, prompt, run).await?)
+    single(plan.start(&context.served.model.0, prompt, params).await?)
 }
 
-/// The stream of a run with one choice.
+/// The stream of a request with one choice.
 fn single(mut streams: Vec<EventStream>) -> Result<EventStream, ApiError> {
     streams.pop().ok_or_else(|| GenerationError::HostGone.into())
 }

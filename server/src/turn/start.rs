@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use louver::engine::Prepared;
-use louver_mistralrs::{Plan, Run};
+use louver_mistralrs::{Plan, RequestParams};
 use tokio::time::timeout_at;
 use tracing::Span;
 
@@ -70,27 +70,26 @@ impl Starting<'_> {
         let choices = request.choices();
         served.check_choices(choices)?;
         let planning = enter_planning(app, served, choices).await?;
-        let run = request.build_run(request.max_tokens(served), app, served);
+        let params = request.params(app, served);
         let trace_source = request.trace_source.take().map(|(route, body)| TraceSource {
             id: request.id.clone(),
             route,
             body: body.into(),
         });
-        let rounds = Rounds::new(&request);
+        let rounds = Rounds::new(&request, &params);
         let has_report = request.extension.report;
         let live_steps = request.stream.is_some() && request.sampling.logprobs.is_some();
         let work = BlockingWork::default();
         let planned = self.plan(request, &work, planning.clone()).await?;
         let permits = enter_generation(app, served, planning).await?;
-        let (run, later_choices) = match served.is_serial && choices > 1 {
-            false => (run, None),
+        let (params, later_choices) = match served.is_serial && choices > 1 {
+            false => (params, None),
             true => {
-                let (run, later) = one_by_one(&planned, run, choices);
-                (run, Some(later))
+                let (params, later) = one_by_one(&planned, params, choices);
+                (params, Some(later))
             }
         };
-        let rounds = rounds.map(|rounds| (rounds, run.clone()));
-        let streams = planned.plan.start(&served.model.0, planned.prompt, run).await?;
+        let streams = planned.plan.start(&served.model.0, planned.prompt, params).await?;
         let context = TurnContext {
             app: app.clone(),
             served: served.clone(),
@@ -145,14 +144,18 @@ fn prepare(plan: &Plan, served: &ServedModel, span: &Span) -> Option<Prepared> {
     Some(constraint.prepare(budget))
 }
 
-/// The run of the first of several choices, and the others, which run one after the other.
-fn one_by_one(planned: &PlannedTurn, mut run: Run, choices: usize) -> (Run, SequentialChoices) {
-    if let Some(sampling) = &mut run.sampling {
+/// The parameters of the first of several choices, and the others, which run one after the other.
+fn one_by_one(
+    planned: &PlannedTurn,
+    mut params: RequestParams,
+    choices: usize,
+) -> (RequestParams, SequentialChoices) {
+    if let Some(sampling) = &mut params.sampling {
         sampling.n_choices = 1;
     }
     let (plan, prompt) = (planned.plan.clone(), planned.prompt.clone());
-    let later = SequentialChoices { plan, prompt, run: run.clone(), next: 1, choices };
-    (run, later)
+    let later = SequentialChoices { plan, prompt, params: params.clone(), next: 1, choices };
+    (params, later)
 }
 
 /// Waits for a planning slot. If the host batches, planning and generation share the slots: first
