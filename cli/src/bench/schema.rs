@@ -18,9 +18,7 @@ use super::{SchemaArgs, python, read_case, run_cases};
 use crate::validator;
 
 pub(super) fn run(args: &SchemaArgs) -> Result<ExitCode> {
-    let (mut tokenizer, engine) = super::engine(&args.common)?;
-    // Instances are plain text: special tokens are not recognised.
-    tokenizer.set_encode_special_tokens(true);
+    let (tokenizer, engine) = super::engine(&args.common)?;
     let encoder = Encoder::new(&tokenizer, engine.vocab());
     let registry = args.registry.read()?;
     let run_case =
