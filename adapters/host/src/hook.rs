@@ -272,7 +272,7 @@ impl LogitsHook {
                     }
                 }
                 masked_at = Instant::now();
-                self.sample(state, row, masked, (generated.len(), is_new_step));
+                self.sample(state, row, masked, generated.len(), is_new_step);
             }
         }
         self.shared.clock.lock().step(started, masked_at);
@@ -319,7 +319,8 @@ impl LogitsHook {
         state: &mut HookState,
         row: &mut [f32],
         masked: bool,
-        (position, is_new_step): (usize, bool),
+        position: usize,
+        is_new_step: bool,
     ) {
         let Some(sampler) = &state.options.sampler else { return };
         let mask = masked.then_some(state.mask.as_slice());
@@ -339,7 +340,7 @@ impl LogitsHook {
             row::allow_only(row, &self.stops);
             return;
         };
-        if sampler::host_would_differ((largest, has_nan)) {
+        if sampler::host_would_differ(largest, has_nan) {
             sampler::keep_only(row, token);
         }
         if masked && is_new_step {

@@ -30,9 +30,9 @@ pub(crate) fn routes() -> Router<App> {
 
 async fn create_completion(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     let arrived = Instant::now();
-    let route = (routes::CHAT_COMPLETIONS, "chatcmpl-");
     let parse = |body: &_, app: &_| Ok((parse(body, app)?, ()));
-    let (request, ()) = read_request(&app, request, route, parse).await?;
+    let (request, ()) =
+        read_request(&app, request, routes::CHAT_COMPLETIONS, "chatcmpl-", parse).await?;
     let stream = request.stream;
     spawn_owned(async move {
         let (running, meta) = ResponseMeta::start(&app, request, arrived).await?;

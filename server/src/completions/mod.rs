@@ -28,9 +28,8 @@ pub(crate) fn routes() -> Router<App> {
 
 async fn create_completion(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     let arrived = Instant::now();
-    let route = (routes::COMPLETIONS, "cmpl-");
     let parse = |body: &_, app: &_| Ok((parse(body, app)?, ()));
-    let (request, ()) = read_request(&app, request, route, parse).await?;
+    let (request, ()) = read_request(&app, request, routes::COMPLETIONS, "cmpl-", parse).await?;
     let stream = request.stream;
     spawn_owned(async move {
         let (running, meta) = ResponseMeta::start(&app, request, arrived).await?;

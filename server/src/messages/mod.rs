@@ -68,7 +68,7 @@ fn parse_with_options(
 async fn create(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     let arrived = Instant::now();
     let parse = |body: &_, app: &_| parse_with_options(body, app, BodyUse::Create);
-    let (request, options) = read_request(&app, request, (routes::MESSAGES, "msg_"), parse).await?;
+    let (request, options) = read_request(&app, request, routes::MESSAGES, "msg_", parse).await?;
     let (stream, id) = (request.stream, request.id.clone());
     spawn_owned(async move {
         let running = turn::start(&app, request, arrived).await?;

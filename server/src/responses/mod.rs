@@ -75,7 +75,7 @@ pub(crate) fn parse(
     let resolved = resolve_references(body, app, owner);
     let body = resolved.as_ref().unwrap_or(body);
     let TranslatedBody { body: translated, pointers, names, lists } =
-        translate(body, (&earlier, faults), app.mcp_servers(), unknown)?;
+        translate(body, &earlier, faults, app.mcp_servers(), unknown)?;
     let mut request = chat::parse_translated(&translated, pointers, app)?;
     request.server_tools = names.server_tools();
     let is_stored = app.responses().is_enabled() && body.get("store") != Some(&Json::Bool(false));
@@ -147,7 +147,7 @@ async fn create(State(app): State<App>, request: Request) -> Result<Response, Ap
         Ok((request, (builder, names, lists)))
     };
     let (request, (mut builder, names, lists)) =
-        read_request(&app, request, (routes::RESPONSES, ID_PREFIX), parse).await?;
+        read_request(&app, request, routes::RESPONSES, ID_PREFIX, parse).await?;
     let (stream, id) = (request.stream, request.id.clone());
     spawn_owned(async move {
         let running = turn::start(&app, request, arrived).await?;

@@ -71,7 +71,8 @@ const MEMBER_TABLE: MemberTable = MemberTable {
 /// the result is parsed.
 pub(crate) fn translate(
     body: &Json,
-    (earlier, mut faults): (&[Json], Faults),
+    earlier: &[Json],
+    mut faults: Faults,
     servers: &McpServers,
     unknown: UnknownMembers,
 ) -> Result<TranslatedBody, ApiError> {
@@ -169,7 +170,7 @@ mod tests {
         let pointers = |error: ApiError| {
             error.faults().map(|fault| fault.param.clone().unwrap_or_default()).collect()
         };
-        translate(&body, (&[], Faults::new()), &McpServers::default(), UnknownMembers::Refuse)
+        translate(&body, &[], Faults::new(), &McpServers::default(), UnknownMembers::Refuse)
             .map_err(pointers)
     }
 

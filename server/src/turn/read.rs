@@ -15,7 +15,8 @@ use crate::turn::TurnRequest;
 pub(crate) async fn read_request<T: Send + 'static>(
     app: &App,
     request: Request,
-    (route, id_prefix): (&'static str, &str),
+    route: &'static str,
+    id_prefix: &str,
     parse: impl FnOnce(&Json, &App) -> Result<(TurnRequest, T), ApiError> + Send + 'static,
 ) -> Result<(TurnRequest, T), ApiError> {
     let (parts, body) = request.into_parts();

@@ -12,7 +12,6 @@ use louver_mistralrs::{Completion, EventStream, GenerationError, Plan, RequestPa
 
 use crate::error::{ApiError, ErrorKind};
 use crate::http::phase::ServerPhase;
-use crate::metrics::ModelLabels;
 use crate::served_model::ServedModel;
 use crate::turn::choice::{Choice, Progress, TurnContext};
 use crate::turn::rounds::Rounds;
@@ -72,7 +71,7 @@ impl RunningTurn {
         work: BlockingWork,
     ) -> RunningTurn {
         let prompt_tokens = streams.first().map_or(0, EventStream::prompt_tokens);
-        let labels = ModelLabels { model: context.served.name.clone() };
+        let labels = context.served.labels();
         let metrics = context.app.metrics();
         metrics.prompt_tokens.get_or_create(&labels).inc_by(prompt_tokens as u64);
         let choices = streams.into_iter().enumerate();
@@ -151,7 +150,10 @@ impl RunningTurn {
     fn continue_after(&mut self, next_step: NextStep, progress: Progress) -> Option<Progress> {
         match next_step {
             NextStep::MoreEvents(choice) => self.pending.push(advance(*choice)),
-            NextStep::NextRound(round) => self.start_round(*round),
+            NextStep::NextRound(round) => {
+                let (rounds, params) = *round;
+                self.start_round(rounds, params);
+            }
             // Rounds have ended, so that no calls are run after this progress.
             NextStep::LastProgress(last) => {
                 self.pending.push(Box::pin(async { (NextStep::TurnEnded, Ok(*last)) }));
@@ -206,7 +208,7 @@ impl RunningTurn {
     }
 
     /// Starts the next turn, after the results of the server's tools.
-    fn start_round(&mut self, (rounds, params): (Rounds, RequestParams)) {
+    fn start_round(&mut self, rounds: Rounds, params: RequestParams) {
         let (mut context, work) = (self.context.clone(), self.work.clone());
         // Each round has a trace of its own. Masks are prepared for the first only.
         if let Some(source) = &mut context.trace_source {
@@ -241,7 +243,7 @@ impl RunningTurn {
 
     fn observe_first_event(&mut self) {
         if !std::mem::replace(&mut self.has_event, true) {
-            let labels = ModelLabels { model: self.context.served.name.clone() };
+            let labels = self.context.served.labels();
             let time = self.context.options.arrived.elapsed().as_secs_f64();
             self.context.app.metrics().first_token_seconds.get_or_create(&labels).observe(time);
         }

@@ -10,7 +10,6 @@ use tracing::Span;
 
 use crate::error::ApiError;
 use crate::http::phase::ServerPhase;
-use crate::metrics::ModelLabels;
 use crate::request::pointers::PointerMap;
 use crate::served_model::{ModelGates, ServedModel};
 use crate::state::App;
@@ -121,7 +120,7 @@ impl Starting<'_> {
             let started = Instant::now();
             let plan = request.plan(&served)?;
             let compiled_in = started.elapsed();
-            let labels = ModelLabels { model: served.name.clone() };
+            let labels = served.labels();
             app.metrics().compile_seconds.get_or_create(&labels).observe(compiled_in.as_secs_f64());
             span.record("louver.compile_seconds", compiled_in.as_secs_f64());
             checkpoint()?;

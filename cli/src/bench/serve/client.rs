@@ -61,8 +61,8 @@ impl Client {
 
     /// Sends a streaming request and disconnects after `chunks` chunks. Returns whether the stream
     /// was longer.
-    pub(super) async fn read_partially(&self, body: &Value, chunks: usize) -> Result<bool> {
-        Ok(self.read(body.to_string().into_bytes(), chunks).await?.finish.is_none())
+    pub(super) async fn read_partially(&self, body: &Value, chunks: usize) -> Result<()> {
+        self.read(body.to_string().into_bytes(), chunks).await.map(drop)
     }
 
     /// Sends arbitrary bytes as the body.
