@@ -230,7 +230,7 @@ impl TurnRequest {
             overlap: Overlap { prepare: None, ..Overlap::default() },
             record,
         };
-        let (processors, earlier_ids) = (served.processors.0.clone(), self.earlier_ids());
+        let (processors, earlier_ids) = (served.processors.clone(), self.earlier_ids());
         RequestParams { sampling: Some(host_sampling), processors, earlier_ids, options }
     }
 }

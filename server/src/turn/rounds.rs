@@ -49,14 +49,18 @@ impl Rounds {
         Some(Rounds { tools, request, first_params, complete: 0, tokens: 0 })
     }
 
+    fn is_server_call(&self, call: &Call) -> bool {
+        self.tools.contains_key(&call.name)
+    }
+
     /// Whether a turn called a tool that the server runs.
     pub(super) fn calls_server_tools(&self, generation: &Generation) -> bool {
-        generation.turn.calls.iter().any(|call| self.tools.contains_key(&call.name))
+        generation.turn.calls.iter().any(|call| self.is_server_call(call))
     }
 
     /// Whether the turn only called tools that the server runs, so that it can be continued.
     pub(super) fn can_continue(&self, generation: &Generation) -> bool {
-        generation.turn.calls.iter().all(|call| self.tools.contains_key(&call.name))
+        generation.turn.calls.iter().all(|call| self.is_server_call(call))
     }
 
     /// The parameters of the next round: with the rest of the tokens, and other draws. `None` if no
@@ -74,16 +78,15 @@ impl Rounds {
     /// Runs the calls of a turn, concurrently. Adds the turn and the results to the conversation.
     pub(super) async fn run(&mut self, app: &App, generation: &Generation) -> Vec<ToolResult> {
         let calls = &generation.turn.calls;
-        let owned = calls.iter().filter(|call| self.tools.contains_key(&call.name));
-        let owned: Vec<&Call> = owned.collect();
-        let results = join_all(owned.iter().map(|call| self.run_call(app, call))).await;
+        let own: Vec<&Call> = calls.iter().filter(|call| self.is_server_call(call)).collect();
+        let results = join_all(own.iter().map(|call| self.run_call(app, call))).await;
         if let Prompt::Messages(messages) = &mut self.request.prompt {
             messages.push(json!({
                 "role": "assistant",
                 "content": generation.turn.text,
                 "tool_calls": calls.iter().map(call_message).collect::<Vec<_>>(),
             }));
-            let named = results.iter().zip(owned);
+            let named = results.iter().zip(own);
             messages.extend(named.map(|(result, call)| result_message(result, &call.name)));
         }
         self.complete += 1;

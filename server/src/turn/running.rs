@@ -218,10 +218,8 @@ impl RunningTurn {
         let request = rounds.request.clone();
         self.rounds = Some(rounds);
         self.pending.push(Box::pin(async move {
-            match plan_round(request, &context, &work, params).await {
-                Ok(stream) => advance(Choice::begin(context, 0, stream)).await,
-                Err(error) => (NextStep::TurnEnded, Err(error)),
-            }
+            let started = plan_round(request, &context, &work, params).await;
+            begin(context, 0, started).await
         }));
     }
 
@@ -234,10 +232,8 @@ impl RunningTurn {
         let (index, starter, context) = (later.next, later.clone(), self.context.clone());
         later.next += 1;
         self.pending.push(Box::pin(async move {
-            match starter.start(&context.served).await {
-                Ok(stream) => advance(Choice::begin(context, index, stream)).await,
-                Err(error) => (NextStep::TurnEnded, Err(error)),
-            }
+            let started = starter.start(&context.served).await;
+            begin(context, index, started).await
         }));
     }
 
@@ -255,7 +251,7 @@ impl SequentialChoices {
     async fn start(mut self, served: &ServedModel) -> Result<EventStream, ApiError> {
         let seed = &mut self.params.options.seed;
         *seed = seed.map(|seed| seed.wrapping_add(self.next as u64));
-        single(self.plan.start(&served.model.0, self.prompt, self.params).await?)
+        single(self.plan.start(&served.model, self.prompt, self.params).await?)
     }
 }
 
@@ -275,12 +271,24 @@ async fn plan_round(
     });
     let planned = planned.await.map_err(|error| error.map_pointers(&context.pointers));
     let (plan, prompt) = planned?;
-    single(plan.start(&context.served.model.0, prompt, params).await?)
+    single(plan.start(&context.served.model, prompt, params).await?)
 }
 
 /// The stream of a request with one choice.
 fn single(mut streams: Vec<EventStream>) -> Result<EventStream, ApiError> {
     streams.pop().ok_or_else(|| GenerationError::HostGone.into())
+}
+
+/// The first event of a choice, and what follows it.
+async fn begin(
+    context: TurnContext,
+    index: usize,
+    started: Result<EventStream, ApiError>,
+) -> (NextStep, Result<Progress, ApiError>) {
+    match started {
+        Ok(stream) => advance(Choice::begin(context, index, stream)).await,
+        Err(error) => (NextStep::TurnEnded, Err(error)),
+    }
 }
 
 /// The next event of a choice, and what follows it.

@@ -35,7 +35,7 @@ pub(crate) async fn start(
     let timed_out = |_| ApiError::timeout("timeout", "requests.timeout_s", limit);
     let started = timeout_at(
         deadline.into(),
-        Starting { app, served, arrived, deadline, pointers: &pointers }.run(request),
+        TurnStarter { app, served, arrived, deadline, pointers: &pointers }.start(request),
     )
     .await
     .map_err(timed_out)?;
@@ -43,7 +43,7 @@ pub(crate) async fn start(
 }
 
 /// What a request needs to start, besides itself.
-struct Starting<'a> {
+struct TurnStarter<'a> {
     app: &'a App,
     served: Arc<ServedModel>,
     arrived: Instant,
@@ -60,8 +60,8 @@ struct PlannedTurn {
     prepared: Option<Prepared>,
 }
 
-impl Starting<'_> {
-    async fn run(self, mut request: TurnRequest) -> Result<RunningTurn, ApiError> {
+impl TurnStarter<'_> {
+    async fn start(self, mut request: TurnRequest) -> Result<RunningTurn, ApiError> {
         let (app, served) = (self.app, &self.served);
         if app.phases().current() != ServerPhase::Running {
             return Err(ApiError::stopping());
@@ -84,11 +84,11 @@ impl Starting<'_> {
         let (params, later_choices) = match served.is_serial && choices > 1 {
             false => (params, None),
             true => {
-                let (params, later) = one_by_one(&planned, params, choices);
+                let (params, later) = split_first_choice(&planned, params, choices);
                 (params, Some(later))
             }
         };
-        let streams = planned.plan.start(&served.model.0, planned.prompt, params).await?;
+        let streams = planned.plan.start(&served.model, planned.prompt, params).await?;
         let context = TurnContext {
             app: app.clone(),
             served: served.clone(),
@@ -144,7 +144,7 @@ fn prepare(plan: &Plan, served: &ServedModel, span: &Span) -> Option<Prepared> {
 }
 
 /// The parameters of the first of several choices, and the others, which run one after the other.
-fn one_by_one(
+fn split_first_choice(
     planned: &PlannedTurn,
     mut params: RequestParams,
     choices: usize,
