@@ -56,8 +56,9 @@ impl<'a> Agent<'a> {
             "constrained by Louver"
         };
         self.output.print_line(format!("mode       {mode}"));
-        self.output.print_line(format!("\nuser       {}", self.args.question));
-        self.output.record(json!({"type": "user", "text": self.args.question}));
+        let question = &self.args.question;
+        let record = json!({"type": "user", "text": question});
+        self.output.print(format!("\nuser       {question}"), record);
 
         let mut called = BTreeSet::new();
         let mut choice =
@@ -105,8 +106,8 @@ impl<'a> Agent<'a> {
         let (text, calls) = (turn.text, turn.calls);
         if calls.is_empty() && *choice != ToolChoice::Auto {
             self.stats.missing += 1;
-            self.output.print_line("  MISSING    no call, although one was required");
-            self.output.record(json!({"type": "missing_call"}));
+            let line = "  MISSING    no call, although one was required";
+            self.output.print(line, json!({"type": "missing_call"}));
         }
         let (mut valid, mut results) = (Vec::new(), Vec::new());
         for call in calls {
@@ -154,12 +155,9 @@ impl<'a> Agent<'a> {
                 .map(|error| error.to_string()),
         };
         self.stats.answer_valid = fault.is_none();
-        self.output.print_line(format!(
-            "  check      {}",
-            fault.as_deref().unwrap_or("the answer matches its schema")
-        ));
-        self.output
-            .record(json!({"type": "answer_check", "valid": fault.is_none(), "fault": fault}));
+        let verdict = fault.as_deref().unwrap_or("the answer matches its schema");
+        let record = json!({"type": "answer_check", "valid": fault.is_none(), "fault": fault});
+        self.output.print(format!("  check      {verdict}"), record);
         Ok(())
     }
 
@@ -199,8 +197,8 @@ impl<'a> Agent<'a> {
         self.stats.valid += 1;
         let arguments = serde_json::from_str(&call.arguments).unwrap_or_default();
         let result = tools::run(&call.name, &arguments);
-        self.output.print_line(format!("  result     {} is valid; it returns {result}", call.name));
-        self.output.record(json!({"type": "tool_result", "id": call.id, "result": result}));
+        let line = format!("  result     {} is valid; it returns {result}", call.name);
+        self.output.print(line, json!({"type": "tool_result", "id": call.id, "result": result}));
         Some(result)
     }
 
@@ -222,8 +220,8 @@ impl<'a> Agent<'a> {
                 _ => continue,
             };
             self.stats.calls += 1;
-            self.output.print_line(format!("  INVALID    {reason}"));
-            self.output.record(json!({"type": "call_check", "valid": false, "fault": reason}));
+            let record = json!({"type": "call_check", "valid": false, "fault": reason});
+            self.output.print(format!("  INVALID    {reason}"), record);
         }
         let calls = std::mem::take(&mut turn.calls).into_iter().enumerate();
         let calls = calls.filter(|(k, _)| !unended.contains(k)).map(|(_, call)| call);

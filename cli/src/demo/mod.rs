@@ -92,13 +92,13 @@ async fn model_config(args: &DemoArgs, output: &mut Output) -> anyhow::Result<Mo
             Some(model) => PathBuf::from(model),
             None => crate::trained::ensure().await?,
         };
-        output.print_line(format!("model      SmolLM2-135M-Instruct: {}", file.display()));
-        output.record(json!({"type": "model", "model": file, "random_weights": false}));
+        let line = format!("model      SmolLM2-135M-Instruct: {}", file.display());
+        output.print(line, json!({"type": "model", "model": file, "random_weights": false}));
         return Ok(crate::trained::config(&file));
     }
     if let Some(model) = &args.model {
-        output.print_line(format!("model      {model}"));
-        output.record(json!({"type": "model", "model": model, "random_weights": false}));
+        let record = json!({"type": "model", "model": model, "random_weights": false});
+        output.print(format!("model      {model}"), record);
         return Ok(ModelConfig { model: model.clone(), ..ModelConfig::default() });
     }
     let parent = args.model_dir.clone().unwrap_or_else(louver_tiny_model::default_parent);
