@@ -69,7 +69,7 @@ impl TurnStarter<'_> {
         let choices = request.choices();
         served.check_choices(choices)?;
         let planning = enter_planning(app, served, choices).await?;
-        let params = request.params(app, served);
+        let mut params = request.params(app, served);
         let trace_source = request.trace_source.take().map(|(route, body)| TraceSource {
             id: request.id.clone(),
             route,
@@ -81,13 +81,8 @@ impl TurnStarter<'_> {
         let work = BlockingWork::default();
         let planned = self.plan(request, &work, planning.clone()).await?;
         let permits = enter_generation(app, served, planning).await?;
-        let (params, later_choices) = match served.is_serial && choices > 1 {
-            false => (params, None),
-            true => {
-                let (params, later) = split_first_choice(&planned, params, choices);
-                (params, Some(later))
-            }
-        };
+        let later_choices = (served.is_serial && choices > 1)
+            .then(|| split_choices(&planned, &mut params, choices));
         let streams = planned.plan.start(&served.model, planned.prompt, params).await?;
         let context = TurnContext {
             app: app.clone(),
@@ -143,18 +138,18 @@ fn prepare(plan: &Plan, served: &ServedModel, span: &Span) -> Option<Prepared> {
     Some(constraint.prepare(budget))
 }
 
-/// The parameters of the first of several choices, and the others, which run one after the other.
-fn split_first_choice(
+/// Restricts the parameters to the first of several choices. Returns the others, which run one after
+/// the other.
+fn split_choices(
     planned: &PlannedTurn,
-    mut params: RequestParams,
+    params: &mut RequestParams,
     choices: usize,
-) -> (RequestParams, SequentialChoices) {
+) -> SequentialChoices {
     if let Some(sampling) = &mut params.sampling {
         sampling.n_choices = 1;
     }
     let (plan, prompt) = (planned.plan.clone(), planned.prompt.clone());
-    let later = SequentialChoices { plan, prompt, params: params.clone(), next: 1, choices };
-    (params, later)
+    SequentialChoices { plan, prompt, params: params.clone(), next: 1, choices }
 }
 
 /// Waits for a planning slot. If the host batches, planning and generation share the slots: first
