@@ -6,18 +6,19 @@ use louver::front::json_schema::{Integers, SchemaOptions, Whitespace};
 use louver::spec::json::Json;
 use louver_formats::{Reading, Tool, ToolRequest, WireFormat};
 use louver_mistralrs::{
-    Call, Event, Generation, Louver, Parallel, Reasoning, RunOptions, Timing, ToolChoice,
+    Call, Event, Generation, Louver, Parallel, Plan, PlanBuilder, Reasoning, RunOptions, Timing,
+    ToolChoice,
 };
 use mistralrs::{Model, RequestBuilder, SamplingParams};
 use serde_json::Value;
 
-/// How a turn is generated.
+/// Whether a turn is constrained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Guidance {
+pub(crate) enum CallMode {
     /// Free text, from which calls are read leniently.
-    Without,
+    Unconstrained,
     /// At least one call is required and constrained by Louver.
-    Louver,
+    Constrained,
 }
 
 /// A model, and what is needed to read its output.
@@ -59,51 +60,66 @@ impl ToolModel {
         Ok(ToolModel { model, louver, format })
     }
 
-    /// Generates one turn and calls `show` with each event.
-    pub(crate) async fn generate(
+    /// Generates one turn of calls, and passes its events to `show`.
+    pub(crate) async fn generate_calls(
         &self,
-        guidance: Guidance,
+        mode: CallMode,
         turn: TurnRequest<'_>,
-        mut show: impl FnMut(&Event),
+        show: impl FnMut(&Event),
     ) -> Result<ToolTurn> {
-        let plan = match guidance {
-            Guidance::Without => self.louver.unconstrained(turn.tools),
-            Guidance::Louver => {
+        let plan = match mode {
+            CallMode::Unconstrained => self.louver.unconstrained(turn.tools),
+            CallMode::Constrained => {
                 let plan = self.louver.tools(turn.tools).choice(ToolChoice::Required);
-                let plan = plan.parallel(turn.parallel).reasoning(Reasoning::Off);
-                plan.schema_options(training_format()).build()?
+                build_plan(plan.parallel(turn.parallel))?
             }
         };
-        let options = RunOptions { seed: Some(turn.seed), ..RunOptions::default() };
-        let request = turn.request.enable_thinking(false);
-        let mut stream = plan.stream_with(&self.model, request, options).await?;
-        while let Some(event) = stream.next().await {
-            show(&event);
-        }
-        let generation = stream.finish().await.context("the generation failed")?;
-        match guidance {
-            Guidance::Louver => Ok(ToolTurn::from(generation)),
-            Guidance::Without => {
+        let generation = self.generate(&plan, turn.request, turn.seed, show).await?;
+        match mode {
+            CallMode::Constrained => Ok(ToolTurn::from(generation)),
+            CallMode::Unconstrained => {
                 let text = &generation.turn.text;
-                let read = read_unconstrained(&self.format, turn.tools, turn.parallel, text)?.turn;
+                let read = self.read_unconstrained(turn.tools, turn.parallel, text)?.turn;
                 Ok(ToolTurn { calls: read.calls, text: read.text, ..ToolTurn::from(generation) })
             }
         }
     }
+
+    /// Generates one turn without reasoning, and passes its events to `show`.
+    pub(crate) async fn generate(
+        &self,
+        plan: &Plan,
+        request: RequestBuilder,
+        seed: u64,
+        mut show: impl FnMut(&Event),
+    ) -> Result<Generation> {
+        let options = RunOptions { seed: Some(seed), ..RunOptions::default() };
+        let request = request.enable_thinking(false);
+        let mut stream = plan.stream_with(&self.model, request, options).await?;
+        while let Some(event) = stream.next().await {
+            show(&event);
+        }
+        stream.finish().await.context("the generation failed")
+    }
+
+    /// Reads the calls of text that was generated without a constraint, in the model's wire format,
+    /// whatever their spacing and arguments.
+    pub(crate) fn read_unconstrained(
+        &self,
+        tools: &Value,
+        parallel: Parallel,
+        text: &str,
+    ) -> Result<Reading> {
+        let tools = Tool::parse_list(&Json::from(tools))?;
+        let schema_options = training_format();
+        let request = ToolRequest { tools, parallel, schema_options, ..ToolRequest::default() };
+        Ok(self.format.read_unconstrained(&request, text)?)
+    }
 }
 
-/// Reads the calls of text that was generated without a constraint, in a model's wire format,
-/// whatever their spacing and arguments.
-pub(crate) fn read_unconstrained(
-    format: &WireFormat,
-    tools: &Value,
-    parallel: Parallel,
-    text: &str,
-) -> Result<Reading> {
-    let tools = Tool::parse_list(&Json::from(tools))?;
-    let schema_options = training_format();
-    let request = ToolRequest { tools, parallel, schema_options, ..ToolRequest::default() };
-    Ok(format.read_unconstrained(&request, text)?)
+/// Compiles a plan without reasoning, with JSON in the format of training data.
+pub(crate) fn build_plan(plan: PlanBuilder) -> Result<Plan> {
+    Ok(plan.reasoning(Reasoning::Off).schema_options(training_format()).build()?)
 }
 
 impl From<Generation> for ToolTurn {
@@ -119,7 +135,7 @@ impl From<Generation> for ToolTurn {
 }
 
 /// JSON in the format of training data.
-pub(crate) fn training_format() -> SchemaOptions {
+fn training_format() -> SchemaOptions {
     SchemaOptions {
         whitespace: Whitespace::PythonLike,
         integers: Integers::Digits,

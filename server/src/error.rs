@@ -189,12 +189,11 @@ impl ApiError {
                 "code": fault.code,
             })
         };
-        match self.others.is_empty() {
-            true => json!({"error": error_json(&self.first)}),
-            false => {
-                json!({"error": error_json(&self.first), "errors": self.faults().map(error_json).collect::<Vec<_>>()})
-            }
+        let mut body = json!({"error": error_json(&self.first)});
+        if !self.others.is_empty() {
+            body["errors"] = self.faults().map(error_json).collect();
         }
+        body
     }
 
     /// Translates the JSON pointers to those of the body as sent.

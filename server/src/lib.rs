@@ -56,6 +56,6 @@ pub use limits::{HttpLimits, RequestLimits, SchemaLimits, Seconds, ServerLimits}
 pub use load::{LoadError, load, load_model};
 pub use mcp::McpServer;
 pub use model_source::SourceError;
-pub use served_model::{HostModel, LogitsProcessors, ServedModel};
+pub use served_model::ServedModel;
 pub use state::App;
 pub use telemetry::TARGET as SPAN_TARGET;

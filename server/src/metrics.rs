@@ -168,7 +168,7 @@ impl Metrics {
         let metrics = Metrics::registered();
         metrics.registry.lock().register_collector(Box::new(EngineCollector(models.to_vec())));
         for served in models {
-            metrics.initialize(&ModelLabels { model: served.name.clone() });
+            metrics.initialize(&served.labels());
         }
         metrics
     }
@@ -232,7 +232,7 @@ impl Collector for EngineCollector {
             let mut descriptor =
                 encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
             for (served, engine, pool) in &stats {
-                let labels = ModelLabels { model: served.name.clone() };
+                let labels = served.labels();
                 ConstCounter::new(read(engine, pool)).encode(descriptor.encode_family(&labels)?)?;
             }
         }

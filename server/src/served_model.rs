@@ -12,16 +12,16 @@ use crate::config::{Config, ModelConfig, ModelSettings, ReasoningDefault};
 use crate::error::{ApiError, ApiFault, ErrorKind};
 use crate::hash::fnv1a;
 use crate::limits::RequestLimits;
+use crate::metrics::ModelLabels;
 
 /// A loaded model and the settings under which it is served.
-#[derive(Debug)]
 pub struct ServedModel {
     /// The name in requests and responses.
     pub name: String,
     /// Alternative names in requests.
     pub aliases: Vec<String>,
     /// The host's model.
-    pub model: HostModel,
+    pub model: Model,
     /// Louver, set up for this model's tokenizer and wire format.
     pub louver: Louver,
     /// The settings of requests that do not have their own.
@@ -29,7 +29,7 @@ pub struct ServedModel {
     /// Unix time at which the model was loaded, in seconds.
     pub created: u64,
     /// Logits processors that every generation applies before Louver's.
-    pub processors: LogitsProcessors,
+    pub processors: Vec<Arc<dyn CustomLogitsProcessor>>,
     /// Whether the host runs one generation at a time: see [`Batching`](crate::Batching).
     pub is_serial: bool,
     pub(crate) gates: ModelGates,
@@ -67,22 +67,10 @@ impl SerialGates {
     }
 }
 
-/// Logits processors of the host.
-#[derive(Clone, Default)]
-pub struct LogitsProcessors(pub Vec<Arc<dyn CustomLogitsProcessor>>);
-
-impl std::fmt::Debug for LogitsProcessors {
+/// By its name: the host's types do not implement `Debug`.
+impl std::fmt::Debug for ServedModel {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Processors").field(&self.0.len()).finish()
-    }
-}
-
-/// The host's model. A wrapper, because the host's type does not implement `Debug`.
-pub struct HostModel(pub Model);
-
-impl std::fmt::Debug for HostModel {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("HostModel")
+        f.debug_struct("ServedModel").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
@@ -93,14 +81,19 @@ impl ServedModel {
         ServedModel {
             name: config.served_name(),
             aliases: config.aliases.clone(),
-            model: HostModel(model),
+            model,
             louver,
             settings: Config::default().settings(config),
             created: unix_seconds(),
-            processors: LogitsProcessors::default(),
+            processors: Vec::new(),
             is_serial: config.is_serial(),
             gates: ModelGates::Batched(None),
         }
+    }
+
+    /// The labels of its metrics.
+    pub(crate) fn labels(&self) -> ModelLabels {
+        ModelLabels { model: self.name.clone() }
     }
 
     /// Refuses more choices than the model may generate at a time, if it would have to.
@@ -127,7 +120,7 @@ impl ServedModel {
 
     /// Whether the host accepts requests. Asking mistral.rs for its sender restarts a dead engine.
     pub(crate) fn is_alive(&self) -> bool {
-        self.model.0.inner().get_sender(None).is_ok_and(|sender| !sender.is_closed())
+        self.model.inner().get_sender(None).is_ok_and(|sender| !sender.is_closed())
     }
 }
 

@@ -33,7 +33,8 @@ const PROVIDER: &str = "mistral_rs";
 pub(crate) fn request(
     method: &Method,
     route: &'static Route,
-    (id, client): (&str, Option<&str>),
+    id: &str,
+    client: Option<&str>,
     headers: &HeaderMap,
 ) -> Span {
     if route.is_polled {

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use louver_server::{LogitsProcessors, SPAN_TARGET};
-use mistralrs::CustomLogitsProcessor;
+use louver_server::SPAN_TARGET;
 use serde_json::json;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -15,7 +14,7 @@ use tracing::{Event, Level, Metadata, Subscriber};
 #[allow(dead_code, reason = "shared with the tests of the API")]
 mod support;
 
-use support::{Server, ask, tools};
+use support::{Processor, Server, ask, tools};
 
 type Fields = BTreeMap<&'static str, String>;
 
@@ -102,24 +101,24 @@ const NAN: usize = 1;
 const FAILING: usize = 2;
 
 /// A processor that can be told to be odd.
-fn odd_processor() -> (LogitsProcessors, Arc<AtomicUsize>) {
+fn odd_processor() -> (Processor, Arc<AtomicUsize>) {
     let odd = Arc::new(AtomicUsize::new(0));
     let kind = odd.clone();
-    let processor: Arc<dyn CustomLogitsProcessor> =
+    let processor: Processor =
         Arc::new(move |logits: &mistralrs::Tensor, _: &[u32]| match kind.load(Ordering::Relaxed) {
             NAN => logits.affine(f64::NAN, f64::NAN),
             FAILING => logits.narrow(9, 0, 1),
             _ => Ok(logits.clone()),
         });
-    (LogitsProcessors(vec![processor]), odd)
+    (processor, odd)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_have_spans_and_events() {
     let collector = Collector::default();
     tracing::subscriber::set_global_default(collector.clone()).unwrap();
-    let (processors, odd) = odd_processor();
-    let server = Server::with_processors("", processors).await;
+    let (processor, odd) = odd_processor();
+    let server = Server::with_processor("", processor).await;
     collector.take_events();
 
     let call = json!({"tools": tools(), "tool_choice": "required", "max_tokens": 300});

@@ -55,6 +55,8 @@ pub(crate) struct GenerationState {
     pub(crate) forced_tokens: AtomicUsize,
     /// Steps at which the model's most likely token was not allowed.
     pub(crate) refused_tokens: AtomicUsize,
+    /// Rows with unusable logits for allowed tokens.
+    pub(crate) repaired_rows: AtomicUsize,
     /// A plan change to apply at the next step.
     pub(crate) changes: Mutex<PlanChanges>,
     /// The first fault.
@@ -72,6 +74,7 @@ impl GenerationState {
             is_narrowed: Default::default(),
             forced_tokens: Default::default(),
             refused_tokens: Default::default(),
+            repaired_rows: Default::default(),
             changes: Default::default(),
             fault: Default::default(),
             clock: Default::default(),
@@ -94,10 +97,7 @@ impl GenerationState {
 
     /// Counts a row with unusable logits for allowed tokens.
     fn count_repaired(&self) {
-        let mut clock = self.clock.lock();
-        clock.repaired += 1;
-        let rows = clock.repaired;
-        drop(clock);
+        let rows = self.repaired_rows.fetch_add(1, Ordering::Relaxed) + 1;
         if rows == 1 {
             tracing::warn!(parent: &self.span, "repaired row: NaN or infinite logits");
         } else {
@@ -272,7 +272,7 @@ impl LogitsHook {
                     }
                 }
                 masked_at = Instant::now();
-                self.sample(state, row, masked, (generated.len(), is_new_step));
+                self.sample(state, row, masked, generated.len(), is_new_step);
             }
         }
         self.shared.clock.lock().step(started, masked_at);
@@ -319,7 +319,8 @@ impl LogitsHook {
         state: &mut HookState,
         row: &mut [f32],
         masked: bool,
-        (position, is_new_step): (usize, bool),
+        position: usize,
+        is_new_step: bool,
     ) {
         let Some(sampler) = &state.options.sampler else { return };
         let mask = masked.then_some(state.mask.as_slice());
@@ -339,7 +340,7 @@ impl LogitsHook {
             row::allow_only(row, &self.stops);
             return;
         };
-        if sampler::host_would_differ((largest, has_nan)) {
+        if sampler::host_would_differ(largest, has_nan) {
             sampler::keep_only(row, token);
         }
         if masked && is_new_step {

@@ -280,18 +280,9 @@ fn phase(role: Role) -> Phase {
 
 /// Length of the incomplete UTF-8 character at the end.
 fn incomplete_suffix_len(bytes: &[u8]) -> usize {
-    for back in 1..=bytes.len().min(3) {
-        let byte = bytes[bytes.len() - back];
-        let length = match byte {
-            0xc2..=0xdf => 2,
-            0xe0..=0xef => 3,
-            0xf0..=0xf4 => 4,
-            0x80..=0xbf => continue,
-            _ => return 0,
-        };
-        return if length > back { back } else { 0 };
-    }
-    0
+    let invalid = bytes.utf8_chunks().last().map_or(&[][..], |chunk| chunk.invalid());
+    let is_incomplete = std::str::from_utf8(invalid).is_err_and(|e| e.error_len().is_none());
+    if is_incomplete { invalid.len() } else { 0 }
 }
 
 #[cfg(test)]

@@ -10,16 +10,12 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct StepClock {
     first: Option<Instant>,
     masks: Vec<Duration>,
-    hook: Duration,
-    /// Number of rows with unusable allowed logits.
-    pub(crate) repaired: usize,
 }
 
 impl StepClock {
     pub(crate) fn step(&mut self, started: Instant, masked: Instant) {
         self.first.get_or_insert(started);
         self.masks.push(masked - started);
-        self.hook += masked - started;
     }
 
     /// Whether the host has called the hook.
@@ -30,7 +26,7 @@ impl StepClock {
     pub(crate) fn timing(&self, reading: Duration, ended: Instant) -> Timing {
         Timing {
             masks: self.masks.clone(),
-            louver: self.hook + reading,
+            louver: self.masks.iter().sum::<Duration>() + reading,
             steps: self.first.map_or(Duration::ZERO, |first| ended - first),
         }
     }

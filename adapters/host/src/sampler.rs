@@ -224,7 +224,7 @@ pub(crate) fn keep_only(row: &mut [f32], token: u32) {
 }
 
 /// Whether the host would choose another token than the drawn one.
-pub(crate) fn host_would_differ((largest, nan): (f32, bool)) -> bool {
+pub(crate) fn host_would_differ(largest: f32, nan: bool) -> bool {
     nan || largest >= DRAWN_LOGIT
 }
 

@@ -358,8 +358,7 @@ impl GenerationReading {
             Finish::Length if is_complete && is_narrowed => Completion::Pressed,
             Finish::Length => Completion::Truncated,
         };
-        let clock = shared.clock.lock();
-        let timing = clock.timing(self.reader.elapsed(), ended);
+        let timing = shared.clock.lock().timing(self.reader.elapsed(), ended);
         shared.span.record("tokens", self.reader.tokens().len());
         shared.span.record("finish", tracing::field::debug(finish));
         shared.span.record("masks", timing.masks.len());
@@ -369,7 +368,7 @@ impl GenerationReading {
             tokens: self.reader.tokens().to_vec(),
             reasoning_tokens: self.reader.reasoning_tokens(),
             timing,
-            repaired_rows: clock.repaired,
+            repaired_rows: shared.repaired_rows.load(Ordering::Relaxed),
         })
     }
 }

@@ -146,8 +146,8 @@ impl Chat {
         let Chat { plan, mut request, options } = self;
         let host = plan.louver.host.clone().ok_or(RequestError::NoModel)?;
         let plan = plan.build().map_err(|error| RequestError::Plan(Box::new(error)))?;
-        let (prompt, run) = plan.take_request(&mut *request, options)?;
-        plan.start_on(&host.sender()?, prompt, run).await
+        let (prompt, params) = plan.take_request(&mut *request, options)?;
+        plan.start_on(&host.sender()?, prompt, params).await
     }
 }
 

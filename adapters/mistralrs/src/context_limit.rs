@@ -18,26 +18,31 @@ const NORMAL_FORM_FACTOR: usize = 4;
 pub(crate) fn max_text_bytes(tokenizer: &Tokenizer, tokens: usize) -> Option<usize> {
     let normalizer = tokenizer.get_normalizer().map(serde_json::to_value).transpose().ok()?;
     let pre_tokenizer = tokenizer.get_pre_tokenizer().map(serde_json::to_value).transpose().ok()?;
-    let shrink =
-        shrink_factor(normalizer.as_ref())?.checked_mul(shrink_factor(pre_tokenizer.as_ref())?)?;
+    let steps: Vec<Value> = normalizer.into_iter().chain(pre_tokenizer).collect();
+    let shrink = total_shrink_factor(&steps)?;
     let added = tokenizer.get_added_tokens_decoder();
     // These absorb any amount of surrounding white space.
-    if added.values().any(|token| token.lstrip || token.rstrip) || !covers_all_bytes(tokenizer) {
+    if added.values().any(|token| token.lstrip || token.rstrip)
+        || !covers_all_bytes(tokenizer, &steps)
+    {
         return None;
     }
     let longest = tokenizer.get_vocab(true).keys().map(String::len).max()?;
     longest.checked_mul(shrink)?.checked_mul(tokens)
 }
 
+/// Maximum factor by which tokenizer steps together shorten a text.
+fn total_shrink_factor(steps: &[Value]) -> Option<usize> {
+    steps.iter().try_fold(1_usize, |all, step| all.checked_mul(shrink_factor(step)?))
+}
+
 /// Maximum factor by which a tokenizer step shortens a text, from the step's JSON.
-fn shrink_factor(step: Option<&Value>) -> Option<usize> {
-    let Some(step) = step else { return Some(1) };
+fn shrink_factor(step: &Value) -> Option<usize> {
     let text = |name: &str| step[name].as_str();
     match text("type")? {
         "Sequence" => {
-            let steps =
-                step.get("normalizers").or_else(|| step.get("pretokenizers"))?.as_array()?;
-            steps.iter().try_fold(1_usize, |all, step| all.checked_mul(shrink_factor(Some(step))?))
+            let steps = step.get("normalizers").or_else(|| step.get("pretokenizers"));
+            total_shrink_factor(steps?.as_array()?)
         }
         "NFC" | "NFD" | "NFKC" | "NFKD" => Some(NORMAL_FORM_FACTOR),
         "Prepend" | "ByteLevel" | "Metaspace" | "Digits" => Some(1),
@@ -51,7 +56,8 @@ fn shrink_factor(step: Option<&Value>) -> Option<usize> {
 }
 
 /// Whether every byte has a token, so that nothing is dropped or replaced by an unknown token.
-fn covers_all_bytes(tokenizer: &Tokenizer) -> bool {
+/// `steps` are the normalizer and the pre-tokenizer.
+fn covers_all_bytes(tokenizer: &Tokenizer, steps: &[Value]) -> bool {
     let has = |text: String| tokenizer.token_to_id(&text).is_some();
     let has_byte_fallback = match tokenizer.get_model() {
         ModelWrapper::BPE(model) => model.byte_fallback,
@@ -61,12 +67,7 @@ fn covers_all_bytes(tokenizer: &Tokenizer) -> bool {
     if has_byte_fallback {
         return (0..=u8::MAX).all(|byte| has(format!("<0x{byte:02X}>")));
     }
-    let is_bytes =
-        |step: Option<&Value>| step.is_some_and(|step| step.to_string().contains("\"ByteLevel\""));
-    let pre_tokenizer =
-        tokenizer.get_pre_tokenizer().and_then(|step| serde_json::to_value(step).ok());
-    let normalizer = tokenizer.get_normalizer().and_then(|step| serde_json::to_value(step).ok());
-    (is_bytes(pre_tokenizer.as_ref()) || is_bytes(normalizer.as_ref()))
+    steps.iter().any(|step| step.to_string().contains("\"ByteLevel\""))
         && ByteLevel::alphabet().into_iter().all(|letter| has(letter.to_string()))
 }
 

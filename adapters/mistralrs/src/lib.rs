@@ -70,7 +70,7 @@ pub use louver_host::{
 };
 pub use mcp::{McpError, McpTools};
 pub use model::{Louver, LouverOptions};
-pub use plan::{Plan, PlanBuilder, Run, ToolList};
+pub use plan::{Plan, PlanBuilder, RequestParams, ToolList};
 pub use processor::HookProcessor;
 
 /// Compiles the README's programs (and runs those that need no model) as documentation tests.

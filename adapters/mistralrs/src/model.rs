@@ -1,6 +1,6 @@
 //! Louver for a loaded model: engine, tokenizer, chat template and wire format.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use louver::engine::{Engine, EngineOptions};
 use louver_formats::{Catalog, WireFormat};
@@ -63,7 +63,7 @@ pub(crate) struct LouverInner {
     warnings: Vec<String>,
     /// Whether prompts end inside a reasoning block, with `enable_thinking` false, true and
     /// undefined.
-    opens_reasoning_cache: [OnceLock<bool>; 3],
+    opens_reasoning: [bool; 3],
 }
 
 impl LouverInner {
@@ -81,16 +81,9 @@ impl LouverInner {
     }
 
     /// Whether a prompt ends inside a reasoning block, because the template writes the opening
-    /// marker. Rendered once for each value of `enable_thinking`.
+    /// marker.
     pub(crate) fn opens_reasoning(&self, enable_thinking: Option<bool>) -> bool {
-        let opens = || {
-            let (Ok(template), Ok(format)) = (&self.template, &self.format) else { return false };
-            let messages = [serde_json::json!({"role": "user", "content": ""})];
-            let prompt = template.render(&messages, &TemplateInput::new(&[], enable_thinking));
-            prompt.is_ok_and(|prompt| format.prompt_opens_reasoning(&prompt))
-        };
-        let cached = &self.opens_reasoning_cache[enable_thinking.map_or(2, usize::from)];
-        *cached.get_or_init(opens)
+        self.opens_reasoning[enable_thinking.map_or(2, usize::from)]
     }
 }
 
@@ -250,11 +243,7 @@ impl Louver {
             Err(error) => (Err(error), Vec::new()),
         };
         let template = checkpoint.template;
-        // Formats that end every message with a marker specify which markers end the turn.
-        let format_stops = format.as_ref().ok().filter(|format| format.messages.is_some());
-        let format_stops: Option<Vec<u32>> = format_stops.and_then(|format| {
-            format.stop_tokens.iter().map(|name| tokenizer.token_to_id(name)).collect()
-        });
+        let format_stops = format.as_ref().ok().and_then(|format| turn_ends(format, &tokenizer));
         let stops = format_stops.unwrap_or_else(|| ends.clone());
         let early_end_ids = ends.iter().filter(|id| !stops.contains(id));
         let early_ends = early_end_ids.filter_map(|id| tokenizer.id_to_token(*id)).collect();
@@ -264,6 +253,10 @@ impl Louver {
         let (vocab, vocab_warnings) = louver_hf_tokenizers::vocabulary(&tokenizer, &vocab_options)?;
         warnings.extend(vocab_warnings.iter().map(ToString::to_string));
         warnings.extend(template_warning(template.as_ref().ok()));
+        let parts = template.as_ref().ok().zip(format.as_ref().ok());
+        let opens_reasoning = [Some(false), Some(true), None].map(|enable_thinking| {
+            parts.is_some_and(|(template, format)| opens(template, format, enable_thinking))
+        });
         let max_prompt_bytes = max_text_bytes(&tokenizer, max_context).unwrap_or(usize::MAX);
         Ok(Louver {
             inner: Arc::new(LouverInner {
@@ -276,7 +269,7 @@ impl Louver {
                 prompt_bytes: options.prompt_bytes.unwrap_or(usize::MAX).min(max_prompt_bytes),
                 early_ends,
                 warnings,
-                opens_reasoning_cache: Default::default(),
+                opens_reasoning,
             }),
             host: None,
         })
@@ -311,6 +304,20 @@ impl Louver {
     pub fn warnings(&self) -> &[String] {
         &self.inner.warnings
     }
+}
+
+/// The tokens that end a turn, if the format ends every message with a marker: only such formats
+/// specify which markers end the turn.
+fn turn_ends(format: &WireFormat, tokenizer: &Tokenizer) -> Option<Vec<u32>> {
+    format.messages.as_ref()?;
+    format.stop_tokens.iter().map(|name| tokenizer.token_to_id(name)).collect()
+}
+
+/// Whether the template writes the opening marker of reasoning at the end of the prompt.
+fn opens(template: &ChatTemplate, format: &WireFormat, enable_thinking: Option<bool>) -> bool {
+    let messages = [serde_json::json!({"role": "user", "content": ""})];
+    let prompt = template.render(&messages, &TemplateInput::new(&[], enable_thinking));
+    prompt.is_ok_and(|prompt| format.prompt_opens_reasoning(&prompt))
 }
 
 /// The warning about a template that does not show tools to the model.

@@ -153,7 +153,7 @@ pub struct Plan {
 
 /// Parameters of a request to the host: see [`Plan::start`].
 #[derive(Clone, Default)]
-pub struct Run {
+pub struct RequestParams {
     /// Sampling parameters. The `n_choices` choices become separate requests to the host; stop
     /// tokens come from the plan.
     pub sampling: Option<SamplingParams>,
@@ -213,16 +213,16 @@ impl Plan {
         mut request: impl RequestLike,
         options: RunOptions,
     ) -> Result<Vec<EventStream>, RequestError> {
-        let (prompt, run) = self.take_request(&mut request, options)?;
-        self.start(model, prompt, run).await
+        let (prompt, params) = self.take_request(&mut request, options)?;
+        self.start(model, prompt, params).await
     }
 
-    /// Extracts the prompt and run parameters from an SDK request.
+    /// Extracts the prompt and the parameters from an SDK request.
     pub(crate) fn take_request(
         &self,
         request: &mut dyn RequestLike,
         mut options: RunOptions,
-    ) -> Result<(Vec<u32>, Run), RequestError> {
+    ) -> Result<(Vec<u32>, RequestParams), RequestError> {
         let (prompt, earlier_ids) = self.take_prompt(request)?;
         let sampling = request.take_sampling_params();
         if sampling.stop_toks.is_some() {
@@ -235,7 +235,8 @@ impl Plan {
         if options.record == Record::Nothing && request.return_logprobs() {
             options.record = Record::Logprobs { top: sampling.top_n_logprobs };
         }
-        Ok((prompt, Run { sampling: Some(sampling), processors, earlier_ids, options }))
+        let sampling = Some(sampling);
+        Ok((prompt, RequestParams { sampling, processors, earlier_ids, options }))
     }
 
     /// Sends a prompt to the model and returns one stream per choice. The model must be the one
@@ -244,18 +245,18 @@ impl Plan {
         &self,
         model: &Model,
         prompt: Vec<u32>,
-        run: Run,
+        params: RequestParams,
     ) -> Result<Vec<EventStream>, RequestError> {
-        self.start_on(&sender(model.inner())?, prompt, run).await
+        self.start_on(&sender(model.inner())?, prompt, params).await
     }
 
     pub(crate) async fn start_on(
         &self,
         sender: &mpsc::Sender<Request>,
         prompt: Vec<u32>,
-        run: Run,
+        params: RequestParams,
     ) -> Result<Vec<EventStream>, RequestError> {
-        let Run { sampling, processors, earlier_ids, options } = run;
+        let RequestParams { sampling, processors, earlier_ids, options } = params;
         let drawn_by = options.drawn_by()?;
         let mut sampling = sampling.unwrap_or_else(SamplingParams::neutral);
         let choices = std::mem::replace(&mut sampling.n_choices, 1);

@@ -401,7 +401,7 @@ impl Checker {
         constraint: &Constraint,
         wire: &str,
         text_end: &str,
-    ) -> Run {
+    ) -> ReadBack {
         let (mut matcher, mut tracer) = (constraint.matcher(), Tracer::new());
         let mut extractor = lowered.extractor(0);
         let mut at = 0;
@@ -426,11 +426,12 @@ impl Checker {
         let mut events = extractor.push(tracer.finish());
         events.extend(extractor.finish(is_complete));
         let accepted = (0..=at).rev().find(|&at| wire.is_char_boundary(at)).unwrap_or(0);
-        Run { accepted, is_complete, turn: Turn::collect(&events) }
+        ReadBack { accepted, is_complete, turn: Turn::collect(&events) }
     }
 }
 
-struct Run {
+/// What the grammar accepts of a rendered turn, and how it is read.
+struct ReadBack {
     accepted: usize,
     is_complete: bool,
     turn: Turn,

@@ -33,7 +33,7 @@
 //! let template = ChatTemplate::new(source, [None, Some("<|end|>".to_owned()), None]);
 //! let checkpoint = Checkpoint { template, ..Checkpoint::default() };
 //! let found = resolve(&checkpoint, &Catalog::shipped(), "mine")?;
-//! assert!(matches!(found.source, FormatSource::ChatTemplate(_)) && found.is_confirmed());
+//! assert!(matches!(found.source, FormatSource::ChatTemplate) && found.is_confirmed());
 //! assert_eq!(found.format.call.begin.map(|begin| begin.write()), Some("<call>".to_owned()));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -56,6 +56,6 @@ pub use chat_template::{
 pub use checkpoint::{Checkpoint, CheckpointError, read_json};
 pub use confirm::{CaseOutcome, Confirmation, Outcome, confirm};
 pub use message_style::MessageStyle;
-pub use probe::{ProbeError, Probed, probe};
+pub use probe::{FIELD_SOURCES, ProbeError, Probed, probe};
 pub use resolve::{FamilyError, FormatSource, ResolveError, Resolved, SourceError, resolve};
 pub use response_template::{ResponseTemplate, ResponseTemplateError, ResponseTemplateWarning};

@@ -22,8 +22,8 @@ pub enum FormatSource {
     Family(String),
     /// The checkpoint's `response_template`, which leaves this open or asks for more.
     ResponseTemplate(Vec<ResponseTemplateWarning>),
-    /// Renderings of the chat template: JSON pointers of fields, and what tells them.
-    ChatTemplate(&'static [(&'static str, &'static str)]),
+    /// Renderings of the chat template: see [`FIELD_SOURCES`](crate::FIELD_SOURCES).
+    ChatTemplate,
 }
 
 /// The wire format of a checkpoint.
@@ -190,9 +190,7 @@ pub fn resolve(
         template.map(|template| {
             let probed =
                 probe(name, template, &checkpoint.special_tokens).map_err(SourceError::Probe);
-            probed.and_then(|probed| {
-                confirmed(probed.format, FormatSource::ChatTemplate(probed.origins))
-            })
+            probed.and_then(|probed| confirmed(probed.format, FormatSource::ChatTemplate))
         })
     };
     let (response_template, chat_template) = match declared {

@@ -82,7 +82,7 @@ pub(super) fn run(
     let mut out = jsonl::JsonlWriter::create(&common.out)?;
     let mut figures: Vec<Vec<Figures>> = rows.iter().map(|_| Vec::new()).collect();
     for round in 0..rounds.get() {
-        let records = run_round((common, vocab), (&cases, round), &rows, &run_case);
+        let records = run_round(common, vocab, &cases, round, &rows, &run_case);
         for (row, records) in records.iter().enumerate() {
             for (again, records) in records.iter().enumerate() {
                 for record in records {
@@ -108,8 +108,10 @@ fn order(rows: usize, number: usize) -> impl Iterator<Item = usize> {
 
 /// Runs all cases on one new engine a row. Returns the records by row, cold and again.
 fn run_round(
-    (common, vocab): (&CommonArgs, &Arc<Vocabulary>),
-    (cases, round): (&[(usize, String)], usize),
+    common: &CommonArgs,
+    vocab: &Arc<Vocabulary>,
+    cases: &[(usize, String)],
+    round: usize,
     rows: &[(String, EngineOptions)],
     run_case: &impl RunCase,
 ) -> Vec<[Vec<CaseRecord>; 2]> {

@@ -39,9 +39,7 @@ struct CaseTest {
 }
 
 pub(super) fn run(args: &GrammarArgs) -> Result<ExitCode> {
-    let (mut tokenizer, engine) = super::engine(&args.common)?;
-    // Tests are plain text: special tokens are not recognised.
-    tokenizer.set_encode_special_tokens(true);
+    let (tokenizer, engine) = super::engine(&args.common)?;
     let encoder = Encoder::new(&tokenizer, engine.vocab());
     let folder = args.common.cases.parent().unwrap_or(Path::new("."));
     let run_case = |feeder: &mut Feeder<'_>, number, line: &str| match GrammarCase::read(

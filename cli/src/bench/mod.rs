@@ -30,7 +30,6 @@ use louver::limits::Limits;
 use louver::mask::PoolScope;
 use louver::spec::json::{Json, JsonError};
 use louver::vocab::Vocabulary;
-use louver_hf_tokenizers::{Loaded, VocabOptions};
 use tokenizers::Tokenizer;
 use workers::RunCase;
 
@@ -177,15 +176,12 @@ fn run_cases(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Loads the tokenizer and creates an engine on its vocabulary. Prints warnings to stderr.
+/// Loads a tokenizer of plain text, which recognises no special tokens, and creates an engine on
+/// its vocabulary. Prints warnings to stderr.
 fn engine(common: &CommonArgs) -> Result<(Tokenizer, Arc<Engine>)> {
-    let options = VocabOptions { width: common.width, ..VocabOptions::default() };
-    let Loaded { vocab, tokenizer, warnings } =
-        louver_hf_tokenizers::load(&common.tokenizer, &options)?;
-    for warning in warnings {
-        eprintln!("warning: {warning}");
-    }
-    Ok((tokenizer, engine_on(common, Arc::new(vocab))))
+    let (mut tokenizer, vocab) = tokenizer::load_json(common)?;
+    tokenizer.set_encode_special_tokens(true);
+    Ok((tokenizer, engine_on(common, vocab)))
 }
 
 /// Creates an engine on a vocabulary.

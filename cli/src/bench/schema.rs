@@ -18,14 +18,12 @@ use super::{SchemaArgs, python, read_case, run_cases};
 use crate::validator;
 
 pub(super) fn run(args: &SchemaArgs) -> Result<ExitCode> {
-    let (mut tokenizer, engine) = super::engine(&args.common)?;
-    // Instances are plain text: special tokens are not recognised.
-    tokenizer.set_encode_special_tokens(true);
+    let (tokenizer, engine) = super::engine(&args.common)?;
     let encoder = Encoder::new(&tokenizer, engine.vocab());
     let registry = args.registry.read()?;
     let run_case =
         |feeder: &mut Feeder<'_>, number, line: &str| match SchemaCase::read(line, &encoder) {
-            Ok(case) => case.run(feeder, (&registry, &args.options)),
+            Ok(case) => case.run(feeder, &registry, &args.options),
             Err(error) => CaseRecord::invalid_line(number, &error),
         };
     run_cases(&args.common, "schemas", &engine, run_case)
@@ -60,7 +58,8 @@ impl SchemaCase {
     fn run(
         self,
         feeder: &mut Feeder<'_>,
-        (registry, options): (&Registry, &SchemaOptions),
+        registry: &Registry,
+        options: &SchemaOptions,
     ) -> CaseRecord {
         let started = Instant::now();
         let (compiled, compile_fuel) = fuel::measure(|| {
@@ -78,7 +77,7 @@ impl SchemaCase {
                     let reports = relaxed.iter().map(ToString::to_string);
                     record.relaxed = Some(reports.collect());
                     record.relaxed_keywords = record::reasons(relaxed.iter());
-                    validate(&mut record, &self.schema, &self.instances, (registry, options));
+                    validate(&mut record, &self.schema, &self.instances, registry, options);
                 }
                 record
             }
@@ -100,7 +99,8 @@ fn validate(
     record: &mut CaseRecord,
     schema: &Json,
     instances: &[Json],
-    (registry, options): (&Registry, &SchemaOptions),
+    registry: &Registry,
+    options: &SchemaOptions,
 ) {
     let schema = serde_json::from_str(&schema.to_string()).unwrap_or(Value::Bool(true));
     let Some(Ok(validator)) = validator::of_relaxed(&schema, registry, options, true) else {

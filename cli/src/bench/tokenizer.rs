@@ -28,19 +28,25 @@ pub(super) enum TextEncoder<'s> {
     O200k(&'s tiktoken_rs::CoreBPE),
 }
 
+/// Loads the `tokenizer.json` of the command line. Prints warnings to stderr.
+pub(super) fn load_json(common: &CommonArgs) -> Result<(Tokenizer, Arc<Vocabulary>)> {
+    let options = VocabOptions { width: common.width, ..VocabOptions::default() };
+    let Loaded { vocab, tokenizer, warnings } =
+        louver_hf_tokenizers::load(&common.tokenizer, &options)?;
+    for warning in warnings {
+        eprintln!("warning: {warning}");
+    }
+    Ok((tokenizer, Arc::new(vocab)))
+}
+
 impl TokenizerSource {
     /// Loads the tokenizer of the command line and its vocabulary. Prints warnings to stderr.
     pub(super) fn load(common: &CommonArgs) -> Result<(TokenizerSource, Arc<Vocabulary>)> {
         if common.tokenizer.as_os_str() == O200K {
             return o200k();
         }
-        let options = VocabOptions { width: common.width, ..VocabOptions::default() };
-        let Loaded { vocab, tokenizer, warnings } =
-            louver_hf_tokenizers::load(&common.tokenizer, &options)?;
-        for warning in warnings {
-            eprintln!("warning: {warning}");
-        }
-        Ok((TokenizerSource::Json(Box::new(tokenizer)), Arc::new(vocab)))
+        let (tokenizer, vocab) = load_json(common)?;
+        Ok((TokenizerSource::Json(Box::new(tokenizer)), vocab))
     }
 
     pub(super) fn encoder<'s>(&'s self, vocab: &Vocabulary) -> TextEncoder<'s> {

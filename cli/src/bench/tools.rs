@@ -174,14 +174,14 @@ impl ToolsCase {
         let tools = self.tools.as_array().map(<[Json]>::len);
         let started = Instant::now();
         let (compiled, compile_fuel) =
-            fuel::measure(|| compile(feeder.engine(), format, (&self.tools, options)));
+            fuel::measure(|| compile(feeder.engine(), format, &self.tools, options));
         let record = match compiled {
             Ok(constraint) => {
                 let tests = [(self.tokens, true)];
                 let mut record = feeder.feed_all(self.id, started, &constraint, &tests);
                 let engine = feeder.engine();
                 feeder.count_other_spellings(&mut record, &tests, options, |options| {
-                    compile(engine, format, (&self.tools, options)).ok()
+                    compile(engine, format, &self.tools, options).ok()
                 });
                 record
             }
@@ -205,7 +205,8 @@ fn turn_text(format: &WireFormat, turn: Turn) -> Result<String, RenderError> {
 pub(super) fn compile(
     engine: &Engine,
     format: &WireFormat,
-    (tools, options): (&Json, &SchemaOptions),
+    tools: &Json,
+    options: &SchemaOptions,
 ) -> Result<Constraint, (String, Vec<String>)> {
     let refused =
         |error: &dyn std::fmt::Display, reason: &str| (error.to_string(), vec![reason.to_owned()]);

@@ -2,21 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use anyhow::Context;
 use louver_formats::{Difference, Reading};
-use louver_mistralrs::{
-    Call, Generation, Louver, Parallel, Plan, Reasoning, RunOptions, ToolChoice, Turn,
-};
-use mistralrs::{
-    CalledFunction, Model, RequestBuilder, TextMessageRole, ToolCallResponse, ToolCallType,
-};
+use louver_mistralrs::{Call, Event, Generation, Parallel, Plan, ToolChoice, Turn};
+use mistralrs::{CalledFunction, RequestBuilder, TextMessageRole, ToolCallResponse, ToolCallType};
 use serde_json::{Value, json};
 
 use super::DemoArgs;
 use super::output::Output;
 use super::stats::RunStats;
 use super::tools;
-use crate::tool_turn::{ToolValidators, read_unconstrained, training_format};
+use crate::tool_turn::{ToolModel, ToolValidators, build_plan};
 
 /// Maximum number of turns in which the model may call tools.
 const MAX_CALLING_TURNS: usize = 4;
@@ -25,8 +20,7 @@ const MAX_TOKENS: u32 = 1024;
 
 pub(super) struct Agent<'a> {
     args: &'a DemoArgs,
-    model: &'a Model,
-    louver: &'a Louver,
+    model: &'a ToolModel,
     output: &'a mut Output,
     validators: ToolValidators,
     history: RequestBuilder,
@@ -37,8 +31,7 @@ pub(super) struct Agent<'a> {
 impl<'a> Agent<'a> {
     pub(super) fn new(
         args: &'a DemoArgs,
-        model: &'a Model,
-        louver: &'a Louver,
+        model: &'a ToolModel,
         output: &'a mut Output,
     ) -> anyhow::Result<Self> {
         let history = RequestBuilder::new()
@@ -47,7 +40,6 @@ impl<'a> Agent<'a> {
         Ok(Agent {
             args,
             model,
-            louver,
             output,
             validators: ToolValidators::new(&tools::list())?,
             history,
@@ -64,8 +56,9 @@ impl<'a> Agent<'a> {
             "constrained by Louver"
         };
         self.output.print_line(format!("mode       {mode}"));
-        self.output.print_line(format!("\nuser       {}", self.args.question));
-        self.output.record(json!({"type": "user", "text": self.args.question}));
+        let question = &self.args.question;
+        let record = json!({"type": "user", "text": question});
+        self.output.print(format!("\nuser       {question}"), record);
 
         let mut called = BTreeSet::new();
         let mut choice =
@@ -101,10 +94,9 @@ impl<'a> Agent<'a> {
             ToolChoice::Required | ToolChoice::None => "the model must call tools".to_owned(),
         };
         let plan = if self.args.unconstrained {
-            self.louver.unconstrained(tools::list())
+            self.model.louver.unconstrained(tools::list())
         } else {
-            let plan = self.louver.tools(tools::list()).choice(choice.clone());
-            plan.reasoning(Reasoning::Off).schema_options(training_format()).build()?
+            build_plan(self.model.louver.tools(tools::list()).choice(choice.clone()))?
         };
         let generation = self.generate(&description, &plan).await?;
         let turn = match self.args.unconstrained {
@@ -114,8 +106,8 @@ impl<'a> Agent<'a> {
         let (text, calls) = (turn.text, turn.calls);
         if calls.is_empty() && *choice != ToolChoice::Auto {
             self.stats.missing += 1;
-            self.output.print_line("  MISSING    no call, although one was required");
-            self.output.record(json!({"type": "missing_call"}));
+            let line = "  MISSING    no call, although one was required";
+            self.output.print(line, json!({"type": "missing_call"}));
         }
         let (mut valid, mut results) = (Vec::new(), Vec::new());
         for call in calls {
@@ -150,13 +142,9 @@ impl<'a> Agent<'a> {
     async fn answering_turn(&mut self) -> anyhow::Result<()> {
         let schema = tools::answer_schema();
         let plan = if self.args.unconstrained {
-            self.louver.unconstrained(Value::Null)
+            self.model.louver.unconstrained(Value::Null)
         } else {
-            self.louver
-                .answer(&schema)
-                .reasoning(Reasoning::Off)
-                .schema_options(training_format())
-                .build()?
+            build_plan(self.model.louver.answer(&schema))?
         };
         let generation = self.generate("the answer, by a JSON Schema", &plan).await?;
         let fault = match serde_json::from_str::<Value>(generation.turn.text.trim()) {
@@ -167,12 +155,9 @@ impl<'a> Agent<'a> {
                 .map(|error| error.to_string()),
         };
         self.stats.answer_valid = fault.is_none();
-        self.output.print_line(format!(
-            "  check      {}",
-            fault.as_deref().unwrap_or("the answer matches its schema")
-        ));
-        self.output
-            .record(json!({"type": "answer_check", "valid": fault.is_none(), "fault": fault}));
+        let verdict = fault.as_deref().unwrap_or("the answer matches its schema");
+        let record = json!({"type": "answer_check", "valid": fault.is_none(), "fault": fault});
+        self.output.print(format!("  check      {verdict}"), record);
         Ok(())
     }
 
@@ -180,20 +165,13 @@ impl<'a> Agent<'a> {
     async fn generate(&mut self, description: &str, plan: &Plan) -> anyhow::Result<Generation> {
         self.output.turn(description);
         self.turns += 1;
-        let options = RunOptions {
-            seed: Some(self.args.seed.wrapping_mul(1000).wrapping_add(self.turns)),
-            ..RunOptions::default()
-        };
+        let seed = self.args.seed.wrapping_mul(1000).wrapping_add(self.turns);
         let request = (self.history.clone())
-            .enable_thinking(false)
             .set_sampling(mistralrs::SamplingParams::neutral())
             .set_sampler_temperature(self.args.temperature.unwrap_or(1.0))
             .set_sampler_max_len(self.args.max_tokens.unwrap_or(MAX_TOKENS) as usize);
-        let mut stream = plan.stream_with(self.model, request, options).await?;
-        while let Some(event) = stream.next().await {
-            self.output.event(&event);
-        }
-        let generation = stream.finish().await.context("the generation failed")?;
+        let show = |event: &Event| self.output.event(event);
+        let generation = self.model.generate(plan, request, seed, show).await?;
         if generation.is_truncated() {
             self.output.print_line(format!(
                 "  cut off    after {} tokens (--max-tokens)",
@@ -219,16 +197,15 @@ impl<'a> Agent<'a> {
         self.stats.valid += 1;
         let arguments = serde_json::from_str(&call.arguments).unwrap_or_default();
         let result = tools::run(&call.name, &arguments);
-        self.output.print_line(format!("  result     {} is valid; it returns {result}", call.name));
-        self.output.record(json!({"type": "tool_result", "id": call.id, "result": result}));
+        let line = format!("  result     {} is valid; it returns {result}", call.name);
+        self.output.print(line, json!({"type": "tool_result", "id": call.id, "result": result}));
         Some(result)
     }
 
     /// Reads unconstrained output. Broken calls count as invalid.
     fn read_unconstrained(&mut self, text: &str) -> anyhow::Result<Turn> {
-        let format = self.louver.wire_format().map_err(Clone::clone)?;
         let Reading { mut turn, differences } =
-            read_unconstrained(format, &tools::list(), Parallel::Any, text)?;
+            self.model.read_unconstrained(&tools::list(), Parallel::Any, text)?;
         let mut unended = BTreeSet::new();
         for difference in differences {
             let reason = match difference {
@@ -243,8 +220,8 @@ impl<'a> Agent<'a> {
                 _ => continue,
             };
             self.stats.calls += 1;
-            self.output.print_line(format!("  INVALID    {reason}"));
-            self.output.record(json!({"type": "call_check", "valid": false, "fault": reason}));
+            let record = json!({"type": "call_check", "valid": false, "fault": reason});
+            self.output.print(format!("  INVALID    {reason}"), record);
         }
         let calls = std::mem::take(&mut turn.calls).into_iter().enumerate();
         let calls = calls.filter(|(k, _)| !unended.contains(k)).map(|(_, call)| call);

@@ -13,9 +13,8 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use louver::engine::EngineOptions;
-use louver_mistralrs::{Louver, ToolChoice};
+use louver_mistralrs::ToolChoice;
 use louver_server::{DeviceChoice, ModelConfig};
-use mistralrs::Model;
 use serde_json::json;
 
 use crate::model_flags::ModelFlags;
@@ -77,13 +76,11 @@ pub(crate) fn run(args: DemoArgs) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let mut output = Output::new(if args.json { OutputStyle::Json } else { OutputStyle::Text });
-        let (model, louver) = load(&args, &mut output).await?;
-        if args.trained {
-            let model = ToolModel::new(model, louver)?;
-            let is_good = trained::run(&args, &model, &mut output).await?;
-            return Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE });
-        }
-        let is_good = agent::Agent::new(&args, &model, &louver, &mut output)?.run().await?;
+        let model = load(&args, &mut output).await?;
+        let is_good = match args.trained {
+            true => trained::run(&args, &model, &mut output).await?,
+            false => agent::Agent::new(&args, &model, &mut output)?.run().await?,
+        };
         Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     })
 }
@@ -95,13 +92,13 @@ async fn model_config(args: &DemoArgs, output: &mut Output) -> anyhow::Result<Mo
             Some(model) => PathBuf::from(model),
             None => crate::trained::ensure().await?,
         };
-        output.print_line(format!("model      SmolLM2-135M-Instruct: {}", file.display()));
-        output.record(json!({"type": "model", "model": file, "random_weights": false}));
+        let line = format!("model      SmolLM2-135M-Instruct: {}", file.display());
+        output.print(line, json!({"type": "model", "model": file, "random_weights": false}));
         return Ok(crate::trained::config(&file));
     }
     if let Some(model) = &args.model {
-        output.print_line(format!("model      {model}"));
-        output.record(json!({"type": "model", "model": model, "random_weights": false}));
+        let record = json!({"type": "model", "model": model, "random_weights": false});
+        output.print(format!("model      {model}"), record);
         return Ok(ModelConfig { model: model.clone(), ..ModelConfig::default() });
     }
     let parent = args.model_dir.clone().unwrap_or_else(louver_tiny_model::default_parent);
@@ -127,7 +124,7 @@ async fn model_config(args: &DemoArgs, output: &mut Output) -> anyhow::Result<Mo
 const PREFIX_CACHE: usize = 16;
 
 /// Loads the model.
-async fn load(args: &DemoArgs, output: &mut Output) -> anyhow::Result<(Model, Louver)> {
+async fn load(args: &DemoArgs, output: &mut Output) -> anyhow::Result<ToolModel> {
     let mut config = model_config(args, output).await?;
     config.prefix_cache = Some(PREFIX_CACHE);
     args.model_flags.apply(&mut config);
@@ -145,7 +142,7 @@ async fn load(args: &DemoArgs, output: &mut Output) -> anyhow::Result<(Model, Lo
     for warning in louver.warnings().iter().take(5) {
         output.print_line(format!("warning    {warning}"));
     }
-    Ok((model, louver))
+    ToolModel::new(model, louver)
 }
 
 #[cfg(test)]

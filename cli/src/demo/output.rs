@@ -64,6 +64,12 @@ impl Output {
         }
     }
 
+    /// Prints a line of text, or of JSON.
+    pub(super) fn print(&mut self, text: impl AsRef<str>, value: Value) {
+        self.print_line(text);
+        self.record(value);
+    }
+
     /// Prints a line of JSON.
     pub(super) fn record(&mut self, value: Value) {
         if self.style == OutputStyle::Json {
@@ -75,8 +81,8 @@ impl Output {
     pub(super) fn turn(&mut self, description: &str) {
         self.turn += 1;
         self.printed = 0;
-        self.print_line(format!("\nturn {}: {description}", self.turn));
-        self.record(json!({"type": "turn", "turn": self.turn, "what": description}));
+        let record = json!({"type": "turn", "turn": self.turn, "what": description});
+        self.print(format!("\nturn {}: {description}", self.turn), record);
     }
 
     /// Prints an event of the running turn.

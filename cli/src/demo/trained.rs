@@ -10,14 +10,14 @@ use super::DemoArgs;
 use super::output::{Output, Paint};
 use super::tasks::{self, Task};
 use crate::tool_turn::{
-    Guidance, ToolModel, ToolTurn, ToolValidators, TurnRequest, greedy_request,
+    CallMode, ToolModel, ToolTurn, ToolValidators, TurnRequest, greedy_request,
 };
 
 /// Default of `--max-tokens`.
 const MAX_TOKENS: u32 = 160;
-const BOTH: [Guidance; 2] = [Guidance::Without, Guidance::Louver];
+const MODES: [CallMode; 2] = [CallMode::Unconstrained, CallMode::Constrained];
 
-/// Counts of one kind of guidance over all questions.
+/// Counts of one mode over all questions.
 #[derive(Debug, Default)]
 struct Counts {
     calls: usize,
@@ -39,8 +39,8 @@ pub(super) async fn run(
     let mut counts = [Counts::default(), Counts::default()];
     for (n, task) in tasks.iter().enumerate() {
         output.turn(&format!("{} of {}: {}", n + 1, tasks.len(), task.question));
-        for (guidance, counts) in BOTH.into_iter().zip(&mut counts) {
-            let label = label(guidance);
+        for (mode, counts) in MODES.into_iter().zip(&mut counts) {
+            let label = label(mode);
             output.record(json!({"type": "mode", "mode": label}));
             output.print_line(output.paint(Paint::Dim, &format!("  {label}")));
             let request = greedy_request(args.max_tokens.unwrap_or(MAX_TOKENS) as usize)
@@ -48,23 +48,23 @@ pub(super) async fn run(
                 .add_message(TextMessageRole::User, task.question);
             let request =
                 TurnRequest { request, tools: &tools, parallel: Parallel::One, seed: args.seed };
-            let turn = model.generate(guidance, request, |event| output.event(event)).await?;
+            let turn = model.generate_calls(mode, request, |event| output.event(event)).await?;
             counts.add(task, &turn, &validators, output);
         }
     }
     let [without, with] = &counts;
     output.print_line("");
     table(without, with, tasks.len()).lines().for_each(|line| output.print_line(line));
-    for (guidance, counts) in BOTH.into_iter().zip(&counts) {
-        output.record(counts.record(guidance, tasks.len()));
+    for (mode, counts) in MODES.into_iter().zip(&counts) {
+        output.record(counts.record(mode, tasks.len()));
     }
     Ok(with.calls > 0 && with.calls == with.valid)
 }
 
-fn label(guidance: Guidance) -> &'static str {
-    match guidance {
-        Guidance::Without => "without",
-        Guidance::Louver => "Louver",
+fn label(mode: CallMode) -> &'static str {
+    match mode {
+        CallMode::Unconstrained => "without",
+        CallMode::Constrained => "Louver",
     }
 }
 
@@ -116,9 +116,9 @@ impl Counts {
         self.tokens as f64 / self.timing.steps.as_secs_f64().max(1e-9)
     }
 
-    fn record(&self, guidance: Guidance, questions: usize) -> Value {
+    fn record(&self, mode: CallMode, questions: usize) -> Value {
         json!({
-            "type": "summary", "mode": label(guidance), "questions": questions, "calls": self.calls,
+            "type": "summary", "mode": label(mode), "questions": questions, "calls": self.calls,
             "valid": self.valid, "right": self.right, "tokens": self.tokens,
             "tokens_per_second": self.rate(), "louver_share": self.timing.share(),
         })

@@ -2,14 +2,14 @@
 
 use anyhow::Result;
 use louver_formats::WireFormat;
-use louver_templates::{FormatSource, Resolved};
+use louver_templates::{FIELD_SOURCES, FormatSource, Resolved};
 use serde_json::{Map, Value};
 
 /// The description of a resolved format. Comments at the top say what is known of it; a comment
 /// before a field says where the field came from, if that is not the whole description's source.
 pub(super) fn annotated(found: &Resolved) -> Result<String> {
     let mut head: Vec<String> = Vec::new();
-    let mut origins: &[(&str, &str)] = &[];
+    let mut sources: &[(&str, &str)] = &[];
     match &found.source {
         FormatSource::Operator => head.push("Every line: the operator.".to_owned()),
         FormatSource::Family(reason) => {
@@ -19,9 +19,9 @@ pub(super) fn annotated(found: &Resolved) -> Result<String> {
             head.push("Every line: the checkpoint's response_template.".to_owned());
             head.extend(warnings.iter().map(|warning| format!("Not enforced: {warning}")));
         }
-        FormatSource::ChatTemplate(known) => {
+        FormatSource::ChatTemplate => {
             head.push("Every line: the chat template, by rendering; see each part.".to_owned());
-            origins = known;
+            sources = FIELD_SOURCES;
         }
     }
     head.push(match &found.confirmation {
@@ -36,25 +36,25 @@ pub(super) fn annotated(found: &Resolved) -> Result<String> {
     }
     head.extend(found.notes.iter().map(|note| format!("Note: {note}")));
     let head = head.iter().map(|line| format!("# {}\n", line.replace('\n', "\n# ")));
-    Ok(head.collect::<String>() + &description(&found.format, origins)?)
+    Ok(head.collect::<String>() + &description(&found.format, sources)?)
 }
 
-/// The description as it stands in a file, with the origins of fields by JSON pointer.
-pub(super) fn description(format: &WireFormat, origins: &[(&str, &str)]) -> Result<String> {
+/// The description as it stands in a file, with the sources of fields by JSON pointer.
+pub(super) fn description(format: &WireFormat, sources: &[(&str, &str)]) -> Result<String> {
     let mut out = String::new();
     if let Value::Object(table) = serde_json::to_value(format)? {
-        write_table(&table, "", origins, &mut out);
+        write_table(&table, "", sources, &mut out);
     }
     Ok(out)
 }
 
 /// Writes the fields of a table, and its tables after them. `path` is the table's own.
-fn write_table(table: &Map<String, Value>, path: &str, origins: &[(&str, &str)], out: &mut String) {
+fn write_table(table: &Map<String, Value>, path: &str, sources: &[(&str, &str)], out: &mut String) {
     let comment = |key: &str, out: &mut String| {
         let pointer = format!("{path}.{key}").replace('.', "/");
         let pointer = if path.is_empty() { format!("/{key}") } else { format!("/{pointer}") };
-        if let Some((_, origin)) = origins.iter().find(|(known, _)| *known == pointer) {
-            *out += &format!("# from {origin}\n");
+        if let Some((_, source)) = sources.iter().find(|(known, _)| *known == pointer) {
+            *out += &format!("# from {source}\n");
         }
     };
     let is_below = |value: &Value| match value {
@@ -81,7 +81,7 @@ fn write_table(table: &Map<String, Value>, path: &str, origins: &[(&str, &str)],
                 comment(key, out);
                 *out += &format!("{}{path}{}\n", brackets[0], brackets[1]);
             }
-            write_table(table, &path, origins, out);
+            write_table(table, &path, sources, out);
         }
     }
 }
@@ -138,10 +138,10 @@ mod tests {
     }
 
     #[test]
-    fn origins_stand_before_their_fields() {
+    fn sources_stand_before_their_fields() {
         let format = Catalog::shipped().get("qwen3").unwrap().clone();
-        let origins = [("/text/place", "a"), ("/call", "b"), ("/stop_tokens", "c")];
-        let written = description(&format, &origins).unwrap();
+        let sources = [("/text/place", "a"), ("/call", "b"), ("/stop_tokens", "c")];
+        let written = description(&format, &sources).unwrap();
         for line in ["# from a\nplace = ", "\n\n# from b\n[call]", "# from c\nstop_tokens = ["] {
             assert!(written.contains(line), "{written}");
         }

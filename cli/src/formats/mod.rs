@@ -152,7 +152,7 @@ fn row(name: &str, found: &Result<Resolved, ResolveError>, elapsed: f64) -> Stri
                 FormatSource::Operator => "operator",
                 FormatSource::Family(_) => "family",
                 FormatSource::ResponseTemplate(_) => "response_template",
-                FormatSource::ChatTemplate(_) => "chat template",
+                FormatSource::ChatTemplate => "chat template",
             };
             let confirmed = match &found.confirmation {
                 None => "no: there is no chat template".to_owned(),

@@ -1,15 +1,13 @@
 //! Chunks of a streamed response of Chat Completions or Completions: what both have in common.
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
 use axum::body::Bytes;
-use louver_mistralrs::Generation;
 use serde_json::Value;
 
-use crate::chat::response::{ResponseMeta, louver_member};
+use crate::chat::response::ResponseMeta;
 use crate::request::options::StreamOptions;
-use crate::turn::{DONE, RunningTurn, Usage, data_event};
+use crate::turn::{DONE, FinishedChoice, RunningTurn, Usage, data_event};
 
 /// The chunks of one response.
 pub(crate) struct Chunks {
@@ -18,8 +16,6 @@ pub(crate) struct Chunks {
     object: &'static str,
     options: StreamOptions,
     usage: Usage,
-    /// Time to lower and compile the grammar.
-    compiled_in: Duration,
 }
 
 impl Chunks {
@@ -30,7 +26,7 @@ impl Chunks {
         running: &RunningTurn,
     ) -> Chunks {
         let usage = Usage { prompt: running.prompt_tokens, ..Usage::default() };
-        Chunks { meta, object, options, usage, compiled_in: running.compiled_in() }
+        Chunks { meta, object, options, usage }
     }
 
     /// A chunk with one choice.
@@ -51,14 +47,13 @@ impl Chunks {
     pub(crate) fn push_last(
         &mut self,
         choice: Value,
-        (generation, trace): (&Generation, Option<String>),
+        finished: &FinishedChoice,
         out: &mut VecDeque<Bytes>,
     ) {
-        self.usage.add_choice(generation);
+        self.usage.add_choice(&finished.generation);
         let mut chunk = self.chunk(choice);
-        let report = louver_member(generation, trace, self.meta.has_report, self.compiled_in);
-        if let Some(report) = report {
-            chunk["louver"] = report;
+        if let Some(louver) = finished.louver_member() {
+            chunk["louver"] = louver;
         }
         out.push_back(data_event(&chunk));
     }

@@ -16,11 +16,12 @@ use crate::error::ApiError;
 use crate::http::routes;
 use crate::http::{json_response, spawn_owned};
 use crate::state::App;
+use crate::turn::read_request;
 
 pub(crate) use chunks::Chunks;
-pub(crate) use request::{parse, parse_translated, read_request};
+pub(crate) use request::{parse, parse_translated};
 use response::choice_json;
-pub(crate) use response::{ResponseMeta, collect, louver_member};
+pub(crate) use response::{ResponseMeta, collect};
 
 /// The routes.
 pub(crate) fn routes() -> Router<App> {
@@ -29,8 +30,9 @@ pub(crate) fn routes() -> Router<App> {
 
 async fn create_completion(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     let arrived = Instant::now();
-    let route = (routes::CHAT_COMPLETIONS, "chatcmpl-");
-    let request = read_request(&app, request, route, parse).await?;
+    let parse = |body: &_, app: &_| Ok((parse(body, app)?, ()));
+    let (request, ()) =
+        read_request(&app, request, routes::CHAT_COMPLETIONS, "chatcmpl-", parse).await?;
     let stream = request.stream;
     spawn_owned(async move {
         let (running, meta) = ResponseMeta::start(&app, request, arrived).await?;

@@ -1,14 +1,13 @@
 //! Parsing of Chat Completions bodies.
 
-use axum::extract::Request;
 use louver::spec::json::Json;
 
 use crate::error::ApiError;
-use crate::http::body::read_json;
-use crate::http::fresh_id;
 use crate::request::member_table::MemberTable;
 use crate::request::members::{Faults, Members};
-use crate::request::options::{Extension, Sampling, StreamOptions, check_counts, read_reasoning};
+use crate::request::options::{
+    RequestExtension, Sampling, StreamOptions, check_counts, read_reasoning,
+};
 use crate::request::pointers::PointerMap;
 use crate::request::{messages, structure, to_value};
 use crate::state::App;
@@ -80,7 +79,7 @@ pub(crate) fn parse(body: &Json, app: &App) -> Result<TurnRequest, ApiError> {
         model: members.string(&mut faults, "model").map(str::to_owned),
         prompt: Prompt::Messages(messages::read(&members, limits, &mut faults)),
         reasoning: read_reasoning(&members, &mut faults),
-        extension: Extension::read(&members, &mut faults),
+        extension: RequestExtension::read(&members, &mut faults),
         template_tools: members
             .get("tools")
             .and_then(Json::as_array)
@@ -105,25 +104,6 @@ pub(crate) fn parse_translated(
 ) -> Result<TurnRequest, ApiError> {
     let mut request = parse(body, app).map_err(|error| error.map_pointers(&pointers))?;
     request.pointers = request.pointers.compose(pointers);
-    Ok(request)
-}
-
-/// Reads the request of a route, with an id for its response.
-pub(crate) async fn read_request(
-    app: &App,
-    request: Request,
-    (route, id_prefix): (&'static str, &str),
-    parse: fn(&Json, &App) -> Result<TurnRequest, ApiError>,
-) -> Result<TurnRequest, ApiError> {
-    let (parts, body) = request.into_parts();
-    let parsed = read_json(app, &parts.headers, body, move |body, app| {
-        let mut request = parse(&body, app)?;
-        let is_traced = request.extension.trace;
-        request.trace_source = is_traced.then(|| (route, to_value(&body)));
-        Ok(request)
-    });
-    let mut request = parsed.await?;
-    request.id = fresh_id(id_prefix);
     Ok(request)
 }
 

@@ -1,6 +1,6 @@
 //! Response bodies of Chat Completions: a finished turn as JSON.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use louver::ids::TokenId;
 use louver::vocab::Vocabulary;
@@ -12,7 +12,7 @@ use crate::clock::unix_seconds;
 use crate::error::ApiError;
 use crate::request::messages::call_members;
 use crate::state::App;
-use crate::turn::{self, Progress, RunningTurn, TurnRequest, Usage};
+use crate::turn::{self, FinishedChoice, Progress, RunningTurn, TurnRequest, Usage};
 
 /// Metadata that all parts of a response repeat.
 #[derive(Clone, Debug)]
@@ -21,8 +21,6 @@ pub(crate) struct ResponseMeta {
     pub(crate) created: u64,
     pub(crate) model: String,
     pub(crate) fingerprint: String,
-    /// Whether the response includes the enforcement report.
-    pub(crate) has_report: bool,
     /// The number of alternatives per token, if the response includes log probabilities.
     pub(crate) logprobs: Option<usize>,
 }
@@ -35,14 +33,13 @@ impl ResponseMeta {
         arrived: Instant,
     ) -> Result<(RunningTurn, ResponseMeta), ApiError> {
         let id = request.id.clone();
-        let (has_report, logprobs) = (request.extension.report, request.sampling.logprobs);
+        let logprobs = request.sampling.logprobs;
         let running = turn::start(app, request, arrived).await?;
         let meta = ResponseMeta {
             id,
             created: unix_seconds(),
             model: running.served().name.clone(),
             fingerprint: running.served().fingerprint(),
-            has_report,
             logprobs,
         };
         Ok((running, meta))
@@ -89,19 +86,17 @@ pub(crate) async fn collect(
     let mut usage = Usage { prompt: running.prompt_tokens, ..Usage::default() };
     let mut finished = Vec::new();
     while let Some(progress) = running.next().await {
-        if let Progress::End { choice, generation, trace, .. } = progress? {
-            usage.add_choice(&generation);
-            finished.push((choice, generation, trace));
+        if let Progress::End { finished: choice, .. } = progress? {
+            usage.add_choice(&choice.generation);
+            finished.push(choice);
         }
     }
-    finished.sort_by_key(|(choice, ..)| *choice);
+    finished.sort_by_key(|choice| choice.index);
     let vocab = running.served().louver.engine().vocab();
-    let choices = finished.iter().map(|(index, generation, _)| choice(*index, generation, vocab));
+    let choices = finished.iter().map(|ended| choice(ended.index, &ended.generation, vocab));
     let mut response = meta.body(object, choices.collect());
     response["usage"] = usage.json();
-    let reports = finished.into_iter().filter_map(|(_, generation, trace)| {
-        louver_member(&generation, trace, meta.has_report, running.compiled_in())
-    });
+    let reports = finished.iter().filter_map(FinishedChoice::louver_member);
     let mut reports: Vec<Value> = reports.collect();
     match reports.len() {
         0 => {}
@@ -171,32 +166,4 @@ pub(crate) fn logprobs(steps: &[Step], top: usize, vocab: &Vocabulary) -> Value 
         token_json
     };
     json!({"content": steps.iter().filter(is_text).map(token_json).collect::<Vec<_>>(), "refusal": null})
-}
-
-/// The response member `louver`: the enforcement report, timings, and the trace's id.
-pub(crate) fn louver_member(
-    generation: &Generation,
-    trace: Option<String>,
-    has_report: bool,
-    compiled_in: Duration,
-) -> Option<Value> {
-    let mut out = Map::new();
-    if has_report {
-        let timing = &generation.timing;
-        let micros = |time: Duration| (time.as_secs_f64() * 1e7).round() / 10.0;
-        out.insert("report".to_owned(), json!(generation.report));
-        let timing = json!({
-            "compile_us": micros(compiled_in),
-            "masks": timing.masks.len(),
-            "mask_us_mean": micros(timing.mask_mean()),
-            "mask_us_p99": micros(timing.mask_quantile(0.99)),
-            "louver_us": micros(timing.louver),
-            "steps_us": micros(timing.steps),
-        });
-        out.insert("timing".to_owned(), timing);
-    }
-    if let Some(trace) = trace {
-        out.insert("trace".to_owned(), trace.into());
-    }
-    (!out.is_empty()).then_some(Value::Object(out))
 }

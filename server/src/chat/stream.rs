@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use axum::body::Bytes;
 use axum::response::Response;
-use louver::vocab::Vocabulary;
 use louver_formats::{CallKind, Event};
 use louver_mistralrs::Step;
 use serde_json::{Value, json};
@@ -22,12 +21,19 @@ use crate::turn::{EventWriter, Progress, RunningTurn, stream_events};
 struct ChatEventWriter {
     chunks: Chunks,
     served: Arc<ServedModel>,
-    /// Per choice: whether the chunk with its role was sent.
-    has_role: Vec<bool>,
-    /// Per choice: the kind of the tool that is being called.
-    call_kinds: Vec<CallKind>,
-    /// Per choice: steps whose log probabilities go with the next text chunk.
-    pending_steps: Vec<Vec<Step>>,
+    /// The choices that have begun, by index.
+    choices: Vec<StreamedChoice>,
+}
+
+/// The state of a choice that is streamed.
+#[derive(Default)]
+struct StreamedChoice {
+    /// Whether the chunk with its role was sent.
+    has_role: bool,
+    /// The kind of the tool that is being called.
+    call_kind: CallKind,
+    /// Steps whose log probabilities go with the next text chunk.
+    pending_steps: Vec<Step>,
 }
 
 /// The streamed response.
@@ -40,9 +46,7 @@ pub(super) fn response(
     let writer = ChatEventWriter {
         chunks: Chunks::new(meta, "chat.completion.chunk", options, &running),
         served: running.served().clone(),
-        has_role: Vec::new(),
-        call_kinds: Vec::new(),
-        pending_steps: Vec::new(),
+        choices: Vec::new(),
     };
     stream_events(app, running, writer, VecDeque::new())
 }
@@ -57,28 +61,22 @@ impl ChatEventWriter {
         self.chunks.push(choice_json(choice, delta, Value::Null, None), out);
     }
 
-    /// Sends the first chunk of a choice, which carries its role, if it was not sent.
-    fn begin_choice(&mut self, choice: usize, out: &mut VecDeque<Bytes>) {
-        if self.has_role.len() <= choice {
-            self.has_role.resize(choice + 1, false);
-            self.call_kinds.resize(choice + 1, CallKind::default());
-            self.pending_steps.resize_with(choice + 1, Vec::new);
+    /// Adds steps to a choice. Sends its first chunk, which carries its role, if it was not sent.
+    fn add_steps(&mut self, choice: usize, steps: Vec<Step>, out: &mut VecDeque<Bytes>) {
+        if self.choices.len() <= choice {
+            self.choices.resize_with(choice + 1, StreamedChoice::default);
         }
-        if !std::mem::replace(&mut self.has_role[choice], true) {
+        let state = &mut self.choices[choice];
+        state.pending_steps.extend(steps);
+        if !std::mem::replace(&mut state.has_role, true) {
             self.push_delta(choice, json!({"role": "assistant", "content": null}), out);
         }
     }
 
-    fn event(
-        &mut self,
-        choice: usize,
-        event: Event,
-        vocab: &Vocabulary,
-        out: &mut VecDeque<Bytes>,
-    ) {
+    fn event(&mut self, choice: usize, event: Event, out: &mut VecDeque<Bytes>) {
         match event {
             Event::TextDelta { delta } => {
-                let probabilities = self.probabilities(choice, vocab);
+                let probabilities = self.probabilities(choice);
                 let delta = json!({"content": delta});
                 self.chunks.push(choice_json(choice, delta, probabilities, None), out);
             }
@@ -90,10 +88,10 @@ impl ChatEventWriter {
                 let call = json!({"name": name, content: ""});
                 let call = json!({"index": index, "id": id, "type": holder, holder: call});
                 self.push_delta(choice, json!({"tool_calls": [call]}), out);
-                self.call_kinds[choice] = kind;
+                self.choices[choice].call_kind = kind;
             }
             Event::ArgumentsDelta { index, delta } => {
-                let (holder, content) = call_members(self.call_kinds[choice]);
+                let (holder, content) = call_members(self.choices[choice].call_kind);
                 let call = json!({"index": index, holder: {content: delta}});
                 self.push_delta(choice, json!({"tool_calls": [call]}), out);
             }
@@ -103,31 +101,29 @@ impl ChatEventWriter {
     }
 
     /// The log probabilities that were not sent yet.
-    fn probabilities(&mut self, choice: usize, vocab: &Vocabulary) -> Value {
+    fn probabilities(&mut self, choice: usize) -> Value {
         let Some(top) = self.chunks.meta.logprobs else { return Value::Null };
-        logprobs(&std::mem::take(&mut self.pending_steps[choice]), top, vocab)
+        let vocab = self.served.louver.engine().vocab();
+        logprobs(&std::mem::take(&mut self.choices[choice].pending_steps), top, vocab)
     }
 }
 
 impl EventWriter for ChatEventWriter {
     fn progress(&mut self, progress: Progress, out: &mut VecDeque<Bytes>) {
-        let served = self.served.clone();
-        let vocab = served.louver.engine().vocab();
         match progress {
             Progress::Event { choice, event, steps } => {
-                self.begin_choice(choice, out);
-                self.pending_steps[choice].extend(steps);
-                self.event(choice, event, vocab, out);
+                self.add_steps(choice, steps, out);
+                self.event(choice, event, out);
             }
             // Only Responses requests have tools that the server runs.
             Progress::ToolResults { .. } => {}
-            Progress::End { choice, generation, steps, trace } => {
-                self.begin_choice(choice, out);
-                self.pending_steps[choice].extend(steps);
-                let probabilities = self.probabilities(choice, vocab);
-                let finish = Some(finish_reason(&generation));
+            Progress::End { finished, steps } => {
+                let choice = finished.index;
+                self.add_steps(choice, steps, out);
+                let probabilities = self.probabilities(choice);
+                let finish = Some(finish_reason(&finished.generation));
                 let json = choice_json(choice, json!({}), probabilities, finish);
-                self.chunks.push_last(json, (&generation, trace), out);
+                self.chunks.push_last(json, &finished, out);
             }
         }
     }

@@ -12,11 +12,12 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use axum::routing::post;
 
-use crate::chat::{ResponseMeta, collect, read_request};
+use crate::chat::{ResponseMeta, collect};
 use crate::error::ApiError;
 use crate::http::routes;
 use crate::http::{json_response, spawn_owned};
 use crate::state::App;
+use crate::turn::read_request;
 
 pub(crate) use request::parse;
 
@@ -27,8 +28,8 @@ pub(crate) fn routes() -> Router<App> {
 
 async fn create_completion(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     let arrived = Instant::now();
-    let route = (routes::COMPLETIONS, "cmpl-");
-    let request = read_request(&app, request, route, parse).await?;
+    let parse = |body: &_, app: &_| Ok((parse(body, app)?, ()));
+    let (request, ()) = read_request(&app, request, routes::COMPLETIONS, "cmpl-", parse).await?;
     let stream = request.stream;
     spawn_owned(async move {
         let (running, meta) = ResponseMeta::start(&app, request, arrived).await?;

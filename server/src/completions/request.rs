@@ -5,7 +5,7 @@ use louver::spec::json::{Json, Number};
 use crate::error::ApiError;
 use crate::request::member_table::MemberTable;
 use crate::request::members::{Faults, Members};
-use crate::request::options::{Extension, Sampling, StreamOptions, check_counts};
+use crate::request::options::{RequestExtension, Sampling, StreamOptions, check_counts};
 use crate::request::structure;
 use crate::state::App;
 use crate::turn::{Prompt, TurnRequest};
@@ -71,7 +71,7 @@ pub(crate) fn parse(body: &Json, app: &App) -> Result<TurnRequest, ApiError> {
     let request = TurnRequest {
         model: members.string(&mut faults, "model").map(str::to_owned),
         prompt: read_prompt(&members, &mut faults),
-        extension: Extension::read(&members, &mut faults),
+        extension: RequestExtension::read(&members, &mut faults),
         pointers,
         stream,
         sampling,

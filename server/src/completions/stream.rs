@@ -62,11 +62,13 @@ impl EventWriter for CompletionEventWriter {
             }
             // A completion calls no tools.
             Progress::ToolResults { .. } => {}
-            Progress::End { choice, generation, steps, trace } => {
+            Progress::End { finished, steps } => {
+                let choice = finished.index;
                 self.add_steps(choice, steps);
                 let logprobs = self.take_logprobs(choice);
-                let json = choice_json(choice, "", logprobs, Some(finish_reason(&generation)));
-                self.chunks.push_last(json, (&generation, trace), out);
+                let finish = Some(finish_reason(&finished.generation));
+                let json = choice_json(choice, "", logprobs, finish);
+                self.chunks.push_last(json, &finished, out);
             }
         }
     }

@@ -51,7 +51,7 @@ pub(crate) async fn observe(State(app): State<App>, request: Request, next: Next
         (peer.map(|peer| peer.0.begin_request()), peer.map(|peer| peer.0.address.to_string()));
     let route = Route::of(request.uri().path());
     let (method, headers) = (request.method(), request.headers());
-    let exported = telemetry::request(method, route, (&id, client.as_deref()), headers);
+    let exported = telemetry::request(method, route, &id, client.as_deref(), headers);
     let span =
         tracing::info_span!("request", id = id, method = %method, route = route.path, client);
     app.metrics().active_requests.inc();

@@ -4,6 +4,7 @@ use louver_formats::Event;
 use serde_json::{Value, json};
 
 use crate::messages::call_id;
+use crate::turn::{FinishedChoice, Progress};
 
 /// The growing content of one message. Blocks are the same whether or not the events are streamed.
 #[derive(Debug)]
@@ -84,8 +85,22 @@ impl ContentBlocks {
         &self.complete
     }
 
+    /// Processes the progress of the turn. Returns the choice when it has ended.
+    pub(crate) fn process(&mut self, progress: Progress) -> Option<FinishedChoice> {
+        match progress {
+            Progress::Event { event, .. } => self.push(&event),
+            // Only Responses requests have tools that the server runs.
+            Progress::ToolResults { .. } => {}
+            Progress::End { finished, .. } => {
+                self.finish();
+                return Some(finished);
+            }
+        }
+        None
+    }
+
     /// Processes the next output event.
-    pub(crate) fn push(&mut self, event: &Event) {
+    fn push(&mut self, event: &Event) {
         match event {
             Event::TextDelta { delta } => {
                 if !matches!(self.open, Some(OpenBlock::Text { .. })) {
@@ -115,7 +130,7 @@ impl ContentBlocks {
     }
 
     /// Ends the content. A call without its end is dropped.
-    pub(crate) fn finish(&mut self) {
+    fn finish(&mut self) {
         self.close(false);
     }
 

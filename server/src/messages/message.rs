@@ -1,7 +1,6 @@
 //! The message object of the Messages API: stop reason, usage and content.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use louver::ids::TokenId;
 use louver::vocab::Vocabulary;
@@ -10,33 +9,29 @@ use serde_json::{Value, json};
 
 use crate::messages::translate::MessageOptions;
 use crate::served_model::ServedModel;
-use crate::turn::RunningTurn;
+use crate::turn::{FinishedChoice, RunningTurn};
 
 /// Number of bytes at the end of a text that identify the place where it was stopped.
 const TEXT_TAIL_BYTES: usize = 64;
 
-/// What all states of a message share.
+/// Builds the message and its stream events, from what all states of the message share.
 #[derive(Debug)]
-pub(crate) struct MessageTemplate {
+pub(crate) struct MessageBuilder {
     id: String,
     served: Arc<ServedModel>,
     pub(crate) options: MessageOptions,
-    has_report: bool,
-    compiled_in: Duration,
     prompt_tokens: usize,
 }
 
-impl MessageTemplate {
-    /// Creates the template for a started request. `id` begins with `msg_`.
+impl MessageBuilder {
+    /// Creates the builder for a started request. `id` begins with `msg_`.
     pub(crate) fn new(
         id: String,
         running: &RunningTurn,
         options: MessageOptions,
-        has_report: bool,
-    ) -> MessageTemplate {
+    ) -> MessageBuilder {
         let served = running.served().clone();
-        let (compiled_in, prompt_tokens) = (running.compiled_in(), running.prompt_tokens);
-        MessageTemplate { id, served, options, has_report, compiled_in, prompt_tokens }
+        MessageBuilder { id, served, options, prompt_tokens: running.prompt_tokens }
     }
 
     /// The event `message_start`: the message before its content.
@@ -50,33 +45,30 @@ impl MessageTemplate {
     }
 
     /// The event `message_delta`: stop reason, usage, and the member `louver`.
-    pub(crate) fn delta_event(&self, generation: &Generation, trace: Option<String>) -> Value {
+    pub(crate) fn delta_event(&self, finished: &FinishedChoice) -> Value {
+        let generation = &finished.generation;
         let (reason, sequence) = self.stop_reason(generation);
         let mut event = json!({
             "type": "message_delta",
             "delta": {"stop_reason": reason, "stop_sequence": sequence},
             "usage": self.usage(generation.tokens.len(), generation.reasoning_tokens),
         });
-        if let Some(louver) = self.louver_member(generation, trace) {
+        if let Some(louver) = finished.louver_member() {
             event["louver"] = louver;
         }
         event
     }
 
     /// The JSON text of the message with these blocks.
-    pub(crate) fn message(
-        &self,
-        blocks: &[String],
-        generation: &Generation,
-        trace: Option<String>,
-    ) -> String {
+    pub(crate) fn message(&self, blocks: &[String], finished: &FinishedChoice) -> String {
+        let generation = &finished.generation;
         let (reason, sequence) = self.stop_reason(generation);
         let mut tail = json!({
             "stop_reason": reason,
             "stop_sequence": sequence,
             "usage": self.usage(generation.tokens.len(), generation.reasoning_tokens),
         });
-        if let Some(louver) = self.louver_member(generation, trace) {
+        if let Some(louver) = finished.louver_member() {
             tail["louver"] = louver;
         }
         let (head, tail) = (self.head().to_string(), tail.to_string());
@@ -97,10 +89,6 @@ impl MessageTemplate {
             "cache_read_input_tokens": 0,
             "output_tokens_details": {"thinking_tokens": thinking},
         })
-    }
-
-    fn louver_member(&self, generation: &Generation, trace: Option<String>) -> Option<Value> {
-        crate::chat::louver_member(generation, trace, self.has_report, self.compiled_in)
     }
 
     fn stop_reason(&self, generation: &Generation) -> (&'static str, Option<&str>) {

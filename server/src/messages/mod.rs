@@ -23,16 +23,15 @@ use louver::spec::json::Json;
 use serde_json::json;
 
 use crate::chat;
-use crate::error::{ApiError, ErrorKind};
+use crate::error::ApiError;
 use crate::http::body::read_json;
 use crate::http::routes;
-use crate::http::{fresh_id, json_response, json_text_response, spawn_owned};
-use crate::request::to_value;
+use crate::http::{json_response, json_text_response, spawn_owned};
 use crate::state::App;
-use crate::turn::{self, Progress, RunningTurn, TurnRequest, run_check};
+use crate::turn::{self, TurnRequest, read_request, run_check};
 
 use blocks::ContentBlocks;
-use message::MessageTemplate;
+use message::MessageBuilder;
 use translate::{MessageOptions, TranslatedMessages, translate};
 
 /// What a body is parsed for.
@@ -68,52 +67,24 @@ fn parse_with_options(
 
 async fn create(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     let arrived = Instant::now();
-    let (parts, body) = request.into_parts();
-    let parsed = read_json(&app, &parts.headers, body, |body, app| {
-        let (mut request, options) = parse_with_options(&body, app, BodyUse::Create)?;
-        let is_traced = request.extension.trace;
-        request.trace_source = is_traced.then(|| (routes::MESSAGES, to_value(&body)));
-        Ok((request, options))
-    });
-    let (mut request, options) = parsed.await?;
-    let stream = request.stream;
-    let id = fresh_id("msg_");
-    request.id.clone_from(&id);
-    let has_report = request.extension.report;
+    let parse = |body: &_, app: &_| parse_with_options(body, app, BodyUse::Create);
+    let (request, options) = read_request(&app, request, routes::MESSAGES, "msg_", parse).await?;
+    let (stream, id) = (request.stream, request.id.clone());
     spawn_owned(async move {
         let running = turn::start(&app, request, arrived).await?;
-        let template = MessageTemplate::new(id, &running, options, has_report);
-        match stream {
-            None => Ok(json_text_response(collect(running, &template).await?)),
-            Some(_) => Ok(stream::response(app, running, template)),
+        let builder = MessageBuilder::new(id, &running, options);
+        if stream.is_some() {
+            return Ok(stream::response(app, running, builder));
         }
+        let mut blocks = ContentBlocks::new(builder.options.omits_thinking);
+        let message = running.collect(|progress| {
+            let finished = blocks.process(progress);
+            blocks.take_events();
+            Some(builder.message(blocks.complete(), &finished?))
+        });
+        Ok(json_text_response(message.await?))
     })
     .await
-}
-
-/// Waits for the end of the generation and builds the message.
-async fn collect(mut running: RunningTurn, template: &MessageTemplate) -> Result<String, ApiError> {
-    let mut blocks = ContentBlocks::new(template.options.omits_thinking);
-    let mut finished = None;
-    while let Some(progress) = running.next().await {
-        match progress? {
-            Progress::Event { event, .. } => {
-                blocks.push(&event);
-                blocks.take_events();
-            }
-            // Only Responses requests have tools that the server runs.
-            Progress::ToolResults { .. } => {}
-            Progress::End { generation, trace, .. } => {
-                blocks.finish();
-                finished = Some((generation, trace));
-            }
-        }
-    }
-    let no_result = || {
-        ApiError::general(ErrorKind::Internal, "internal", "the generation ended without a result")
-    };
-    let (generation, trace) = finished.ok_or_else(no_result)?;
-    Ok(template.message(blocks.complete(), &generation, trace))
 }
 
 /// Counts the tokens of the prompt. The request is compiled as for a message, because the tool

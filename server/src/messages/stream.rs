@@ -9,22 +9,22 @@ use serde_json::json;
 use crate::error::ApiError;
 use crate::http::error_format::messages_error;
 use crate::messages::blocks::ContentBlocks;
-use crate::messages::message::MessageTemplate;
+use crate::messages::message::MessageBuilder;
 use crate::state::App;
 use crate::turn::{EventWriter, Progress, RunningTurn, stream_events, typed_event};
 
 /// Serialises a turn's events in the Messages format.
 struct MessageEventWriter {
-    template: MessageTemplate,
+    builder: MessageBuilder,
     blocks: ContentBlocks,
 }
 
 /// The streamed response.
-pub(super) fn response(app: App, running: RunningTurn, template: MessageTemplate) -> Response {
-    let mut blocks = ContentBlocks::new(template.options.omits_thinking);
-    blocks.event(template.start_event());
+pub(super) fn response(app: App, running: RunningTurn, builder: MessageBuilder) -> Response {
+    let mut blocks = ContentBlocks::new(builder.options.omits_thinking);
+    blocks.event(builder.start_event());
     blocks.event(json!({"type": "ping"}));
-    let (mut writer, mut ready) = (MessageEventWriter { template, blocks }, VecDeque::new());
+    let (mut writer, mut ready) = (MessageEventWriter { builder, blocks }, VecDeque::new());
     writer.flush(&mut ready);
     stream_events(app, running, writer, ready)
 }
@@ -37,15 +37,9 @@ impl MessageEventWriter {
 
 impl EventWriter for MessageEventWriter {
     fn progress(&mut self, progress: Progress, out: &mut VecDeque<Bytes>) {
-        match progress {
-            Progress::Event { event, .. } => self.blocks.push(&event),
-            // Only Responses requests have tools that the server runs.
-            Progress::ToolResults { .. } => {}
-            Progress::End { generation, trace, .. } => {
-                self.blocks.finish();
-                self.blocks.event(self.template.delta_event(&generation, trace));
-                self.blocks.event(json!({"type": "message_stop"}));
-            }
+        if let Some(finished) = self.blocks.process(progress) {
+            self.blocks.event(self.builder.delta_event(&finished));
+            self.blocks.event(json!({"type": "message_stop"}));
         }
         self.flush(out);
     }

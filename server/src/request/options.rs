@@ -103,7 +103,7 @@ impl Sampling {
 
 /// Louver's extension of OpenAI's request format: the member `louver`.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Extension {
+pub(crate) struct RequestExtension {
     /// Whether to record a trace for the inspector.
     pub(crate) trace: bool,
     /// Whether the response includes the enforcement report.
@@ -120,9 +120,9 @@ pub(crate) struct Extension {
     pub(crate) max_calls: Option<NonZeroU32>,
 }
 
-impl Default for Extension {
+impl Default for RequestExtension {
     fn default() -> Self {
-        Extension {
+        RequestExtension {
             trace: false,
             report: true,
             truncation: Truncation::Safe,
@@ -134,10 +134,10 @@ impl Default for Extension {
     }
 }
 
-impl Extension {
+impl RequestExtension {
     /// Parses the member `louver`. Unknown members of it are always faults, unless they are `null`.
-    pub(crate) fn read(body: &Members<'_>, faults: &mut Faults) -> Extension {
-        let mut extension = Extension::default();
+    pub(crate) fn read(body: &Members<'_>, faults: &mut Faults) -> RequestExtension {
+        let mut extension = RequestExtension::default();
         let Some(members) = body.object(faults, "louver") else { return extension };
         const KNOWN: [&str; 7] = [
             "trace",
@@ -339,7 +339,7 @@ mod tests {
     #[test]
     fn louver_members_are_read_strictly() {
         let text = r#"{"louver": {"trace": true, "whitespace": "compact", "truncation": "safe", "max_calls": 3}}"#;
-        let (extension, faults) = with(text, Extension::read);
+        let (extension, faults) = with(text, RequestExtension::read);
         assert_eq!(faults, [""; 0]);
         assert_eq!((extension.trace, extension.report), (true, true));
         assert_eq!(
@@ -352,7 +352,7 @@ mod tests {
         );
         assert_eq!(extension.parallel(Parallel::One), Parallel::One);
         let text = r#"{"louver": {"whitespace": "compact", "schema_options": {"integers": "zero_fraction", "max_digits": 9}}}"#;
-        let (extension, faults) = with(text, Extension::read);
+        let (extension, faults) = with(text, RequestExtension::read);
         assert_eq!(faults, [""; 0]);
         let base = SchemaOptions { policy: Policy::Validate, ..SchemaOptions::default() };
         let expected = SchemaOptions {
@@ -363,12 +363,12 @@ mod tests {
         };
         assert_eq!(extension.schema_options(base), expected);
         let text = r#"{"louver": {"schema_options": {"policy": "best_effort"}}}"#;
-        assert_eq!(with(text, Extension::read).1, ["/louver/schema_options/policy"]);
+        assert_eq!(with(text, RequestExtension::read).1, ["/louver/schema_options/policy"]);
         let text = r#"{"louver": {"schema_options": {"integer": 1, "order": "wide"}}}"#;
         let places = ["/louver/schema_options/integer", "/louver/schema_options/order"];
-        assert_eq!(with(text, Extension::read).1, places);
+        assert_eq!(with(text, RequestExtension::read).1, places);
         let text = r#"{"louver": {"tracing": true, "whitespace": "wide", "truncation": 1}}"#;
-        let (_, faults) = with(text, Extension::read);
+        let (_, faults) = with(text, RequestExtension::read);
         assert_eq!(faults, ["/louver/tracing", "/louver/truncation", "/louver/whitespace"]);
     }
 }

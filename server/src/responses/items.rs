@@ -17,8 +17,6 @@ pub(crate) struct OutputItems {
     open: Option<OpenItem>,
     /// Ids of the calls that the server runs, and the indices of their items.
     running: Vec<(String, usize)>,
-    /// Items that list tools of MCP servers, before their ids.
-    lists: Vec<Value>,
     /// The next sequence number.
     next_sequence: u64,
     events: Vec<Value>,
@@ -99,30 +97,23 @@ impl OutputItems {
             items: Vec::new(),
             open: None,
             running: Vec::new(),
-            lists: Vec::new(),
             next_sequence: 0,
             events: Vec::new(),
         }
     }
 
-    /// Sets the items that list the tools of MCP servers.
-    pub(crate) fn with_lists(mut self, lists: Vec<Value>) -> Self {
-        self.lists = lists;
-        self
-    }
-
     /// Adds the items that list the tools of MCP servers. They precede all others.
-    pub(crate) fn begin_lists(&mut self) {
-        for mut item in std::mem::take(&mut self.lists) {
+    pub(crate) fn add_lists(&mut self, lists: Vec<Value>) {
+        for mut item in lists {
             let index = self.index();
             item["id"] = format!("mcpl_{}{index:02}", self.suffix).into();
             let at = json!({"output_index": index, "item_id": item["id"]});
             let mut empty = item.clone();
             empty["tools"] = json!([]);
-            self.event("response.output_item.added", json!({"output_index": index, "item": empty}));
+            self.item_event("added", index, &empty);
             self.event("response.mcp_list_tools.in_progress", at.clone());
             self.event("response.mcp_list_tools.completed", at);
-            self.event("response.output_item.done", json!({"output_index": index, "item": item}));
+            self.item_event("done", index, &item);
             self.items.push(item);
         }
     }
@@ -150,8 +141,14 @@ impl OutputItems {
             let item = item.clone();
             let at = json!({"output_index": index, "item_id": item["id"]});
             self.event(&format!("response.mcp_call.{word}"), at);
-            self.event("response.output_item.done", json!({"output_index": index, "item": item}));
+            self.item_event("done", index, &item);
         }
+    }
+
+    /// Appends the event that an item was `added` or is `done`.
+    fn item_event(&mut self, stage: &str, index: usize, item: &Value) {
+        let members = json!({"output_index": index, "item": item});
+        self.event(&format!("response.output_item.{stage}"), members);
     }
 
     /// Appends a numbered event of this type with these members.
@@ -203,7 +200,7 @@ impl OutputItems {
         for (_, index) in std::mem::take(&mut self.running) {
             self.items[index]["status"] = "incomplete".into();
             let item = self.items[index].clone();
-            self.event("response.output_item.done", json!({"output_index": index, "item": item}));
+            self.item_event("done", index, &item);
         }
     }
 
@@ -225,7 +222,7 @@ impl OutputItems {
         let open = OpenItem { kind, text: String::new(), call_id, name };
         let (index, item) = (self.index(), self.item(&open, "in_progress"));
         let at = self.event_location(kind);
-        self.event("response.output_item.added", json!({"output_index": index, "item": item}));
+        self.item_event("added", index, &item);
         if kind == ItemKind::McpCall {
             self.event("response.mcp_call.in_progress", at.clone());
         }
@@ -271,7 +268,7 @@ impl OutputItems {
             // The item is done when the server has run the call.
             self.running.push((open.call_id, index));
         } else {
-            self.event("response.output_item.done", json!({"output_index": index, "item": item}));
+            self.item_event("done", index, &item);
         }
         self.items.push(item);
     }

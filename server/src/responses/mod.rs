@@ -24,19 +24,18 @@ use louver::spec::json::Json;
 use serde_json::{Value, json};
 
 use crate::chat;
-use crate::clock::unix_seconds;
 use crate::error::{ApiError, ErrorKind};
-use crate::http::body::read_json;
 use crate::http::routes;
-use crate::http::{ApiKey, fresh_id, json_response, json_text_response, spawn_owned};
+use crate::http::{ApiKey, json_response, json_text_response, spawn_owned};
 use crate::request::members::{Faults, Members};
-use crate::request::{object, replace_member, text, to_value};
+use crate::request::{object, replace_member, text};
 use crate::response_store::ConversationSource;
 use crate::state::App;
-use crate::turn::{self, Progress, RunningTurn, TurnRequest};
+use crate::turn::{self, TurnRequest, read_request};
 
 use items::OutputItems;
-use object::{ResponseStatus, ResponseTemplate};
+use object::ResponseBuilder;
+use stream::ResponseWriter;
 use tools::ToolNames;
 use translate::{TranslatedBody, translate};
 
@@ -49,6 +48,9 @@ pub(crate) fn routes() -> Router<App> {
         .route("/v1/responses/{id}/input_items", get(reject_stored))
 }
 
+/// The prefix of the ids of responses.
+const ID_PREFIX: &str = "resp_";
+
 /// A parsed Responses body.
 #[derive(Debug)]
 pub(crate) struct ParsedResponses {
@@ -57,9 +59,8 @@ pub(crate) struct ParsedResponses {
     /// What the names of its tools stand for.
     names: ToolNames,
     /// The output items that list tools of MCP servers.
-    listed: Vec<Value>,
-    /// What is stored with the response, if it is stored.
-    stored: Option<ConversationSource>,
+    lists: Vec<Value>,
+    builder: ResponseBuilder,
 }
 
 /// Parses a Responses body. JSON pointers of errors refer to that body.
@@ -73,17 +74,18 @@ pub(crate) fn parse(
     let unknown = app.config().unknown_members;
     let resolved = resolve_references(body, app, owner);
     let body = resolved.as_ref().unwrap_or(body);
-    let TranslatedBody { body: translated, pointers, names, listed } =
-        translate(body, (&earlier, faults), app.mcp_servers(), unknown)?;
+    let TranslatedBody { body: translated, pointers, names, lists } =
+        translate(body, &earlier, faults, app.mcp_servers(), unknown)?;
     let mut request = chat::parse_translated(&translated, pointers, app)?;
     request.server_tools = names.server_tools();
     let is_stored = app.responses().is_enabled() && body.get("store") != Some(&Json::Bool(false));
     let stored = is_stored.then(|| {
         let mut items = earlier;
         items.extend(input_items(body));
-        ConversationSource { owner, items }
+        (app.clone(), ConversationSource { owner, items })
     });
-    Ok(ParsedResponses { request, names, listed, stored })
+    let builder = ResponseBuilder::new(body, stored);
+    Ok(ParsedResponses { request, names, lists, builder })
 }
 
 /// The items of the conversation that the request continues.
@@ -139,29 +141,29 @@ fn input_items(body: &Json) -> Vec<Json> {
 
 async fn create(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     let arrived = Instant::now();
-    let (parts, body) = request.into_parts();
-    let owner = parts.extensions.get::<ApiKey>().copied();
-    let (body, parsed) = read_json(&app, &parts.headers, body, move |body, app| {
-        let parsed = parse(&body, app, owner)?;
-        Ok((body, parsed))
-    })
-    .await?;
-    let ParsedResponses { mut request, names, listed, stored } = parsed;
-    let stream = request.stream;
-    let id = fresh_id("resp_");
-    request.id.clone_from(&id);
-    request.trace_source = request.extension.trace.then(|| (routes::RESPONSES, to_value(&body)));
-    let has_report = request.extension.report;
+    let owner = request.extensions().get::<ApiKey>().copied();
+    let parse = move |body: &_, app: &_| {
+        let ParsedResponses { request, builder, names, lists } = parse(body, app, owner)?;
+        Ok((request, (builder, names, lists)))
+    };
+    let (request, (mut builder, names, lists)) =
+        read_request(&app, request, routes::RESPONSES, ID_PREFIX, parse).await?;
+    let (stream, id) = (request.stream, request.id.clone());
     spawn_owned(async move {
         let running = turn::start(&app, request, arrived).await?;
-        let template = ResponseTemplate::new(&id, unix_seconds(), &body, &running, has_report)
-            .with_store(app.clone(), stored);
-        drop(body);
-        let output = OutputItems::new(&*template.suffix, names).with_lists(listed);
-        match stream {
-            None => Ok(json_response(&collect(running, output, template).await?)),
-            Some(_) => Ok(stream::response(app, running, output, template)),
+        builder.begin(&id, &running);
+        let output = OutputItems::new(id.trim_start_matches(ID_PREFIX), names);
+        let mut writer = ResponseWriter { builder, output };
+        if stream.is_some() {
+            return Ok(stream::response(app, running, writer, lists));
         }
+        writer.output.add_lists(lists);
+        let response = running.collect(|progress| {
+            let response = writer.process(progress);
+            writer.output.take_events();
+            response
+        });
+        Ok(json_response(&response.await?))
     })
     .await
 }
@@ -198,38 +200,4 @@ async fn delete_stored(
 async fn reject_stored(Path(id): Path<String>) -> ApiError {
     let message = format!("not supported for response {id:?}: see `GET /v1/responses/{id}`");
     ApiError::general(ErrorKind::NotFound, "unsupported", message)
-}
-
-/// Waits for the end of the generation and builds the response.
-async fn collect(
-    mut running: RunningTurn,
-    mut output: OutputItems,
-    mut template: ResponseTemplate,
-) -> Result<Value, ApiError> {
-    output.begin_lists();
-    let mut finished = None;
-    while let Some(progress) = running.next().await {
-        match progress? {
-            Progress::Event { event, .. } => {
-                output.push(&event);
-                output.take_events();
-            }
-            Progress::ToolResults { results, usage } => {
-                output.tool_results(&results);
-                template.add_usage(usage);
-            }
-            Progress::End { generation, trace, .. } => {
-                output.finish(template.status_name(&generation) != "completed");
-                finished = Some((generation, trace));
-            }
-        }
-    }
-    let no_result = || {
-        ApiError::general(ErrorKind::Internal, "internal", "the generation ended without a result")
-    };
-    let (generation, trace) = finished.ok_or_else(no_result)?;
-    let status = ResponseStatus::Ended { generation: &generation, trace };
-    let response = template.response(status, output.items());
-    template.store(&response);
-    Ok(response)
 }

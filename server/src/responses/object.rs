@@ -4,20 +4,17 @@ use louver::spec::json::Json;
 use louver_mistralrs::{Completion, Generation};
 use serde_json::{Value, json};
 
+use crate::clock::unix_seconds;
 use crate::error::{ApiError, ErrorKind};
 use crate::request::to_value;
 use crate::response_store::ConversationSource;
 use crate::state::App;
-use crate::turn::{RunningTurn, Usage};
+use crate::turn::{FinishedChoice, RunningTurn, Usage};
 
-/// The members that all states of a response share.
+/// Builds the response object, from the members that all its states share.
 #[derive(Clone, Debug)]
-pub(crate) struct ResponseTemplate {
-    /// Suffix of the ids of the response and its items.
-    pub(crate) suffix: String,
+pub(crate) struct ResponseBuilder {
     base: Value,
-    has_report: bool,
-    compiled_in: std::time::Duration,
     /// The token counts of turns before the last.
     earlier: Usage,
     /// Where the response is stored, and what with it.
@@ -28,32 +25,23 @@ pub(crate) struct ResponseTemplate {
 #[derive(Debug)]
 pub(crate) enum ResponseStatus<'a> {
     InProgress,
-    Ended {
-        generation: &'a Generation,
-        /// The trace's id.
-        trace: Option<String>,
-    },
+    Ended(&'a FinishedChoice),
     Failed(&'a ApiError),
 }
 
-impl ResponseTemplate {
-    /// Creates the template for a started request. `body` is the request; `id` begins with `resp_`.
-    pub(crate) fn new(
-        id: &str,
-        created: u64,
-        body: &Json,
-        running: &RunningTurn,
-        has_report: bool,
-    ) -> ResponseTemplate {
+impl ResponseBuilder {
+    /// Creates the builder for a request body. `stored` is where the complete response is stored,
+    /// and what with it.
+    pub(crate) fn new(body: &Json, stored: Option<(App, ConversationSource)>) -> ResponseBuilder {
         let member_or =
             |name: &str, default: Value| body.get_non_null(name).map_or(default, to_value);
         let text = |format: Value| json!({"format": format});
         let format = body.pointer("/text/format").map_or_else(|| json!({"type": "text"}), to_value);
         let effort = body.pointer("/reasoning/effort").map_or(Value::Null, to_value);
         let base = json!({
-            "id": id,
+            "id": null,
             "object": "response",
-            "created_at": created,
+            "created_at": null,
             "status": "in_progress",
             "background": false,
             "error": null,
@@ -61,12 +49,12 @@ impl ResponseTemplate {
             "instructions": member_or("instructions", Value::Null),
             "max_output_tokens": member_or("max_output_tokens", Value::Null),
             "metadata": member_or("metadata", json!({})),
-            "model": running.served().name,
+            "model": null,
             "output": [],
             "parallel_tool_calls": member_or("parallel_tool_calls", true.into()),
             "previous_response_id": member_or("previous_response_id", Value::Null),
             "reasoning": {"effort": effort, "summary": null},
-            "store": false,
+            "store": stored.is_some(),
             "temperature": member_or("temperature", 1.0.into()),
             "text": text(format),
             "tool_choice": member_or("tool_choice", "auto".into()),
@@ -76,16 +64,14 @@ impl ResponseTemplate {
             "usage": null,
             "user": member_or("user", Value::Null),
         });
-        let suffix = id.trim_start_matches("resp_").to_owned();
-        let (compiled_in, earlier) = (running.compiled_in(), Usage::default());
-        ResponseTemplate { suffix, base, has_report, compiled_in, earlier, stored: None }
+        ResponseBuilder { base, earlier: Usage::default(), stored }
     }
 
-    /// Sets where the complete response is stored; `None` stores it nowhere.
-    pub(crate) fn with_store(mut self, app: App, stored: Option<ConversationSource>) -> Self {
-        self.base["store"] = stored.is_some().into();
-        self.stored = stored.map(|source| (app, source));
-        self
+    /// Adds what is known of the response when its generation has started.
+    pub(crate) fn begin(&mut self, id: &str, running: &RunningTurn) {
+        self.base["id"] = id.into();
+        self.base["created_at"] = unix_seconds().into();
+        self.base["model"] = running.served().name.as_str().into();
     }
 
     /// Adds the token counts of a turn that another one followed.
@@ -108,16 +94,14 @@ impl ResponseTemplate {
         response["output"] = items.into();
         match status {
             ResponseStatus::InProgress => {}
-            ResponseStatus::Ended { generation, trace } => {
-                response["status"] = self.status_name(generation).into();
-                if generation.is_truncated() {
+            ResponseStatus::Ended(finished) => {
+                response["status"] = status_name(&finished.generation).into();
+                if finished.generation.is_truncated() {
                     response["incomplete_details"] = json!({"reason": "max_output_tokens"});
                 }
-                response["usage"] = self.usage(generation);
-                if let Some(member) =
-                    crate::chat::louver_member(generation, trace, self.has_report, self.compiled_in)
-                {
-                    response["louver"] = member;
+                response["usage"] = self.usage(&finished.generation);
+                if let Some(louver) = finished.louver_member() {
+                    response["louver"] = louver;
                 }
             }
             ResponseStatus::Failed(error) => {
@@ -133,15 +117,6 @@ impl ResponseTemplate {
         response
     }
 
-    /// The response status of a finished generation.
-    pub(crate) fn status_name(&self, generation: &Generation) -> &'static str {
-        match generation.report.completion {
-            Completion::Truncated => "incomplete",
-            Completion::Cancelled => "cancelled",
-            Completion::Complete | Completion::Pressed => "completed",
-        }
-    }
-
     fn usage(&self, generation: &Generation) -> Value {
         let Usage { prompt, generated, reasoning } = self.earlier + Usage::of_turn(generation);
         json!({
@@ -151,5 +126,14 @@ impl ResponseTemplate {
             "output_tokens_details": {"reasoning_tokens": reasoning},
             "total_tokens": prompt + generated,
         })
+    }
+}
+
+/// The response status of a finished generation.
+pub(crate) fn status_name(generation: &Generation) -> &'static str {
+    match generation.report.completion {
+        Completion::Truncated => "incomplete",
+        Completion::Cancelled => "cancelled",
+        Completion::Complete | Completion::Pressed => "completed",
     }
 }

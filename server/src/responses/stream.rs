@@ -4,69 +4,74 @@ use std::collections::VecDeque;
 
 use axum::body::Bytes;
 use axum::response::Response;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::error::ApiError;
 use crate::responses::items::OutputItems;
-use crate::responses::object::{ResponseStatus, ResponseTemplate};
+use crate::responses::object::{ResponseBuilder, ResponseStatus, status_name};
 use crate::state::App;
 use crate::turn::{EventWriter, Progress, RunningTurn, stream_events, typed_event};
 
-/// Serialises a turn's events in the Responses format.
-struct ResponseEventWriter {
-    template: ResponseTemplate,
-    output: OutputItems,
+/// Writes a turn in the Responses format: the response, and the events that build it.
+pub(super) struct ResponseWriter {
+    pub(super) builder: ResponseBuilder,
+    pub(super) output: OutputItems,
 }
 
-/// The streamed response.
+/// The streamed response. Its output begins with the items in `lists`.
 pub(super) fn response(
     app: App,
     running: RunningTurn,
-    mut output: OutputItems,
-    template: ResponseTemplate,
+    mut writer: ResponseWriter,
+    lists: Vec<Value>,
 ) -> Response {
     for kind in ["response.created", "response.in_progress"] {
-        output.event(kind, json!({"response": template.response(ResponseStatus::InProgress, &[])}));
+        let response = writer.builder.response(ResponseStatus::InProgress, &[]);
+        writer.output.event(kind, json!({"response": response}));
     }
-    output.begin_lists();
-    let (mut writer, mut ready) = (ResponseEventWriter { template, output }, VecDeque::new());
+    writer.output.add_lists(lists);
+    let mut ready = VecDeque::new();
     writer.flush(&mut ready);
     stream_events(app, running, writer, ready)
 }
 
-impl ResponseEventWriter {
+impl ResponseWriter {
+    /// Processes the progress of the turn. Returns the response when it has ended, and stores it.
+    pub(super) fn process(&mut self, progress: Progress) -> Option<Value> {
+        match progress {
+            Progress::Event { event, .. } => self.output.push(&event),
+            Progress::ToolResults { results, usage } => {
+                self.output.tool_results(&results);
+                self.builder.add_usage(usage);
+            }
+            Progress::End { finished, .. } => {
+                self.output.finish(status_name(&finished.generation) != "completed");
+                let status = ResponseStatus::Ended(&finished);
+                let response = self.builder.response(status, self.output.items());
+                self.builder.store(&response);
+                return Some(response);
+            }
+        }
+        None
+    }
+
     fn flush(&mut self, out: &mut VecDeque<Bytes>) {
         out.extend(self.output.take_events().iter().map(typed_event));
     }
 }
 
-impl EventWriter for ResponseEventWriter {
+impl EventWriter for ResponseWriter {
     fn progress(&mut self, progress: Progress, out: &mut VecDeque<Bytes>) {
-        match progress {
-            Progress::Event { event, .. } => self.output.push(&event),
-            Progress::ToolResults { results, usage } => {
-                self.output.tool_results(&results);
-                self.template.add_usage(usage);
-            }
-            Progress::End { generation, trace, .. } => {
-                self.output.finish(self.template.status_name(&generation) != "completed");
-                let response = self.template.response(
-                    ResponseStatus::Ended { generation: &generation, trace },
-                    self.output.items(),
-                );
-                self.template.store(&response);
-                let kind = match self.template.status_name(&generation) {
-                    "completed" => "response.completed",
-                    _ => "response.incomplete",
-                };
-                self.output.event(kind, json!({"response": response}));
-            }
+        if let Some(response) = self.process(progress) {
+            let is_complete = response["status"] == "completed";
+            let kind = if is_complete { "response.completed" } else { "response.incomplete" };
+            self.output.event(kind, json!({"response": response}));
         }
         self.flush(out);
     }
 
     fn fail(&mut self, error: &ApiError, out: &mut VecDeque<Bytes>) {
-        let response = self.template.response(ResponseStatus::Failed(error), self.output.items());
+        let response = self.builder.response(ResponseStatus::Failed(error), self.output.items());
         self.output.event("response.failed", json!({"response": response}));
         self.flush(out);
     }

@@ -104,7 +104,7 @@ pub(crate) struct ToolTranslator<'s> {
     /// The selected tools of MCP servers.
     selections: Vec<McpSelection>,
     /// The labels of the MCP servers whose tools an input item lists.
-    listed: Vec<String>,
+    listed_servers: Vec<String>,
     offered: Vec<Json>,
     /// The pointers of the offered tools in the request as sent.
     sources: Vec<String>,
@@ -128,7 +128,7 @@ impl<'s> ToolTranslator<'s> {
         ToolTranslator {
             servers,
             selections: Vec::new(),
-            listed: Vec::new(),
+            listed_servers: Vec::new(),
             offered: Vec::new(),
             sources: Vec::new(),
             names: ToolNames::default(),
@@ -139,7 +139,7 @@ impl<'s> ToolTranslator<'s> {
 
     /// Notes that an input item lists the tools of an MCP server.
     pub(crate) fn note_listed(&mut self, label: &str) {
-        self.listed.push(label.to_owned());
+        self.listed_servers.push(label.to_owned());
     }
 
     /// Reads the request's `tools`. Deferred tools are offered at once, unless the client executes
@@ -172,7 +172,7 @@ impl<'s> ToolTranslator<'s> {
         for (k, source) in self.sources.iter().enumerate() {
             pointers.insert(format!("/tools/{k}"), source);
         }
-        let new = self.selections.iter().filter(|mcp| !self.listed.contains(&mcp.label));
+        let new = self.selections.iter().filter(|mcp| !self.listed_servers.contains(&mcp.label));
         (self.offered, self.names, new.map(McpSelection::list_item).collect())
     }
 

@@ -23,7 +23,7 @@ pub(crate) struct TranslatedBody {
     /// What the names of its tools stand for.
     pub(crate) names: ToolNames,
     /// The output items that list tools of MCP servers.
-    pub(crate) listed: Vec<Value>,
+    pub(crate) lists: Vec<Value>,
 }
 
 const MEMBER_TABLE: MemberTable = MemberTable {
@@ -71,7 +71,8 @@ const MEMBER_TABLE: MemberTable = MemberTable {
 /// the result is parsed.
 pub(crate) fn translate(
     body: &Json,
-    (earlier, mut faults): (&[Json], Faults),
+    earlier: &[Json],
+    mut faults: Faults,
     servers: &McpServers,
     unknown: UnknownMembers,
 ) -> Result<TranslatedBody, ApiError> {
@@ -110,7 +111,7 @@ pub(crate) fn translate(
     input.read(&members, earlier);
     let InputTranslator { messages, mut pointers, tools, faults } = input;
     ApiError::reject(faults)?;
-    let (tools, names, listed) = tools.finish(&mut pointers);
+    let (tools, names, lists) = tools.finish(&mut pointers);
     if members.get("tools").is_some() || !tools.is_empty() {
         out.push(("tools", Json::Array(tools)));
     }
@@ -119,7 +120,7 @@ pub(crate) fn translate(
     }
     out.push(("messages", Json::Array(messages)));
     let body = object(out);
-    Ok(TranslatedBody { body, pointers, names, listed })
+    Ok(TranslatedBody { body, pointers, names, lists })
 }
 
 fn check_options(members: &Members<'_>, faults: &mut Faults) {
@@ -169,7 +170,7 @@ mod tests {
         let pointers = |error: ApiError| {
             error.faults().map(|fault| fault.param.clone().unwrap_or_default()).collect()
         };
-        translate(&body, (&[], Faults::new()), &McpServers::default(), UnknownMembers::Refuse)
+        translate(&body, &[], Faults::new(), &McpServers::default(), UnknownMembers::Refuse)
             .map_err(pointers)
     }
 

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use louver::engine::Prepared;
 use louver_formats::Event;
-use louver_mistralrs::{EventStream, Generation, GenerationError, Step};
+use louver_mistralrs::{EventStream, GenerationError, Step};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::error::ApiError;
@@ -13,6 +13,7 @@ use crate::request::pointers::PointerMap;
 use crate::served_model::ServedModel;
 use crate::state::App;
 use crate::telemetry::{self, RequestAttributes};
+use crate::turn::finished::FinishedChoice;
 use crate::turn::record::{ChoiceTrace, GenerationMetrics, TraceSource, traced_prefix};
 use crate::turn::rounds::ToolResult;
 use crate::turn::usage::Usage;
@@ -24,6 +25,8 @@ pub(super) struct ReadOptions {
     pub(super) deadline: Instant,
     /// Whether steps are delivered with events rather than at the end.
     pub(super) live_steps: bool,
+    /// Whether the response includes the enforcement report.
+    pub(super) has_report: bool,
     pub(super) attributes: RequestAttributes,
 }
 
@@ -48,14 +51,10 @@ pub(crate) enum Progress {
     },
     /// A choice ended.
     End {
-        /// Index of the choice.
-        choice: usize,
-        /// The complete generation.
-        generation: Box<Generation>,
+        /// The choice.
+        finished: FinishedChoice,
         /// Steps since the last event, if they are delivered with events.
         steps: Vec<Step>,
-        /// The trace's id, if one was stored.
-        trace: Option<String>,
     },
 }
 
@@ -152,7 +151,10 @@ impl Choice {
                 self.metrics.finish = "error";
             }
         }
-        Ok(Progress::End { choice: index, generation: Box::new(result?), steps, trace })
+        let ReadOptions { has_report, attributes, .. } = *options;
+        let (generation, compiled_in) = (Box::new(result?), attributes.compiled_in);
+        let finished = FinishedChoice { index, generation, trace, has_report, compiled_in };
+        Ok(Progress::End { finished, steps })
     }
 }
 

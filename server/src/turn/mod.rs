@@ -2,7 +2,9 @@
 //! is one turn for each choice, and one more after the calls of tools that the server runs.
 
 mod choice;
+mod finished;
 mod queue;
+mod read;
 mod record;
 mod rounds;
 mod running;
@@ -17,20 +19,23 @@ use std::time::Duration;
 use louver::spec::json::Json;
 use louver_formats::{Reasoning, ReasoningBudget, ToolRequest};
 use louver_mistralrs::{
-    Draw, Overlap, Plan, PlanError, Record, RequestError, Run, RunOptions, TemplateInput, call_ids,
+    Draw, Overlap, Plan, PlanError, Record, RequestError, RequestParams, RunOptions, TemplateInput,
+    call_ids,
 };
 use mistralrs::SamplingParams;
 use serde_json::Value;
 
 use crate::error::{ApiError, ApiFault};
 use crate::request::members::Faults;
-use crate::request::options::{Extension, Sampling, StreamOptions};
+use crate::request::options::{RequestExtension, Sampling, StreamOptions};
 use crate::request::pointers::PointerMap;
 use crate::served_model::ServedModel;
 use crate::state::App;
 use crate::telemetry::RequestAttributes;
 
 pub(crate) use choice::Progress;
+pub(crate) use finished::FinishedChoice;
+pub(crate) use read::read_request;
 pub(crate) use rounds::{ServerTools, ToolResult};
 pub(crate) use running::RunningTurn;
 pub(crate) use sse::{DONE, EventWriter, data_event, stream_events, typed_event};
@@ -74,7 +79,7 @@ pub(crate) struct TurnRequest {
     /// Sampling parameters and length limits.
     pub(crate) sampling: Sampling,
     /// The request's `louver` member.
-    pub(crate) extension: Extension,
+    pub(crate) extension: RequestExtension,
     /// The streaming options, if the response is streamed.
     pub(crate) stream: Option<StreamOptions>,
     /// The response id, which traces share.
@@ -189,9 +194,10 @@ impl TurnRequest {
         }
     }
 
-    fn build_run(&self, max_tokens: usize, app: &App, served: &ServedModel) -> Run {
+    /// The parameters of its requests to the host.
+    fn params(&self, app: &App, served: &ServedModel) -> RequestParams {
         let sampling = &self.sampling;
-        let params = SamplingParams {
+        let host_sampling = SamplingParams {
             temperature: sampling.temperature,
             top_p: sampling.top_p,
             top_k: sampling.top_k,
@@ -199,7 +205,7 @@ impl TurnRequest {
             frequency_penalty: sampling.frequency_penalty,
             presence_penalty: sampling.presence_penalty,
             repetition_penalty: sampling.repetition_penalty,
-            max_len: Some(max_tokens),
+            max_len: Some(self.max_tokens(served)),
             n_choices: self.choices(),
             ..SamplingParams::neutral()
         };
@@ -224,7 +230,7 @@ impl TurnRequest {
             overlap: Overlap { prepare: None, ..Overlap::default() },
             record,
         };
-        let (processors, earlier_ids) = (served.processors.0.clone(), self.earlier_ids());
-        Run { sampling: Some(params), processors, earlier_ids, options }
+        let (processors, earlier_ids) = (served.processors.clone(), self.earlier_ids());
+        RequestParams { sampling: Some(host_sampling), processors, earlier_ids, options }
     }
 }

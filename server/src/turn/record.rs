@@ -111,8 +111,7 @@ pub(super) struct GenerationMetrics {
 impl GenerationMetrics {
     pub(super) fn new(app: App, served: &ServedModel, span: tracing::Span) -> GenerationMetrics {
         app.metrics().running_generations.inc();
-        let labels = ModelLabels { model: served.name.clone() };
-        GenerationMetrics { app, labels, finish: "cancelled", span }
+        GenerationMetrics { app, labels: served.labels(), finish: "cancelled", span }
     }
 
     pub(super) fn event(&self, event: &Event) {

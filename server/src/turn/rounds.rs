@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures::future::join_all;
 use louver_formats::{Call, ToolChoice};
-use louver_mistralrs::{Generation, Run};
+use louver_mistralrs::{Generation, RequestParams};
 use serde_json::{Value, json};
 
 use crate::state::App;
@@ -29,11 +29,12 @@ pub(crate) struct ToolResult {
 }
 
 /// The state of a request between two rounds.
-#[derive(Clone, Debug)]
 pub(super) struct Rounds {
     tools: Arc<ServerTools>,
     /// The request of the next round.
     pub(super) request: TurnRequest,
+    /// The parameters of the first round.
+    first_params: RequestParams,
     /// Number of complete rounds.
     pub(super) complete: u64,
     /// Number of tokens that they have.
@@ -42,46 +43,50 @@ pub(super) struct Rounds {
 
 impl Rounds {
     /// The rounds of a request that offers tools of the server; `None` for other requests.
-    pub(super) fn new(request: &TurnRequest) -> Option<Rounds> {
+    pub(super) fn new(request: &TurnRequest, params: &RequestParams) -> Option<Rounds> {
         let tools = request.server_tools.clone()?;
-        Some(Rounds { tools, request: request.clone(), complete: 0, tokens: 0 })
+        let (request, first_params) = (request.clone(), params.clone());
+        Some(Rounds { tools, request, first_params, complete: 0, tokens: 0 })
+    }
+
+    fn is_server_call(&self, call: &Call) -> bool {
+        self.tools.contains_key(&call.name)
     }
 
     /// Whether a turn called a tool that the server runs.
-    pub(super) fn has_calls(&self, generation: &Generation) -> bool {
-        generation.turn.calls.iter().any(|call| self.tools.contains_key(&call.name))
+    pub(super) fn calls_server_tools(&self, generation: &Generation) -> bool {
+        generation.turn.calls.iter().any(|call| self.is_server_call(call))
     }
 
     /// Whether the turn only called tools that the server runs, so that it can be continued.
-    pub(super) fn continues(&self, generation: &Generation) -> bool {
-        generation.turn.calls.iter().all(|call| self.tools.contains_key(&call.name))
+    pub(super) fn can_continue(&self, generation: &Generation) -> bool {
+        generation.turn.calls.iter().all(|call| self.is_server_call(call))
     }
 
-    /// The run of the next round: with the rest of the tokens, and other draws. `None` if no tokens
-    /// are left. `first` is the run of the first round.
-    pub(super) fn next_run(&self, first: &Run) -> Option<Run> {
-        let mut run = first.clone();
-        if let Some(max) = run.sampling.as_mut().and_then(|sampling| sampling.max_len.as_mut()) {
+    /// The parameters of the next round: with the rest of the tokens, and other draws. `None` if no
+    /// tokens are left.
+    pub(super) fn next_params(&self) -> Option<RequestParams> {
+        let mut params = self.first_params.clone();
+        if let Some(max) = params.sampling.as_mut().and_then(|sampling| sampling.max_len.as_mut()) {
             *max = max.checked_sub(self.tokens).filter(|rest| *rest > 0)?;
         }
-        run.earlier_ids = self.request.earlier_ids();
-        run.options.seed = run.options.seed.map(|seed| seed.wrapping_add(self.complete));
-        Some(run)
+        params.earlier_ids = self.request.earlier_ids();
+        params.options.seed = params.options.seed.map(|seed| seed.wrapping_add(self.complete));
+        Some(params)
     }
 
     /// Runs the calls of a turn, concurrently. Adds the turn and the results to the conversation.
     pub(super) async fn run(&mut self, app: &App, generation: &Generation) -> Vec<ToolResult> {
         let calls = &generation.turn.calls;
-        let owned = calls.iter().filter(|call| self.tools.contains_key(&call.name));
-        let owned: Vec<&Call> = owned.collect();
-        let results = join_all(owned.iter().map(|call| self.run_call(app, call))).await;
+        let own: Vec<&Call> = calls.iter().filter(|call| self.is_server_call(call)).collect();
+        let results = join_all(own.iter().map(|call| self.run_call(app, call))).await;
         if let Prompt::Messages(messages) = &mut self.request.prompt {
             messages.push(json!({
                 "role": "assistant",
                 "content": generation.turn.text,
                 "tool_calls": calls.iter().map(call_message).collect::<Vec<_>>(),
             }));
-            let named = results.iter().zip(owned);
+            let named = results.iter().zip(own);
             messages.extend(named.map(|(result, call)| result_message(result, &call.name)));
         }
         self.complete += 1;

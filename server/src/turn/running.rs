@@ -4,15 +4,14 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use louver_mistralrs::{Completion, EventStream, GenerationError, Plan, Run};
+use louver_mistralrs::{Completion, EventStream, GenerationError, Plan, RequestParams};
 
-use crate::error::ApiError;
+use crate::error::{ApiError, ErrorKind};
 use crate::http::phase::ServerPhase;
-use crate::metrics::ModelLabels;
 use crate::served_model::ServedModel;
 use crate::turn::choice::{Choice, Progress, TurnContext};
 use crate::turn::rounds::Rounds;
@@ -24,8 +23,8 @@ use crate::turn::{BlockingWork, TurnRequest};
 pub(super) struct SequentialChoices {
     pub(super) plan: Plan,
     pub(super) prompt: Vec<u32>,
-    /// The run of the first choice.
-    pub(super) run: Run,
+    /// The parameters of the first choice.
+    pub(super) params: RequestParams,
     /// Index of the next choice to start.
     pub(super) next: usize,
     /// Total number of choices.
@@ -39,8 +38,8 @@ enum NextStep {
     /// Its turn has ended: the server runs its calls of that turn, if there are any, or starts the
     /// next choice, if choices run one after the other.
     TurnEnded,
-    /// Another turn, with the results of the server's tools: the runs of the first and of this one.
-    NextRound(Box<(Rounds, [Run; 2])>),
+    /// Another turn, with the results of the server's tools, and the parameters of its request.
+    NextRound(Box<(Rounds, RequestParams)>),
     /// Its end, after the results of the server's tools: the client runs other calls.
     LastProgress(Box<Progress>),
 }
@@ -54,8 +53,8 @@ pub(crate) struct RunningTurn {
     pending: FuturesUnordered<ChoiceFuture>,
     context: TurnContext,
     later_choices: Option<SequentialChoices>,
-    /// The state of the tools that the server runs, and the run of its first round.
-    rounds: Option<(Rounds, Run)>,
+    /// The state of the tools that the server runs.
+    rounds: Option<Rounds>,
     has_event: bool,
     /// Cancels planning and preparation when the request is dropped.
     work: Arc<BlockingWork>,
@@ -63,16 +62,16 @@ pub(crate) struct RunningTurn {
 
 impl RunningTurn {
     /// Reads `streams`, one for each choice that runs now. `later_choices` are started when those
-    /// have ended. `rounds` are the tools that the server runs, with the run of the first round.
+    /// have ended. `rounds` is the state of the tools that the server runs.
     pub(super) fn new(
         context: TurnContext,
         streams: Vec<EventStream>,
         later_choices: Option<SequentialChoices>,
-        rounds: Option<(Rounds, Run)>,
+        rounds: Option<Rounds>,
         work: BlockingWork,
     ) -> RunningTurn {
         let prompt_tokens = streams.first().map_or(0, EventStream::prompt_tokens);
-        let labels = ModelLabels { model: context.served.name.clone() };
+        let labels = context.served.labels();
         let metrics = context.app.metrics();
         metrics.prompt_tokens.get_or_create(&labels).inc_by(prompt_tokens as u64);
         let choices = streams.into_iter().enumerate();
@@ -92,11 +91,6 @@ impl RunningTurn {
     /// The model.
     pub(crate) fn served(&self) -> &Arc<ServedModel> {
         &self.context.served
-    }
-
-    /// Time to lower and compile the grammar.
-    pub(crate) fn compiled_in(&self) -> Duration {
-        self.context.options.attributes.compiled_in
     }
 
     /// The request's deadline.
@@ -137,12 +131,29 @@ impl RunningTurn {
         Some(Err(error))
     }
 
+    /// Passes the progress of the only choice to `read`, until that returns the response.
+    pub(crate) async fn collect<T>(
+        mut self,
+        mut read: impl FnMut(Progress) -> Option<T>,
+    ) -> Result<T, ApiError> {
+        while let Some(progress) = self.next().await {
+            if let Some(response) = read(progress?) {
+                return Ok(response);
+            }
+        }
+        let message = "the generation ended without a result";
+        Err(ApiError::general(ErrorKind::Internal, "internal", message))
+    }
+
     /// Starts what follows. Returns the progress to report; none while the server runs the calls of
     /// a turn.
     fn continue_after(&mut self, next_step: NextStep, progress: Progress) -> Option<Progress> {
         match next_step {
             NextStep::MoreEvents(choice) => self.pending.push(advance(*choice)),
-            NextStep::NextRound(round) => self.start_round(*round),
+            NextStep::NextRound(round) => {
+                let (rounds, params) = *round;
+                self.start_round(rounds, params);
+            }
             // Rounds have ended, so that no calls are run after this progress.
             NextStep::LastProgress(last) => {
                 self.pending.push(Box::pin(async { (NextStep::TurnEnded, Ok(*last)) }));
@@ -164,11 +175,12 @@ impl RunningTurn {
     /// The future that runs the calls of an ended turn, if the server runs any of them; otherwise
     /// the end itself.
     fn tool_round(&mut self, progress: Progress) -> Result<ChoiceFuture, Box<Progress>> {
-        let (mut rounds, run, end) = match (self.rounds.take(), progress) {
-            (Some((rounds, run)), Progress::End { choice, generation, steps, trace })
-                if rounds.has_calls(&generation) && !generation.is_truncated() =>
+        let (mut rounds, mut finished, steps) = match (self.rounds.take(), progress) {
+            (Some(rounds), Progress::End { finished, steps })
+                if rounds.calls_server_tools(&finished.generation)
+                    && !finished.generation.is_truncated() =>
             {
-                (rounds, run, (choice, generation, steps, trace))
+                (rounds, finished, steps)
             }
             (rounds, progress) => {
                 self.rounds = rounds;
@@ -177,26 +189,26 @@ impl RunningTurn {
         };
         let app = self.context.app.clone();
         Ok(Box::pin(async move {
-            let (choice, mut generation, steps, trace) = end;
-            let results = rounds.run(&app, &generation).await;
-            if rounds.continues(&generation) {
-                if let Some(next) = rounds.next_run(&run) {
-                    let usage = Usage::of_turn(&generation);
+            let generation = &mut finished.generation;
+            let results = rounds.run(&app, generation).await;
+            if rounds.can_continue(generation) {
+                if let Some(params) = rounds.next_params() {
+                    let usage = Usage::of_turn(generation);
                     let results = Progress::ToolResults { results, usage };
-                    return (NextStep::NextRound(Box::new((rounds, [run, next]))), Ok(results));
+                    return (NextStep::NextRound(Box::new((rounds, params))), Ok(results));
                 }
                 // No tokens are left for the turn after the results.
                 generation.report.completion = Completion::Truncated;
             }
             // The end reports these tokens.
             let results = Progress::ToolResults { results, usage: Usage::default() };
-            let end = Progress::End { choice, generation, steps, trace };
+            let end = Progress::End { finished, steps };
             (NextStep::LastProgress(Box::new(end)), Ok(results))
         }))
     }
 
     /// Starts the next turn, after the results of the server's tools.
-    fn start_round(&mut self, (rounds, [first, next]): (Rounds, [Run; 2])) {
+    fn start_round(&mut self, rounds: Rounds, params: RequestParams) {
         let (mut context, work) = (self.context.clone(), self.work.clone());
         // Each round has a trace of its own. Masks are prepared for the first only.
         if let Some(source) = &mut context.trace_source {
@@ -204,12 +216,10 @@ impl RunningTurn {
         }
         context.prepared = None;
         let request = rounds.request.clone();
-        self.rounds = Some((rounds, first));
+        self.rounds = Some(rounds);
         self.pending.push(Box::pin(async move {
-            match plan_round(request, &context, &work, next).await {
-                Ok(stream) => advance(Choice::begin(context, 0, stream)).await,
-                Err(error) => (NextStep::TurnEnded, Err(error)),
-            }
+            let started = plan_round(request, &context, &work, params).await;
+            begin(context, 0, started).await
         }));
     }
 
@@ -222,16 +232,14 @@ impl RunningTurn {
         let (index, starter, context) = (later.next, later.clone(), self.context.clone());
         later.next += 1;
         self.pending.push(Box::pin(async move {
-            match starter.start(&context.served).await {
-                Ok(stream) => advance(Choice::begin(context, index, stream)).await,
-                Err(error) => (NextStep::TurnEnded, Err(error)),
-            }
+            let started = starter.start(&context.served).await;
+            begin(context, index, started).await
         }));
     }
 
     fn observe_first_event(&mut self) {
         if !std::mem::replace(&mut self.has_event, true) {
-            let labels = ModelLabels { model: self.context.served.name.clone() };
+            let labels = self.context.served.labels();
             let time = self.context.options.arrived.elapsed().as_secs_f64();
             self.context.app.metrics().first_token_seconds.get_or_create(&labels).observe(time);
         }
@@ -241,9 +249,9 @@ impl RunningTurn {
 impl SequentialChoices {
     /// Starts the next choice and returns its event stream.
     async fn start(mut self, served: &ServedModel) -> Result<EventStream, ApiError> {
-        self.run.options.seed =
-            self.run.options.seed.map(|seed| seed.wrapping_add(self.next as u64));
-        single(self.plan.start(&served.model.0, self.prompt, self.run).await?)
+        let seed = &mut self.params.options.seed;
+        *seed = seed.map(|seed| seed.wrapping_add(self.next as u64));
+        single(self.plan.start(&served.model, self.prompt, self.params).await?)
     }
 }
 
@@ -252,7 +260,7 @@ async fn plan_round(
     request: TurnRequest,
     context: &TurnContext,
     work: &BlockingWork,
-    run: Run,
+    params: RequestParams,
 ) -> Result<EventStream, ApiError> {
     let (served, checkpoint) = (context.served.clone(), work.checkpoint());
     let planned = work.run(context.permits.clone(), move || {
@@ -263,12 +271,24 @@ async fn plan_round(
     });
     let planned = planned.await.map_err(|error| error.map_pointers(&context.pointers));
     let (plan, prompt) = planned?;
-    single(plan.start(&context.served.model.0, prompt, run).await?)
+    single(plan.start(&context.served.model, prompt, params).await?)
 }
 
-/// The stream of a run with one choice.
+/// The stream of a request with one choice.
 fn single(mut streams: Vec<EventStream>) -> Result<EventStream, ApiError> {
     streams.pop().ok_or_else(|| GenerationError::HostGone.into())
+}
+
+/// The first event of a choice, and what follows it.
+async fn begin(
+    context: TurnContext,
+    index: usize,
+    started: Result<EventStream, ApiError>,
+) -> (NextStep, Result<Progress, ApiError>) {
+    match started {
+        Ok(stream) => advance(Choice::begin(context, index, stream)).await,
+        Err(error) => (NextStep::TurnEnded, Err(error)),
+    }
 }
 
 /// The next event of a choice, and what follows it.

@@ -4,13 +4,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use louver::engine::Prepared;
-use louver_mistralrs::{Plan, Run};
+use louver_mistralrs::{Plan, RequestParams};
 use tokio::time::timeout_at;
 use tracing::Span;
 
 use crate::error::ApiError;
 use crate::http::phase::ServerPhase;
-use crate::metrics::ModelLabels;
 use crate::request::pointers::PointerMap;
 use crate::served_model::{ModelGates, ServedModel};
 use crate::state::App;
@@ -36,7 +35,7 @@ pub(crate) async fn start(
     let timed_out = |_| ApiError::timeout("timeout", "requests.timeout_s", limit);
     let started = timeout_at(
         deadline.into(),
-        Starting { app, served, arrived, deadline, pointers: &pointers }.run(request),
+        TurnStarter { app, served, arrived, deadline, pointers: &pointers }.start(request),
     )
     .await
     .map_err(timed_out)?;
@@ -44,7 +43,7 @@ pub(crate) async fn start(
 }
 
 /// What a request needs to start, besides itself.
-struct Starting<'a> {
+struct TurnStarter<'a> {
     app: &'a App,
     served: Arc<ServedModel>,
     arrived: Instant,
@@ -61,8 +60,8 @@ struct PlannedTurn {
     prepared: Option<Prepared>,
 }
 
-impl Starting<'_> {
-    async fn run(self, mut request: TurnRequest) -> Result<RunningTurn, ApiError> {
+impl TurnStarter<'_> {
+    async fn start(self, mut request: TurnRequest) -> Result<RunningTurn, ApiError> {
         let (app, served) = (self.app, &self.served);
         if app.phases().current() != ServerPhase::Running {
             return Err(ApiError::stopping());
@@ -70,26 +69,21 @@ impl Starting<'_> {
         let choices = request.choices();
         served.check_choices(choices)?;
         let planning = enter_planning(app, served, choices).await?;
-        let run = request.build_run(request.max_tokens(served), app, served);
+        let mut params = request.params(app, served);
         let trace_source = request.trace_source.take().map(|(route, body)| TraceSource {
             id: request.id.clone(),
             route,
             body: body.into(),
         });
-        let rounds = Rounds::new(&request);
+        let rounds = Rounds::new(&request, &params);
+        let has_report = request.extension.report;
         let live_steps = request.stream.is_some() && request.sampling.logprobs.is_some();
         let work = BlockingWork::default();
         let planned = self.plan(request, &work, planning.clone()).await?;
         let permits = enter_generation(app, served, planning).await?;
-        let (run, later_choices) = match served.is_serial && choices > 1 {
-            false => (run, None),
-            true => {
-                let (run, later) = one_by_one(&planned, run, choices);
-                (run, Some(later))
-            }
-        };
-        let rounds = rounds.map(|rounds| (rounds, run.clone()));
-        let streams = planned.plan.start(&served.model.0, planned.prompt, run).await?;
+        let later_choices = (served.is_serial && choices > 1)
+            .then(|| split_choices(&planned, &mut params, choices));
+        let streams = planned.plan.start(&served.model, planned.prompt, params).await?;
         let context = TurnContext {
             app: app.clone(),
             served: served.clone(),
@@ -98,6 +92,7 @@ impl Starting<'_> {
                 arrived: self.arrived,
                 deadline: self.deadline,
                 live_steps,
+                has_report,
                 attributes: planned.attributes,
             },
             permits,
@@ -120,7 +115,7 @@ impl Starting<'_> {
             let started = Instant::now();
             let plan = request.plan(&served)?;
             let compiled_in = started.elapsed();
-            let labels = ModelLabels { model: served.name.clone() };
+            let labels = served.labels();
             app.metrics().compile_seconds.get_or_create(&labels).observe(compiled_in.as_secs_f64());
             span.record("louver.compile_seconds", compiled_in.as_secs_f64());
             checkpoint()?;
@@ -143,14 +138,18 @@ fn prepare(plan: &Plan, served: &ServedModel, span: &Span) -> Option<Prepared> {
     Some(constraint.prepare(budget))
 }
 
-/// The run of the first of several choices, and the others, which run one after the other.
-fn one_by_one(planned: &PlannedTurn, mut run: Run, choices: usize) -> (Run, SequentialChoices) {
-    if let Some(sampling) = &mut run.sampling {
+/// Restricts the parameters to the first of several choices. Returns the others, which run one after
+/// the other.
+fn split_choices(
+    planned: &PlannedTurn,
+    params: &mut RequestParams,
+    choices: usize,
+) -> SequentialChoices {
+    if let Some(sampling) = &mut params.sampling {
         sampling.n_choices = 1;
     }
     let (plan, prompt) = (planned.plan.clone(), planned.prompt.clone());
-    let later = SequentialChoices { plan, prompt, run: run.clone(), next: 1, choices };
-    (run, later)
+    SequentialChoices { plan, prompt, params: params.clone(), next: 1, choices }
 }
 
 /// Waits for a planning slot. If the host batches, planning and generation share the slots: first

@@ -4,12 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use louver_server::LogitsProcessors;
-use mistralrs::CustomLogitsProcessor;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Answer, NO_FUEL_LIMIT, Server, TIMEOUT, ask, data, expensive_format, long_request, rest,
+    Answer, NO_FUEL_LIMIT, Processor, Server, TIMEOUT, ask, data, expensive_format, long_request,
+    rest,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -166,23 +165,22 @@ async fn prompts_are_bounded_before_tokenization() {
 /// A processor that acts once it is signalled.
 fn on_signal(
     act: impl Fn(&mistralrs::Tensor) -> mistralrs::Tensor + Send + Sync + 'static,
-) -> (LogitsProcessors, Arc<AtomicBool>) {
+) -> (Processor, Arc<AtomicBool>) {
     let signal = Arc::new(AtomicBool::new(false));
     let notify = signal.clone();
-    let processor: Arc<dyn CustomLogitsProcessor> =
-        Arc::new(move |logits: &mistralrs::Tensor, _: &[u32]| {
-            Ok(if notify.load(Ordering::Relaxed) { act(logits) } else { logits.clone() })
-        });
-    (LogitsProcessors(vec![processor]), signal)
+    let processor: Processor = Arc::new(move |logits: &mistralrs::Tensor, _: &[u32]| {
+        Ok(if notify.load(Ordering::Relaxed) { act(logits) } else { logits.clone() })
+    });
+    (processor, signal)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nan_rows_are_repaired() {
-    let (processors, signal) = on_signal(|logits| {
+    let (processor, signal) = on_signal(|logits| {
         let width = logits.elem_count();
         mistralrs::Tensor::from_vec(vec![f32::NAN; width], width, &mistralrs::Device::Cpu).unwrap()
     });
-    let server = Server::with_processors("", processors).await;
+    let server = Server::with_processor("", processor).await;
     signal.store(true, Ordering::Relaxed);
     let schema = json!({"type": "object", "properties": {"a": {"type": "boolean"}}, "required": ["a"], "additionalProperties": false});
     let body = ask(
@@ -199,8 +197,8 @@ async fn nan_rows_are_repaired() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn dead_hosts_are_restarted() {
-    let (processors, signal) = on_signal(|_| panic!("a processor's own bug, asked for by a test"));
-    let server = Server::with_processors("", processors).await;
+    let (processor, signal) = on_signal(|_| panic!("a processor's own bug, asked for by a test"));
+    let server = Server::with_processor("", processor).await;
     assert_eq!(server.chat(&ask(json!({}))).await.status, 200);
     signal.store(true, Ordering::Relaxed);
     let answer = server.chat(&ask(json!({}))).await;

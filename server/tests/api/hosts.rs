@@ -5,26 +5,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use louver_server::LogitsProcessors;
-use mistralrs::CustomLogitsProcessor;
 use serde_json::json;
 
-use crate::support::{Server, TIMEOUT, ask};
+use crate::support::{Processor, Server, TIMEOUT, ask};
 
 /// A processor that delays the host at each token, once it is signalled.
-fn delaying_processor(
-    how: impl Fn() + Send + Sync + 'static,
-) -> (LogitsProcessors, Arc<AtomicBool>) {
+fn delaying_processor(how: impl Fn() + Send + Sync + 'static) -> (Processor, Arc<AtomicBool>) {
     let signal = Arc::new(AtomicBool::new(false));
     let notify = signal.clone();
-    let processor: Arc<dyn CustomLogitsProcessor> =
-        Arc::new(move |logits: &mistralrs::Tensor, _: &[u32]| {
-            if notify.load(Ordering::Relaxed) {
-                how();
-            }
-            Ok(logits.clone())
-        });
-    (LogitsProcessors(vec![processor]), signal)
+    let processor: Processor = Arc::new(move |logits: &mistralrs::Tensor, _: &[u32]| {
+        if notify.load(Ordering::Relaxed) {
+            how();
+        }
+        Ok(logits.clone())
+    });
+    (processor, signal)
 }
 
 async fn wait_until_serving(server: &Server) {
@@ -35,9 +30,9 @@ async fn wait_until_serving(server: &Server) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn slow_hosts_cause_timeouts() {
-    let (processors, slow) = delaying_processor(|| std::thread::sleep(Duration::from_millis(150)));
+    let (processor, slow) = delaying_processor(|| std::thread::sleep(Duration::from_millis(150)));
     let limits = "[limits.requests]\nconcurrent = 2\ntimeout_s = 0.6\nqueue_timeout_s = 0.3";
-    let server = Server::with_processors(limits, processors).await;
+    let server = Server::with_processor(limits, processor).await;
     slow.store(true, Ordering::Relaxed);
     let body = ask(json!({"max_tokens": 200}));
     let answers = futures::future::join_all((0..6).map(|_| server.chat(&body))).await;
@@ -53,13 +48,13 @@ async fn slow_hosts_cause_timeouts() {
 async fn unresponsive_hosts_block_nothing() {
     let released = Arc::new(AtomicBool::new(false));
     let until = released.clone();
-    let (processors, stuck) = delaying_processor(move || {
+    let (processor, stuck) = delaying_processor(move || {
         while !until.load(Ordering::Relaxed) {
             std::thread::sleep(Duration::from_millis(5));
         }
     });
     let limits = "[limits.requests]\nconcurrent = 1\nn = 1\ntimeout_s = 0.5\nqueue_timeout_s = 0.3";
-    let server = Server::with_processors(limits, processors).await;
+    let server = Server::with_processor(limits, processor).await;
     stuck.store(true, Ordering::Relaxed);
     assert_eq!(server.chat(&ask(json!({}))).await.error(), (408, "timeout".to_owned(), None));
     // The host still holds the slot: other requests are rejected without waiting.

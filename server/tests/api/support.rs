@@ -1,10 +1,11 @@
 //! Test support: a separate server per test, and a client.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
-use louver_server::{App, Config, LogitsProcessors, ModelConfig, ServedModel, load, serve};
+use louver_server::{App, Config, ModelConfig, ServedModel, load, serve};
 use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -13,6 +14,9 @@ use tokio::task::JoinHandle;
 
 /// Timeout of all operations.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(120);
+
+/// A logits processor of the host.
+pub(crate) type Processor = Arc<dyn mistralrs::CustomLogitsProcessor>;
 
 pub(crate) struct Server {
     pub(crate) base: String,
@@ -65,8 +69,8 @@ impl Server {
         Server::run(load(config(toml)).await.unwrap()).await
     }
 
-    /// Starts a server with additional logits processors.
-    pub(crate) async fn with_processors(toml: &str, processors: LogitsProcessors) -> Server {
+    /// Starts a server with an additional logits processor.
+    pub(crate) async fn with_processor(toml: &str, processor: Processor) -> Server {
         let config = config(toml);
         let builder = mistralrs::TextModelBuilder::new(&config.models[0].model)
             .with_force_cpu()
@@ -74,7 +78,7 @@ impl Server {
             .with_prefix_cache_n(None);
         let (model, louver) = louver_mistralrs::Louver::load(builder).await.unwrap();
         let mut served = ServedModel::new(&config.models[0], model, louver);
-        served.processors = processors;
+        served.processors = vec![processor];
         Server::run(App::new(config, vec![served])).await
     }
 

@@ -31,8 +31,6 @@ pub struct Probed {
     pub format: WireFormat,
     /// How the template wants messages.
     pub style: MessageStyle,
-    /// The rendering that each part came from: JSON pointers of fields, and what tells them.
-    pub origins: &'static [(&'static str, &'static str)],
 }
 
 /// Derives a wire format from a chat template. `tokens` are the texts of the checkpoint's special
@@ -65,7 +63,7 @@ pub fn probe(name: &str, template: &ChatTemplate, tokens: &[String]) -> Result<P
     format.reasoning = reasoning;
     (format.section, format.call) = calls.describe(&samples, tokens)?;
     format.check().map_err(|problem| undetermined("the wire format", problem.to_string()))?;
-    Ok(Probed { format, style: samples.style, origins: ORIGINS })
+    Ok(Probed { format, style: samples.style })
 }
 
 /// Renders the samples in the first message style in which the template writes the arguments of a
@@ -82,8 +80,8 @@ fn samples(template: &ChatTemplate, tokens: &[String]) -> Result<Samples, ProbeE
     Err(problem.unwrap_or(ProbeError::NoCalls("there is no message style".to_owned())))
 }
 
-/// Where the fields of a probed description come from.
-const ORIGINS: &[(&str, &str)] = &[
+/// The renderings that the fields of a probed description come from, by JSON pointer.
+pub const FIELD_SOURCES: &[(&str, &str)] = &[
     ("/stop_tokens", "the common end of a turn of text and a turn of one call"),
     ("/text", "a turn of text, and a turn of text and one call"),
     ("/text/excludes", "the markers of reasoning and calls"),

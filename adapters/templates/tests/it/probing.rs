@@ -39,7 +39,7 @@ fn problem(case: &Case) -> Option<String> {
     let found = resolve(&checkpoint(case), &Catalog::empty(), "test");
     match (found, case.derived.as_str()) {
         (Ok(found), "confirmed") => {
-            let is_derived = matches!(found.source, FormatSource::ChatTemplate(_));
+            let is_derived = matches!(found.source, FormatSource::ChatTemplate);
             let begin = found.format.calls_begin_marker().map(Marker::write);
             let is_right = found.is_confirmed() && is_derived && begin == case.begins;
             (!is_right).then(|| format!("{found:#?}"))

@@ -42,7 +42,7 @@ fn problem(case: &Case) -> Option<String> {
     };
     let (source, warnings) = match &found.source {
         FormatSource::ResponseTemplate(warnings) => ("response_template", warnings.as_slice()),
-        FormatSource::ChatTemplate(_) => ("chat template", &[][..]),
+        FormatSource::ChatTemplate => ("chat template", &[][..]),
         other => return Some(format!("{other:?}")),
     };
     let pointers: Vec<&str> = warnings.iter().map(|warning| warning.pointer.as_str()).collect();

@@ -61,8 +61,8 @@ impl Client {
 
     /// Sends a streaming request and disconnects after `chunks` chunks. Returns whether the stream
     /// was longer.
-    pub(super) async fn read_partially(&self, body: &Value, chunks: usize) -> Result<bool> {
-        Ok(self.read(body.to_string().into_bytes(), chunks).await?.finish.is_none())
+    pub(super) async fn read_partially(&self, body: &Value, chunks: usize) -> Result<()> {
+        self.read(body.to_string().into_bytes(), chunks).await.map(drop)
     }
 
     /// Sends arbitrary bytes as the body.
@@ -78,21 +78,20 @@ impl Client {
 
     /// Posts a body to a route and discards the response. Returns the status.
     pub(super) async fn post(&self, path: &str, body: Vec<u8>) -> Result<u16> {
-        let request = self
-            .http
-            .post(format!("{}{path}", self.root))
-            .header("content-type", "application/json");
-        let response = request.body(body).send().await?;
+        let response = self.request(path, body).send().await?;
         let status = response.status().as_u16();
         response.bytes().await?;
         Ok(status)
     }
 
+    fn request(&self, path: &str, body: Vec<u8>) -> reqwest::RequestBuilder {
+        let request = self.http.post(format!("{}{path}", self.root));
+        request.header("content-type", "application/json").body(body)
+    }
+
     async fn read(&self, body: Vec<u8>, max_chunks: usize) -> Result<ChatResponse> {
         let started = Instant::now();
-        let request = self.http.post(format!("{}/v1/chat/completions", self.root));
-        let http_response =
-            request.header("content-type", "application/json").body(body).send().await?;
+        let http_response = self.request("/v1/chat/completions", body).send().await?;
         let mut response =
             ChatResponse { status: http_response.status().as_u16(), ..ChatResponse::default() };
         let kind = http_response

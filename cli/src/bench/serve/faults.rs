@@ -70,7 +70,7 @@ pub(super) async fn run(args: &FaultsArgs, seed: u64) -> Result<BenchOutcome> {
         let part = bench.run_all(actions, args.at_once, &monitor).await?;
         let settled = wait_until_idle(&server.client).await;
         let observations = monitor.end();
-        let (lines, fine) = summary::phase(name, &part, settled, (&observations, memory));
+        let (lines, fine) = summary::phase(name, &part, settled, &observations, memory);
         // Print now, because the next phase takes long.
         lines.iter().for_each(|line| println!("{line}"));
         passed &= fine;

@@ -47,7 +47,7 @@ impl TestServer {
                 TextModelBuilder::new(&config.model).with_force_cpu().with_dtype(ModelDType::F32);
             let (host, louver) = Louver::load(builder.with_prefix_cache_n(None)).await?;
             let mut served = ServedModel::new(&config, host, louver);
-            served.processors.0 = odd_models::processors(served.louver.engine().vocab());
+            served.processors = odd_models::processors(served.louver.engine().vocab());
             configs.push(config);
             served_models.push(served);
         }

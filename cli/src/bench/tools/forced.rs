@@ -90,9 +90,9 @@ pub(super) fn run(
         for case in &cases {
             for (spacing, total) in SPACINGS.into_iter().zip(&mut row.totals) {
                 let options = spacing.options(&args.options);
-                let constraint = compile(&engine, &format, (&case.tools, &options)).ok();
+                let constraint = compile(&engine, &format, &case.tools, &options).ok();
                 let counts = constraint
-                    .map(|constraint| count(&constraint, case, (&format, spacing, encoder)))
+                    .map(|constraint| count(&constraint, case, &format, spacing, encoder))
                     .transpose()?
                     .flatten()
                     .unwrap_or(ForcedCounts { skipped: 1, ..ForcedCounts::default() });
@@ -110,7 +110,9 @@ pub(super) fn run(
 fn count(
     constraint: &Constraint,
     case: &RecordedCalls,
-    (format, spacing, encoder): (&WireFormat, Spacing, &TextEncoder<'_>),
+    format: &WireFormat,
+    spacing: Spacing,
+    encoder: &TextEncoder<'_>,
 ) -> Result<Option<ForcedCounts>> {
     let write = if spacing == Spacing::Compact { python::compact } else { python::dumps };
     let Ok(text) = case.render(format, String::new(), write) else { return Ok(None) };

@@ -20,7 +20,7 @@ use super::record::CallVerdict;
 use super::{BenchOutcome, test_server};
 use crate::model_flags::ModelFlags;
 use crate::tool_turn::{
-    Guidance, ToolModel, ToolTurn, ToolValidators, TurnRequest, greedy_request,
+    CallMode, ToolModel, ToolTurn, ToolValidators, TurnRequest, greedy_request,
 };
 use crate::trained;
 use cases::Case;
@@ -117,8 +117,8 @@ impl BfclBench {
         // Only cases of several calls may have several.
         let parallel = if case.calls.len() > 1 { Parallel::Any } else { Parallel::One };
         let mut turn = match mode {
-            Mode::Free => self.turn(case, Guidance::Without, parallel).await?,
-            Mode::Louver => self.turn(case, Guidance::Louver, parallel).await?,
+            Mode::Free => self.turn(case, CallMode::Unconstrained, parallel).await?,
+            Mode::Louver => self.turn(case, CallMode::Constrained, parallel).await?,
             Mode::Host => host::turn(&self.model, case, self.max_tokens).await?,
         };
         if parallel == Parallel::One {
@@ -145,11 +145,11 @@ impl BfclBench {
         })
     }
 
-    async fn turn(&self, case: &Case, guidance: Guidance, parallel: Parallel) -> Result<ToolTurn> {
+    async fn turn(&self, case: &Case, mode: CallMode, parallel: Parallel) -> Result<ToolTurn> {
         let request =
             greedy_request(self.max_tokens).add_message(TextMessageRole::User, &case.question);
         let request = TurnRequest { request, tools: &case.tools, parallel, seed: 1 };
-        self.model.generate(guidance, request, |_: &Event| ()).await
+        self.model.generate_calls(mode, request, |_: &Event| ()).await
     }
 }
 

@@ -36,7 +36,8 @@ pub(super) fn phase(
     name: &str,
     records: &[RequestRecord],
     settled: bool,
-    (observations, memory): (&Observations, MemoryCheck),
+    observations: &Observations,
+    memory: MemoryCheck,
 ) -> (Vec<String>, bool) {
     let took = observations.took.as_secs_f64();
     let faulty = faulty(records);
@@ -159,7 +160,7 @@ mod tests {
             ..Observations::default()
         };
         let fine = [record("Good { at: 1 }", Some(200)), record("LeaveStream { at: 1 }", None)];
-        let (lines, passed) = phase("abuse", &fine, true, (&observations(0), MemoryCheck::Flat));
+        let (lines, passed) = phase("abuse", &fine, true, &observations(0), MemoryCheck::Flat);
         assert!(passed && lines.iter().any(|line| line.contains("left: 1")), "{lines:?}");
         let faulty =
             RequestRecord { error: Some("why".to_owned()), ..record("Odd { at: 1 }", Some(200)) };
@@ -178,7 +179,7 @@ mod tests {
                 },
             ),
         ] {
-            assert!(!phase("abuse", records, settled, (&observations, MemoryCheck::Flat)).1);
+            assert!(!phase("abuse", records, settled, &observations, MemoryCheck::Flat).1);
         }
     }
 }

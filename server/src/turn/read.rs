@@ -1,0 +1,31 @@
+//! Reading of the requests that generate: from the body to the turn.
+
+use axum::extract::Request;
+use louver::spec::json::Json;
+
+use crate::error::ApiError;
+use crate::http::body::read_json;
+use crate::http::fresh_id;
+use crate::request::to_value;
+use crate::state::App;
+use crate::turn::TurnRequest;
+
+/// Reads and parses the body of a request. `parse` also returns what only its route needs. Sets the
+/// response's id, and the source of its trace.
+pub(crate) async fn read_request<T: Send + 'static>(
+    app: &App,
+    request: Request,
+    route: &'static str,
+    id_prefix: &str,
+    parse: impl FnOnce(&Json, &App) -> Result<(TurnRequest, T), ApiError> + Send + 'static,
+) -> Result<(TurnRequest, T), ApiError> {
+    let (parts, body) = request.into_parts();
+    let parsed = read_json(app, &parts.headers, body, move |body, app| {
+        let (mut request, other) = parse(&body, app)?;
+        request.trace_source = request.extension.trace.then(|| (route, to_value(&body)));
+        Ok((request, other))
+    });
+    let (mut request, other) = parsed.await?;
+    request.id = fresh_id(id_prefix);
+    Ok((request, other))
+}
