@@ -15,17 +15,11 @@ use super::markers::gap;
 use super::{Lowering, object};
 use crate::arguments::{ArgumentReader, is_keyword, known_types, types_by_word, written_name};
 use crate::format::{ArgumentStyle, PythonLiterals, TagPart, TaggedStyle};
-use crate::lowered::Role;
+use crate::lowered::{LoweredArguments, Role};
 use crate::request::{LazyTools, Tool, ToolRequest};
 
 /// Values as JSON text.
 const JSON: ValueStyle = ValueStyle::Syntax(ValueSyntax::Json);
-
-/// Lowered arguments: their rule and their reader.
-pub(crate) struct LoweredArguments {
-    pub(crate) rule: RuleId,
-    pub(crate) reader: ArgumentReader,
-}
 
 impl Lowering<'_> {
     /// The arguments of tool `k` in a style, with their label. `None` if the turn cannot call it.

@@ -8,10 +8,10 @@ use louver::ids::RuleId;
 use louver::ir::{Expr, regular};
 
 use super::Lowering;
-use super::arguments::LoweredArguments;
 use super::raw::{RawContext, text_dfa};
 use crate::arguments::ArgumentReader;
 use crate::format::{Marker, WireFormat, fixed_prefix};
+use crate::lowered::LoweredArguments;
 use crate::request::{BuiltinTool, CustomError, CustomErrorReason, ToolRequest};
 
 impl WireFormat {

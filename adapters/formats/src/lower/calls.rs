@@ -4,23 +4,16 @@ use louver::ids::RuleId;
 use louver::ir::{Expr, Trigger};
 
 use super::Lowering;
-use super::arguments::LoweredArguments;
 use crate::format::{CallSyntax, Marker, ParallelPolicy};
 use crate::lowered::{LoweredTool, Role};
 use crate::request::{Parallel, ToolChoice};
 
 impl Lowering<'_> {
     /// The rules of calls in the template's syntax.
-    pub(super) fn lower_calls(
-        &mut self,
-        tools: &[LoweredTool],
-        lowered: &[Option<LoweredArguments>],
-    ) {
+    pub(super) fn lower_calls(&mut self, tools: &[LoweredTool]) {
         let format = self.format;
-        for (k, (tool, lowered)) in tools.iter().zip(lowered).enumerate() {
-            let Some(LoweredArguments { rule, reader }) = lowered else { continue };
-            let syntax = format.tool_syntax(tool.is_builtin, reader.is_code());
-            let call = self.call((k, &tool.name), &syntax, *rule);
+        for (k, tool) in tools.iter().enumerate() {
+            let Some(call) = self.call(k, tool, &tool.syntax(format, None)) else { continue };
             if tool.is_builtin && format.messages.is_none() {
                 self.builtin_calls.push(call);
             } else {
@@ -43,13 +36,15 @@ impl Lowering<'_> {
         }
     }
 
-    /// The rule of calls of tool `k`, after the begin marker.
+    /// The rule of calls of tool `k` in a syntax, after the begin marker. `None` if the turn cannot
+    /// call it so.
     pub(crate) fn call(
         &mut self,
-        (k, name): (usize, &str),
+        k: usize,
+        tool: &LoweredTool,
         syntax: &CallSyntax<'_>,
-        arguments: RuleId,
-    ) -> RuleId {
+    ) -> Option<RuleId> {
+        let (name, arguments) = (&tool.name, tool.arguments(syntax.arguments)?.rule);
         let header = Expr::alt(syntax.headers.iter().map(|header| self.parts(header, name)));
         let trailer = self.parts(syntax.trailer, name);
         let trailer = Expr::seq([trailer, self.optional_marker(syntax.end)]);
@@ -57,8 +52,8 @@ impl Lowering<'_> {
             self.builder.labelled(format!("header of {name}"), Role::Header(k).label(), header);
         let trailer =
             self.builder.labelled(format!("trailer of {name}"), Role::Trailer(k).label(), trailer);
-        self.builder
-            .rule(format!("call of {name}"), Expr::seq([header, arguments, trailer].map(Expr::Ref)))
+        let call = Expr::seq([header, arguments, trailer].map(Expr::Ref));
+        Some(self.builder.rule(format!("call of {name}"), call))
     }
 
     /// Calls without text, with the section around them.

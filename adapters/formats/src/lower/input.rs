@@ -8,10 +8,10 @@ use louver::limits::Limits;
 use louver::spec::json::write_string;
 
 use super::Lowering;
-use super::arguments::LoweredArguments;
 use super::raw::{RawContext, text_dfa};
 use crate::arguments::{ArgumentReader, InputReader, known_types, python_string, written_name};
 use crate::format::{ArgumentStyle, Marker, TaggedStyle, unique};
+use crate::lowered::LoweredArguments;
 use crate::request::{CustomError, CustomErrorReason, CustomTool, INPUT, RequestFault};
 
 impl Lowering<'_> {

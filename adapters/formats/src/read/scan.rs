@@ -308,11 +308,10 @@ impl Scanner<'_> {
                 let trailer = trailer.trim();
                 let found = (!trailer.is_empty()).then(|| rest.find(trailer)).flatten();
                 let end = found.or_else(find_end).unwrap_or(rest.len());
-                let tool = self.lowered.tools().iter().position(|tool| tool.name == name);
-                let reader =
-                    tool.and_then(|tool| self.lowered.inner.reader_in(tool, syntax.arguments));
-                let reader = match reader {
-                    Some(reader) => reader.clone().without_input(),
+                let tool = self.lowered.tools().iter().find(|tool| tool.name == name);
+                let arguments = tool.and_then(|tool| tool.arguments(syntax.arguments));
+                let reader = match arguments {
+                    Some(arguments) => arguments.reader.clone().without_input(),
                     None => ArgumentReader::untyped(syntax.arguments),
                 };
                 Some((reader.read_whole(&rest[..end]), &rest[end..]))
@@ -401,14 +400,11 @@ impl Scanner<'_> {
             }
         }
         // Bare code does not name its tool: it is the one that is called with code.
-        let takes_code = |tool: &usize| {
-            self.lowered.inner.reader(*tool, None).is_some_and(ArgumentReader::is_code)
-        };
-        let tools = self.lowered.tools();
-        let tool = (0..tools.len()).find(takes_code).filter(|_| format.bare_code)?;
+        let mut tools = self.lowered.tools().iter();
+        let tool = tools.find(|tool| tool.takes_code()).filter(|_| format.bare_code)?;
         let (body, has_end, after) = up_to_end(rest);
         let code = ArgumentReader::code().read_whole(body);
-        out.calls.push((parse_call(&tools[tool].name, &code)?, has_end));
+        out.calls.push((parse_call(&tool.name, &code)?, has_end));
         Some(after)
     }
 }
