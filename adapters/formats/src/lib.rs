@@ -65,8 +65,8 @@ pub use registry::{RegistryError, read_registry, validator_instance, validator_u
 pub use render::RenderOptions;
 pub use request::{
     BuiltinTool, CallKind, ConstraintError, CustomError, CustomErrorReason, CustomInput,
-    CustomTool, FunctionTool, LazyTools, LowerError, Parallel, PartErrors, Reasoning,
-    ReasoningBudget, RequestError, RequestErrors, RequestFault, ResponseFormat, ResponseTag,
-    Strictness, Tool, ToolChoice, ToolChoiceError, ToolError, ToolErrorKind, ToolErrors,
-    ToolRequest, ToolShape,
+    CustomTool, FunctionTool, LazyTools, LowerError, MemberError, MemberErrorKind, Parallel,
+    PartErrors, Reasoning, ReasoningBudget, RequestError, RequestErrors, RequestFault,
+    ResponseFormat, ResponseTag, Strictness, Tool, ToolChoice, ToolChoiceError, ToolRequest,
+    ToolShape,
 };

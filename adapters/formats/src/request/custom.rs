@@ -14,8 +14,8 @@ use louver::limits::Limits;
 use louver::spec::json::{Json, Object};
 use serde_json::{Value, json};
 
-use super::tool_members::{
-    MemberReader, ToolError, ToolErrorKind, ToolShape, check_name, unknown_members,
+use super::members::{
+    MemberError, MemberErrorKind, MemberReader, ToolShape, check_name, unknown_members,
 };
 use crate::pattern::REGEX;
 
@@ -88,7 +88,7 @@ pub enum CustomErrorReason {
 
 impl CustomTool {
     /// A custom tool that is not from a request. Fails if the name is not allowed.
-    pub fn new(name: impl Into<String>, input: CustomInput) -> Result<CustomTool, ToolErrorKind> {
+    pub fn new(name: impl Into<String>, input: CustomInput) -> Result<CustomTool, MemberErrorKind> {
         let name = name.into();
         check_name(&name)?;
         Ok(CustomTool {
@@ -102,14 +102,14 @@ impl CustomTool {
 
     /// Parses entry `k` of a request's tools: `{"type": "custom", "custom": {"name", "description",
     /// "format"}}` as in Chat Completions, or the members beside `type` as in Responses.
-    pub(super) fn parse(k: usize, entry: &Json) -> Result<CustomTool, Vec<ToolError>> {
+    pub(super) fn parse(k: usize, entry: &Json) -> Result<CustomTool, Vec<MemberError>> {
         let (shape, members) = match entry.get("custom") {
             Some(custom) => (ToolShape::Wrapped, custom),
             None => (ToolShape::Bare, entry),
         };
         let pointer = shape.pointer(k, "custom");
         let Json::Object(members) = members else {
-            return Err(vec![ToolError::new(pointer, ToolErrorKind::Expected("an object"))]);
+            return Err(vec![MemberError::new(pointer, MemberErrorKind::Expected("an object"))]);
         };
         let errors = unknown_members_of_custom(k, shape, entry, members);
         let mut reader = MemberReader { pointer, members, errors };
@@ -117,7 +117,7 @@ impl CustomTool {
         let format = match members.get_non_null("format") {
             None => Ok((CustomInput::Text, "")),
             Some(Json::Object(format)) => parse_format(format),
-            Some(_) => Err(("/format", ToolErrorKind::Expected("an object"))),
+            Some(_) => Err(("/format", MemberErrorKind::Expected("an object"))),
         };
         let (input, grammar_pointer) = format.unwrap_or_else(|(below, kind)| {
             reader.fail(below, kind);
@@ -207,7 +207,7 @@ fn unknown_members_of_custom(
     shape: ToolShape,
     entry: &Json,
     members: &Object,
-) -> Vec<ToolError> {
+) -> Vec<MemberError> {
     let mut errors = Vec::new();
     let is_bare = shape == ToolShape::Bare;
     if let (false, Json::Object(entry)) = (is_bare, entry) {
@@ -232,26 +232,26 @@ fn unknown_members_of_custom(
 /// grammar's text below the tool, or the pointer of an error below the tool.
 fn parse_format(
     format: &Object,
-) -> Result<(CustomInput, &'static str), (&'static str, ToolErrorKind)> {
+) -> Result<(CustomInput, &'static str), (&'static str, MemberErrorKind)> {
     match format.get("type").and_then(Json::as_str) {
         Some("text") => return Ok((CustomInput::Text, "")),
         Some("grammar") => {}
-        _ => return Err(("/format/type", ToolErrorKind::Expected("\"text\" or \"grammar\""))),
+        _ => return Err(("/format/type", MemberErrorKind::Expected("\"text\" or \"grammar\""))),
     }
     let (syntax, definition, grammar) = match format.get("grammar") {
         Some(Json::Object(inner)) => {
             ("/format/grammar/syntax", "/format/grammar/definition", inner)
         }
-        Some(_) => return Err(("/format/grammar", ToolErrorKind::Expected("an object"))),
+        Some(_) => return Err(("/format/grammar", MemberErrorKind::Expected("an object"))),
         None => ("/format/syntax", "/format/definition", format),
     };
     let text = match grammar.get("definition") {
         Some(Json::String(text)) => text.clone(),
-        _ => return Err((definition, ToolErrorKind::Expected("a string"))),
+        _ => return Err((definition, MemberErrorKind::Expected("a string"))),
     };
     match grammar.get("syntax").and_then(Json::as_str) {
         Some("lark") => Ok((CustomInput::Lark(text), definition)),
         Some("regex") => Ok((CustomInput::Regex(text), definition)),
-        _ => Err((syntax, ToolErrorKind::Expected("\"lark\" or \"regex\""))),
+        _ => Err((syntax, MemberErrorKind::Expected("\"lark\" or \"regex\""))),
     }
 }

@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use super::choice::ToolChoiceError;
 use super::custom::{CustomError, CustomErrorReason};
+use super::members::MemberError;
 use super::response::ResponseTag;
-use super::tool_members::ToolError;
 
 /// JSON pointer of the budget of reasoning in the server's requests.
 pub(super) const BUDGET: &str = "/louver/reasoning_budget";
@@ -30,29 +30,16 @@ pub struct RequestErrors(pub Vec<RequestError>);
 pub enum RequestError {
     /// An error of `tools`.
     #[error(transparent)]
-    Tool(#[from] ToolError),
+    Tool(#[from] MemberError),
     /// An error of `tool_choice`.
     #[error(transparent)]
     Choice(#[from] ToolChoiceError),
     /// An error of the structural tag.
     #[error(transparent)]
     StructuralTag(#[from] StructuralTagError),
-    /// An unknown member where each member may demand a constraint.
-    #[error("{pointer}: there is no such member{hint}")]
-    UnknownMember {
-        /// JSON pointer of the member.
-        pointer: String,
-        /// What to write instead, after a colon, or the empty text.
-        hint: &'static str,
-    },
     /// An error of another member.
-    #[error("{pointer}: must be {expected}")]
-    Malformed {
-        /// JSON pointer of the member.
-        pointer: String,
-        /// What it must be.
-        expected: &'static str,
-    },
+    #[error(transparent)]
+    Member(MemberError),
 }
 
 /// Why a request cannot be lowered.
@@ -238,9 +225,18 @@ fn tag_faults(error: &StructuralTagError) -> Vec<RequestFault> {
     }
 }
 
+fn member_fault(error: &MemberError) -> RequestFault {
+    RequestFault::new(&*error.pointer, &error.kind)
+}
+
 fn choice_fault(error: &ToolChoiceError) -> RequestFault {
-    let (pointer, message) = error.fault();
-    RequestFault::new(pointer, message)
+    match error {
+        ToolChoiceError::Member(error) => member_fault(error),
+        error => RequestFault::new(
+            "/tool_choice",
+            error.to_string().trim_start_matches("/tool_choice: "),
+        ),
+    }
 }
 
 impl RequestErrors {
@@ -254,15 +250,9 @@ impl RequestError {
     /// The error as faults: several if it is one of a text, such as a grammar.
     pub fn faults(&self) -> Vec<RequestFault> {
         match self {
-            RequestError::Tool(error) => vec![RequestFault::new(&*error.pointer, &error.kind)],
+            RequestError::Tool(error) | RequestError::Member(error) => vec![member_fault(error)],
             RequestError::StructuralTag(error) => tag_faults(error),
             RequestError::Choice(error) => vec![choice_fault(error)],
-            RequestError::Malformed { pointer, expected } => {
-                vec![RequestFault::new(&**pointer, format!("must be {expected}"))]
-            }
-            RequestError::UnknownMember { pointer, hint } => {
-                vec![RequestFault::new(&**pointer, format!("there is no such member{hint}"))]
-            }
         }
     }
 }

@@ -128,7 +128,7 @@ fn request_bodies() {
         ),
     ] {
         match parse(body.clone()).expect_err("malformed").as_slice() {
-            [RequestError::Malformed { pointer: found, .. }] => assert_eq!(found, pointer),
+            [RequestError::Member(error)] => assert_eq!(error.pointer, pointer),
             other => panic!("{body}: {other:?}"),
         }
     }

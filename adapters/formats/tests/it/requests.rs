@@ -57,7 +57,7 @@ fn allowed_tools_in_both_forms() {
         json!({"type": "allowed_tools", "mode": "auto", "tools": [1]}),
     ] {
         let errors = body(json!({"tools": tools(), "tool_choice": bad})).unwrap_err().0;
-        assert!(matches!(errors[0], RequestError::Choice(ToolChoiceError::Malformed { .. })));
+        assert!(matches!(errors[0], RequestError::Choice(ToolChoiceError::Member(_))));
     }
     let unknown = json!({"type": "allowed_tools", "mode": "auto", "tools": [{"name": "h"}]});
     let errors = body(json!({"tools": tools(), "tool_choice": unknown})).unwrap_err().0;
