@@ -72,8 +72,7 @@ impl Lowering<'_> {
             return Ok(self.builder.rule("code", any_text()));
         }
         let limit = self.request.limits.automaton_states;
-        let ends = ends.into_iter().map(String::into_bytes).collect();
-        let texts = text_dfa(&RawContext { ends, ..RawContext::default() }, limit)?;
+        let texts = text_dfa(&RawContext::until(ends), limit)?;
         let excluded = prefixes.iter().map(|text| Expr::seq([Expr::bytes(text), any_text()]));
         let excluded = Expr::alt(excluded.chain([Expr::Empty]));
         let excluded =
