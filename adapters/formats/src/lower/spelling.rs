@@ -95,7 +95,7 @@ impl Lowering<'_> {
         let more = match &spelling.separator {
             Some(separator) => {
                 let next = Expr::seq([self.fixed_parts(separator), call.clone()]);
-                after_first(next, self.most_calls())
+                after_first(next, self.max_calls())
             }
             None => Expr::Empty,
         };

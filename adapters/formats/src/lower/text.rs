@@ -57,7 +57,7 @@ impl Lowering<'_> {
     /// Free text in a turn that is either text or calls. If calls begin with a single character,
     /// text does not begin with it.
     pub(crate) fn text_instead_of_calls(&mut self) -> Result<Expr, LowerError> {
-        let next = self.most_calls().map(|_| self.closing());
+        let next = self.max_calls().map(|_| self.closing());
         let free = self.text(None, next.clone());
         if !self.call_begin_texts().iter().any(|begin| is_single_character(begin)) {
             return Ok(free);
@@ -78,7 +78,7 @@ impl Lowering<'_> {
     /// text, and the calls. `next`: what follows the calls; by default, text again.
     pub(crate) fn text(&mut self, calls: Option<(&Marker, Expr)>, next: Option<Expr>) -> Expr {
         let text = self.builder.declare("text");
-        let again = next.is_none() || self.most_calls().is_none();
+        let again = next.is_none() || self.max_calls().is_none();
         // A tag that may end the turn must not return to the text.
         let loops = next.is_none() && self.builtin_calls.is_empty() && self.frame_end.is_none();
         let back = if loops { Expr::Empty } else { Expr::Ref(text) };

@@ -68,7 +68,7 @@ impl Extractor {
         let separator =
             if format.text.end.is_some() { String::new() } else { format.text_separator() };
         let reasoning = match &format.reasoning {
-            Some(format) => Channel::framed(format.lead.as_bytes(), format.trail.as_bytes()),
+            Some(format) => Channel::stripping(format.lead.as_bytes(), format.trail.as_bytes()),
             None => Channel::default(),
         };
         Extractor {

@@ -6,8 +6,8 @@ use louver::spec::json::{Json, Object};
 
 use super::events::Cut;
 use super::tolerant::{
-    Rest, closing_parenthesis, eat, eat_end, eat_header, eat_marker, eat_parts, find_head,
-    find_marker, json, last_key, loose_headers,
+    closing_parenthesis, eat, eat_end, eat_header, eat_marker, eat_parts, find_head, find_marker,
+    json, last_key, loose_headers,
 };
 use super::turn::Call;
 use crate::arguments::{ArgumentReader, spaced};
@@ -67,7 +67,7 @@ impl Scanner<'_> {
         out
     }
 
-    fn reasoning<'t>(&self, text: Rest<'t>, opened: bool, out: &mut ScannedTurn) -> Rest<'t> {
+    fn reasoning<'t>(&self, text: &'t str, opened: bool, out: &mut ScannedTurn) -> &'t str {
         let Some(format) = &self.format.reasoning else { return text };
         let skipped = || eat_marker(text, format.skipped.as_ref()?);
         let inside = match eat_marker(text, &format.begin) {
@@ -88,7 +88,7 @@ impl Scanner<'_> {
     }
 
     /// Strips the frame around text and calls.
-    fn unframed<'t>(&self, rest: Rest<'t>) -> Rest<'t> {
+    fn unframed<'t>(&self, rest: &'t str) -> &'t str {
         let Some(frame) = &self.format.frame else { return rest };
         let Some(inner) = eat_marker(rest, &frame.begin) else { return rest };
         let begin = frame.begin.write();
@@ -140,7 +140,7 @@ impl Scanner<'_> {
 
     /// A section, a call, a call of a built-in tool or calls in another spelling. Returns what
     /// follows.
-    fn any_call<'t>(&self, text: Rest<'t>, out: &mut ScannedTurn) -> Option<Rest<'t>> {
+    fn any_call<'t>(&self, text: &'t str, out: &mut ScannedTurn) -> Option<&'t str> {
         let after = match &self.format.section {
             Some(section) => {
                 eat_marker(text, &section.begin).and_then(|inner| self.section(inner, out))
@@ -154,7 +154,7 @@ impl Scanner<'_> {
     }
 
     /// The calls of a section after its begin marker. `None` if there is no call.
-    fn section<'t>(&self, inner: Rest<'t>, out: &mut ScannedTurn) -> Option<Rest<'t>> {
+    fn section<'t>(&self, inner: &'t str, out: &mut ScannedTurn) -> Option<&'t str> {
         let section = self.format.section.as_ref()?;
         let mut rest = eat_parts(inner, &section.lead.parts()).unwrap_or(inner);
         let before = out.calls.len();
@@ -174,14 +174,14 @@ impl Scanner<'_> {
     }
 
     /// Adds a call, and returns what follows it.
-    fn call_into<'t>(&self, text: Rest<'t>, out: &mut ScannedTurn) -> Option<Rest<'t>> {
+    fn call_into<'t>(&self, text: &'t str, out: &mut ScannedTurn) -> Option<&'t str> {
         let (call, has_end, after) = self.call(text)?;
         out.calls.push((call, has_end));
         Some(after)
     }
 
     /// A call in the template's syntax, whether its end was found, and what follows.
-    fn call<'t>(&self, text: Rest<'t>) -> Option<(Call, bool, Rest<'t>)> {
+    fn call<'t>(&self, text: &'t str) -> Option<(Call, bool, &'t str)> {
         let begins = match &self.format.call.begin {
             Some(begin) => begin.as_texts(),
             None => vec![String::new()],
@@ -210,17 +210,17 @@ impl Scanner<'_> {
 
     fn header_and_arguments<'t>(
         &self,
-        text: Rest<'t>,
+        text: &'t str,
         header: &[Part],
         syntax: &CallSyntax<'_>,
-    ) -> Option<(Call, Rest<'t>)> {
+    ) -> Option<(Call, &'t str)> {
         let (name, rest) = eat_header(text, header)?;
         let (arguments, rest) = self.arguments(&name, syntax, rest)?;
         Some((parse_call(&name, &arguments)?, rest))
     }
 
     /// Calls in another spelling. Returns what follows.
-    fn spelling<'t>(&self, text: Rest<'t>, out: &mut ScannedTurn) -> Option<Rest<'t>> {
+    fn spelling<'t>(&self, text: &'t str, out: &mut ScannedTurn) -> Option<&'t str> {
         let is_offered = |name: &str| self.lowered.tools().iter().any(|tool| tool.name == name);
         for spelling in &self.format.spellings {
             let syntax = self.format.spelling_syntax(spelling);
@@ -250,10 +250,10 @@ impl Scanner<'_> {
     /// A call that is a JSON object with the name and the arguments as members, in any order.
     fn object_call<'t>(
         &self,
-        text: Rest<'t>,
+        text: &'t str,
         begin: &str,
         header: &[Part],
-    ) -> Option<(Call, bool, Rest<'t>)> {
+    ) -> Option<(Call, bool, &'t str)> {
         let at = header.iter().position(|part| matches!(part, Part::Name { .. }))?;
         let before: String =
             begin.to_owned() + &header[..at].iter().map(Part::write).collect::<String>();
@@ -283,8 +283,8 @@ impl Scanner<'_> {
         &self,
         name: &str,
         syntax: &CallSyntax<'_>,
-        rest: Rest<'t>,
-    ) -> Option<(String, Rest<'t>)> {
+        rest: &'t str,
+    ) -> Option<(String, &'t str)> {
         let find_end = || Some(find_marker(rest, syntax.end?)?.0);
         match syntax.arguments {
             ArgumentStyle::Json => {
@@ -350,9 +350,9 @@ impl Scanner<'_> {
     fn message<'t>(
         &self,
         format: &MessagesFormat,
-        rest: Rest<'t>,
+        rest: &'t str,
         out: &mut ScannedTurn,
-    ) -> Option<Rest<'t>> {
+    ) -> Option<&'t str> {
         if let Some(reasoning) = &self.format.reasoning
             && eat_marker(rest, &reasoning.begin).is_some()
         {
@@ -374,10 +374,10 @@ impl Scanner<'_> {
     }
 
     /// A call of a built-in tool, after its begin marker. Returns what follows.
-    fn builtin<'t>(&self, rest: Rest<'t>, out: &mut ScannedTurn) -> Option<Rest<'t>> {
+    fn builtin<'t>(&self, rest: &'t str, out: &mut ScannedTurn) -> Option<&'t str> {
         let format = self.format.builtin.as_ref()?;
         let syntax = self.format.builtin_syntax(false)?;
-        let up_to_end = |body: Rest<'t>| {
+        let up_to_end = |body: &'t str| {
             let end = syntax.end.and_then(|end| find_marker(body, end));
             let (at, len) = end.unwrap_or((body.len(), 0));
             (&body[..at], len > 0, &body[at + len..])

@@ -78,10 +78,10 @@ pub enum LowerError {
         what: &'static str,
     },
     /// The bound on calls with text between them is too large.
-    #[error("at most {most} calls with text between them: over the limit of {limit}")]
+    #[error("at most {max} calls with text between them: over the limit of {limit}")]
     TooManyCalls {
         /// The bound.
-        most: u32,
+        max: u32,
         /// The limit.
         limit: u32,
     },
