@@ -64,9 +64,8 @@ pub use read::{Call, Cut, Difference, Event, Extractor, Incomplete, Reading, Tur
 pub use registry::{RegistryError, read_registry, validator_instance, validator_uri};
 pub use render::RenderOptions;
 pub use request::{
-    BuiltinTool, CallKind, ConstraintError, CustomError, CustomErrorReason, CustomInput,
-    CustomTool, FunctionTool, LazyTools, LowerError, MemberError, MemberErrorKind, Parallel,
-    PartErrors, Reasoning, ReasoningBudget, RequestError, RequestErrors, RequestFault,
-    ResponseFormat, ResponseTag, Strictness, Tool, ToolChoice, ToolChoiceError, ToolRequest,
-    ToolShape,
+    BuiltinTool, CallKind, ConstraintError, CustomInput, CustomTool, FunctionTool, LazyTools,
+    LowerError, MemberError, MemberErrorKind, Parallel, PartErrors, Reasoning, ReasoningBudget,
+    RequestError, RequestErrors, RequestFault, ResponseFormat, ResponseTag, Strictness, Tool,
+    ToolChoice, ToolChoiceError, ToolRequest, ToolShape,
 };

@@ -10,7 +10,7 @@ use super::raw::{RawContext, text_dfa};
 use crate::arguments::{ArgumentReader, InputReader, known_types, python_string, written_name};
 use crate::format::{ArgumentStyle, Marker, StringQuotes, TaggedStyle, unique};
 use crate::lowered::LoweredArguments;
-use crate::request::{CustomError, CustomErrorReason, CustomTool, INPUT, RequestFault};
+use crate::request::{CustomError, CustomTool, INPUT, RequestFault};
 
 impl Lowering<'_> {
     /// The arguments that stand for the input of a custom tool, whose grammar is at the pointer.
@@ -27,16 +27,15 @@ impl Lowering<'_> {
                 self.findings.warnings.extend(warnings);
                 self.input_arguments(&grammar, style)
             }
-            Err(reason) => Err(reason),
+            Err(error) => Err(error),
         };
         match lowered {
             Ok(LoweredArguments { rule, reader }) => {
                 let reader = ArgumentReader::Input(Box::new(reader), InputReader::default());
                 Some(LoweredArguments { rule, reader })
             }
-            Err(reason) => {
-                let error = CustomError { pointer: pointer.to_owned(), reason };
-                self.findings.errors.customs.push(error);
+            Err(error) => {
+                self.findings.errors.customs.extend(RequestFault::of_custom(pointer, &error));
                 None
             }
         }
@@ -47,7 +46,7 @@ impl Lowering<'_> {
         &mut self,
         grammar: &Grammar,
         style: &ArgumentStyle,
-    ) -> Result<LoweredArguments, CustomErrorReason> {
+    ) -> Result<LoweredArguments, CustomError> {
         let body = match style {
             ArgumentStyle::Json => {
                 let text = self.escaped_text(grammar, write_string)?;
@@ -83,28 +82,20 @@ impl Lowering<'_> {
         &mut self,
         grammar: &Grammar,
         write_string: fn(&mut String, &str),
-    ) -> Result<Expr, CustomErrorReason> {
+    ) -> Result<Expr, CustomError> {
         let text = self.writable(grammar, &RawContext::default())?;
         let text = text.image(&Homomorphism::quoted(write_string), &self.request.limits)?;
         Ok(Expr::Ref(self.builder.import(&text)))
     }
 
     /// A sentence of the grammar as it is, in a context.
-    fn raw_text(
-        &mut self,
-        grammar: &Grammar,
-        context: &RawContext,
-    ) -> Result<Expr, CustomErrorReason> {
+    fn raw_text(&mut self, grammar: &Grammar, context: &RawContext) -> Result<Expr, CustomError> {
         let text = self.writable(grammar, context)?;
         Ok(Expr::Ref(self.builder.import(&text)))
     }
 
     /// The grammar of the sentences that can stand in a context.
-    fn writable(
-        &self,
-        grammar: &Grammar,
-        context: &RawContext,
-    ) -> Result<Grammar, CustomErrorReason> {
+    fn writable(&self, grammar: &Grammar, context: &RawContext) -> Result<Grammar, CustomError> {
         let limits = &self.request.limits;
         let text = text_dfa(context, limits.automaton_states).map_err(AlgebraError::from)?;
         let both = grammar.intersect(&text, limits)?;
@@ -112,7 +103,7 @@ impl Lowering<'_> {
         match Compiled::new(&both, limits) {
             Ok(_) => Ok(both),
             Err(CompileError::Empty { .. }) => {
-                Err(CustomErrorReason::Empty { format: self.format.name.clone() })
+                Err(CustomError::Empty { format: self.format.name.clone() })
             }
             Err(error) => Err(error.into()),
         }
@@ -134,11 +125,7 @@ impl Lowering<'_> {
     }
 
     /// A sentence of the grammar between tags, as it is or in quotes.
-    fn tagged_text(
-        &mut self,
-        style: &TaggedStyle,
-        grammar: &Grammar,
-    ) -> Result<Expr, CustomErrorReason> {
+    fn tagged_text(&mut self, style: &TaggedStyle, grammar: &Grammar) -> Result<Expr, CustomError> {
         let begin = style.quotes.iter().map(|quotes| quotes.begin.clone());
         let excludes = self.format.excluded_values(style).into_iter().chain(begin);
         let context = RawContext {
@@ -149,7 +136,7 @@ impl Lowering<'_> {
         let bare = self.raw_text(grammar, &context);
         let Some(StringQuotes { begin, end, .. }) = &style.quotes else { return bare };
         let bare = match bare {
-            Err(CustomErrorReason::Empty { .. }) => Expr::Never,
+            Err(CustomError::Empty { .. }) => Expr::Never,
             bare => bare?,
         };
         let text = self.raw_text(grammar, &RawContext::until([end.clone()]))?;
@@ -160,12 +147,12 @@ impl Lowering<'_> {
         &mut self,
         style: &TaggedStyle,
         grammar: &Grammar,
-    ) -> Result<Expr, CustomErrorReason> {
+    ) -> Result<Expr, CustomError> {
         let format = self.format;
         let text = self.tagged_text(style, grammar)?;
         let mut parts = vec![self.fixed_parts(&style.before)];
         let name = written_name(style, INPUT)
-            .ok_or_else(|| CustomErrorReason::Empty { format: format.name.clone() })?;
+            .ok_or_else(|| CustomError::Empty { format: format.name.clone() })?;
         for piece in self.tag_pieces(style) {
             parts.push(match piece {
                 MemberPart::Fixed(expr) => expr,

@@ -48,20 +48,9 @@ pub enum CustomInput {
     Regex(String),
 }
 
-/// An error of a custom tool, or a built-in one called with code, whose input cannot be enforced.
-#[derive(Debug, thiserror::Error)]
-#[error("{pointer}: {reason}")]
-pub struct CustomError {
-    /// JSON pointer into the request, such as `/tools/1/custom/format/grammar/definition`.
-    pub pointer: String,
-    /// Why.
-    pub reason: CustomErrorReason,
-}
-
 /// Why the input of a custom tool, or code, cannot be enforced.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum CustomErrorReason {
+pub(crate) enum CustomError {
     /// The Lark grammar is invalid. The messages have lines and columns.
     #[error(transparent)]
     Lark(Diagnostics),
@@ -70,10 +59,7 @@ pub enum CustomErrorReason {
     Regex(RegexError),
     /// No sentence of the grammar can be written in the arguments of the wire format.
     #[error("no input of this grammar can be written in wire format `{format}`")]
-    Empty {
-        /// The format.
-        format: String,
-    },
+    Empty { format: String },
     /// The grammar has something that arguments cannot have: a special token, a tag dispatch (lazy
     /// rules), a budget.
     #[error("cannot be the input of a tool: {0}")]
@@ -166,17 +152,17 @@ impl CustomTool {
     pub(crate) fn grammar(
         &self,
         limits: &Limits,
-    ) -> Result<Option<(Grammar, Diagnostics)>, CustomErrorReason> {
+    ) -> Result<Option<(Grammar, Diagnostics)>, CustomError> {
         let mut lowered = match &self.input {
             CustomInput::Text => return Ok(None),
             CustomInput::Lark(text) => {
                 let lowered = lark::lower(text, &LarkOptions::default(), limits);
-                let lowered = lowered.map_err(CustomErrorReason::Lark)?;
+                let lowered = lowered.map_err(CustomError::Lark)?;
                 (lowered.grammar, lowered.warnings)
             }
             CustomInput::Regex(text) => {
                 let grammar = regex::lower(text, &REGEX, limits);
-                (grammar.map_err(CustomErrorReason::Regex)?, Diagnostics::new("regex", text))
+                (grammar.map_err(CustomError::Regex)?, Diagnostics::new("regex", text))
             }
         };
         for rule in &mut lowered.0.rules {

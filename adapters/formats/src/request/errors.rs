@@ -12,7 +12,7 @@ use louver::ir::GrammarError;
 use serde::{Deserialize, Serialize};
 
 use super::choice::ToolChoiceError;
-use super::custom::{CustomError, CustomErrorReason};
+use super::custom::CustomError;
 use super::members::MemberError;
 use super::response::ResponseTag;
 
@@ -114,8 +114,9 @@ pub struct PartErrors {
     /// Errors of schemas, with pointers into the request such as
     /// `/tools/2/function/parameters/properties/x/not`.
     pub schemas: Vec<SchemaError>,
-    /// Errors of custom tools and of code.
-    pub customs: Vec<CustomError>,
+    /// Errors of custom tools and of code, with pointers such as
+    /// `/tools/1/custom/format/grammar/definition`.
+    pub customs: Vec<RequestFault>,
     /// Errors of the structural tag, with pointers into the request.
     pub tag: Vec<StructuralTagError>,
 }
@@ -165,6 +166,14 @@ impl RequestFault {
         RequestFault::new(format!("{pointer}{}", misspelled.pointer), misspelled.message())
     }
 
+    /// The error of the input of a tool, which is at the pointer.
+    pub(crate) fn of_custom(pointer: &str, error: &CustomError) -> Vec<RequestFault> {
+        match error {
+            CustomError::Lark(messages) => RequestFault::of_text(pointer, messages),
+            other => vec![RequestFault::new(pointer, other)],
+        }
+    }
+
     /// The messages about a text of the request, which is at the pointer.
     pub(crate) fn of_text(pointer: &str, messages: &Diagnostics) -> Vec<RequestFault> {
         let list = messages.list().iter();
@@ -199,21 +208,13 @@ impl PartErrors {
 
     /// The errors of custom tools and of the structural tag as faults.
     pub fn grammar_faults(&self) -> Vec<RequestFault> {
-        let customs = self.customs.iter().flat_map(custom_faults);
-        customs.chain(self.tag.iter().flat_map(tag_faults)).collect()
+        self.customs.iter().cloned().chain(self.tag.iter().flat_map(tag_faults)).collect()
     }
 }
 
 fn schema_fault(error: &SchemaError) -> RequestFault {
     let keyword = (!error.keyword.is_empty()).then(|| error.keyword.clone());
     RequestFault { pointer: error.pointer.clone(), keyword, message: error.reason.to_string() }
-}
-
-fn custom_faults(error: &CustomError) -> Vec<RequestFault> {
-    match &error.reason {
-        CustomErrorReason::Lark(messages) => RequestFault::of_text(&error.pointer, messages),
-        other => vec![RequestFault::new(&error.pointer, other)],
-    }
 }
 
 fn tag_faults(error: &StructuralTagError) -> Vec<RequestFault> {

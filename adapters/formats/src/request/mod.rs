@@ -14,8 +14,8 @@ mod tool;
 
 pub use self::builtin::BuiltinTool;
 pub use self::choice::{ToolChoice, ToolChoiceError};
-pub(crate) use self::custom::INPUT;
-pub use self::custom::{CustomError, CustomErrorReason, CustomInput, CustomTool};
+pub(crate) use self::custom::{CustomError, INPUT};
+pub use self::custom::{CustomInput, CustomTool};
 pub use self::errors::{
     ConstraintError, LowerError, PartErrors, RequestError, RequestErrors, RequestFault,
 };
