@@ -26,7 +26,7 @@ impl Channel {
             }
             self.begin();
         }
-        let held = begun_at_end(&self.pending, &[&self.trail[..]]);
+        let held = partial_match_len(&self.pending, &[&self.trail[..]]);
         let (text, rest) = decode(&self.pending[..self.pending.len() - held]);
         let used = self.pending.len() - held - rest;
         self.pending.drain(..used);
@@ -150,8 +150,8 @@ pub(crate) fn leading_spaces(text: &[u8]) -> usize {
     text.iter().take_while(|byte| is_space(**byte)).count()
 }
 
-/// The length of the longest end of a text with which one of the markers begins.
-pub(crate) fn begun_at_end(text: &[u8], markers: &[&[u8]]) -> usize {
+/// The length of the longest suffix of a text that is a prefix of one of the markers.
+pub(crate) fn partial_match_len(text: &[u8], markers: &[&[u8]]) -> usize {
     let longest = markers.iter().map(|marker| marker.len()).max().unwrap_or(0);
     let begins =
         |n: &usize| markers.iter().any(|marker| marker.starts_with(&text[text.len() - n..]));

@@ -168,11 +168,6 @@ impl LoweredRequest {
         &self.inner.relaxed_schemas
     }
 
-    /// The wire format's name.
-    pub fn format(&self) -> &str {
-        &self.inner.format.name
-    }
-
     /// The wire format, as it was given to [`WireFormat::lower`].
     pub fn wire_format(&self) -> &WireFormat {
         &self.inner.format

@@ -4,7 +4,7 @@ use louver::front::json_schema::{JsonTypes, LazyTypes, NestedStyle, ValueTypes};
 use louver::spec::json::{Json, Object};
 
 use super::tagged::looks_like;
-use crate::channel::{begun_at_end, decode, find, leading_spaces};
+use crate::channel::{decode, find, leading_spaces, partial_match_len};
 use crate::format::{NestedTags, escape_json};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -159,7 +159,7 @@ impl NestedReader {
 
     fn text(&mut self) -> Option<()> {
         let at = find(&self.buffer, &self.mark);
-        let held = begun_at_end(&self.buffer, &[&self.mark[..]]);
+        let held = partial_match_len(&self.buffer, &[&self.mark[..]]);
         let len = at.unwrap_or(self.buffer.len() - held);
         let (text, rest) = decode(&self.buffer[..len]);
         self.out.push_str(&escape_json(&text));

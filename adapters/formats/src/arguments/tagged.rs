@@ -6,7 +6,7 @@ use louver::front::json_schema::{JsonTypes, LazyTypes, ValueTypes};
 use louver::spec::json::Json;
 
 use super::literal::LiteralReader;
-use crate::channel::{begun_at_end, decode, find, leading_spaces};
+use crate::channel::{decode, find, leading_spaces, partial_match_len};
 use crate::format::{
     KindWords, NameStyle, PythonLiterals, StringQuotes, TagPart, TaggedStyle, escape_json,
 };
@@ -296,7 +296,8 @@ impl TaggedReader {
     fn quoted(&mut self) -> bool {
         let Some([_, end]) = &self.delimiters.quotes else { return false };
         let (quote, found) = (end.len(), find(&self.buffer, end));
-        let len = found.unwrap_or_else(|| self.buffer.len() - begun_at_end(&self.buffer, &[end]));
+        let len =
+            found.unwrap_or_else(|| self.buffer.len() - partial_match_len(&self.buffer, &[end]));
         let text = self.take_text(len);
         self.out.push_str(&escape_json(&text));
         if found.is_some() {
@@ -335,7 +336,7 @@ impl TaggedReader {
     /// marker.
     fn held(&self) -> usize {
         let end: Vec<u8> = [&self.delimiters.trail[..], &self.delimiters.close[..]].concat();
-        begun_at_end(&self.buffer, &[&end, &self.delimiters.close])
+        partial_match_len(&self.buffer, &[&end, &self.delimiters.close])
     }
 
     fn text(&mut self) -> bool {

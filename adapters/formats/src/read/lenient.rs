@@ -14,7 +14,7 @@ use louver::matcher::{Recognizer, Tracer};
 use louver::vocab::Vocabulary;
 use serde::{Deserialize, Serialize};
 
-use super::scan::{ScannedTurn, Scanner};
+use super::scan::{ScannedCall, ScannedTurn, Scanner};
 use super::turn::{Call, Incomplete, Turn};
 use crate::arguments::read_input;
 use crate::format::WireFormat;
@@ -103,7 +103,7 @@ impl WireFormat {
             Ok(()) => Difference::Unfinished,
             Err(rejected) => Difference::Refused { at: rejected.offset() },
         };
-        let scanner = Scanner { format: &format, lowered: &lowered };
+        let scanner = Scanner { format: &format, tools: lowered.tools() };
         let scanned = scanner.turn(text, request.reasoning == Reasoning::Opened);
         Ok(report(&format, request, scanned, difference))
     }
@@ -141,7 +141,7 @@ fn report(
     if scanned.open_reasoning {
         differences.push(Difference::OpenReasoning);
     }
-    for (k, (mut call, has_end)) in scanned.calls.into_iter().enumerate() {
+    for (k, ScannedCall { mut call, has_end }) in scanned.calls.into_iter().enumerate() {
         call.name = offered_name(format, request, &call).unwrap_or(call.name);
         let tool = request.tools.iter().find(|tool| tool.name() == call.name);
         let is_custom = tool.is_some_and(|tool| tool.kind() == CallKind::Custom);

@@ -1,18 +1,18 @@
-//! A tolerant scanner: finds reasoning, text and calls in output that need not follow the format.
+//! The lenient scanner: finds reasoning, text and calls in output that need not follow the format.
 //! White space is ignored, and end markers may be missing.
 
 use louver::limits::Limits;
 use louver::spec::json::{Json, Object};
 
 use super::events::Cut;
-use super::tolerant::{
+use super::matching::{
     closing_parenthesis, eat, eat_end, eat_header, eat_marker, eat_parts, find_head, find_marker,
     json, last_key, loose_headers,
 };
 use super::turn::Call;
 use crate::arguments::{ArgumentReader, spaced};
 use crate::format::{ArgumentStyle, CallSyntax, Marker, MessagesFormat, Part, WireFormat};
-use crate::lowered::LoweredRequest;
+use crate::lowered::LoweredTool;
 use crate::request::CallKind;
 
 /// What the scanner has found.
@@ -20,17 +20,23 @@ use crate::request::CallKind;
 pub(crate) struct ScannedTurn {
     pub(crate) text: String,
     pub(crate) reasoning: String,
-    /// Calls, each with whether its end was found.
-    pub(crate) calls: Vec<(Call, bool)>,
+    pub(crate) calls: Vec<ScannedCall>,
     /// Offsets of begin markers without a call after them.
     pub(crate) malformed: Vec<usize>,
     pub(crate) open_reasoning: bool,
     pub(crate) cut: Option<(Cut, String)>,
 }
 
+/// A call, and whether its end was found.
+pub(crate) struct ScannedCall {
+    pub(crate) call: Call,
+    pub(crate) has_end: bool,
+}
+
 pub(crate) struct Scanner<'a> {
     pub(crate) format: &'a WireFormat,
-    pub(crate) lowered: &'a LoweredRequest,
+    /// The tools of the request.
+    pub(crate) tools: &'a [LoweredTool],
 }
 
 /// The most begin markers without a call after them. After the last of them, everything is text.
@@ -167,21 +173,21 @@ impl Scanner<'_> {
         }
         rest = eat_parts(rest, &section.trail.parts()).unwrap_or(rest);
         let (has_end, rest) = eat_end(rest, section.end.as_ref(), true);
-        if let (Some((_, ended)), false) = (out.calls.last_mut(), has_end) {
-            *ended = false;
+        if let Some(last) = out.calls.last_mut() {
+            last.has_end &= has_end;
         }
         Some(rest)
     }
 
     /// Adds a call, and returns what follows it.
     fn call_into<'t>(&self, text: &'t str, out: &mut ScannedTurn) -> Option<&'t str> {
-        let (call, has_end, after) = self.call(text)?;
-        out.calls.push((call, has_end));
+        let (call, after) = self.call(text)?;
+        out.calls.push(call);
         Some(after)
     }
 
-    /// A call in the template's syntax, whether its end was found, and what follows.
-    fn call<'t>(&self, text: &'t str) -> Option<(Call, bool, &'t str)> {
+    /// A call in the template's syntax, and what follows.
+    fn call<'t>(&self, text: &'t str) -> Option<(ScannedCall, &'t str)> {
         let begins = match &self.format.call.begin {
             Some(begin) => begin.as_texts(),
             None => vec![String::new()],
@@ -200,7 +206,7 @@ impl Scanner<'_> {
                         let trailed = eat_parts(rest, syntax.trailer);
                         let rest = trailed.unwrap_or(rest);
                         let (has_end, rest) = eat_end(rest, syntax.end, trailed.is_some());
-                        return Some((call, has_end, rest));
+                        return Some((ScannedCall { call, has_end }, rest));
                     }
                 }
             }
@@ -221,7 +227,7 @@ impl Scanner<'_> {
 
     /// Calls in another spelling. Returns what follows.
     fn spelling<'t>(&self, text: &'t str, out: &mut ScannedTurn) -> Option<&'t str> {
-        let is_offered = |name: &str| self.lowered.tools().iter().any(|tool| tool.name == name);
+        let is_offered = |name: &str| self.tools.iter().any(|tool| tool.name == name);
         for spelling in &self.format.spellings {
             let syntax = self.format.spelling_syntax(spelling);
             let Some(mut rest) = eat_marker(text, &spelling.begin) else { continue };
@@ -230,14 +236,14 @@ impl Scanner<'_> {
                 self.header_and_arguments(rest, &spelling.header, &syntax)
             {
                 let trailed = eat_parts(after, &spelling.trailer);
-                calls.push((call, trailed.is_some()));
+                calls.push(ScannedCall { call, has_end: trailed.is_some() });
                 rest = trailed.unwrap_or(after);
                 let Some(separator) = &spelling.separator else { break };
                 let Some(after) = eat_parts(rest, &separator.parts()) else { break };
                 rest = after;
             }
             let is_text = spelling.text_unless.is_some()
-                && !calls.iter().all(|(call, _)| is_offered(&call.name));
+                && !calls.iter().all(|found| is_offered(&found.call.name));
             if calls.is_empty() || is_text {
                 continue;
             }
@@ -253,7 +259,7 @@ impl Scanner<'_> {
         text: &'t str,
         begin: &str,
         header: &[Part],
-    ) -> Option<(Call, bool, &'t str)> {
+    ) -> Option<(ScannedCall, &'t str)> {
         let at = header.iter().position(|part| matches!(part, Part::Name { .. }))?;
         let before: String =
             begin.to_owned() + &header[..at].iter().map(Part::write).collect::<String>();
@@ -275,7 +281,7 @@ impl Scanner<'_> {
         spaced(&mut written, arguments.unwrap_or(&none));
         let call = parse_call(name, &written)?;
         let (has_end, rest) = eat_end(rest, self.format.call.end.as_ref(), true);
-        Some((call, has_end, rest))
+        Some((ScannedCall { call, has_end }, rest))
     }
 
     /// A call's arguments as JSON text, and what follows.
@@ -308,7 +314,7 @@ impl Scanner<'_> {
                 let trailer = trailer.trim();
                 let found = (!trailer.is_empty()).then(|| rest.find(trailer)).flatten();
                 let end = found.or_else(find_end).unwrap_or(rest.len());
-                let tool = self.lowered.tools().iter().find(|tool| tool.name == name);
+                let tool = self.tools.iter().find(|tool| tool.name == name);
                 let arguments = tool.and_then(|tool| tool.arguments(syntax.arguments));
                 let reader = match arguments {
                     Some(arguments) => arguments.reader.clone().without_input(),
@@ -395,16 +401,15 @@ impl Scanner<'_> {
             let call = arguments.and_then(|arguments| parse_call(&name, &arguments));
             let code = || parse_call(&name, &ArgumentReader::code().read_whole(body));
             if let Some(call) = call.or_else(|| code().filter(|_| !format.bare_code)) {
-                out.calls.push((call, has_end));
+                out.calls.push(ScannedCall { call, has_end });
                 return Some(after);
             }
         }
         // Bare code does not name its tool: it is the one that is called with code.
-        let mut tools = self.lowered.tools().iter();
-        let tool = tools.find(|tool| tool.takes_code()).filter(|_| format.bare_code)?;
+        let tool = self.tools.iter().find(|tool| tool.takes_code() && format.bare_code)?;
         let (body, has_end, after) = up_to_end(rest);
         let code = ArgumentReader::code().read_whole(body);
-        out.calls.push((parse_call(&tool.name, &code)?, has_end));
+        out.calls.push(ScannedCall { call: parse_call(&tool.name, &code)?, has_end });
         Some(after)
     }
 }

@@ -209,7 +209,7 @@ fn a_constraint_compiles_for_a_vocabulary() {
     });
     let format = Catalog::shipped().get("qwen3").expect("format").clone();
     let (lowered, bound) = request.clone().compile(&engine, &format).expect("compiles");
-    assert_eq!((lowered.format(), lowered.tools().len()), ("qwen3", 2));
+    assert_eq!((&*lowered.wire_format().name, lowered.tools().len()), ("qwen3", 2));
     assert!(!bound.matcher().is_complete());
     // Harmony's markers are special tokens that this vocabulary lacks.
     let harmony = Catalog::shipped().get("harmony").expect("format").clone();

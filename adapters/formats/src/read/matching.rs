@@ -1,4 +1,4 @@
-//! Tolerant matching at the beginning of a text: markers, parts, headers, JSON values. White space
+//! Lenient matching at the beginning of a text: markers, parts, headers, JSON values. White space
 //! is ignored.
 
 use louver::limits::Limits;
