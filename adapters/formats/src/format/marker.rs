@@ -34,7 +34,7 @@ pub(crate) enum Binding<'a> {
     Text,
 }
 
-/// An element of [`Marker::Seq`]. In TOML, a string is text.
+/// A step of [`Marker::Seq`]. In TOML, a string is text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Step {
@@ -44,7 +44,7 @@ pub enum Step {
     Marker(Marker),
 }
 
-/// An element of a variant of a marker.
+/// A piece of a variant of a marker.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Atom {
     Text(String),
