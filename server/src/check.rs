@@ -139,7 +139,7 @@ impl PointerMap {
         if let Some(lowered) = plan.turn_plan().lowered() {
             let tool = |tool: &louver_formats::LoweredTool| {
                 let kind = if tool.kind == CallKind::Custom { "custom" } else { "function" };
-                json!({"name": tool.name, "type": kind, "callable": tool.arguments.is_some()})
+                json!({"name": tool.name, "type": kind, "callable": tool.is_callable()})
             };
             answer["tools"] = lowered.tools().iter().map(tool).collect();
             answer["grammar"] = json!({"rules": lowered.grammar().rules.len()});

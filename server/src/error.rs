@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use louver::compile::CompileError;
 use louver::front::json_schema::{SchemaError, SchemaErrorReason};
 use louver::spec::json::JsonError;
-use louver_formats::{LowerError, RequestError, RequestErrors};
+use louver_formats::{LowerError, MemberErrorKind, RequestError, RequestErrors};
 use louver_mistralrs::{Fault, GenerationError, PlanError};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -306,8 +306,10 @@ impl From<RequestErrors> for ApiError {
                 RequestError::Tool(_) => "invalid_tool",
                 RequestError::Choice(_) => "invalid_tool_choice",
                 RequestError::StructuralTag(_) => "invalid_grammar",
-                RequestError::UnknownMember { .. } => "unknown_member",
-                RequestError::Malformed { .. } => "invalid_type",
+                RequestError::Member(error) => match error.kind {
+                    MemberErrorKind::UnknownMember { .. } => "unknown_member",
+                    _ => "invalid_type",
+                },
                 _ => "invalid",
             };
             let faults = error.faults().into_iter();
@@ -321,9 +323,7 @@ impl From<PlanError> for ApiError {
     fn from(error: PlanError) -> Self {
         let message = error.to_string();
         match error {
-            PlanError::Tools(errors) => {
-                RequestErrors(errors.0.into_iter().map(RequestError::from).collect()).into()
-            }
+            PlanError::Tools(errors) => errors.into(),
             PlanError::Lower(error) => error.into(),
             PlanError::Compile(error) => error.into(),
             PlanError::AlwaysReasons => {

@@ -13,7 +13,7 @@ pub(crate) struct Channel {
 
 impl Channel {
     /// A stream that may begin with `lead` and end with `trail`, which are not part of its text.
-    pub(crate) fn framed(lead: &[u8], trail: &[u8]) -> Self {
+    pub(crate) fn stripping(lead: &[u8], trail: &[u8]) -> Self {
         Channel { lead: lead.to_vec(), trail: trail.to_vec(), ..Channel::default() }
     }
 
@@ -26,7 +26,7 @@ impl Channel {
             }
             self.begin();
         }
-        let held = begun_at_end(&self.pending, &[&self.trail[..]]);
+        let held = partial_match_len(&self.pending, &[&self.trail[..]]);
         let (text, rest) = decode(&self.pending[..self.pending.len() - held]);
         let used = self.pending.len() - held - rest;
         self.pending.drain(..used);
@@ -76,7 +76,11 @@ pub(crate) struct TextChannel {
 impl TextChannel {
     /// `separator` stands between text and a call.
     pub(crate) fn new(separator: &[u8]) -> Self {
-        TextChannel { channel: Channel::framed(b"", separator), held: String::new(), begun: false }
+        TextChannel {
+            channel: Channel::stripping(b"", separator),
+            held: String::new(),
+            begun: false,
+        }
     }
 
     /// Takes bytes, and returns the text that is decided.
@@ -141,8 +145,13 @@ pub(crate) fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
 
-/// The length of the longest end of a text with which one of the markers begins.
-pub(crate) fn begun_at_end(text: &[u8], markers: &[&[u8]]) -> usize {
+/// The number of bytes of white space at the beginning of a text.
+pub(crate) fn leading_spaces(text: &[u8]) -> usize {
+    text.iter().take_while(|byte| is_space(**byte)).count()
+}
+
+/// The length of the longest suffix of a text that is a prefix of one of the markers.
+pub(crate) fn partial_match_len(text: &[u8], markers: &[&[u8]]) -> usize {
     let longest = markers.iter().map(|marker| marker.len()).max().unwrap_or(0);
     let begins =
         |n: &usize| markers.iter().any(|marker| marker.starts_with(&text[text.len() - n..]));
@@ -159,7 +168,7 @@ mod tests {
     fn all_chunkings(bytes: &[u8], lead: &[u8], trail: &[u8]) -> Vec<String> {
         let cuts = 1u32 << (bytes.len() - 1);
         let run = |cut: u32| {
-            let mut channel = Channel::framed(lead, trail);
+            let mut channel = Channel::stripping(lead, trail);
             let mut text = String::new();
             let mut from = 0;
             for at in 1..=bytes.len() {
@@ -194,7 +203,7 @@ mod tests {
 
     #[test]
     fn flush_returns_the_trail() {
-        let mut channel = Channel::framed(b"", b"\n");
+        let mut channel = Channel::stripping(b"", b"\n");
         assert_eq!(channel.push(b"a\n"), "a");
         assert_eq!(channel.flush(), "\n");
     }

@@ -12,6 +12,34 @@
 //!
 //! A new family with an existing argument style is a new file and no Rust.
 //!
+//! # Terms
+//!
+//! ```text
+//! <tool_call>{"name": "f", "arguments": {"x": 1}}</tool_call>
+//! ```
+//!
+//! | term | meaning | in this call |
+//! |---|---|---|
+//! | turn | what the model writes for one request, up to the stop token | |
+//! | marker | a delimiter; its *variants* are texts or special tokens | `<tool_call>` |
+//! | begin, end marker | the markers around reasoning, text, a call, a section or a frame | |
+//! | section | encloses all calls of a turn, in some families | none |
+//! | frame | the markers around text and calls, after reasoning | none |
+//! | message | in families whose turns are sequences: reasoning, a text or a call | none |
+//! | header | between a call's begin marker and its arguments | `{"name": "f", "arguments": ` |
+//! | trailer | from the arguments to the end marker | `}` |
+//! | part | a piece of a header, trailer or separator: text, name, id, gap, marker | |
+//! | separator | between two calls, or between text and a call | a line break |
+//! | lead, trail | what the template writes after a begin or before an end marker | |
+//! | gap | a part where white space of any kind may stand | |
+//! | spelling | another syntax of calls that the family's models are known to write | |
+//! | argument style | how arguments are written: JSON, keywords, tags ... | JSON |
+//! | trigger | a text or special token that ends free text or starts a call in it | `<tool_call>` |
+//! | response | text in the `response_format` of a request, in place of free text | |
+//! | role | what a labelled span of the output is: text, header, arguments ... | |
+//!
+//! # Stages
+//!
 //! The modules are stages, and a stage imports earlier ones only:
 //!
 //! | module | content |
@@ -64,9 +92,8 @@ pub use read::{Call, Cut, Difference, Event, Extractor, Incomplete, Reading, Tur
 pub use registry::{RegistryError, read_registry, validator_instance, validator_uri};
 pub use render::RenderOptions;
 pub use request::{
-    BuiltinTool, CallKind, ConstraintError, CustomError, CustomErrorReason, CustomInput,
-    CustomTool, FunctionTool, LazyTools, LowerError, Parallel, PartErrors, Reasoning,
-    ReasoningBudget, RequestError, RequestErrors, RequestFault, ResponseFormat, ResponseTag,
-    Strictness, Tool, ToolChoice, ToolChoiceError, ToolError, ToolErrorKind, ToolErrors,
-    ToolRequest, ToolShape,
+    BuiltinTool, CallKind, ConstraintError, CustomInput, CustomTool, FunctionTool, LazyTools,
+    LowerError, MemberError, MemberErrorKind, Parallel, PartErrors, Reasoning, ReasoningBudget,
+    RequestError, RequestErrors, RequestFault, ResponseFormat, ResponseTag, Strictness, Tool,
+    ToolChoice, ToolChoiceError, ToolRequest, ToolShape,
 };

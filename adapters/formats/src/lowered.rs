@@ -8,7 +8,7 @@ use louver::ir::Grammar;
 use louver::spec::json::Json;
 
 use crate::arguments::ArgumentReader;
-use crate::format::{ArgumentStyle, WireFormat};
+use crate::format::{ArgumentStyle, CallSyntax, WireFormat};
 use crate::request::{CallKind, RequestFault};
 
 /// The role of a labelled span of the output.
@@ -71,30 +71,12 @@ pub struct LoweredRequest {
 pub(crate) struct LoweredInner {
     pub(crate) grammar: Arc<Grammar>,
     pub(crate) tools: Vec<LoweredTool>,
-    /// The readers of the tools' arguments by style, the template's style first. `None` for tools
-    /// that cannot be called.
-    pub(crate) readers: Vec<(ArgumentStyle, Vec<Option<ArgumentReader>>)>,
     /// Whether reasoning has a budget.
     pub(crate) is_budgeted: bool,
     pub(crate) warnings: Vec<RequestFault>,
     pub(crate) relaxed: Vec<SchemaError>,
     pub(crate) relaxed_schemas: Vec<RelaxedSchema>,
     pub(crate) format: WireFormat,
-}
-
-impl LoweredInner {
-    /// The reader of a tool's arguments in a spelling (an index into the format's), or in the
-    /// template's syntax.
-    pub(crate) fn reader(&self, tool: usize, spelling: Option<usize>) -> Option<&ArgumentReader> {
-        let style = spelling.and_then(|k| self.format.spellings.get(k)?.arguments.as_ref());
-        self.reader_in(tool, style.unwrap_or(&self.format.call.arguments))
-    }
-
-    /// The reader of a tool's arguments in a style.
-    pub(crate) fn reader_in(&self, tool: usize, style: &ArgumentStyle) -> Option<&ArgumentReader> {
-        let (_, readers) = self.readers.iter().find(|(known, _)| known == style)?;
-        readers.get(tool)?.as_ref()
-    }
 }
 
 /// A schema of the request that the grammar does not enforce as a whole.
@@ -108,7 +90,7 @@ pub struct RelaxedSchema {
 }
 
 /// A tool of a lowered request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct LoweredTool {
     /// Its name.
     pub name: String,
@@ -116,8 +98,45 @@ pub struct LoweredTool {
     pub kind: CallKind,
     /// Whether it is a built-in tool, whose calls have a syntax of their own.
     pub is_builtin: bool,
-    /// The rule of its arguments. `None` if the turn cannot call it.
-    pub arguments: Option<RuleId>,
+    /// Its arguments by style, that of the template first. Empty if the turn cannot call it.
+    pub(crate) arguments: Vec<(ArgumentStyle, LoweredArguments)>,
+}
+
+/// Lowered arguments: their rule and their reader.
+#[derive(Clone, Debug)]
+pub(crate) struct LoweredArguments {
+    pub(crate) rule: RuleId,
+    pub(crate) reader: ArgumentReader,
+}
+
+impl LoweredTool {
+    /// Whether the turn can call it.
+    pub fn is_callable(&self) -> bool {
+        !self.arguments.is_empty()
+    }
+
+    /// Its arguments in a style.
+    pub(crate) fn arguments(&self, style: &ArgumentStyle) -> Option<&LoweredArguments> {
+        self.arguments.iter().find(|(known, _)| known == style).map(|(_, arguments)| arguments)
+    }
+
+    /// Whether it is called with code.
+    pub(crate) fn takes_code(&self) -> bool {
+        self.arguments.first().is_some_and(|(_, arguments)| arguments.reader.is_code())
+    }
+
+    /// The syntax of its calls as the template writes them, or in an alternative spelling of the
+    /// format (an index into its list).
+    pub(crate) fn syntax<'f>(
+        &self,
+        format: &'f WireFormat,
+        spelling: Option<usize>,
+    ) -> CallSyntax<'f> {
+        match spelling.and_then(|k| format.spellings.get(k)) {
+            Some(spelling) => format.spelling_syntax(spelling),
+            None => format.tool_syntax(self.is_builtin, self.takes_code()),
+        }
+    }
 }
 
 impl LoweredRequest {
@@ -147,11 +166,6 @@ impl LoweredRequest {
     /// may violate them.
     pub fn relaxed_schemas(&self) -> &[RelaxedSchema] {
         &self.inner.relaxed_schemas
-    }
-
-    /// The wire format's name.
-    pub fn format(&self) -> &str {
-        &self.inner.format.name
     }
 
     /// The wire format, as it was given to [`WireFormat::lower`].

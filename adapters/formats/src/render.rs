@@ -91,7 +91,7 @@ impl WireFormat {
         let calls: Result<Vec<String>, RenderError> = calls
             .iter()
             .enumerate()
-            .map(|(k, call)| self.render_call((k, call), calls.len()))
+            .map(|(k, call)| self.render_call(k, call, calls.len()))
             .collect();
         out.push_str(&calls?.join(&separator));
         if let Some(section) = &self.section {
@@ -102,7 +102,7 @@ impl WireFormat {
     }
 
     /// Call `k` of `calls` calls.
-    fn render_call(&self, (k, call): (usize, &Call), calls: usize) -> Result<String, RenderError> {
+    fn render_call(&self, k: usize, call: &Call, calls: usize) -> Result<String, RenderError> {
         let mut syntax = self.call_syntax();
         let continued = self.messages.as_ref().and_then(|format| format.continued_end.as_ref());
         syntax.end = continued.filter(|_| k + 1 < calls).or(syntax.end);
@@ -114,8 +114,8 @@ impl WireFormat {
             CallKind::Function => arguments::write,
             CallKind::Custom => arguments::write_input,
         };
-        let arguments = write(syntax.arguments, &excludes, (k, &call.arguments))?;
-        Ok(render_syntax(self.call.begin.as_ref(), &syntax, &arguments, (k, call)))
+        let arguments = write(syntax.arguments, &excludes, k, &call.arguments)?;
+        Ok(render_syntax(self.call.begin.as_ref(), &syntax, &arguments, k, call))
     }
 
     /// A call of a built-in tool. It is written with code if the family knows no schema of the tool
@@ -131,9 +131,9 @@ impl WireFormat {
         let syntax = self.tool_syntax(true, code.is_some());
         let arguments = match code {
             Some(code) => code,
-            None => arguments::write(syntax.arguments, &[], (k, &call.arguments))?,
+            None => arguments::write(syntax.arguments, &[], k, &call.arguments)?,
         };
-        Ok(render_syntax(format.begin.as_ref(), &syntax, &arguments, (k, call)))
+        Ok(render_syntax(format.begin.as_ref(), &syntax, &arguments, k, call))
     }
 
     fn render_messages(
@@ -156,7 +156,7 @@ impl WireFormat {
                 Some(builtin) if options.builtins.contains(&call.name.as_str()) => {
                     self.render_builtin(builtin, k, call)?
                 }
-                _ => self.render_call((k, call), turn.calls.len())?,
+                _ => self.render_call(k, call, turn.calls.len())?,
             });
         }
         Ok(messages.join(&format.separator.write()))
@@ -177,16 +177,19 @@ fn render_syntax(
     begin: Option<&Marker>,
     syntax: &CallSyntax<'_>,
     arguments: &str,
-    call: (usize, &Call),
+    k: usize,
+    call: &Call,
 ) -> String {
     let mut out = begin.map(Marker::write).unwrap_or_default();
     let header = syntax.headers.first().copied().unwrap_or_default();
-    out.push_str(&(render_parts(header, call) + arguments + &render_parts(syntax.trailer, call)));
+    out.push_str(
+        &(render_parts(header, k, call) + arguments + &render_parts(syntax.trailer, k, call)),
+    );
     out.extend(syntax.end.map(Marker::write));
     out
 }
 
-fn render_parts(parts: &[Part], (k, call): (usize, &Call)) -> String {
+fn render_parts(parts: &[Part], k: usize, call: &Call) -> String {
     let written = parts.iter().map(|part| match part {
         Part::Name { name } => name.write(&call.name),
         Part::Id { id } => id.write(k, &call.id),

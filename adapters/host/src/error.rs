@@ -2,7 +2,7 @@
 
 use louver::compile::CompileError;
 use louver::matcher::AdvanceError;
-use louver_formats::{LowerError, ToolErrors};
+use louver_formats::{LowerError, RequestErrors};
 use louver_templates::{ResolveError, TemplateError};
 
 /// Why a request cannot be compiled to a plan.
@@ -11,7 +11,7 @@ use louver_templates::{ResolveError, TemplateError};
 pub enum PlanError {
     /// The tools are invalid.
     #[error(transparent)]
-    Tools(#[from] ToolErrors),
+    Tools(#[from] RequestErrors),
     /// The model's wire format is unknown.
     #[error(transparent)]
     Format(#[from] ResolveError),

@@ -112,12 +112,13 @@ fn unescape(out: &mut String, high: Option<u16>, escape: &str) -> Option<u16> {
 pub(crate) fn write_input(
     style: &ArgumentStyle,
     excludes: &[String],
-    (call, input): (usize, &str),
+    call: usize,
+    input: &str,
 ) -> Result<String, RenderError> {
     let mut json = format!("{{\"{INPUT}\": ");
     write_string(&mut json, input);
     json.push('}');
-    write::arguments(style, excludes, (call, &json))
+    write::arguments(style, excludes, call, &json)
 }
 
 /// The input in the JSON text of arguments that stand for it. `None` if they do not.
@@ -138,7 +139,7 @@ mod tests {
             ("{\"input\":\"\\ud83dx\\ude00\"}", "\u{fffd}x\u{fffd}"),
         ];
         let written = texts.iter().map(|text| {
-            let json = write_input(&ArgumentStyle::Json, &[], (0, text)).expect("JSON");
+            let json = write_input(&ArgumentStyle::Json, &[], 0, text).expect("JSON");
             assert_eq!(read_input(&json).as_deref(), Some(*text));
             (json, (*text).to_owned())
         });

@@ -80,7 +80,7 @@ impl ArgumentReader {
 
     /// A reader of code.
     pub(crate) fn code() -> ArgumentReader {
-        ArgumentReader::Code(Channel::framed(b"", b""))
+        ArgumentReader::Code(Channel::default())
     }
 
     /// Takes bytes, and returns the JSON text that is decided.

@@ -4,7 +4,7 @@ use louver::front::json_schema::{JsonTypes, LazyTypes, NestedStyle, ValueTypes};
 use louver::spec::json::{Json, Object};
 
 use super::tagged::looks_like;
-use crate::channel::{begun_at_end, decode, find, is_space};
+use crate::channel::{decode, find, leading_spaces, partial_match_len};
 use crate::format::{NestedTags, escape_json};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -102,7 +102,7 @@ impl NestedReader {
 
     /// Reads a tag between values.
     fn tag(&mut self) -> Option<()> {
-        let spaces = self.buffer.iter().take_while(|byte| is_space(**byte)).count();
+        let spaces = leading_spaces(&self.buffer);
         let (name, end) = self.tag_at(spaces)?;
         let is_outermost = self.open.len() == 1;
         let open = self.open.last_mut()?;
@@ -159,7 +159,7 @@ impl NestedReader {
 
     fn text(&mut self) -> Option<()> {
         let at = find(&self.buffer, &self.mark);
-        let held = begun_at_end(&self.buffer, &[&self.mark[..]]);
+        let held = partial_match_len(&self.buffer, &[&self.mark[..]]);
         let len = at.unwrap_or(self.buffer.len() - held);
         let (text, rest) = decode(&self.buffer[..len]);
         self.out.push_str(&escape_json(&text));
@@ -186,7 +186,7 @@ fn leaf(text: &str, types: JsonTypes) -> String {
     }
 }
 
-/// Writes members between tags.
+/// Writes members between tags. Fails with a name or string that cannot stand there.
 pub(super) fn write_members(
     out: &mut String,
     members: &Object,
@@ -196,14 +196,15 @@ pub(super) fn write_members(
         if !NestedStyle::can_write_name(name) {
             return Err(name.to_owned());
         }
-        write_value(out, (name, value), tags)?;
+        write_value(out, name, value, tags)?;
     }
     Ok(())
 }
 
 fn write_value(
     out: &mut String,
-    (name, value): (&str, &Json),
+    name: &str,
+    value: &Json,
     tags: &NestedTags,
 ) -> Result<(), String> {
     let mark = tags.mark.write();
@@ -212,7 +213,7 @@ fn write_value(
         Json::String(text) if text.contains(&mark) => return Err(text.clone()),
         Json::String(text) => out.push_str(text),
         Json::Array(items) => {
-            items.iter().try_for_each(|item| write_value(out, (&tags.item, item), tags))?;
+            items.iter().try_for_each(|item| write_value(out, &tags.item, item, tags))?;
         }
         Json::Object(members) => write_members(out, members, tags)?,
         Json::Null | Json::Bool(_) | Json::Number(_) => out.push_str(&value.to_string()),

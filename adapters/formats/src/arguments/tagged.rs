@@ -6,7 +6,7 @@ use louver::front::json_schema::{JsonTypes, LazyTypes, ValueTypes};
 use louver::spec::json::Json;
 
 use super::literal::LiteralReader;
-use crate::channel::{begun_at_end, decode, find, is_space};
+use crate::channel::{decode, find, leading_spaces, partial_match_len};
 use crate::format::{
     KindWords, NameStyle, PythonLiterals, StringQuotes, TagPart, TaggedStyle, escape_json,
 };
@@ -44,7 +44,7 @@ enum TaggedState {
 
 /// The texts around a value.
 #[derive(Clone, Debug)]
-struct ValueFrame {
+struct ValueDelimiters {
     lead: Vec<u8>,
     trail: Vec<u8>,
     close: Vec<u8>,
@@ -63,7 +63,7 @@ pub(crate) struct TaggedReader {
     key: NameStyle,
     /// The opening tag after the argument's name.
     pieces: Vec<TagPiece>,
-    frame: ValueFrame,
+    delimiters: ValueDelimiters,
     /// The types of the arguments.
     types: LazyTypes,
     state: TaggedState,
@@ -144,7 +144,7 @@ impl TaggedReader {
             first: style.open.first().map(written).unwrap_or_default().into_bytes(),
             key: key_style(style),
             pieces,
-            frame: ValueFrame {
+            delimiters: ValueDelimiters {
                 lead: style.lead.clone().into_bytes(),
                 trail: style.trail.clone().into_bytes(),
                 close: style.close.write().into_bytes(),
@@ -192,7 +192,7 @@ impl TaggedReader {
     fn step(&mut self) -> bool {
         match self.state {
             TaggedState::Between => {
-                let spaces = self.buffer.iter().take_while(|b| is_space(**b)).count();
+                let spaces = leading_spaces(&self.buffer);
                 if !self.buffer[spaces..].starts_with(&self.first) {
                     return false;
                 }
@@ -223,7 +223,7 @@ impl TaggedReader {
             TaggedState::Text => self.text(),
             TaggedState::Quoted => self.quoted(),
             TaggedState::Unquoted => {
-                let Some(at) = find(&self.buffer, &self.frame.close) else { return false };
+                let Some(at) = find(&self.buffer, &self.delimiters.close) else { return false };
                 self.end_value(at);
                 true
             }
@@ -239,7 +239,7 @@ impl TaggedReader {
                 return true;
             }
             Some(TagPiece::Gap) => {
-                let spaces = self.buffer.iter().take_while(|b| is_space(**b)).count();
+                let spaces = leading_spaces(&self.buffer);
                 Some(spaces).filter(|spaces| *spaces < self.buffer.len())
             }
             Some(TagPiece::Text(text)) => {
@@ -261,7 +261,7 @@ impl TaggedReader {
 
     /// Reads the lead, and the opening quote of a string.
     fn lead(&mut self) -> bool {
-        let ValueFrame { lead, quotes, .. } = &self.frame;
+        let ValueDelimiters { lead, quotes, .. } = &self.delimiters;
         let is_part = |of: &[u8], text: &[u8]| text.len() < of.len() && of.starts_with(text);
         if is_part(lead, &self.buffer) {
             return false;
@@ -294,9 +294,10 @@ impl TaggedReader {
 
     /// Reads a string up to its closing quote.
     fn quoted(&mut self) -> bool {
-        let Some([_, end]) = &self.frame.quotes else { return false };
+        let Some([_, end]) = &self.delimiters.quotes else { return false };
         let (quote, found) = (end.len(), find(&self.buffer, end));
-        let len = found.unwrap_or_else(|| self.buffer.len() - begun_at_end(&self.buffer, &[end]));
+        let len =
+            found.unwrap_or_else(|| self.buffer.len() - partial_match_len(&self.buffer, &[end]));
         let text = self.take_text(len);
         self.out.push_str(&escape_json(&text));
         if found.is_some() {
@@ -310,12 +311,17 @@ impl TaggedReader {
     /// Takes the value that ends at `at` and its end marker from the buffer. Returns the value
     /// without the trail.
     fn end_value(&mut self, at: usize) -> String {
-        let value = &self.buffer[..at];
-        let value = value.strip_suffix(&self.frame.trail[..]).unwrap_or(value);
-        let text = String::from_utf8_lossy(value).into_owned();
-        self.buffer.drain(..at + self.frame.close.len());
+        let text = self.value_before(at);
+        self.buffer.drain(..at + self.delimiters.close.len());
         self.state = TaggedState::Between;
         text
+    }
+
+    /// The value that ends at `at`, without the trail.
+    fn value_before(&self, at: usize) -> String {
+        let value = &self.buffer[..at];
+        let value = value.strip_suffix(&self.delimiters.trail[..]).unwrap_or(value);
+        String::from_utf8_lossy(value).into_owned()
     }
 
     /// Takes the code points of the first `len` bytes from the buffer. A code point that is not
@@ -329,12 +335,12 @@ impl TaggedReader {
     /// The number of bytes at the end of the buffer that may belong to the trail and the end
     /// marker.
     fn held(&self) -> usize {
-        let framed: Vec<u8> = [&self.frame.trail[..], &self.frame.close[..]].concat();
-        begun_at_end(&self.buffer, &[&framed, &self.frame.close])
+        let end: Vec<u8> = [&self.delimiters.trail[..], &self.delimiters.close[..]].concat();
+        partial_match_len(&self.buffer, &[&end, &self.delimiters.close])
     }
 
     fn text(&mut self) -> bool {
-        if let Some(at) = find(&self.buffer, &self.frame.close) {
+        if let Some(at) = find(&self.buffer, &self.delimiters.close) {
             let text = self.end_value(at);
             self.out.push_str(&escape_json(&text));
             self.out.push('"');
@@ -350,18 +356,18 @@ impl TaggedReader {
         while seen < self.buffer.len() {
             if string.is_none() {
                 let rest = &self.buffer[seen..];
-                if rest.starts_with(&self.frame.close) {
+                if rest.starts_with(&self.delimiters.close) {
                     let text = self.end_value(seen);
                     self.write_value(&text);
                     return true;
                 }
-                if self.frame.close.starts_with(rest) {
+                if self.delimiters.close.starts_with(rest) {
                     break;
                 }
             }
             string = match (string, self.buffer[seen]) {
                 (None, b'"') => Some((b'"', false)),
-                (None, b'\'') if self.frame.has_single_quotes => Some((b'\'', false)),
+                (None, b'\'') if self.delimiters.has_single_quotes => Some((b'\'', false)),
                 (None, _) => None,
                 (Some((quote, false)), byte) if byte == quote => None,
                 (Some((quote, escaped)), byte) => Some((quote, byte == b'\\' && !escaped)),
@@ -369,7 +375,7 @@ impl TaggedReader {
             seen += 1;
         }
         let unseen = self.buffer.len() - seen;
-        let held = unseen + if string.is_none() { self.frame.trail.len() } else { 0 };
+        let held = unseen + if string.is_none() { self.delimiters.trail.len() } else { 0 };
         let text = self.take_text(self.buffer.len().saturating_sub(held));
         self.out.push_str(&self.literal.push(text.as_bytes()));
         self.state = TaggedState::Value { seen: self.buffer.len() - unseen, string };
@@ -389,14 +395,12 @@ impl TaggedReader {
             self.state = TaggedState::Value { seen: 0, string: None };
             return true;
         }
-        if let Some(at) = find(&self.buffer, &self.frame.close) {
-            let value = &self.buffer[..at];
-            let value = value.strip_suffix(&self.frame.trail[..]).unwrap_or(value);
-            if looks_like(&String::from_utf8_lossy(value), self.value) {
-                let text = self.end_value(at);
-                self.write_value(&text);
-                return true;
-            }
+        if let Some(at) = find(&self.buffer, &self.delimiters.close)
+            && looks_like(&self.value_before(at), self.value)
+        {
+            let text = self.end_value(at);
+            self.write_value(&text);
+            return true;
         }
         match self.buffer.first() {
             None => false,
@@ -411,7 +415,7 @@ impl TaggedReader {
 
     /// Whether the buffer without an end marker may become a value that is no string.
     fn may_be_scalar(&self) -> bool {
-        if find(&self.buffer, &self.frame.close).is_some() {
+        if find(&self.buffer, &self.delimiters.close).is_some() {
             return false;
         }
         let text = &self.buffer[..self.buffer.len() - self.held()];

@@ -40,20 +40,17 @@ pub enum RenderError {
     },
 }
 
-/// A name or string that the style cannot write.
-struct Unwritable(String);
-
 /// Arguments, given as JSON text, in a style. Unescaped strings must not contain any of `excludes`.
 pub(crate) fn arguments(
     style: &ArgumentStyle,
     excludes: &[String],
-    (call, text): (usize, &str),
+    call: usize,
+    text: &str,
 ) -> Result<String, RenderError> {
     if *style == ArgumentStyle::Json {
         return Ok(text.to_owned());
     }
-    let value = Json::parse(text, &Limits::default())
-        .map_err(|error| RenderError::NotJson { call, error })?;
+    let value = parse(call, text)?;
     let Json::Object(members) = &value else { return Err(RenderError::NoObject { call }) };
     let mut out = String::new();
     let written = match style {
@@ -61,35 +58,34 @@ pub(crate) fn arguments(
         ArgumentStyle::Keywords => write_keywords(&mut out, members, write_python),
         ArgumentStyle::JsonKeywords => write_keywords(&mut out, members, write_json_words),
         ArgumentStyle::Delimited(mark) => write_delimited(&mut out, &value, &mark.write()),
-        ArgumentStyle::Tagged(style) => write_tagged(&mut out, members, (style, excludes)),
-        ArgumentStyle::Nested(tags) => {
-            nested::write_members(&mut out, members, tags).map_err(Unwritable)
-        }
+        ArgumentStyle::Tagged(style) => write_tagged(&mut out, members, style, excludes),
+        ArgumentStyle::Nested(tags) => nested::write_members(&mut out, members, tags),
     };
-    match written {
-        Ok(()) => Ok(out),
-        Err(Unwritable(text)) => Err(RenderError::Unwritable { call, text }),
-    }
+    written.map(|()| out).map_err(|text| RenderError::Unwritable { call, text })
+}
+
+fn parse(call: usize, text: &str) -> Result<Json, RenderError> {
+    Json::parse(text, &Limits::default()).map_err(|error| RenderError::NotJson { call, error })
 }
 
 /// The code in the arguments of a tool that is called with code: the member `code`.
 pub(crate) fn code(call: usize, text: &str) -> Result<String, RenderError> {
-    let value = Json::parse(text, &Limits::default())
-        .map_err(|error| RenderError::NotJson { call, error })?;
-    match value.get("code") {
+    match parse(call, text)?.get("code") {
         Some(Json::String(code)) => Ok(code.clone()),
         _ => Err(RenderError::NoObject { call }),
     }
 }
 
+/// Writes keyword arguments. As the functions below, fails with a name or string that the style
+/// cannot write.
 fn write_keywords(
     out: &mut String,
     members: &Object,
     write_value: fn(&mut String, &Json),
-) -> Result<(), Unwritable> {
+) -> Result<(), String> {
     for (i, (name, value)) in members.iter().enumerate() {
         if !is_keyword(name) {
-            return Err(Unwritable(name.to_owned()));
+            return Err(name.to_owned());
         }
         out.push_str(if i > 0 { ", " } else { "" });
         out.push_str(name);
@@ -126,9 +122,9 @@ pub(crate) fn python_string(out: &mut String, text: &str) {
     out.push('"');
 }
 
-fn write_delimited(out: &mut String, value: &Json, mark: &str) -> Result<(), Unwritable> {
+fn write_delimited(out: &mut String, value: &Json, mark: &str) -> Result<(), String> {
     match value {
-        Json::String(text) if text.contains(mark) => return Err(Unwritable(text.clone())),
+        Json::String(text) if text.contains(mark) => return Err(text.clone()),
         Json::String(text) => [mark, text, mark].iter().for_each(|piece| out.push_str(piece)),
         Json::Array(items) => {
             out.push('[');
@@ -142,7 +138,7 @@ fn write_delimited(out: &mut String, value: &Json, mark: &str) -> Result<(), Unw
             out.push('{');
             for (i, (name, item)) in members.iter().enumerate() {
                 if name.is_empty() || name.contains([':', ',', '{', '}', '[', ']', '<', '"']) {
-                    return Err(Unwritable(name.to_owned()));
+                    return Err(name.to_owned());
                 }
                 out.push_str(if i > 0 { "," } else { "" });
                 out.push_str(name);
@@ -159,8 +155,9 @@ fn write_delimited(out: &mut String, value: &Json, mark: &str) -> Result<(), Unw
 fn write_tagged(
     out: &mut String,
     members: &Object,
-    (style, excludes): (&TaggedStyle, &[String]),
-) -> Result<(), Unwritable> {
+    style: &TaggedStyle,
+    excludes: &[String],
+) -> Result<(), String> {
     let close = style.close.write();
     out.push_str(&style.before.write());
     for (i, (name, value)) in members.iter().enumerate() {
@@ -178,7 +175,7 @@ fn write_tagged(
         }
         out.push_str(&style.lead);
         match value {
-            Json::String(text) => write_string(out, text, (style, excludes))?,
+            Json::String(text) => write_string(out, text, style, excludes)?,
             other => json::spaced(out, other),
         }
         out.push_str(&style.trail);
@@ -194,25 +191,22 @@ fn write_tagged(
 fn write_string(
     out: &mut String,
     text: &str,
-    (style, excludes): (&TaggedStyle, &[String]),
-) -> Result<(), Unwritable> {
+    style: &TaggedStyle,
+    excludes: &[String],
+) -> Result<(), String> {
     let has_any = |texts: &[String]| texts.iter().any(|other| text.contains(other));
     let is_reserved = text.contains(&style.close.write()) || has_any(excludes);
     let quotes = style.quotes.as_ref();
     let quotes = quotes
         .filter(|quotes| is_reserved || has_any(&quotes.around) || text.starts_with(&quotes.begin));
     match quotes {
-        Some(StringQuotes { end, .. }) if text.contains(end) => Err(Unwritable(text.to_owned())),
-        None if is_reserved => Err(Unwritable(text.to_owned())),
-        Some(StringQuotes { begin, end, .. }) => {
+        Some(StringQuotes { begin, end, .. }) if !text.contains(end) => {
             [begin, text, end].iter().for_each(|piece| out.push_str(piece));
-            Ok(())
         }
-        None => {
-            out.push_str(text);
-            Ok(())
-        }
+        None if !is_reserved => out.push_str(text),
+        _ => return Err(text.to_owned()),
     }
+    Ok(())
 }
 
 fn type_word<'a>(words: &'a KindWords, value: &Json) -> &'a str {

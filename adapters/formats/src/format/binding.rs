@@ -2,7 +2,8 @@
 
 use louver::vocab::Vocabulary;
 
-use super::marker::{Binding, markers_in};
+use super::marker::Binding;
+use super::part::markers_in;
 use super::{ArgumentStyle, Marker, Part, TagPart, WireFormat};
 
 impl WireFormat {

@@ -173,11 +173,15 @@ fn check_syntax(pointer: &str, syntax: &CallSyntax<'_>) -> Checked {
     }
 }
 
+/// Whether all variants of a marker are the same text.
+fn has_one_text(marker: &Marker) -> bool {
+    marker.as_texts().iter().all(|text| *text == marker.write())
+}
+
 fn check_nested(pointer: &str, NestedTags { mark, item }: &NestedTags) -> Checked {
-    let has_one_text = mark.as_texts().iter().all(|text| *text == mark.write());
     let has_one_atom = mark.variants().iter().all(|atoms| atoms.len() == 1);
     let what = "is not one text or token";
-    refuse(!has_one_text || !has_one_atom, &format!("{pointer}/mark"), what)?;
+    refuse(!has_one_text(mark) || !has_one_atom, &format!("{pointer}/mark"), what)?;
     let is_name = NestedStyle::can_write_name(item);
     refuse(!is_name, &format!("{pointer}/item"), "is no name of a tag")
 }
@@ -189,7 +193,6 @@ fn count_names(parts: &[Part]) -> usize {
 fn check_tagged(pointer: &str, style: &TaggedStyle) -> Checked {
     let TaggedStyle { open: parts, close, excludes, quotes, .. } = style;
     let open = &format!("{pointer}/open");
-    let has_one_text = |marker: &Marker| marker.as_texts().iter().all(|t| *t == marker.write());
     let is_fixed = |part: &TagPart| matches!(part, TagPart::Text(_) | TagPart::Marker(_));
     let is_key = |part: &TagPart| matches!(part, TagPart::Key { .. });
     let is_kind = |part: &TagPart| matches!(part, TagPart::Kind { .. });

@@ -10,6 +10,7 @@ mod check;
 mod detection;
 mod marker;
 mod messages;
+mod part;
 mod spelling;
 mod suffix;
 
@@ -20,9 +21,11 @@ pub use self::builtin::BuiltinFormat;
 pub(crate) use self::call_syntax::{CallSyntax, fixed_prefix};
 pub use self::catalog::Catalog;
 pub use self::detection::{DetectError, DetectRule, Detected, ModelHints};
-pub(crate) use self::marker::{Atom, escape_json, unique};
-pub use self::marker::{FixedParts, IdStyle, Marker, NameStyle, Part, Step};
+pub(crate) use self::marker::{Atom, unique};
+pub use self::marker::{Marker, Step};
 pub use self::messages::MessagesFormat;
+pub(crate) use self::part::escape_json;
+pub use self::part::{FixedParts, IdStyle, NameStyle, Part};
 pub use self::spelling::CallSpelling;
 
 use serde::{Deserialize, Serialize};

@@ -15,17 +15,11 @@ use super::markers::gap;
 use super::{Lowering, object};
 use crate::arguments::{ArgumentReader, is_keyword, known_types, types_by_word, written_name};
 use crate::format::{ArgumentStyle, PythonLiterals, TagPart, TaggedStyle};
-use crate::lowered::Role;
+use crate::lowered::{LoweredArguments, Role};
 use crate::request::{LazyTools, Tool, ToolRequest};
 
 /// Values as JSON text.
 const JSON: ValueStyle = ValueStyle::Syntax(ValueSyntax::Json);
-
-/// Lowered arguments: their rule and their reader.
-pub(crate) struct LoweredArguments {
-    pub(crate) rule: RuleId,
-    pub(crate) reader: ArgumentReader,
-}
 
 impl Lowering<'_> {
     /// The arguments of tool `k` in a style, with their label. `None` if the turn cannot call it.
@@ -71,7 +65,8 @@ impl Lowering<'_> {
         let source = self.source(schema, options);
         let lowered = json_schema::lower_into(&mut self.builder, source, style);
         let lowered = self.collect_errors(lowered, pointer)?;
-        self.collect_relaxed(lowered.relaxed, pointer);
+        let relaxed = lowered.relaxed.into_iter().map(|error| rebased(error, pointer));
+        self.findings.relaxed.extend(relaxed);
         Some((lowered.rule, known_types(lowered.types)))
     }
 
@@ -101,11 +96,6 @@ impl Lowering<'_> {
     {
         let ToolRequest { registry, limits, .. } = self.request;
         SchemaSource { schema, registry, options, limits }
-    }
-
-    /// Collects relaxed keywords of a schema.
-    fn collect_relaxed(&mut self, relaxed: Vec<SchemaError>, pointer: &str) {
-        self.findings.relaxed.extend(relaxed.into_iter().map(|error| rebased(error, pointer)));
     }
 
     /// The value, or `None` with the errors collected.
@@ -140,20 +130,22 @@ impl Lowering<'_> {
 
     /// How the arguments of a style are written.
     fn value_style(&mut self, style: &ArgumentStyle) -> ValueStyle {
-        ValueStyle::Syntax(match style {
-            ArgumentStyle::Json => ValueSyntax::Json,
+        match style {
+            ArgumentStyle::Json => JSON,
             ArgumentStyle::Keywords | ArgumentStyle::JsonKeywords => {
-                return ValueStyle::Parameters(Box::new(keywords(style)));
+                ValueStyle::Parameters(Box::new(keywords(style)))
             }
             ArgumentStyle::Tagged(tagged) => {
-                return ValueStyle::Parameters(Box::new(self.tagged_parameters(tagged)));
+                ValueStyle::Parameters(Box::new(self.tagged_parameters(tagged)))
             }
-            ArgumentStyle::Delimited(marker) => ValueSyntax::Delimited(self.triggers(marker)),
+            ArgumentStyle::Delimited(marker) => {
+                ValueStyle::Syntax(ValueSyntax::Delimited(self.triggers(marker)))
+            }
             ArgumentStyle::Nested(tags) => {
                 let (mark, item) = (self.triggers(&tags.mark), tags.item.clone());
-                ValueSyntax::Nested(Box::new(NestedStyle { mark, item }))
+                ValueStyle::Syntax(ValueSyntax::Nested(Box::new(NestedStyle { mark, item })))
             }
-        })
+        }
     }
 
     /// The parts of an argument's opening tag.

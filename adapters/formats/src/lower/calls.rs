@@ -4,23 +4,16 @@ use louver::ids::RuleId;
 use louver::ir::{Expr, Trigger};
 
 use super::Lowering;
-use super::arguments::LoweredArguments;
 use crate::format::{CallSyntax, Marker, ParallelPolicy};
 use crate::lowered::{LoweredTool, Role};
 use crate::request::{Parallel, ToolChoice};
 
 impl Lowering<'_> {
     /// The rules of calls in the template's syntax.
-    pub(super) fn lower_calls(
-        &mut self,
-        tools: &[LoweredTool],
-        lowered: &[Option<LoweredArguments>],
-    ) {
+    pub(super) fn lower_calls(&mut self, tools: &[LoweredTool]) {
         let format = self.format;
-        for (k, (tool, lowered)) in tools.iter().zip(lowered).enumerate() {
-            let Some(LoweredArguments { rule, reader }) = lowered else { continue };
-            let syntax = format.tool_syntax(tool.is_builtin, reader.is_code());
-            let call = self.call((k, &tool.name), &syntax, *rule);
+        for (k, tool) in tools.iter().enumerate() {
+            let Some(call) = self.call(k, tool, &tool.syntax(format, None)) else { continue };
             if tool.is_builtin && format.messages.is_none() {
                 self.builtin_calls.push(call);
             } else {
@@ -30,7 +23,7 @@ impl Lowering<'_> {
     }
 
     /// The highest number of calls in the turn. `None`: unlimited.
-    pub(crate) fn most_calls(&self) -> Option<u32> {
+    pub(crate) fn max_calls(&self) -> Option<u32> {
         if self.format.call.parallel == ParallelPolicy::One
             || matches!(self.request.tool_choice, ToolChoice::Named(_))
         {
@@ -39,17 +32,19 @@ impl Lowering<'_> {
         match self.request.parallel {
             Parallel::Any => None,
             Parallel::One => Some(1),
-            Parallel::AtMost(most) => Some(most.get()),
+            Parallel::AtMost(max) => Some(max.get()),
         }
     }
 
-    /// The rule of calls of tool `k`, after the begin marker.
+    /// The rule of calls of tool `k` in a syntax, after the begin marker. `None` if the turn cannot
+    /// call it so.
     pub(crate) fn call(
         &mut self,
-        (k, name): (usize, &str),
+        k: usize,
+        tool: &LoweredTool,
         syntax: &CallSyntax<'_>,
-        arguments: RuleId,
-    ) -> RuleId {
+    ) -> Option<RuleId> {
+        let (name, arguments) = (&tool.name, tool.arguments(syntax.arguments)?.rule);
         let header = Expr::alt(syntax.headers.iter().map(|header| self.parts(header, name)));
         let trailer = self.parts(syntax.trailer, name);
         let trailer = Expr::seq([trailer, self.optional_marker(syntax.end)]);
@@ -57,8 +52,8 @@ impl Lowering<'_> {
             self.builder.labelled(format!("header of {name}"), Role::Header(k).label(), header);
         let trailer =
             self.builder.labelled(format!("trailer of {name}"), Role::Trailer(k).label(), trailer);
-        self.builder
-            .rule(format!("call of {name}"), Expr::seq([header, arguments, trailer].map(Expr::Ref)))
+        let call = Expr::seq([header, arguments, trailer].map(Expr::Ref));
+        Some(self.builder.rule(format!("call of {name}"), call))
     }
 
     /// Calls without text, with the section around them.
@@ -67,16 +62,16 @@ impl Lowering<'_> {
         if self.calls.is_empty() {
             return builtin;
         }
-        let calls = self.call_list(self.most_calls());
+        let calls = self.call_list(self.max_calls());
         let calls = match &self.format.section {
             Some(section) => {
                 let before = Expr::optional(Expr::text(&section.before));
                 let begin = self.marker(&section.begin);
                 Expr::seq([before, begin, self.section_rest(calls)])
             }
-            None if builtin != Expr::Never && self.most_calls() != Some(1) => {
+            None if builtin != Expr::Never && self.max_calls() != Some(1) => {
                 // A call of a built-in tool is the last.
-                let before = self.call_list(self.most_calls().map(|most| most - 1));
+                let before = self.call_list(self.max_calls().map(|max| max - 1));
                 return Expr::alt([calls, Expr::seq([Expr::optional(before), builtin])]);
             }
             None => calls,
@@ -101,15 +96,15 @@ impl Lowering<'_> {
         Expr::seq([lead, calls, trail, self.optional_marker(section.end.as_ref())])
     }
 
-    /// One to `most` calls with separators between them.
-    pub(super) fn call_list(&mut self, most: Option<u32>) -> Expr {
-        Expr::seq([self.any_call(), self.more_calls(most)])
+    /// One to `max` calls with separators between them.
+    pub(super) fn call_list(&mut self, max: Option<u32>) -> Expr {
+        Expr::seq([self.any_call(), self.more_calls(max)])
     }
 
-    /// The calls after the first of `most` calls, each after a separator.
-    pub(super) fn more_calls(&mut self, most: Option<u32>) -> Expr {
+    /// The calls after the first of `max` calls, each after a separator.
+    pub(super) fn more_calls(&mut self, max: Option<u32>) -> Expr {
         let next = Expr::seq([self.fixed_parts(&self.format.call.separator), self.any_call()]);
-        after_first(next, most)
+        after_first(next, max)
     }
 
     fn any_call(&mut self) -> Expr {
@@ -170,9 +165,9 @@ impl Lowering<'_> {
     }
 }
 
-/// The calls after the first of `most` calls, each written as `next`.
-pub(crate) fn after_first(next: Expr, most: Option<u32>) -> Expr {
-    Expr::repeat(next, 0, most.map(|most| most - 1))
+/// The calls after the first of `max` calls, each written as `next`.
+pub(crate) fn after_first(next: Expr, max: Option<u32>) -> Expr {
+    Expr::repeat(next, 0, max.map(|max| max - 1))
 }
 
 /// One of the rules; [`Expr::Never`] if there is none.

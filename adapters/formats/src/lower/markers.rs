@@ -111,8 +111,8 @@ fn id_texts(style: IdStyle) -> Expr {
             digits.union(&letters)
         }
     };
-    let (least, most) = style.lengths().into_inner();
-    Expr::repeat(Expr::Class(class), least as u32, Some(most as u32))
+    let (min, max) = style.lengths().into_inner();
+    Expr::repeat(Expr::Class(class), min as u32, Some(max as u32))
 }
 
 /// Whether a begin marker is a single character, which text may contain: only what follows it tells

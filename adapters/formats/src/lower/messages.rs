@@ -38,7 +38,7 @@ impl Lowering<'_> {
         let mut messages = Expr::seq([more.clone(), one_block, last]);
         if has_calls {
             let next = Expr::seq([separator.clone(), more, any_rule(calls)]);
-            messages = Expr::seq([messages, after_first(next, self.most_calls())]);
+            messages = Expr::seq([messages, after_first(next, self.max_calls())]);
         }
         Ok(match self.request.reasoning {
             Reasoning::Off | Reasoning::Optional => messages,

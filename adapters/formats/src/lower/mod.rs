@@ -27,7 +27,6 @@ use louver::ids::RuleId;
 use louver::ir::{Expr, GrammarBuilder};
 use louver::spec::json::Json;
 
-use self::arguments::LoweredArguments;
 use self::spelling::LoweredSpelling;
 use crate::format::{IdStyle, Marker, WireFormat};
 use crate::lowered::{LoweredInner, LoweredRequest, LoweredTool, RelaxedSchema, Role};
@@ -42,33 +41,20 @@ impl WireFormat {
     pub fn lower(&self, request: &ToolRequest) -> Result<LoweredRequest, LowerError> {
         request.check(self)?;
         let mut lowering = Lowering::new(self, request);
-        let lowered = lowering.lower_tools();
+        let mut tools: Vec<LoweredTool> =
+            (0..).zip(&request.tools).map(|(k, tool)| lowering.lower_tool(k, tool)).collect();
         lowering.response = lowering.lower_response();
         if !lowering.findings.errors.is_empty() {
             return Err(std::mem::take(&mut lowering.findings.errors).into());
         }
-        let tools: Vec<LoweredTool> = (request.tools.iter().zip(&lowered))
-            .map(|(tool, lowered)| LoweredTool {
-                name: tool.name().to_owned(),
-                kind: tool.kind(),
-                is_builtin: tool.is_builtin(),
-                arguments: lowered.as_ref().map(|lowered| lowered.rule),
-            })
-            .collect();
-        lowering.lower_calls(&tools, &lowered);
-        let mut styles = vec![(&self.call.arguments, lowered)];
-        lowering.lower_spellings(&mut styles)?;
+        lowering.lower_calls(&tools);
+        lowering.lower_spellings(&mut tools)?;
         let turn = lowering.turn()?;
         let turn = lowering.builder.rule("turn", turn);
         let Findings { warnings, relaxed, relaxed_schemas, .. } = lowering.findings;
-        let readers = styles.into_iter().map(|(style, lowered)| {
-            let readers = lowered.into_iter().map(|lowered| Some(lowered?.reader));
-            (style.clone(), readers.collect())
-        });
         let inner = LoweredInner {
             grammar: lowering.builder.finish(turn)?.into(),
             tools,
-            readers: readers.collect(),
             is_budgeted: request.reasoning_budget.is_some(),
             warnings,
             relaxed,
@@ -138,26 +124,28 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// The arguments of all tools in the template's style, `None` for those that cannot be called.
-    fn lower_tools(&mut self) -> Vec<Option<LoweredArguments>> {
-        let (request, style) = (self.request, &self.format.call.arguments);
-        let mut out = Vec::new();
-        for (k, tool) in request.tools.iter().enumerate() {
-            let before = self.findings.relaxed.len();
-            out.push(self.arguments(k, tool, style));
-            if let Tool::Function(function) = tool
-                && request.may_call(&function.name)
-            {
-                self.findings.relaxed.extend(request.unflagged(k, function));
-                self.warn_of_schema(&function.parameters, &function.parameters_pointer(k));
-            }
-            if self.findings.relaxed.len() > before
-                && let Some(schema) = self.format.parameters(tool)
-            {
-                self.note_relaxed(Some(k), &schema);
-            }
+    /// Tool `k` with its arguments as the template writes them.
+    fn lower_tool(&mut self, k: usize, tool: &Tool) -> LoweredTool {
+        let style = self.format.tool_syntax(tool.is_builtin(), false).arguments;
+        let before = self.findings.relaxed.len();
+        let arguments = self.arguments(k, tool, style);
+        if let Tool::Function(function) = tool
+            && self.request.may_call(&function.name)
+        {
+            self.findings.relaxed.extend(self.request.unflagged(k, function));
+            self.warn_of_schema(&function.parameters, &function.parameters_pointer(k));
         }
-        out
+        if self.findings.relaxed.len() > before
+            && let Some(schema) = self.format.parameters(tool)
+        {
+            self.note_relaxed(Some(k), &schema);
+        }
+        LoweredTool {
+            name: tool.name().to_owned(),
+            kind: tool.kind(),
+            is_builtin: tool.is_builtin(),
+            arguments: arguments.map(|arguments| (style.clone(), arguments)).into_iter().collect(),
+        }
     }
 
     /// The rule of the response that the request asks for, if the turn may be a response.

@@ -19,39 +19,33 @@ pub(crate) struct RawContext {
     pub(crate) excludes: Vec<Vec<u8>>,
 }
 
-/// The automaton of the UTF-8 texts that are allowed in the context. Fails past `limit` states.
-pub(crate) fn text_dfa(context: &RawContext, limit: usize) -> Result<Dfa, TooLarge> {
-    let text = if context.ends.is_empty() {
-        utf8(limit)?
-    } else {
-        utf8(limit)?.combine(
-            &AhoCorasick::new(&context.ends).before_delimiter(context),
-            Combine::And,
-            limit,
-        )?
-    };
-    if context.excludes.is_empty() {
-        return Ok(text.minimize());
+impl RawContext {
+    /// The context of a text that ends at the first of these delimiters.
+    pub(crate) fn until(ends: impl IntoIterator<Item = String>) -> RawContext {
+        let ends = ends.into_iter().map(String::into_bytes).collect();
+        RawContext { ends, ..RawContext::default() }
     }
-    Ok(text
-        .combine(&AhoCorasick::new(&context.excludes).dfa(|_| true), Combine::And, limit)?
-        .minimize())
 }
 
-/// The automaton of the UTF-8 texts that contain none of `excludes`. Fails past `limit` states.
-pub(crate) fn text_without(excludes: &[Vec<u8>], limit: usize) -> Result<Dfa, TooLarge> {
-    text_dfa(&RawContext { excludes: excludes.to_vec(), ..RawContext::default() }, limit)
+/// The automaton of the UTF-8 texts that are allowed in the context. Fails past `limit` states.
+pub(crate) fn text_dfa(context: &RawContext, limit: usize) -> Result<Dfa, TooLarge> {
+    let utf8 = Expr::star(spell_utf8(&SCALARS));
+    let mut text = regular::automaton(&utf8, &[], limit).map_err(|_| TooLarge::States { limit })?;
+    if !context.ends.is_empty() {
+        let before = AhoCorasick::new(&context.ends).before_delimiter(context);
+        text = text.combine(&before, Combine::And, limit)?;
+    }
+    if !context.excludes.is_empty() {
+        let without = AhoCorasick::new(&context.excludes).dfa(|_| true);
+        text = text.combine(&without, Combine::And, limit)?;
+    }
+    Ok(text.minimize())
 }
 
 /// The automaton of the byte strings that contain none of the texts and do not end with the
 /// beginning of one.
 pub(crate) fn ends_clean(texts: &[Vec<u8>]) -> Dfa {
     AhoCorasick::new(texts).dfa(|node| node == 0)
-}
-
-fn utf8(limit: usize) -> Result<Dfa, TooLarge> {
-    regular::automaton(&Expr::star(spell_utf8(&SCALARS)), &[], limit)
-        .map_err(|_| TooLarge::States { limit })
 }
 
 /// The automaton of Aho and Corasick (1975): a node for each prefix of a text, the first for the
@@ -189,7 +183,9 @@ mod tests {
             assert!(fitting > 10 && others > 10, "{fitting} and {others}");
         }
         assert!(!text_dfa(&RawContext::default(), 1_000).expect("small").accepts([0xff]));
-        let dfa = text_without(&[b"ab".to_vec(), b"<".to_vec()], 1_000).expect("small");
+        let excludes = vec![b"ab".to_vec(), b"<".to_vec()];
+        let context = RawContext { excludes, ..RawContext::default() };
+        let dfa = text_dfa(&context, 1_000).expect("small");
         for (text, free) in
             [("", true), ("a", true), ("aab", false), ("ba\u{e9}", true), ("b<", false)]
         {

@@ -6,7 +6,7 @@ use louver::ir::{Budget, Expr, Spent};
 
 use super::Lowering;
 use super::markers::is_single_character;
-use super::raw::text_without;
+use super::raw::{RawContext, text_dfa};
 use crate::format::ReasoningFormat;
 use crate::lowered::Role;
 use crate::request::{LowerError, Reasoning, ReasoningBudget};
@@ -62,10 +62,10 @@ impl Lowering<'_> {
         let end = self.marker(&format.end);
         let Some(budget) = Option::<Budget>::from(budget) else { return Ok(end) };
         // An automaton over whole code points: the budget does not cut inside of one.
-        let text =
-            text_without(&excludes, self.request.limits.automaton_states).map_err(|cause| {
-                LowerError::TooLarge { what: "texts that reasoning must not contain", cause }
-            })?;
+        let context = RawContext { excludes, ..RawContext::default() };
+        let text = text_dfa(&context, self.request.limits.automaton_states).map_err(|cause| {
+            LowerError::TooLarge { what: "texts that reasoning must not contain", cause }
+        })?;
         let text = Expr::Automaton(Arc::new(text));
         let text = self.builder.labelled("reasoning", Role::Reasoning.label(), text);
         self.builder.attributes(text).budget = Some(budget);

@@ -5,12 +5,11 @@ use louver::ids::RuleId;
 use louver::ir::{Except, Expr, Literal};
 
 use super::Lowering;
-use super::arguments::LoweredArguments;
 use super::calls::{after_first, any_rule};
 use super::text_automata::TextKind;
 use crate::format::{ArgumentStyle, CallSpelling};
-use crate::lowered::Role;
-use crate::request::{LowerError, Tool};
+use crate::lowered::{LoweredTool, Role};
+use crate::request::LowerError;
 
 /// The rules of an alternative spelling.
 #[derive(Clone, Default)]
@@ -21,58 +20,41 @@ pub(crate) struct LoweredSpelling {
     pub(crate) text: Option<RuleId>,
 }
 
-impl<'a> Lowering<'a> {
-    /// Lowers the alternative spellings. `styles` has the tools' arguments by style, the template's
-    /// style first; arguments in other styles are added.
-    pub(crate) fn lower_spellings(
-        &mut self,
-        styles: &mut Vec<(&'a ArgumentStyle, Vec<Option<LoweredArguments>>)>,
-    ) -> Result<(), LowerError> {
-        let (format, request) = (self.format, self.request);
-        let spelled = || request.tools.iter().filter(|tool| !tool.is_builtin());
-        let names: Vec<&str> = spelled().map(Tool::name).collect();
+impl Lowering<'_> {
+    /// Lowers the alternative spellings of calls of functions and custom tools. Adds the tools'
+    /// arguments in other styles than the template's.
+    pub(crate) fn lower_spellings(&mut self, tools: &mut [LoweredTool]) -> Result<(), LowerError> {
+        let format = self.format;
+        let names: Vec<String> =
+            tools.iter().filter(|tool| !tool.is_builtin).map(|tool| tool.name.clone()).collect();
         let watched = self.watched_texts();
+        let mut styles = vec![&format.call.arguments];
         for spelling in &format.spellings {
             let syntax = format.spelling_syntax(spelling);
-            let index = match styles.iter().position(|(style, _)| *style == syntax.arguments) {
-                Some(index) => index,
-                None => {
-                    let lowered = self.spelled_arguments(syntax.arguments, &styles[0].1);
-                    styles.push((syntax.arguments, lowered));
-                    styles.len() - 1
-                }
-            };
-            let mut calls = Vec::new();
-            for (k, (tool, arguments)) in request.tools.iter().zip(&styles[index].1).enumerate() {
-                if let Some(LoweredArguments { rule, .. }) = arguments
-                    && !tool.is_builtin()
-                {
-                    calls.push(self.call((k, tool.name()), &syntax, *rule));
-                }
+            if !styles.contains(&syntax.arguments) {
+                styles.push(syntax.arguments);
+                self.add_arguments(tools, syntax.arguments);
             }
+            let spelled = tools.iter().enumerate().filter(|(_, tool)| !tool.is_builtin);
+            let calls = spelled.filter_map(|(k, tool)| self.call(k, tool, &syntax)).collect();
             let text = self.text_after_begin(spelling, &names, &watched)?;
             self.spellings.push(LoweredSpelling { calls, text });
         }
         Ok(())
     }
 
-    /// Arguments of functions and custom tools in another style than the template's. A tool whose
-    /// schema cannot be enforced in that style cannot be called in it.
-    fn spelled_arguments(
-        &mut self,
-        style: &ArgumentStyle,
-        canonical: &[Option<LoweredArguments>],
-    ) -> Vec<Option<LoweredArguments>> {
-        let mut out = Vec::new();
-        for (k, (tool, canonical)) in self.request.tools.iter().zip(canonical).enumerate() {
-            let is_spelled = canonical.is_some() && !tool.is_builtin();
+    /// Adds the arguments of functions and custom tools in a style. A tool whose schema cannot be
+    /// enforced in the style cannot be called in it.
+    fn add_arguments(&mut self, tools: &mut [LoweredTool], style: &ArgumentStyle) {
+        let is_spelled = |lowered: &LoweredTool| lowered.is_callable() && !lowered.is_builtin;
+        for (k, (tool, lowered)) in self.request.tools.iter().zip(tools).enumerate() {
             let findings = std::mem::take(&mut self.findings);
-            let lowered = is_spelled.then(|| self.arguments(k, tool, style)).flatten();
+            let arguments = if is_spelled(lowered) { self.arguments(k, tool, style) } else { None };
             let found = std::mem::replace(&mut self.findings, findings);
-            let is_enforced = found.errors.is_empty() && found.relaxed.is_empty();
-            out.push(lowered.filter(|_| is_enforced));
+            if found.errors.is_empty() && found.relaxed.is_empty() {
+                lowered.arguments.extend(arguments.map(|arguments| (style.clone(), arguments)));
+            }
         }
-        out
     }
 
     /// What may follow the begin marker of an ambiguous spelling as text: a name that no tool has,
@@ -81,7 +63,7 @@ impl<'a> Lowering<'a> {
     fn text_after_begin(
         &mut self,
         spelling: &CallSpelling,
-        names: &[&str],
+        names: &[String],
         watched: &[Vec<u8>],
     ) -> Result<Option<RuleId>, LowerError> {
         let (Some(pattern), Some((style, end))) = (&spelling.text_unless, spelling.leading_name())
@@ -113,7 +95,7 @@ impl<'a> Lowering<'a> {
         let more = match &spelling.separator {
             Some(separator) => {
                 let next = Expr::seq([self.fixed_parts(separator), call.clone()]);
-                after_first(next, self.most_calls())
+                after_first(next, self.max_calls())
             }
             None => Expr::Empty,
         };

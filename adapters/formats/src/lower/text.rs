@@ -14,13 +14,13 @@ use crate::request::LowerError;
 impl Lowering<'_> {
     /// Text up to and with one of the ends: a trigger and what follows the trigger.
     pub(crate) fn dispatch(&mut self, ends: Vec<(Trigger, Expr)>, excludes: Vec<Vec<u8>>) -> Expr {
-        let mut dispatch = Dispatch {
-            tags: Vec::new(),
-            stops: Vec::new(),
-            excludes,
-            after: AfterTag::End,
-            end: DispatchEnd::AtStop,
-        };
+        let (tags, stops) = (Vec::new(), Vec::new());
+        let (after, end) = (AfterTag::End, DispatchEnd::AtStop);
+        self.with_ends(Dispatch { tags, stops, excludes, after, end }, ends)
+    }
+
+    /// A dispatch with these ends, too.
+    fn with_ends(&mut self, mut dispatch: Dispatch, ends: Vec<(Trigger, Expr)>) -> Expr {
         for (trigger, rest) in ends {
             if rest == Expr::Empty {
                 dispatch.stops.push(trigger);
@@ -34,14 +34,19 @@ impl Lowering<'_> {
 
     /// Text after its begin marker, with its end marker. A stop string ends it, too.
     pub(crate) fn text_until(&mut self, end: &Marker) -> Expr {
-        let mut ends = self.triggers_and_rests(end);
-        for stop in &self.request.stop {
-            let end = self.marker(end);
-            ends.push((Trigger::Text(stop.as_bytes().to_vec()), end));
-        }
-        let excludes = self.text_excludes();
+        let (ends, excludes) = (self.text_ends(Some(end)), self.text_excludes());
         let body = self.dispatch(ends, excludes);
         Expr::Ref(self.builder.labelled("text", Role::Text.label(), body))
+    }
+
+    /// What ends text: its end marker, if it has one, and each stop string with the marker after
+    /// it.
+    fn text_ends(&mut self, end: Option<&Marker>) -> Vec<(Trigger, Expr)> {
+        let mut ends = end.map_or_else(Vec::new, |end| self.triggers_and_rests(end));
+        for stop in &self.request.stop {
+            ends.push((Trigger::Text(stop.clone().into_bytes()), self.optional_marker(end)));
+        }
+        ends
     }
 
     fn text_excludes(&self) -> Vec<Vec<u8>> {
@@ -52,7 +57,7 @@ impl Lowering<'_> {
     /// Free text in a turn that is either text or calls. If calls begin with a single character,
     /// text does not begin with it.
     pub(crate) fn text_instead_of_calls(&mut self) -> Result<Expr, LowerError> {
-        let next = self.most_calls().map(|_| self.closing());
+        let next = self.max_calls().map(|_| self.closing());
         let free = self.text(None, next.clone());
         if !self.call_begin_texts().iter().any(|begin| is_single_character(begin)) {
             return Ok(free);
@@ -73,7 +78,7 @@ impl Lowering<'_> {
     /// text, and the calls. `next`: what follows the calls; by default, text again.
     pub(crate) fn text(&mut self, calls: Option<(&Marker, Expr)>, next: Option<Expr>) -> Expr {
         let text = self.builder.declare("text");
-        let again = next.is_none() || self.most_calls().is_none();
+        let again = next.is_none() || self.max_calls().is_none();
         // A tag that may end the turn must not return to the text.
         let loops = next.is_none() && self.builtin_calls.is_empty() && self.frame_end.is_none();
         let back = if loops { Expr::Empty } else { Expr::Ref(text) };
@@ -118,7 +123,7 @@ impl Lowering<'_> {
         out
     }
 
-    fn text_dispatch(&mut self, mut tags: Vec<(Trigger, RuleId)>, after: AfterTag) -> Expr {
+    fn text_dispatch(&mut self, tags: Vec<(Trigger, RuleId)>, after: AfterTag) -> Expr {
         let mut excludes = self.text_excludes();
         // The begin of a call that may not start here cannot be text.
         for text in self.call_start_texts() {
@@ -133,17 +138,12 @@ impl Lowering<'_> {
                 excludes.push(text.to_vec());
             }
         }
-        let mut stops: Vec<Trigger> =
-            self.request.stop.iter().map(|stop| Trigger::Text(stop.as_bytes().to_vec())).collect();
-        let mut end = DispatchEnd::Anywhere;
-        if let Some(frame_end) = self.frame_end {
-            for stop in std::mem::take(&mut stops) {
-                let closing = self.closing();
-                tags.push((stop, self.builder.labelled("end", Role::Marker.label(), closing)));
-            }
-            (stops, end) = (self.triggers(frame_end), DispatchEnd::AtStop);
-        }
-        Expr::Dispatch(Box::new(Dispatch { tags, stops, excludes, after, end }))
+        let ends = self.text_ends(self.frame_end);
+        let end = match self.frame_end {
+            Some(_) => DispatchEnd::AtStop,
+            None => DispatchEnd::Anywhere,
+        };
+        self.with_ends(Dispatch { tags, stops: Vec::new(), excludes, after, end }, ends)
     }
 }
 

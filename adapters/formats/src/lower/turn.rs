@@ -81,32 +81,32 @@ impl Lowering<'_> {
         if place == TextPlace::InsteadOfCalls {
             return Ok(Expr::alt([self.calls_alone(), self.text_instead_of_calls()?]));
         }
-        let most = self.most_calls();
+        let max = self.max_calls();
         let section = self.format.section.is_some();
         let Some(begin) = self.format.calls_begin_marker() else { return Ok(Expr::Never) };
         // After the marker: a section's calls, or one call.
         let calls = match section {
             true if !self.calls.is_empty() => {
-                let calls = self.call_list(self.most_calls());
+                let calls = self.call_list(self.max_calls());
                 self.section_rest(calls)
             }
             _ => any_rule(&self.calls),
         };
-        match (place, most) {
+        match (place, max) {
             (TextPlace::Anywhere, None) => Ok(self.text(Some((begin, calls)), None)),
-            (TextPlace::Anywhere, Some(most)) if most > 1 && !section => {
-                if most > MAX_COUNTED_CALLS {
-                    return Err(LowerError::TooManyCalls { most, limit: MAX_COUNTED_CALLS });
+            (TextPlace::Anywhere, Some(max)) if max > 1 && !section => {
+                if max > MAX_COUNTED_CALLS {
+                    return Err(LowerError::TooManyCalls { max, limit: MAX_COUNTED_CALLS });
                 }
                 let mut rest = self.closing();
-                for _ in 0..most {
+                for _ in 0..max {
                     rest = self.text(Some((begin, calls.clone())), Some(rest));
                 }
                 Ok(rest)
             }
             // A bound on calls is one for the turn, so that there is one section.
             _ => {
-                let more = if section { Expr::Empty } else { self.more_calls(most) };
+                let more = if section { Expr::Empty } else { self.more_calls(max) };
                 let calls = Expr::seq([calls, more]);
                 let closing = self.closing();
                 Ok(self.text(Some((begin, calls)), Some(closing)))

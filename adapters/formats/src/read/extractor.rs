@@ -68,7 +68,7 @@ impl Extractor {
         let separator =
             if format.text.end.is_some() { String::new() } else { format.text_separator() };
         let reasoning = match &format.reasoning {
-            Some(format) => Channel::framed(format.lead.as_bytes(), format.trail.as_bytes()),
+            Some(format) => Channel::stripping(format.lead.as_bytes(), format.trail.as_bytes()),
             None => Channel::default(),
         };
         Extractor {
@@ -283,8 +283,10 @@ impl Extractor {
         let header = parse_header(&self.lowered, tool, &String::from_utf8_lossy(&header));
         self.spelling = header.as_ref().and_then(|header| header.spelling);
         let id = self.ids.next(self.calls, header.and_then(|header| header.id));
-        self.arguments =
-            self.lowered.inner.reader(tool, self.spelling).cloned().unwrap_or_default();
+        let format = &self.lowered.inner.format;
+        let arguments =
+            called.and_then(|tool| tool.arguments(tool.syntax(format, self.spelling).arguments));
+        self.arguments = arguments.map(|arguments| arguments.reader.clone()).unwrap_or_default();
         self.events.push(Event::CallStart { index: self.calls, id, name, kind });
     }
 
@@ -301,13 +303,11 @@ impl Extractor {
         }
         self.start_call(tool);
         self.emit_arguments(|arguments| arguments.push(bytes));
-        let format = &self.lowered.inner.format;
-        let is_builtin = self.lowered.tools().get(tool).is_some_and(|tool| tool.is_builtin);
-        let has_no_trailer = match self.spelling.and_then(|k| format.spellings.get(k)) {
-            Some(spelling) => spelling.trailer.is_empty(),
-            None => format.call.trailer.is_empty() && format.call.end.is_none(),
-        };
-        if closed && !is_builtin && has_no_trailer {
+        let has_trailer = self.lowered.tools().get(tool).is_some_and(|tool| {
+            let syntax = tool.syntax(&self.lowered.inner.format, self.spelling);
+            !syntax.trailer.is_empty() || syntax.end.is_some()
+        });
+        if closed && !has_trailer {
             self.trailer(tool, b"", true);
         }
     }

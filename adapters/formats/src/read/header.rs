@@ -1,9 +1,8 @@
 //! The parser of a call's header: its syntax and the id that the model has written.
 
 use super::call_ids::WireCallId;
-use crate::arguments::ArgumentReader;
 use crate::format::{Part, WireId};
-use crate::lowered::{LoweredRequest, LoweredTool};
+use crate::lowered::LoweredRequest;
 
 /// A header that was parsed.
 pub(super) struct ParsedHeader {
@@ -20,15 +19,14 @@ pub(super) fn parse_header(
     text: &str,
 ) -> Option<ParsedHeader> {
     let format = &lowered.inner.format;
-    let LoweredTool { name, is_builtin, .. } = lowered.tools().get(tool)?;
-    let is_code = lowered.inner.reader(tool, None).is_some_and(ArgumentReader::is_code);
-    let headers = format.tool_syntax(*is_builtin, is_code).headers.into_iter();
-    let spellings = format.spellings.iter().enumerate().filter(|_| !is_builtin);
-    let headers = headers
+    let tool = lowered.tools().get(tool)?;
+    let spellings = format.spellings.iter().enumerate().filter(|_| !tool.is_builtin);
+    let headers = (tool.syntax(format, None).headers.into_iter())
         .map(|header| (None, header))
         .chain(spellings.map(|(k, spelling)| (Some(k), &spelling.header[..])));
     let parsed = headers.filter_map(|(spelling, header)| {
-        let mut parser = HeaderParser { name, whole: text, source: format.call.id, id: None };
+        let mut parser =
+            HeaderParser { name: &tool.name, whole: text, source: format.call.id, id: None };
         let rest = parser.parse(header, text)?;
         Some(ParsedHeader { len: text.len() - rest.len(), id: parser.id, spelling })
     });

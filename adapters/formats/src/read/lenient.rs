@@ -14,7 +14,7 @@ use louver::matcher::{Recognizer, Tracer};
 use louver::vocab::Vocabulary;
 use serde::{Deserialize, Serialize};
 
-use super::scan::{ScannedTurn, Scanner};
+use super::scan::{ScannedCall, ScannedTurn, Scanner};
 use super::turn::{Call, Incomplete, Turn};
 use crate::arguments::read_input;
 use crate::format::WireFormat;
@@ -103,9 +103,9 @@ impl WireFormat {
             Ok(()) => Difference::Unfinished,
             Err(rejected) => Difference::Refused { at: rejected.offset() },
         };
-        let scanner = Scanner { format: &format, lowered: &lowered };
+        let scanner = Scanner { format: &format, tools: lowered.tools() };
         let scanned = scanner.turn(text, request.reasoning == Reasoning::Opened);
-        Ok(report(&lowered, request, scanned, difference))
+        Ok(report(&format, request, scanned, difference))
     }
 }
 
@@ -130,7 +130,7 @@ fn as_constrained(
 }
 
 fn report(
-    lowered: &LoweredRequest,
+    format: &WireFormat,
     request: &ToolRequest,
     scanned: ScannedTurn,
     difference: Difference,
@@ -141,14 +141,14 @@ fn report(
     if scanned.open_reasoning {
         differences.push(Difference::OpenReasoning);
     }
-    for (k, (mut call, has_end)) in scanned.calls.into_iter().enumerate() {
-        call.name = offered_name(lowered, request, &call).unwrap_or(call.name);
-        let tool = lowered.tools().iter().position(|tool| tool.name == call.name);
-        let is_custom = tool.is_some_and(|tool| lowered.tools()[tool].kind == CallKind::Custom);
+    for (k, ScannedCall { mut call, has_end }) in scanned.calls.into_iter().enumerate() {
+        call.name = offered_name(format, request, &call).unwrap_or(call.name);
+        let tool = request.tools.iter().find(|tool| tool.name() == call.name);
+        let is_custom = tool.is_some_and(|tool| tool.kind() == CallKind::Custom);
         if let (true, Some(input)) = (is_custom, read_input(&call.arguments)) {
             (call.arguments, call.kind) = (input, CallKind::Custom);
         }
-        match tool.filter(|&tool| lowered.tools()[tool].arguments.is_some()) {
+        match tool.filter(|tool| request.may_call(tool.name())) {
             None => {
                 differences.push(Difference::UnknownTool { call: k, name: call.name.clone() });
             }
@@ -157,7 +157,7 @@ fn report(
                 differences.push(Difference::Arguments { call: k, at: 0 });
             }
             Some(tool) => {
-                let at = mismatch(lowered, request, tool, &call.arguments);
+                let at = mismatch(format, request, tool, &call.arguments);
                 differences.extend(at.map(|at| Difference::Arguments { call: k, at }));
             }
         }
@@ -173,8 +173,8 @@ fn report(
 /// The offered tool that an unknown name probably means. Models add types, namespaces and numbers
 /// to names, as in ids: the name without them is tried. If the name is a made-up id alone, it means
 /// the only tool whose schema the arguments match.
-fn offered_name(lowered: &LoweredRequest, request: &ToolRequest, call: &Call) -> Option<String> {
-    let known = |name: &str| lowered.tools().iter().any(|tool| tool.name == name);
+fn offered_name(format: &WireFormat, request: &ToolRequest, call: &Call) -> Option<String> {
+    let known = |name: &str| request.tools.iter().any(|tool| tool.name() == name);
     if known(&call.name) {
         return None;
     }
@@ -192,28 +192,28 @@ fn offered_name(lowered: &LoweredRequest, request: &ToolRequest, call: &Call) ->
     if let Some(found) = [name, bare, unnumbered].into_iter().find(|name| known(name)) {
         return Some(found.to_owned());
     }
-    let mut fitting = (0..lowered.tools().len()).filter(|&tool| {
-        lowered.tools()[tool].kind == CallKind::Function
-            && mismatch(lowered, request, tool, &call.arguments).is_none()
+    let mut fitting = request.tools.iter().filter(|tool| {
+        tool.kind() == CallKind::Function
+            && mismatch(format, request, tool, &call.arguments).is_none()
     });
     let tool = fitting.next().filter(|_| unnumbered == "call")?;
-    fitting.next().is_none().then(|| lowered.tools()[tool].name.clone())
+    fitting.next().is_none().then(|| tool.name().to_owned())
 }
 
 /// The offset at which arguments stop matching their tool's schema. `None` if they match.
 fn mismatch(
-    lowered: &LoweredRequest,
+    format: &WireFormat,
     request: &ToolRequest,
-    tool: usize,
+    tool: &Tool,
     arguments: &str,
 ) -> Option<usize> {
-    let schema = match request.tools.get(tool)? {
+    let schema = match tool {
         Tool::Function(function) => request.arguments_schema(function),
         Tool::Custom(custom) => {
             let (grammar, _) = custom.grammar(&request.limits).ok()??;
             return grammar_mismatch(&grammar, request, arguments);
         }
-        builtin => lowered.inner.format.parameters(builtin)?,
+        builtin => format.parameters(builtin)?,
     };
     // The order of members is no difference, unless the schema can be lowered with an order only.
     let orders = [MemberOrder::Any, request.schema_options.order];

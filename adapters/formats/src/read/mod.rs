@@ -6,8 +6,8 @@ mod events;
 mod extractor;
 mod header;
 mod lenient;
+mod matching;
 mod scan;
-mod tolerant;
 mod turn;
 
 pub use self::events::{Cut, Event};

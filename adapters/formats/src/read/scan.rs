@@ -1,18 +1,18 @@
-//! A tolerant scanner: finds reasoning, text and calls in output that need not follow the format.
+//! The lenient scanner: finds reasoning, text and calls in output that need not follow the format.
 //! White space is ignored, and end markers may be missing.
 
 use louver::limits::Limits;
 use louver::spec::json::{Json, Object};
 
 use super::events::Cut;
-use super::tolerant::{
-    Rest, closing_parenthesis, eat, eat_end, eat_header, eat_marker, eat_parts, find_head,
-    find_marker, json, last_key, loose_headers,
+use super::matching::{
+    closing_parenthesis, eat, eat_end, eat_header, eat_marker, eat_parts, find_head, find_marker,
+    json, last_key, loose_headers,
 };
 use super::turn::Call;
 use crate::arguments::{ArgumentReader, spaced};
 use crate::format::{ArgumentStyle, CallSyntax, Marker, MessagesFormat, Part, WireFormat};
-use crate::lowered::LoweredRequest;
+use crate::lowered::LoweredTool;
 use crate::request::CallKind;
 
 /// What the scanner has found.
@@ -20,17 +20,23 @@ use crate::request::CallKind;
 pub(crate) struct ScannedTurn {
     pub(crate) text: String,
     pub(crate) reasoning: String,
-    /// Calls, each with whether its end was found.
-    pub(crate) calls: Vec<(Call, bool)>,
+    pub(crate) calls: Vec<ScannedCall>,
     /// Offsets of begin markers without a call after them.
     pub(crate) malformed: Vec<usize>,
     pub(crate) open_reasoning: bool,
     pub(crate) cut: Option<(Cut, String)>,
 }
 
+/// A call, and whether its end was found.
+pub(crate) struct ScannedCall {
+    pub(crate) call: Call,
+    pub(crate) has_end: bool,
+}
+
 pub(crate) struct Scanner<'a> {
     pub(crate) format: &'a WireFormat,
-    pub(crate) lowered: &'a LoweredRequest,
+    /// The tools of the request.
+    pub(crate) tools: &'a [LoweredTool],
 }
 
 /// The most begin markers without a call after them. After the last of them, everything is text.
@@ -67,7 +73,7 @@ impl Scanner<'_> {
         out
     }
 
-    fn reasoning<'t>(&self, text: Rest<'t>, opened: bool, out: &mut ScannedTurn) -> Rest<'t> {
+    fn reasoning<'t>(&self, text: &'t str, opened: bool, out: &mut ScannedTurn) -> &'t str {
         let Some(format) = &self.format.reasoning else { return text };
         let skipped = || eat_marker(text, format.skipped.as_ref()?);
         let inside = match eat_marker(text, &format.begin) {
@@ -88,7 +94,7 @@ impl Scanner<'_> {
     }
 
     /// Strips the frame around text and calls.
-    fn unframed<'t>(&self, rest: Rest<'t>) -> Rest<'t> {
+    fn unframed<'t>(&self, rest: &'t str) -> &'t str {
         let Some(frame) = &self.format.frame else { return rest };
         let Some(inner) = eat_marker(rest, &frame.begin) else { return rest };
         let begin = frame.begin.write();
@@ -140,7 +146,7 @@ impl Scanner<'_> {
 
     /// A section, a call, a call of a built-in tool or calls in another spelling. Returns what
     /// follows.
-    fn any_call<'t>(&self, text: Rest<'t>, out: &mut ScannedTurn) -> Option<Rest<'t>> {
+    fn any_call<'t>(&self, text: &'t str, out: &mut ScannedTurn) -> Option<&'t str> {
         let after = match &self.format.section {
             Some(section) => {
                 eat_marker(text, &section.begin).and_then(|inner| self.section(inner, out))
@@ -154,7 +160,7 @@ impl Scanner<'_> {
     }
 
     /// The calls of a section after its begin marker. `None` if there is no call.
-    fn section<'t>(&self, inner: Rest<'t>, out: &mut ScannedTurn) -> Option<Rest<'t>> {
+    fn section<'t>(&self, inner: &'t str, out: &mut ScannedTurn) -> Option<&'t str> {
         let section = self.format.section.as_ref()?;
         let mut rest = eat_parts(inner, &section.lead.parts()).unwrap_or(inner);
         let before = out.calls.len();
@@ -167,21 +173,21 @@ impl Scanner<'_> {
         }
         rest = eat_parts(rest, &section.trail.parts()).unwrap_or(rest);
         let (has_end, rest) = eat_end(rest, section.end.as_ref(), true);
-        if let (Some((_, ended)), false) = (out.calls.last_mut(), has_end) {
-            *ended = false;
+        if let Some(last) = out.calls.last_mut() {
+            last.has_end &= has_end;
         }
         Some(rest)
     }
 
     /// Adds a call, and returns what follows it.
-    fn call_into<'t>(&self, text: Rest<'t>, out: &mut ScannedTurn) -> Option<Rest<'t>> {
-        let (call, has_end, after) = self.call(text)?;
-        out.calls.push((call, has_end));
+    fn call_into<'t>(&self, text: &'t str, out: &mut ScannedTurn) -> Option<&'t str> {
+        let (call, after) = self.call(text)?;
+        out.calls.push(call);
         Some(after)
     }
 
-    /// A call in the template's syntax, whether its end was found, and what follows.
-    fn call<'t>(&self, text: Rest<'t>) -> Option<(Call, bool, Rest<'t>)> {
+    /// A call in the template's syntax, and what follows.
+    fn call<'t>(&self, text: &'t str) -> Option<(ScannedCall, &'t str)> {
         let begins = match &self.format.call.begin {
             Some(begin) => begin.as_texts(),
             None => vec![String::new()],
@@ -200,7 +206,7 @@ impl Scanner<'_> {
                         let trailed = eat_parts(rest, syntax.trailer);
                         let rest = trailed.unwrap_or(rest);
                         let (has_end, rest) = eat_end(rest, syntax.end, trailed.is_some());
-                        return Some((call, has_end, rest));
+                        return Some((ScannedCall { call, has_end }, rest));
                     }
                 }
             }
@@ -210,18 +216,18 @@ impl Scanner<'_> {
 
     fn header_and_arguments<'t>(
         &self,
-        text: Rest<'t>,
+        text: &'t str,
         header: &[Part],
         syntax: &CallSyntax<'_>,
-    ) -> Option<(Call, Rest<'t>)> {
+    ) -> Option<(Call, &'t str)> {
         let (name, rest) = eat_header(text, header)?;
         let (arguments, rest) = self.arguments(&name, syntax, rest)?;
         Some((parse_call(&name, &arguments)?, rest))
     }
 
     /// Calls in another spelling. Returns what follows.
-    fn spelling<'t>(&self, text: Rest<'t>, out: &mut ScannedTurn) -> Option<Rest<'t>> {
-        let is_offered = |name: &str| self.lowered.tools().iter().any(|tool| tool.name == name);
+    fn spelling<'t>(&self, text: &'t str, out: &mut ScannedTurn) -> Option<&'t str> {
+        let is_offered = |name: &str| self.tools.iter().any(|tool| tool.name == name);
         for spelling in &self.format.spellings {
             let syntax = self.format.spelling_syntax(spelling);
             let Some(mut rest) = eat_marker(text, &spelling.begin) else { continue };
@@ -230,14 +236,14 @@ impl Scanner<'_> {
                 self.header_and_arguments(rest, &spelling.header, &syntax)
             {
                 let trailed = eat_parts(after, &spelling.trailer);
-                calls.push((call, trailed.is_some()));
+                calls.push(ScannedCall { call, has_end: trailed.is_some() });
                 rest = trailed.unwrap_or(after);
                 let Some(separator) = &spelling.separator else { break };
                 let Some(after) = eat_parts(rest, &separator.parts()) else { break };
                 rest = after;
             }
             let is_text = spelling.text_unless.is_some()
-                && !calls.iter().all(|(call, _)| is_offered(&call.name));
+                && !calls.iter().all(|found| is_offered(&found.call.name));
             if calls.is_empty() || is_text {
                 continue;
             }
@@ -250,10 +256,10 @@ impl Scanner<'_> {
     /// A call that is a JSON object with the name and the arguments as members, in any order.
     fn object_call<'t>(
         &self,
-        text: Rest<'t>,
+        text: &'t str,
         begin: &str,
         header: &[Part],
-    ) -> Option<(Call, bool, Rest<'t>)> {
+    ) -> Option<(ScannedCall, &'t str)> {
         let at = header.iter().position(|part| matches!(part, Part::Name { .. }))?;
         let before: String =
             begin.to_owned() + &header[..at].iter().map(Part::write).collect::<String>();
@@ -275,7 +281,7 @@ impl Scanner<'_> {
         spaced(&mut written, arguments.unwrap_or(&none));
         let call = parse_call(name, &written)?;
         let (has_end, rest) = eat_end(rest, self.format.call.end.as_ref(), true);
-        Some((call, has_end, rest))
+        Some((ScannedCall { call, has_end }, rest))
     }
 
     /// A call's arguments as JSON text, and what follows.
@@ -283,8 +289,8 @@ impl Scanner<'_> {
         &self,
         name: &str,
         syntax: &CallSyntax<'_>,
-        rest: Rest<'t>,
-    ) -> Option<(String, Rest<'t>)> {
+        rest: &'t str,
+    ) -> Option<(String, &'t str)> {
         let find_end = || Some(find_marker(rest, syntax.end?)?.0);
         match syntax.arguments {
             ArgumentStyle::Json => {
@@ -308,11 +314,10 @@ impl Scanner<'_> {
                 let trailer = trailer.trim();
                 let found = (!trailer.is_empty()).then(|| rest.find(trailer)).flatten();
                 let end = found.or_else(find_end).unwrap_or(rest.len());
-                let tool = self.lowered.tools().iter().position(|tool| tool.name == name);
-                let reader =
-                    tool.and_then(|tool| self.lowered.inner.reader_in(tool, syntax.arguments));
-                let reader = match reader {
-                    Some(reader) => reader.clone().without_input(),
+                let tool = self.tools.iter().find(|tool| tool.name == name);
+                let arguments = tool.and_then(|tool| tool.arguments(syntax.arguments));
+                let reader = match arguments {
+                    Some(arguments) => arguments.reader.clone().without_input(),
                     None => ArgumentReader::untyped(syntax.arguments),
                 };
                 Some((reader.read_whole(&rest[..end]), &rest[end..]))
@@ -351,9 +356,9 @@ impl Scanner<'_> {
     fn message<'t>(
         &self,
         format: &MessagesFormat,
-        rest: Rest<'t>,
+        rest: &'t str,
         out: &mut ScannedTurn,
-    ) -> Option<Rest<'t>> {
+    ) -> Option<&'t str> {
         if let Some(reasoning) = &self.format.reasoning
             && eat_marker(rest, &reasoning.begin).is_some()
         {
@@ -375,10 +380,10 @@ impl Scanner<'_> {
     }
 
     /// A call of a built-in tool, after its begin marker. Returns what follows.
-    fn builtin<'t>(&self, rest: Rest<'t>, out: &mut ScannedTurn) -> Option<Rest<'t>> {
+    fn builtin<'t>(&self, rest: &'t str, out: &mut ScannedTurn) -> Option<&'t str> {
         let format = self.format.builtin.as_ref()?;
         let syntax = self.format.builtin_syntax(false)?;
-        let up_to_end = |body: Rest<'t>| {
+        let up_to_end = |body: &'t str| {
             let end = syntax.end.and_then(|end| find_marker(body, end));
             let (at, len) = end.unwrap_or((body.len(), 0));
             (&body[..at], len > 0, &body[at + len..])
@@ -396,19 +401,15 @@ impl Scanner<'_> {
             let call = arguments.and_then(|arguments| parse_call(&name, &arguments));
             let code = || parse_call(&name, &ArgumentReader::code().read_whole(body));
             if let Some(call) = call.or_else(|| code().filter(|_| !format.bare_code)) {
-                out.calls.push((call, has_end));
+                out.calls.push(ScannedCall { call, has_end });
                 return Some(after);
             }
         }
         // Bare code does not name its tool: it is the one that is called with code.
-        let takes_code = |tool: &usize| {
-            self.lowered.inner.reader(*tool, None).is_some_and(ArgumentReader::is_code)
-        };
-        let tools = self.lowered.tools();
-        let tool = (0..tools.len()).find(takes_code).filter(|_| format.bare_code)?;
+        let tool = self.tools.iter().find(|tool| tool.takes_code() && format.bare_code)?;
         let (body, has_end, after) = up_to_end(rest);
         let code = ArgumentReader::code().read_whole(body);
-        out.calls.push((parse_call(&tools[tool].name, &code)?, has_end));
+        out.calls.push(ScannedCall { call: parse_call(&tool.name, &code)?, has_end });
         Some(after)
     }
 }

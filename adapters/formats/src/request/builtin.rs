@@ -2,7 +2,7 @@
 
 use louver::spec::json::Json;
 
-use super::tool_members::{ToolError, ToolErrorKind, check_name};
+use super::members::{MemberError, MemberErrorKind, check_name};
 use crate::format::BuiltinFormat;
 
 /// A built-in tool, which the model knows without a schema in the prompt: a browser, an
@@ -23,7 +23,7 @@ impl BuiltinTool {
     pub fn new(
         name: impl Into<String>,
         parameters: Option<Json>,
-    ) -> Result<BuiltinTool, ToolErrorKind> {
+    ) -> Result<BuiltinTool, MemberErrorKind> {
         let name = name.into();
         check_name(&name)?;
         Ok(BuiltinTool { name, parameters, is_named_by_type: true })
@@ -31,17 +31,21 @@ impl BuiltinTool {
 
     /// Parses entry `k` of a request's tools: `{"type": "python"}`, `{"type": "browser.search",
     /// "parameters": {...}}`. `kind` is its type.
-    pub(super) fn parse(k: usize, kind: &str, entry: &Json) -> Result<BuiltinTool, Vec<ToolError>> {
+    pub(super) fn parse(
+        k: usize,
+        kind: &str,
+        entry: &Json,
+    ) -> Result<BuiltinTool, Vec<MemberError>> {
         let mut errors = Vec::new();
         let mut fail =
-            |member, kind| errors.push(ToolError::new(format!("/tools/{k}/{member}"), kind));
+            |member, kind| errors.push(MemberError::new(format!("/tools/{k}/{member}"), kind));
         let own_name = entry.get_non_null("name");
         let (member, name) = match own_name {
             None => ("type", Some(kind)),
             Some(name) => ("name", name.as_str()),
         };
         match name.map(check_name) {
-            None => fail(member, ToolErrorKind::Expected("a string")),
+            None => fail(member, MemberErrorKind::Expected("a string")),
             Some(Err(kind)) => fail(member, kind),
             Some(Ok(())) => {}
         }
@@ -49,7 +53,7 @@ impl BuiltinTool {
             None => None,
             Some(schema @ (Json::Object(_) | Json::Bool(_))) => Some(schema.clone()),
             Some(_) => {
-                fail("parameters", ToolErrorKind::Expected("a JSON Schema"));
+                fail("parameters", MemberErrorKind::Expected("a JSON Schema"));
                 None
             }
         };

@@ -13,8 +13,7 @@ impl ToolRequest {
     /// Checks that the parts of the request go with each other and with the format.
     pub(crate) fn check(&self, format: &WireFormat) -> Result<(), LowerError> {
         self.check_choice()?;
-        let mut names = HashSet::new();
-        let is_repeated = self.tools.iter().any(|tool| !names.insert(tool.name()));
+        let is_repeated = self.names().len() < self.tools.len();
         refuse(is_repeated, TOOLS, "two tools of the same name")?;
         self.check_builtins(format)?;
         self.check_response_tag(format)?;
@@ -47,8 +46,12 @@ impl ToolRequest {
             }
     }
 
+    fn names(&self) -> HashSet<&str> {
+        self.tools.iter().map(Tool::name).collect()
+    }
+
     pub(super) fn check_choice(&self) -> Result<(), ToolChoiceError> {
-        let names: HashSet<&str> = self.tools.iter().map(Tool::name).collect();
+        let names = self.names();
         let is_offered = |name: &str| names.contains(name);
         let unknown = |name: &str| {
             let known = self.tools.iter().map(|tool| tool.name().to_owned()).collect();

@@ -2,7 +2,7 @@
 
 use louver::spec::json::Json;
 
-use super::tool_members::{ToolError, unknown_members};
+use super::members::{MemberError, MemberErrorKind, unknown_members};
 
 /// Whether tools must be called, and which.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -52,17 +52,9 @@ impl ToolChoice {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ToolChoiceError {
-    /// A value that a choice does not have.
-    #[error("{pointer}: must be {expected}")]
-    Malformed {
-        /// JSON pointer into the request.
-        pointer: String,
-        /// What it must be.
-        expected: &'static str,
-    },
-    /// A member that a choice does not have.
+    /// An error of a member.
     #[error(transparent)]
-    Member(#[from] ToolError),
+    Member(#[from] MemberError),
     /// The named tool is not in the list of tools.
     #[error("/tool_choice: there is no tool {name:?}; known: {}", known_list(known))]
     UnknownTool {
@@ -76,34 +68,6 @@ pub enum ToolChoiceError {
     NoTools,
 }
 
-impl ToolChoiceError {
-    /// The JSON pointer of the fault in the request, and what is wrong there.
-    ///
-    /// ```
-    /// use louver::limits::Limits;
-    /// use louver::spec::json::Json;
-    /// use louver_formats::ToolChoice;
-    ///
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let choice = r#"{"type": "function", "function": {"name": "go", "strict": true}}"#;
-    /// let errors = ToolChoice::parse(&Json::parse(choice, &Limits::default())?).unwrap_err();
-    /// assert_eq!(errors[0].fault().0, "/tool_choice/function/strict");
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn fault(&self) -> (&str, String) {
-        match self {
-            ToolChoiceError::Member(error) => (&error.pointer, error.kind.to_string()),
-            ToolChoiceError::Malformed { pointer, expected } => {
-                (pointer, format!("must be {expected}"))
-            }
-            error => {
-                ("/tool_choice", error.to_string().trim_start_matches("/tool_choice: ").to_owned())
-            }
-        }
-    }
-}
-
 /// A list of names for messages.
 fn known_list(known: &[String]) -> String {
     let names: Vec<String> = known.iter().map(|name| format!("{name:?}")).collect();
@@ -111,7 +75,8 @@ fn known_list(known: &[String]) -> String {
 }
 
 fn malformed(below: &str, expected: &'static str) -> ToolChoiceError {
-    ToolChoiceError::Malformed { pointer: format!("/tool_choice{below}"), expected }
+    let kind = MemberErrorKind::Expected(expected);
+    MemberError::new(format!("/tool_choice{below}"), kind).into()
 }
 
 /// Reports the members of the choice, or of an object below it, that are not in `known`.
@@ -258,7 +223,13 @@ mod tests {
             (json!({"type": "allowed_tools", "mode": "auto", "tools": [], "x": 1}), &["/x"]),
         ] {
             let errors = parsed(json.clone()).expect_err("malformed");
-            let found: Vec<&str> = errors.iter().map(|error| error.fault().0).collect();
+            let found: Vec<&str> = errors
+                .iter()
+                .map(|error| match error {
+                    ToolChoiceError::Member(error) => &*error.pointer,
+                    other => panic!("{other}"),
+                })
+                .collect();
             let expected: Vec<String> =
                 pointers.iter().map(|p| format!("/tool_choice{p}")).collect();
             assert_eq!(found, expected, "{json}");

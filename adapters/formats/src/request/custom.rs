@@ -14,8 +14,8 @@ use louver::limits::Limits;
 use louver::spec::json::{Json, Object};
 use serde_json::{Value, json};
 
-use super::tool_members::{
-    MemberReader, ToolError, ToolErrorKind, ToolShape, check_name, unknown_members,
+use super::members::{
+    MemberError, MemberErrorKind, MemberReader, ToolShape, check_name, unknown_members,
 };
 use crate::pattern::REGEX;
 
@@ -48,20 +48,9 @@ pub enum CustomInput {
     Regex(String),
 }
 
-/// An error of a custom tool, or a built-in one called with code, whose input cannot be enforced.
-#[derive(Debug, thiserror::Error)]
-#[error("{pointer}: {reason}")]
-pub struct CustomError {
-    /// JSON pointer into the request, such as `/tools/1/custom/format/grammar/definition`.
-    pub pointer: String,
-    /// Why.
-    pub reason: CustomErrorReason,
-}
-
 /// Why the input of a custom tool, or code, cannot be enforced.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum CustomErrorReason {
+pub(crate) enum CustomError {
     /// The Lark grammar is invalid. The messages have lines and columns.
     #[error(transparent)]
     Lark(Diagnostics),
@@ -70,10 +59,7 @@ pub enum CustomErrorReason {
     Regex(RegexError),
     /// No sentence of the grammar can be written in the arguments of the wire format.
     #[error("no input of this grammar can be written in wire format `{format}`")]
-    Empty {
-        /// The format.
-        format: String,
-    },
+    Empty { format: String },
     /// The grammar has something that arguments cannot have: a special token, a tag dispatch (lazy
     /// rules), a budget.
     #[error("cannot be the input of a tool: {0}")]
@@ -88,7 +74,7 @@ pub enum CustomErrorReason {
 
 impl CustomTool {
     /// A custom tool that is not from a request. Fails if the name is not allowed.
-    pub fn new(name: impl Into<String>, input: CustomInput) -> Result<CustomTool, ToolErrorKind> {
+    pub fn new(name: impl Into<String>, input: CustomInput) -> Result<CustomTool, MemberErrorKind> {
         let name = name.into();
         check_name(&name)?;
         Ok(CustomTool {
@@ -102,14 +88,14 @@ impl CustomTool {
 
     /// Parses entry `k` of a request's tools: `{"type": "custom", "custom": {"name", "description",
     /// "format"}}` as in Chat Completions, or the members beside `type` as in Responses.
-    pub(super) fn parse(k: usize, entry: &Json) -> Result<CustomTool, Vec<ToolError>> {
+    pub(super) fn parse(k: usize, entry: &Json) -> Result<CustomTool, Vec<MemberError>> {
         let (shape, members) = match entry.get("custom") {
             Some(custom) => (ToolShape::Wrapped, custom),
             None => (ToolShape::Bare, entry),
         };
         let pointer = shape.pointer(k, "custom");
         let Json::Object(members) = members else {
-            return Err(vec![ToolError::new(pointer, ToolErrorKind::Expected("an object"))]);
+            return Err(vec![MemberError::new(pointer, MemberErrorKind::Expected("an object"))]);
         };
         let errors = unknown_members_of_custom(k, shape, entry, members);
         let mut reader = MemberReader { pointer, members, errors };
@@ -117,7 +103,7 @@ impl CustomTool {
         let format = match members.get_non_null("format") {
             None => Ok((CustomInput::Text, "")),
             Some(Json::Object(format)) => parse_format(format),
-            Some(_) => Err(("/format", ToolErrorKind::Expected("an object"))),
+            Some(_) => Err(("/format", MemberErrorKind::Expected("an object"))),
         };
         let (input, grammar_pointer) = format.unwrap_or_else(|(below, kind)| {
             reader.fail(below, kind);
@@ -166,17 +152,17 @@ impl CustomTool {
     pub(crate) fn grammar(
         &self,
         limits: &Limits,
-    ) -> Result<Option<(Grammar, Diagnostics)>, CustomErrorReason> {
+    ) -> Result<Option<(Grammar, Diagnostics)>, CustomError> {
         let mut lowered = match &self.input {
             CustomInput::Text => return Ok(None),
             CustomInput::Lark(text) => {
                 let lowered = lark::lower(text, &LarkOptions::default(), limits);
-                let lowered = lowered.map_err(CustomErrorReason::Lark)?;
+                let lowered = lowered.map_err(CustomError::Lark)?;
                 (lowered.grammar, lowered.warnings)
             }
             CustomInput::Regex(text) => {
                 let grammar = regex::lower(text, &REGEX, limits);
-                (grammar.map_err(CustomErrorReason::Regex)?, Diagnostics::new("regex", text))
+                (grammar.map_err(CustomError::Regex)?, Diagnostics::new("regex", text))
             }
         };
         for rule in &mut lowered.0.rules {
@@ -207,7 +193,7 @@ fn unknown_members_of_custom(
     shape: ToolShape,
     entry: &Json,
     members: &Object,
-) -> Vec<ToolError> {
+) -> Vec<MemberError> {
     let mut errors = Vec::new();
     let is_bare = shape == ToolShape::Bare;
     if let (false, Json::Object(entry)) = (is_bare, entry) {
@@ -232,26 +218,26 @@ fn unknown_members_of_custom(
 /// grammar's text below the tool, or the pointer of an error below the tool.
 fn parse_format(
     format: &Object,
-) -> Result<(CustomInput, &'static str), (&'static str, ToolErrorKind)> {
+) -> Result<(CustomInput, &'static str), (&'static str, MemberErrorKind)> {
     match format.get("type").and_then(Json::as_str) {
         Some("text") => return Ok((CustomInput::Text, "")),
         Some("grammar") => {}
-        _ => return Err(("/format/type", ToolErrorKind::Expected("\"text\" or \"grammar\""))),
+        _ => return Err(("/format/type", MemberErrorKind::Expected("\"text\" or \"grammar\""))),
     }
     let (syntax, definition, grammar) = match format.get("grammar") {
         Some(Json::Object(inner)) => {
             ("/format/grammar/syntax", "/format/grammar/definition", inner)
         }
-        Some(_) => return Err(("/format/grammar", ToolErrorKind::Expected("an object"))),
+        Some(_) => return Err(("/format/grammar", MemberErrorKind::Expected("an object"))),
         None => ("/format/syntax", "/format/definition", format),
     };
     let text = match grammar.get("definition") {
         Some(Json::String(text)) => text.clone(),
-        _ => return Err((definition, ToolErrorKind::Expected("a string"))),
+        _ => return Err((definition, MemberErrorKind::Expected("a string"))),
     };
     match grammar.get("syntax").and_then(Json::as_str) {
         Some("lark") => Ok((CustomInput::Lark(text), definition)),
         Some("regex") => Ok((CustomInput::Regex(text), definition)),
-        _ => Err((syntax, ToolErrorKind::Expected("\"lark\" or \"regex\""))),
+        _ => Err((syntax, MemberErrorKind::Expected("\"lark\" or \"regex\""))),
     }
 }

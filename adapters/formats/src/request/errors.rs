@@ -13,9 +13,9 @@ use louver::ir::GrammarError;
 use serde::{Deserialize, Serialize};
 
 use super::choice::ToolChoiceError;
-use super::custom::{CustomError, CustomErrorReason};
+use super::custom::CustomError;
+use super::members::MemberError;
 use super::response::ResponseTag;
-use super::tool_members::ToolError;
 
 /// JSON pointer of the budget of reasoning in the server's requests.
 pub(super) const BUDGET: &str = "/louver/reasoning_budget";
@@ -31,29 +31,16 @@ pub struct RequestErrors(pub Vec<RequestError>);
 pub enum RequestError {
     /// An error of `tools`.
     #[error(transparent)]
-    Tool(#[from] ToolError),
+    Tool(#[from] MemberError),
     /// An error of `tool_choice`.
     #[error(transparent)]
     Choice(#[from] ToolChoiceError),
     /// An error of the structural tag.
     #[error(transparent)]
     StructuralTag(#[from] StructuralTagError),
-    /// An unknown member where each member may demand a constraint.
-    #[error("{pointer}: there is no such member{hint}")]
-    UnknownMember {
-        /// JSON pointer of the member.
-        pointer: String,
-        /// What to write instead, after a colon, or the empty text.
-        hint: &'static str,
-    },
     /// An error of another member.
-    #[error("{pointer}: must be {expected}")]
-    Malformed {
-        /// JSON pointer of the member.
-        pointer: String,
-        /// What it must be.
-        expected: &'static str,
-    },
+    #[error(transparent)]
+    Member(MemberError),
 }
 
 /// Why a request cannot be lowered.
@@ -92,10 +79,10 @@ pub enum LowerError {
         what: &'static str,
     },
     /// The bound on calls with text between them is too large.
-    #[error("at most {most} calls with text between them: over the limit of {limit}")]
+    #[error("at most {max} calls with text between them: over the limit of {limit}")]
     TooManyCalls {
         /// The bound.
-        most: u32,
+        max: u32,
         /// The limit.
         limit: u32,
     },
@@ -128,8 +115,9 @@ pub struct PartErrors {
     /// Errors of schemas, with pointers into the request such as
     /// `/tools/2/function/parameters/properties/x/not`.
     pub schemas: Vec<SchemaError>,
-    /// Errors of custom tools and of code.
-    pub customs: Vec<CustomError>,
+    /// Errors of custom tools and of code, with pointers such as
+    /// `/tools/1/custom/format/grammar/definition`.
+    pub customs: Vec<RequestFault>,
     /// Errors of the structural tag, with pointers into the request.
     pub tag: Vec<StructuralTagError>,
 }
@@ -174,6 +162,14 @@ impl RequestFault {
         RequestFault { pointer: pointer.into(), keyword: None, message: message.to_string() }
     }
 
+    /// The error of the input of a tool, which is at the pointer.
+    pub(crate) fn of_custom(pointer: &str, error: &CustomError) -> Vec<RequestFault> {
+        match error {
+            CustomError::Lark(messages) => RequestFault::of_text(pointer, messages),
+            other => vec![RequestFault::new(pointer, other)],
+        }
+    }
+
     /// The messages about a text of the request, which is at the pointer.
     pub(crate) fn of_text(pointer: &str, messages: &Diagnostics) -> Vec<RequestFault> {
         messages.lines().map(|line| RequestFault::new(pointer, line)).collect()
@@ -205,21 +201,13 @@ impl PartErrors {
 
     /// The errors of custom tools and of the structural tag as faults.
     pub fn grammar_faults(&self) -> Vec<RequestFault> {
-        let customs = self.customs.iter().flat_map(custom_faults);
-        customs.chain(self.tag.iter().flat_map(tag_faults)).collect()
+        self.customs.iter().cloned().chain(self.tag.iter().flat_map(tag_faults)).collect()
     }
 }
 
 fn schema_fault(error: &SchemaError) -> RequestFault {
     let keyword = (!error.keyword.is_empty()).then(|| error.keyword.clone());
     RequestFault { pointer: error.pointer.clone(), keyword, message: error.reason.to_string() }
-}
-
-fn custom_faults(error: &CustomError) -> Vec<RequestFault> {
-    match &error.reason {
-        CustomErrorReason::Lark(messages) => RequestFault::of_text(&error.pointer, messages),
-        other => vec![RequestFault::new(&error.pointer, other)],
-    }
 }
 
 fn tag_faults(error: &StructuralTagError) -> Vec<RequestFault> {
@@ -231,9 +219,18 @@ fn tag_faults(error: &StructuralTagError) -> Vec<RequestFault> {
     }
 }
 
+fn member_fault(error: &MemberError) -> RequestFault {
+    RequestFault::new(&*error.pointer, &error.kind)
+}
+
 fn choice_fault(error: &ToolChoiceError) -> RequestFault {
-    let (pointer, message) = error.fault();
-    RequestFault::new(pointer, message)
+    match error {
+        ToolChoiceError::Member(error) => member_fault(error),
+        error => RequestFault::new(
+            "/tool_choice",
+            error.to_string().trim_start_matches("/tool_choice: "),
+        ),
+    }
 }
 
 impl RequestErrors {
@@ -247,15 +244,9 @@ impl RequestError {
     /// The error as faults: several if it is one of a text, such as a grammar.
     pub fn faults(&self) -> Vec<RequestFault> {
         match self {
-            RequestError::Tool(error) => vec![RequestFault::new(&*error.pointer, &error.kind)],
+            RequestError::Tool(error) | RequestError::Member(error) => vec![member_fault(error)],
             RequestError::StructuralTag(error) => tag_faults(error),
             RequestError::Choice(error) => vec![choice_fault(error)],
-            RequestError::Malformed { pointer, expected } => {
-                vec![RequestFault::new(&**pointer, format!("must be {expected}"))]
-            }
-            RequestError::UnknownMember { pointer, hint } => {
-                vec![RequestFault::new(&**pointer, format!("there is no such member{hint}"))]
-            }
         }
     }
 }

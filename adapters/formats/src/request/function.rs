@@ -3,10 +3,10 @@
 use louver::spec::json::Json;
 use serde_json::json;
 
-use super::schema_shape::expected_instead;
-use super::tool_members::{
-    MemberReader, ToolError, ToolErrorKind, ToolShape, check_name, unknown_members,
+use super::members::{
+    MemberError, MemberErrorKind, MemberReader, ToolShape, check_name, unknown_members,
 };
+use super::schema_shape::expected_instead;
 
 /// A function.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,7 +25,7 @@ pub struct FunctionTool {
 
 impl FunctionTool {
     /// A function that is not from a request. Fails if the name is not allowed.
-    pub fn new(name: impl Into<String>, parameters: Json) -> Result<FunctionTool, ToolErrorKind> {
+    pub fn new(name: impl Into<String>, parameters: Json) -> Result<FunctionTool, MemberErrorKind> {
         let name = name.into();
         check_name(&name)?;
         let shape = ToolShape::Wrapped;
@@ -42,23 +42,24 @@ impl FunctionTool {
     /// A function without `parameters` takes none (an empty object). Members other than `name`,
     /// `description`, `parameters`, `strict` and `type` are errors, unless they are `null` or do
     /// not affect the output of the model.
-    pub(super) fn parse(k: usize, entry: &Json) -> Result<FunctionTool, Vec<ToolError>> {
+    pub(super) fn parse(k: usize, entry: &Json) -> Result<FunctionTool, Vec<MemberError>> {
         let pointer = format!("/tools/{k}");
-        let fail = |below: &str, kind| Err(vec![ToolError::new(format!("{pointer}{below}"), kind)]);
+        let fail =
+            |below: &str, kind| Err(vec![MemberError::new(format!("{pointer}{below}"), kind)]);
         let Json::Object(members) = entry else {
-            return fail("", ToolErrorKind::Expected("an object"));
+            return fail("", MemberErrorKind::Expected("an object"));
         };
         match members.get("type") {
             None => {}
             Some(Json::String(kind)) if kind == "function" => {}
             Some(Json::String(kind)) => {
-                return fail("/type", ToolErrorKind::UnsupportedType(kind.clone()));
+                return fail("/type", MemberErrorKind::UnsupportedType(kind.clone()));
             }
-            Some(_) => return fail("/type", ToolErrorKind::Expected("a string")),
+            Some(_) => return fail("/type", MemberErrorKind::Expected("a string")),
         }
         let (shape, function) = match members.get("function") {
             Some(Json::Object(function)) => (ToolShape::Wrapped, function),
-            Some(_) => return fail("/function", ToolErrorKind::Expected("an object")),
+            Some(_) => return fail("/function", MemberErrorKind::Expected("an object")),
             None => (ToolShape::Bare, members),
         };
         let mut errors = Vec::new();
@@ -91,7 +92,7 @@ fn parameters(reader: &mut MemberReader<'_>) -> Json {
             None => return schema.clone(),
         },
     };
-    reader.fail("/parameters", ToolErrorKind::Expected(expected));
+    reader.fail("/parameters", MemberErrorKind::Expected(expected));
     Json::Null
 }
 
@@ -100,7 +101,7 @@ fn strict(reader: &mut MemberReader<'_>) -> bool {
         None => false,
         Some(Json::Bool(strict)) => *strict,
         Some(_) => {
-            reader.fail("/strict", ToolErrorKind::Expected("a boolean"));
+            reader.fail("/strict", MemberErrorKind::Expected("a boolean"));
             false
         }
     }

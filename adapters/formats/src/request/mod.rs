@@ -6,25 +6,25 @@ mod choice;
 mod custom;
 mod errors;
 mod function;
+mod members;
 mod parse;
 mod response;
 mod schema_shape;
 mod tool;
-mod tool_members;
 
 pub use self::builtin::BuiltinTool;
 pub use self::choice::{ToolChoice, ToolChoiceError};
-pub(crate) use self::custom::INPUT;
-pub use self::custom::{CustomError, CustomErrorReason, CustomInput, CustomTool};
+pub(crate) use self::custom::{CustomError, INPUT};
+pub use self::custom::{CustomInput, CustomTool};
 pub use self::errors::{
     ConstraintError, LowerError, PartErrors, RequestError, RequestErrors, RequestFault,
 };
 pub use self::function::FunctionTool;
+pub(crate) use self::members::MAX_TOOL_NAME_BYTES;
+pub use self::members::{MemberError, MemberErrorKind, ToolShape};
 pub(crate) use self::parse::RESPONSE_POINTER;
 pub use self::response::{ResponseFormat, ResponseTag};
 pub use self::tool::{CallKind, Tool};
-pub(crate) use self::tool_members::MAX_TOOL_NAME_BYTES;
-pub use self::tool_members::{ToolError, ToolErrorKind, ToolErrors, ToolShape};
 
 use std::borrow::Cow;
 use std::num::NonZeroU32;

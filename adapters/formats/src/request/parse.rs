@@ -5,6 +5,7 @@ use louver::spec::json::{Json, push_token};
 
 use super::choice::ToolChoice;
 use super::errors::{RequestError, RequestErrors};
+use super::members::{MemberError, MemberErrorKind};
 use super::response::{ResponseFormat, ResponseTag};
 use super::schema_shape::expected_instead;
 use super::tool::Tool;
@@ -64,7 +65,7 @@ fn ok_or_report<T, E: Into<RequestError>>(
 }
 
 fn malformed(pointer: impl Into<String>, expected: &'static str) -> RequestError {
-    RequestError::Malformed { pointer: pointer.into(), expected }
+    RequestError::Member(MemberError::new(pointer, MemberErrorKind::Expected(expected)))
 }
 
 /// Parses stop strings: `null`, one, or an array.
@@ -142,12 +143,10 @@ fn check_members(response: &Json, errors: &mut Vec<RequestError>) {
             push_token(&mut pointer, name);
             let is_schema =
                 ["type", "properties", "$schema", "enum", "anyOf", "$ref", "$defs"].contains(&name);
-            let hint = if at.ends_with("json_schema") && is_schema {
-                ": the schema belongs in `json_schema.schema`"
-            } else {
-                ""
-            };
-            errors.push(RequestError::UnknownMember { pointer, hint });
+            let instead = (at.ends_with("json_schema") && is_schema)
+                .then_some("the schema belongs in `json_schema.schema`");
+            let kind = MemberErrorKind::UnknownMember { instead };
+            errors.push(RequestError::Member(MemberError::new(pointer, kind)));
         }
     }
     let is_text = |value: &Json| value.as_str().is_some();

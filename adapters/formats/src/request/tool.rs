@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use super::builtin::BuiltinTool;
 use super::custom::CustomTool;
+use super::errors::{RequestError, RequestErrors};
 use super::function::FunctionTool;
-use super::tool_members::{ToolError, ToolErrorKind, ToolErrors};
+use super::members::{MemberError, MemberErrorKind};
 
 /// A tool that the model may call.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,7 +44,7 @@ impl Tool {
     /// Parses entry `k` of a request's `tools`. Its `type` tells its kind: `function` (also without
     /// a type), `custom`, or the name of a built-in tool. Fails with all errors of the entry. Cost:
     /// linear.
-    pub fn parse(k: usize, entry: &Json) -> Result<Tool, Vec<ToolError>> {
+    pub fn parse(k: usize, entry: &Json) -> Result<Tool, Vec<MemberError>> {
         match entry.get("type").and_then(Json::as_str) {
             Some("custom") => CustomTool::parse(k, entry).map(Tool::Custom),
             Some(kind) if kind != "function" && entry.get("function").is_none() => {
@@ -55,10 +56,10 @@ impl Tool {
 
     /// Parses a request's `tools`, an array. Fails with all errors of the list; that two tools have
     /// the same name is one. Cost: linear.
-    pub fn parse_list(tools: &Json) -> Result<Vec<Tool>, ToolErrors> {
+    pub fn parse_list(tools: &Json) -> Result<Vec<Tool>, RequestErrors> {
         let Json::Array(entries) = tools else {
-            let error = ToolError::new("/tools", ToolErrorKind::Expected("an array"));
-            return Err(ToolErrors(vec![error]));
+            let error = MemberError::new("/tools", MemberErrorKind::Expected("an array"));
+            return Err(RequestErrors(vec![error.into()]));
         };
         let (mut out, mut errors) = (Vec::new(), Vec::new());
         let mut first: HashMap<String, usize> = HashMap::new();
@@ -67,34 +68,35 @@ impl Tool {
                 Ok(tool) => {
                     let name = tool.name().to_owned();
                     if let Some(&first) = first.get(&name) {
-                        let kind = ToolErrorKind::Duplicate { name, first };
-                        errors.push(ToolError::new(tool.name_pointer(k), kind));
+                        let kind = MemberErrorKind::Duplicate { name, first };
+                        errors.push(MemberError::new(tool.name_pointer(k), kind).into());
                     } else {
                         first.insert(name, k);
                     }
                     out.push(tool);
                 }
-                Err(found) => errors.extend(found),
+                Err(found) => errors.extend(found.into_iter().map(RequestError::from)),
             }
         }
-        if errors.is_empty() { Ok(out) } else { Err(ToolErrors(errors)) }
+        if errors.is_empty() { Ok(out) } else { Err(RequestErrors(errors)) }
     }
 
     /// As [`Tool::parse_list`], from JSON text.
     ///
     /// ```
     /// use louver::limits::Limits;
-    /// use louver_formats::{Tool, ToolErrors};
+    /// use louver_formats::{RequestErrors, Tool};
     ///
     /// let text = r#"[{"type": "function", "function": {"name": "now"}}, {"type": "python"}]"#;
     /// let tools = Tool::parse_text(text, &Limits::default())?;
     /// assert_eq!(tools[0].name(), "now");
     /// assert!(matches!(tools[1], Tool::Builtin(_)));
-    /// # Ok::<(), ToolErrors>(())
+    /// # Ok::<(), RequestErrors>(())
     /// ```
-    pub fn parse_text(tools: &str, limits: &Limits) -> Result<Vec<Tool>, ToolErrors> {
+    pub fn parse_text(tools: &str, limits: &Limits) -> Result<Vec<Tool>, RequestErrors> {
         let tools = Json::parse(tools, limits).map_err(|error| {
-            ToolErrors(vec![ToolError::new("/tools", ToolErrorKind::NotJson(error))])
+            let error = MemberError::new("/tools", MemberErrorKind::NotJson(error));
+            RequestErrors(vec![error.into()])
         })?;
         Tool::parse_list(&tools)
     }
@@ -163,16 +165,16 @@ impl From<BuiltinTool> for Tool {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::super::tool_members::MAX_TOOL_NAME_BYTES;
+    use super::super::members::MAX_TOOL_NAME_BYTES;
     use super::*;
 
-    fn errors(tools: Value) -> Vec<(String, ToolErrorKind)> {
-        Tool::parse_list(&Json::from(tools))
-            .unwrap_err()
-            .0
-            .into_iter()
-            .map(|e| (e.pointer, e.kind))
-            .collect()
+    fn member(error: RequestError) -> (String, MemberErrorKind) {
+        let RequestError::Tool(error) = error else { panic!("{error}") };
+        (error.pointer, error.kind)
+    }
+
+    fn errors(tools: Value) -> Vec<(String, MemberErrorKind)> {
+        Tool::parse_list(&Json::from(tools)).unwrap_err().0.into_iter().map(member).collect()
     }
 
     #[test]
@@ -219,29 +221,32 @@ mod tests {
             {"type": ""},
         ]));
         let want = [
-            ("/tools/0", ToolErrorKind::Expected("an object")),
-            ("/tools/1/type", ToolErrorKind::UnsupportedType("web_search".to_owned())),
-            ("/tools/2/function/name", ToolErrorKind::EmptyName),
-            ("/tools/3/name", ToolErrorKind::ControlCharacter('\n')),
-            ("/tools/3/strict", ToolErrorKind::Expected("a boolean")),
-            ("/tools/4/name", ToolErrorKind::LongName { len: MAX_TOOL_NAME_BYTES + 1 }),
-            ("/tools/4/parameters", ToolErrorKind::Expected("a JSON Schema")),
-            ("/tools/5/function", ToolErrorKind::Missing("name")),
-            ("/tools/5/function/description", ToolErrorKind::Expected("a string")),
-            ("/tools/7/name", ToolErrorKind::Duplicate { name: "ok".to_owned(), first: 6 }),
-            ("/tools/8/function", ToolErrorKind::Expected("an object")),
-            ("/tools/9/name", ToolErrorKind::Expected("a string")),
-            ("/tools/10/custom/name", ToolErrorKind::Duplicate { name: "ok".to_owned(), first: 6 }),
-            ("/tools/11/type", ToolErrorKind::Duplicate { name: "ok".to_owned(), first: 6 }),
-            ("/tools/12/name", ToolErrorKind::Expected("a string")),
-            ("/tools/12/parameters", ToolErrorKind::Expected("a JSON Schema")),
-            ("/tools/13/type", ToolErrorKind::EmptyName),
+            ("/tools/0", MemberErrorKind::Expected("an object")),
+            ("/tools/1/type", MemberErrorKind::UnsupportedType("web_search".to_owned())),
+            ("/tools/2/function/name", MemberErrorKind::EmptyName),
+            ("/tools/3/name", MemberErrorKind::ControlCharacter('\n')),
+            ("/tools/3/strict", MemberErrorKind::Expected("a boolean")),
+            ("/tools/4/name", MemberErrorKind::LongName { len: MAX_TOOL_NAME_BYTES + 1 }),
+            ("/tools/4/parameters", MemberErrorKind::Expected("a JSON Schema")),
+            ("/tools/5/function", MemberErrorKind::Missing("name")),
+            ("/tools/5/function/description", MemberErrorKind::Expected("a string")),
+            ("/tools/7/name", MemberErrorKind::Duplicate { name: "ok".to_owned(), first: 6 }),
+            ("/tools/8/function", MemberErrorKind::Expected("an object")),
+            ("/tools/9/name", MemberErrorKind::Expected("a string")),
+            (
+                "/tools/10/custom/name",
+                MemberErrorKind::Duplicate { name: "ok".to_owned(), first: 6 },
+            ),
+            ("/tools/11/type", MemberErrorKind::Duplicate { name: "ok".to_owned(), first: 6 }),
+            ("/tools/12/name", MemberErrorKind::Expected("a string")),
+            ("/tools/12/parameters", MemberErrorKind::Expected("a JSON Schema")),
+            ("/tools/13/type", MemberErrorKind::EmptyName),
         ];
         assert_eq!(found, want.map(|(p, k)| (p.to_owned(), k)));
         assert_eq!(errors(json!({}))[0].0, "/tools");
         assert!(matches!(
-            Tool::parse_text("[", &Limits::default()).unwrap_err().0[0].kind,
-            ToolErrorKind::NotJson(_)
+            Tool::parse_text("[", &Limits::default()).unwrap_err().0[..],
+            [RequestError::Tool(MemberError { kind: MemberErrorKind::NotJson(_), .. })]
         ));
     }
 }

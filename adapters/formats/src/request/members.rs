@@ -1,4 +1,4 @@
-//! Members of the entries of a request's `tools`: their errors, and what all kinds of tools share.
+//! Members of a request: their errors, and what all kinds of tools share.
 
 use louver::spec::json::{Json, JsonError, Object, push_token};
 
@@ -52,26 +52,26 @@ impl ToolShape {
     }
 }
 
-/// An error in a list of tools.
+/// An error of a member of a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{pointer}: {kind}")]
-pub struct ToolError {
+pub struct MemberError {
     /// JSON pointer into the request, such as `/tools/3/function/name`.
     pub pointer: String,
     /// The reason.
-    pub kind: ToolErrorKind,
+    pub kind: MemberErrorKind,
 }
 
-impl ToolError {
-    pub(crate) fn new(pointer: impl Into<String>, kind: ToolErrorKind) -> ToolError {
-        ToolError { pointer: pointer.into(), kind }
+impl MemberError {
+    pub(crate) fn new(pointer: impl Into<String>, kind: MemberErrorKind) -> MemberError {
+        MemberError { pointer: pointer.into(), kind }
     }
 }
 
-/// The reason of an error in a tool.
+/// What is wrong with a member.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum ToolErrorKind {
+pub enum MemberErrorKind {
     /// The text is not JSON.
     #[error("not JSON: {0}")]
     NotJson(JsonError),
@@ -117,21 +117,16 @@ fn advice(instead: Option<&str>) -> String {
     instead.map(|advice| format!(": {advice}")).unwrap_or_default()
 }
 
-/// All errors of a list of tools.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}", .0.iter().map(ToolError::to_string).collect::<Vec<_>>().join("\n"))]
-pub struct ToolErrors(pub Vec<ToolError>);
-
 /// Checks the name of a tool.
-pub(super) fn check_name(name: &str) -> Result<(), ToolErrorKind> {
+pub(super) fn check_name(name: &str) -> Result<(), MemberErrorKind> {
     if name.is_empty() {
-        return Err(ToolErrorKind::EmptyName);
+        return Err(MemberErrorKind::EmptyName);
     }
     if name.len() > MAX_TOOL_NAME_BYTES {
-        return Err(ToolErrorKind::LongName { len: name.len() });
+        return Err(MemberErrorKind::LongName { len: name.len() });
     }
     match name.chars().find(|c| c.is_control()) {
-        Some(c) => Err(ToolErrorKind::ControlCharacter(c)),
+        Some(c) => Err(MemberErrorKind::ControlCharacter(c)),
         None => Ok(()),
     }
 }
@@ -141,13 +136,13 @@ pub(super) struct MemberReader<'a> {
     /// The JSON pointer of the object.
     pub(super) pointer: String,
     pub(super) members: &'a Object,
-    pub(super) errors: Vec<ToolError>,
+    pub(super) errors: Vec<MemberError>,
 }
 
 impl MemberReader<'_> {
     /// Reports an error at a pointer below the object.
-    pub(super) fn fail(&mut self, below: &str, kind: ToolErrorKind) {
-        self.errors.push(ToolError::new(format!("{}{below}", self.pointer), kind));
+    pub(super) fn fail(&mut self, below: &str, kind: MemberErrorKind) {
+        self.errors.push(MemberError::new(format!("{}{below}", self.pointer), kind));
     }
 
     /// Reports the members that are not in `known`.
@@ -164,8 +159,8 @@ impl MemberReader<'_> {
                 }
                 return name.clone();
             }
-            Some(_) => self.fail("/name", ToolErrorKind::Expected("a string")),
-            None => self.fail("", ToolErrorKind::Missing("name")),
+            Some(_) => self.fail("/name", MemberErrorKind::Expected("a string")),
+            None => self.fail("", MemberErrorKind::Missing("name")),
         }
         String::new()
     }
@@ -176,7 +171,7 @@ impl MemberReader<'_> {
             None => None,
             Some(Json::String(text)) => Some(text.clone()),
             Some(_) => {
-                self.fail("/description", ToolErrorKind::Expected("a string"));
+                self.fail("/description", MemberErrorKind::Expected("a string"));
                 None
             }
         }
@@ -188,7 +183,7 @@ pub(super) fn unknown_members(
     pointer: &str,
     members: &Object,
     known: &[&str],
-    errors: &mut Vec<ToolError>,
+    errors: &mut Vec<MemberError>,
 ) {
     for name in members.unknown(known).filter(|name| !NEUTRAL_MEMBERS.contains(name)) {
         let instead = match name {
@@ -200,6 +195,6 @@ pub(super) fn unknown_members(
         };
         let mut pointer = pointer.to_owned();
         push_token(&mut pointer, name);
-        errors.push(ToolError::new(pointer, ToolErrorKind::UnknownMember { instead }));
+        errors.push(MemberError::new(pointer, MemberErrorKind::UnknownMember { instead }));
     }
 }

@@ -1,4 +1,4 @@
-//! Tolerant matching at the beginning of a text: markers, parts, headers, JSON values. White space
+//! Lenient matching at the beginning of a text: markers, parts, headers, JSON values. White space
 //! is ignored.
 
 use louver::limits::Limits;
@@ -7,11 +7,8 @@ use louver::spec::json::Json;
 use crate::format::{Marker, Part};
 use crate::request::MAX_TOOL_NAME_BYTES;
 
-/// The rest of a text that is being scanned.
-pub(super) type Rest<'t> = &'t str;
-
 /// What follows the pattern at the beginning of the text. White space in both is ignored.
-pub(super) fn eat<'t>(text: Rest<'t>, pattern: &str) -> Option<Rest<'t>> {
+pub(super) fn eat<'t>(text: &'t str, pattern: &str) -> Option<&'t str> {
     let mut rest = text;
     for c in pattern.chars().filter(|c| !c.is_whitespace()) {
         rest = rest.trim_start().strip_prefix(c)?;
@@ -19,14 +16,14 @@ pub(super) fn eat<'t>(text: Rest<'t>, pattern: &str) -> Option<Rest<'t>> {
     Some(rest)
 }
 
-pub(super) fn eat_marker<'t>(text: Rest<'t>, marker: &Marker) -> Option<Rest<'t>> {
+pub(super) fn eat_marker<'t>(text: &'t str, marker: &Marker) -> Option<&'t str> {
     let eaten = marker.as_texts().into_iter().filter_map(|variant| eat(text, &variant));
     eaten.min_by_key(|rest| rest.len())
 }
 
 /// What follows an optional end marker, and whether the marker was found. `default` if there is no
 /// marker to find.
-pub(super) fn eat_end<'t>(rest: Rest<'t>, end: Option<&Marker>, default: bool) -> (bool, Rest<'t>) {
+pub(super) fn eat_end<'t>(rest: &'t str, end: Option<&Marker>, default: bool) -> (bool, &'t str) {
     let Some(end) = end else { return (default, rest) };
     match eat_marker(rest, end) {
         Some(after) => (true, after),
@@ -48,7 +45,7 @@ pub(super) fn find_head(text: &str, marker: &Marker) -> Option<usize> {
     heads.filter(|head| !head.is_empty()).filter_map(|head| text.find(&head)).min()
 }
 
-pub(super) fn eat_parts<'t>(text: Rest<'t>, parts: &[Part]) -> Option<Rest<'t>> {
+pub(super) fn eat_parts<'t>(text: &'t str, parts: &[Part]) -> Option<&'t str> {
     let mut rest = text;
     for part in parts {
         rest = match part {
@@ -63,7 +60,7 @@ pub(super) fn eat_parts<'t>(text: Rest<'t>, parts: &[Part]) -> Option<Rest<'t>> 
     Some(rest)
 }
 
-fn eat_id(rest: Rest<'_>) -> Rest<'_> {
+fn eat_id(rest: &str) -> &str {
     rest.trim_start().trim_start_matches(|c: char| c.is_ascii_alphanumeric())
 }
 
@@ -71,7 +68,7 @@ fn eat_id(rest: Rest<'_>) -> Rest<'_> {
 const MAX_WRITTEN_NAME: usize = 6 * MAX_TOOL_NAME_BYTES;
 
 /// The name in a header, and what follows the header.
-pub(super) fn eat_header<'t>(text: Rest<'t>, header: &[Part]) -> Option<(String, Rest<'t>)> {
+pub(super) fn eat_header<'t>(text: &'t str, header: &[Part]) -> Option<(String, &'t str)> {
     let at = header.iter().position(|part| matches!(part, Part::Name { .. }))?;
     let Part::Name { name: style } = &header[at] else { return None };
     let rest = eat_parts(text, &header[..at])?.trim_start();
@@ -125,7 +122,7 @@ pub(super) fn last_key(text: &str) -> Option<String> {
 }
 
 /// The JSON value at the beginning of a text, and what follows.
-pub(super) fn json(text: Rest<'_>) -> Option<(Json, Rest<'_>)> {
+pub(super) fn json(text: &str) -> Option<(Json, &str)> {
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<serde::de::IgnoredAny>();
     values.next()?.ok()?;
     let (value, rest) = text.split_at(values.byte_offset());
