@@ -48,6 +48,12 @@ pub(crate) struct ModelLabels {
     pub(crate) model: String,
 }
 
+impl ModelLabels {
+    pub(crate) fn of(served: &ServedModel) -> ModelLabels {
+        ModelLabels { model: served.name.clone() }
+    }
+}
+
 /// A counter of seconds.
 type SecondsCounter = Counter<f64, AtomicU64>;
 
@@ -168,7 +174,7 @@ impl Metrics {
         let metrics = Metrics::registered();
         metrics.registry.lock().register_collector(Box::new(EngineCollector(models.to_vec())));
         for served in models {
-            metrics.initialize(&served.labels());
+            metrics.initialize(&ModelLabels::of(served));
         }
         metrics
     }
@@ -232,7 +238,7 @@ impl Collector for EngineCollector {
             let mut descriptor =
                 encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
             for (served, engine, pool) in &stats {
-                let labels = served.labels();
+                let labels = ModelLabels::of(served);
                 ConstCounter::new(read(engine, pool)).encode(descriptor.encode_family(&labels)?)?;
             }
         }

@@ -12,7 +12,6 @@ use crate::config::{Config, ModelConfig, ModelSettings, ReasoningDefault};
 use crate::error::{ApiError, ApiFault, ErrorKind};
 use crate::hash::fnv1a;
 use crate::limits::RequestLimits;
-use crate::metrics::ModelLabels;
 
 /// A loaded model and the settings under which it is served.
 pub struct ServedModel {
@@ -89,11 +88,6 @@ impl ServedModel {
             is_serial: config.is_serial(),
             gates: ModelGates::Batched(None),
         }
-    }
-
-    /// The labels of its metrics.
-    pub(crate) fn labels(&self) -> ModelLabels {
-        ModelLabels { model: self.name.clone() }
     }
 
     /// Refuses more choices than the model may generate at a time, if it would have to.

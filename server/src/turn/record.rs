@@ -111,7 +111,7 @@ pub(super) struct GenerationMetrics {
 impl GenerationMetrics {
     pub(super) fn new(app: App, served: &ServedModel, span: tracing::Span) -> GenerationMetrics {
         app.metrics().running_generations.inc();
-        GenerationMetrics { app, labels: served.labels(), finish: "cancelled", span }
+        GenerationMetrics { app, labels: ModelLabels::of(served), finish: "cancelled", span }
     }
 
     pub(super) fn event(&self, event: &Event) {

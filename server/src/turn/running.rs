@@ -12,6 +12,7 @@ use louver_mistralrs::{Completion, EventStream, GenerationError, Plan, RequestPa
 
 use crate::error::{ApiError, ErrorKind};
 use crate::http::phase::ServerPhase;
+use crate::metrics::ModelLabels;
 use crate::served_model::ServedModel;
 use crate::turn::choice::{Choice, Progress, TurnContext};
 use crate::turn::rounds::Rounds;
@@ -71,7 +72,7 @@ impl RunningTurn {
         work: BlockingWork,
     ) -> RunningTurn {
         let prompt_tokens = streams.first().map_or(0, EventStream::prompt_tokens);
-        let labels = context.served.labels();
+        let labels = ModelLabels::of(&context.served);
         let metrics = context.app.metrics();
         metrics.prompt_tokens.get_or_create(&labels).inc_by(prompt_tokens as u64);
         let choices = streams.into_iter().enumerate();
@@ -239,7 +240,7 @@ impl RunningTurn {
 
     fn observe_first_event(&mut self) {
         if !std::mem::replace(&mut self.has_event, true) {
-            let labels = self.context.served.labels();
+            let labels = ModelLabels::of(&self.context.served);
             let time = self.context.options.arrived.elapsed().as_secs_f64();
             self.context.app.metrics().first_token_seconds.get_or_create(&labels).observe(time);
         }

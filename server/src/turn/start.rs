@@ -10,6 +10,7 @@ use tracing::Span;
 
 use crate::error::ApiError;
 use crate::http::phase::ServerPhase;
+use crate::metrics::ModelLabels;
 use crate::request::pointers::PointerMap;
 use crate::served_model::{ModelGates, ServedModel};
 use crate::state::App;
@@ -115,7 +116,7 @@ impl TurnStarter<'_> {
             let started = Instant::now();
             let plan = request.plan(&served)?;
             let compiled_in = started.elapsed();
-            let labels = served.labels();
+            let labels = ModelLabels::of(&served);
             app.metrics().compile_seconds.get_or_create(&labels).observe(compiled_in.as_secs_f64());
             span.record("louver.compile_seconds", compiled_in.as_secs_f64());
             checkpoint()?;
@@ -138,8 +139,8 @@ fn prepare(plan: &Plan, served: &ServedModel, span: &Span) -> Option<Prepared> {
     Some(constraint.prepare(budget))
 }
 
-/// Restricts the parameters to the first of several choices. Returns the others, which run one after
-/// the other.
+/// Restricts the parameters to the first of several choices. Returns the others, which run one
+/// after the other.
 fn split_choices(
     planned: &PlannedTurn,
     params: &mut RequestParams,
