@@ -13,7 +13,7 @@ use louver_mistralrs::{Plan, PlanError};
 use serde_json::{Value, json};
 
 use crate::chat;
-use crate::error::ApiError;
+use crate::error::{ApiError, MAX_FAULTS, without_middle};
 use crate::http::body::read_json;
 use crate::http::routes;
 use crate::http::{ApiKey, json_response};
@@ -107,13 +107,9 @@ impl CheckRequest {
         let plan = match request.plan(served) {
             Ok(plan) => plan,
             Err(PlanError::Lower(error)) => {
-                return refused(
-                    error
-                        .faults()
-                        .iter()
-                        .map(|fault| request_fault_json(fault, pointers))
-                        .collect(),
-                );
+                let faults = error.faults();
+                let faults = faults.iter().take(MAX_FAULTS);
+                return refused(faults.map(|fault| request_fault_json(fault, pointers)).collect());
             }
             Err(error) => return refused(api_fault_json(&error.into(), pointers)),
         };
@@ -152,7 +148,10 @@ impl PointerMap {
 }
 
 fn request_fault_json(fault: &RequestFault, pointers: &PointerMap) -> Value {
-    json!({"pointer": pointers.original(&fault.pointer), "keyword": fault.keyword, "message": fault.message})
+    let pointer = without_middle(pointers.original(&fault.pointer));
+    let message = without_middle(fault.message.clone());
+    let keyword = fault.keyword.clone().map(without_middle);
+    json!({"pointer": pointer, "keyword": keyword, "message": message})
 }
 
 fn api_fault_json(error: &ApiError, pointers: &PointerMap) -> Vec<Value> {

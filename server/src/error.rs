@@ -67,15 +67,16 @@ impl ErrorKind {
     /// The error's `type` in OpenAI's API.
     pub fn name(self) -> &'static str {
         match self {
-            ErrorKind::Unauthorized => "authentication_error",
             ErrorKind::Forbidden => "permission_error",
-            ErrorKind::NotFound => "not_found_error",
             ErrorKind::Busy => "rate_limit_error",
             ErrorKind::Timeout => "timeout_error",
             ErrorKind::Internal | ErrorKind::Unavailable => "server_error",
-            ErrorKind::Invalid | ErrorKind::Method | ErrorKind::TooLarge | ErrorKind::MediaType => {
-                "invalid_request_error"
-            }
+            ErrorKind::Invalid
+            | ErrorKind::Unauthorized
+            | ErrorKind::NotFound
+            | ErrorKind::Method
+            | ErrorKind::TooLarge
+            | ErrorKind::MediaType => "invalid_request_error",
         }
     }
 }
@@ -102,20 +103,45 @@ impl fmt::Display for ApiFault {
 }
 
 impl ApiFault {
-    /// A fault of the member at a JSON pointer.
+    /// A fault of the member at a JSON pointer. Of a long pointer or message, the middle is left
+    /// out.
     pub fn at(
         pointer: impl Into<String>,
         code: &'static str,
         message: impl Into<String>,
     ) -> ApiFault {
-        ApiFault { message: message.into(), param: Some(pointer.into()), code }
+        let param = Some(without_middle(pointer.into()));
+        ApiFault { param, ..ApiFault::general(code, message) }
     }
 
-    /// A fault of the request as a whole.
+    /// A fault of the request as a whole. Of a long message, the middle is left out.
     pub fn general(code: &'static str, message: impl Into<String>) -> ApiFault {
-        ApiFault { message: message.into(), param: None, code }
+        ApiFault { message: without_middle(message.into()), param: None, code }
     }
 }
+
+/// Longest text of a fault, in bytes. Pointers and messages quote names of the request, which may
+/// have megabytes.
+const MAX_FAULT_BYTES: usize = 2_000;
+
+/// Leaves out the middle of a text that is too long for a fault.
+pub(crate) fn without_middle(text: String) -> String {
+    if text.len() <= MAX_FAULT_BYTES {
+        return text;
+    }
+    let boundary = |mut at: usize| {
+        while !text.is_char_boundary(at) {
+            at -= 1;
+        }
+        at
+    };
+    let head = boundary(MAX_FAULT_BYTES / 4 * 3);
+    let tail = boundary(text.len() - MAX_FAULT_BYTES / 4);
+    format!("{} [...] {}", &text[..head], &text[tail..])
+}
+
+/// Maximum number of faults of a request that are reported.
+pub(crate) const MAX_FAULTS: usize = 100;
 
 /// An error response. It has at least one fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -133,9 +159,9 @@ impl ApiError {
         ApiError { kind, first: fault, others: Vec::new() }
     }
 
-    /// Rejects a request with these faults; `Ok` if there are none.
-    pub fn reject(faults: Vec<ApiFault>) -> Result<(), ApiError> {
-        let mut faults = faults.into_iter();
+    /// Rejects a request with these faults; `Ok` if there are none. Only the first 100 are kept.
+    pub fn reject(faults: impl IntoIterator<Item = ApiFault>) -> Result<(), ApiError> {
+        let mut faults = faults.into_iter().take(MAX_FAULTS);
         match faults.next() {
             None => Ok(()),
             Some(first) => {
@@ -251,7 +277,7 @@ fn schema_fault(error: SchemaError) -> ApiFault {
 
 /// An error with several faults. Lists from lower crates are never empty; an empty one would become
 /// a fault at `pointer`.
-fn from_faults(faults: Vec<ApiFault>, pointer: &str) -> ApiError {
+fn from_faults(faults: impl IntoIterator<Item = ApiFault>, pointer: &str) -> ApiError {
     let no_fault = || ApiError::invalid(pointer, "invalid", "refused without a reason");
     ApiError::reject(faults).err().unwrap_or_else(no_fault)
 }
@@ -274,7 +300,7 @@ impl From<LowerError> for ApiError {
             LowerError::Parts(errors) => {
                 let grammars = errors.grammar_faults().into_iter().map(grammar_fault);
                 let faults = errors.schemas.into_iter().map(schema_fault).chain(grammars);
-                from_faults(faults.collect(), "")
+                from_faults(faults, "")
             }
             other => {
                 let code = match other {
@@ -288,7 +314,7 @@ impl From<LowerError> for ApiError {
                 };
                 let faults = other.faults().into_iter();
                 let faults = faults.map(|fault| ApiFault::at(fault.pointer, code, fault.message));
-                from_faults(faults.collect(), "")
+                from_faults(faults, "")
             }
         }
     }
@@ -315,7 +341,7 @@ impl From<RequestErrors> for ApiError {
             let faults = error.faults().into_iter();
             faults.map(move |fault| ApiFault::at(fault.pointer, code, fault.message))
         };
-        from_faults(errors.0.iter().flat_map(faults).collect(), "")
+        from_faults(errors.0.iter().flat_map(faults), "")
     }
 }
 
@@ -412,6 +438,14 @@ mod tests {
     }
 
     #[test]
+    fn faults_are_bounded_in_number_and_length() {
+        let fault = || ApiFault::at("/a".repeat(5_000), "invalid", "\u{e9}".repeat(5_000));
+        assert!(fault().to_string().len() < 5_000);
+        let error = ApiError::reject(std::iter::repeat_with(fault)).unwrap_err();
+        assert_eq!(error.faults().count(), MAX_FAULTS);
+    }
+
+    #[test]
     fn unsupported_combinations_name_a_member() {
         let both = r#"{"stop": "x", "response_format": {"type": "json_object"}}"#;
         assert_eq!(lower_error(both).first().param.as_deref(), Some("/stop"));
@@ -428,7 +462,7 @@ mod tests {
         let error = ApiError::invalid("/n", "too_many", "no").map_pointers(&pointers);
         let error_json = json!({"error": {"message": "/x/n: no", "type": "invalid_request_error", "param": "/x/n", "code": "too_many"}});
         assert_eq!(error.body(), error_json);
-        assert!(ApiError::reject(Vec::new()).is_ok());
+        assert!(ApiError::reject([]).is_ok());
         let busy = ApiError::general(ErrorKind::Busy, "queue_full", "busy").into_response();
         assert_eq!(
             (busy.status().as_u16(), &busy.headers()["retry-after"]),

@@ -97,8 +97,8 @@ impl ResponseStore {
             stored.owner == owner && response.is_some_and(|id| suffix.starts_with(id))
         };
         let stored = self.stored.lock().responses.iter().find(|stored| is_of(stored)).cloned()?;
-        let has_id = |item: &Json| item.get("id").and_then(Json::as_str) == Some(id);
-        stored.items().into_iter().find(has_id)
+        let has_id = |item: &&Json| item.get("id").and_then(Json::as_str) == Some(id);
+        stored.conversation.iter().find(has_id).cloned()
     }
 
     /// Removes a response. Returns whether there was one that this key may see.

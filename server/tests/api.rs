@@ -7,6 +7,8 @@ mod support;
 mod answers;
 #[path = "api/bodies.rs"]
 mod bodies;
+#[path = "api/bounds.rs"]
+mod bounds;
 #[path = "api/cases.rs"]
 mod cases;
 #[path = "api/check.rs"]

@@ -17,6 +17,9 @@ const MAX_SUGGESTIONS: usize = 20;
 const MAX_COMPARED_BYTES: usize = 64;
 /// Maximum number of errors of a JSON document.
 pub(crate) const MAX_ERRORS: usize = 1_000;
+/// Bytes of the pointers of the errors of a JSON document from which on no more are added: a name
+/// may have megabytes.
+pub(crate) const MAX_POINTER_BYTES: usize = 1 << 20;
 /// Maximum number of bytes shown of a line; of longer lines, an excerpt around the position is
 /// shown.
 const MAX_SHOWN: usize = 160;

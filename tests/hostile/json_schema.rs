@@ -44,6 +44,7 @@ pub(crate) fn inputs() -> Vec<Input> {
     strings(&mut inputs);
     arrays(&mut inputs);
     objects(&mut inputs);
+    long_names(&mut inputs);
     inputs
 }
 
@@ -439,6 +440,35 @@ fn arrays(inputs: &mut Vec<Input>) {
         "unique-products",
         &[2, 5, 10],
         |n| json!({"type": "array", "allOf": list(n, |i| json!({"anyOf": [{"uniqueItems": true, "minItems": i}, {"items": {"type": "integer"}}]}))}),
+    );
+}
+
+/// Names and bases that many pointers or URIs repeat.
+fn long_names(inputs: &mut Vec<Input>) {
+    let base = |n: usize| format!("http://x/{}", "a/".repeat(n));
+    add(
+        inputs,
+        "long-base-identifiers",
+        &[1_000, 100_000],
+        |n| json!({"$id": base(n), "$defs": object(1_500, |i| format!("d{i}"), |i| json!({"$id": format!("b{i}"), "type": "string"})), "$ref": "b3"}),
+    );
+    add(
+        inputs,
+        "long-base-references",
+        &[1_000, 100_000],
+        |n| json!({"$id": base(n), "anyOf": list(3_000, |i| json!({"$ref": format!("b{i}")}))}),
+    );
+    add(
+        inputs,
+        "faults-below-a-long-name",
+        &[1_000, 100_000],
+        |n| json!({"properties": {"n".repeat(n): {"properties": object(2_000, |i| format!("a{i}"), |_| json!({"type": 5}))}}}),
+    );
+    add(
+        inputs,
+        "identifiers-below-a-long-name",
+        &[1_000, 100_000],
+        |n| json!({"properties": {"n".repeat(n): {"properties": object(2_000, |i| format!("a{i}"), |i| json!({"$anchor": format!("x{i}")}))}}, "$ref": "#x3"}),
     );
 }
 

@@ -64,6 +64,7 @@ const MEMBER_TABLE: MemberTable = MemberTable {
 pub(crate) fn parse(body: &Json, app: &App) -> Result<TurnRequest, ApiError> {
     let (limits, engine) = (&app.config().limits.requests, app.config().limits.engine());
     let (members, mut faults) = (Members::of_body(body)?, Faults::new());
+    check_counts(&members, limits)?;
     MEMBER_TABLE.check(&members, app.config().unknown_members, &mut faults);
     let rewritten = structure::rewrite(&members, &engine, &mut faults);
     let (rewritten, pointers) = rewritten.unzip();
@@ -74,7 +75,6 @@ pub(crate) fn parse(body: &Json, app: &App) -> Result<TurnRequest, ApiError> {
     sampling.read_n(&members, limits, &mut faults);
     sampling.read_logprobs(&members, &mut faults);
     let stream = StreamOptions::read(&members, &mut faults);
-    check_counts(&members, limits, &mut faults);
     let request = TurnRequest {
         model: members.string(&mut faults, "model").map(str::to_owned),
         prompt: Prompt::Messages(messages::read(&members, limits, &mut faults)),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, BodyDataStream, HttpBody};
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use futures::StreamExt;
 use louver::spec::json::Json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -16,7 +16,6 @@ use crate::limits::HttpLimits;
 use crate::state::App;
 
 /// Bytes of each body that are not charged to the shared budget, so that small bodies always pass.
-/// Longer bodies are parsed on a blocking thread.
 const UNCHARGED_BYTES: usize = 64 << 10;
 /// Longest time that a body waits for the shared budget. Then it is rejected and releases what it
 /// holds, so that bodies that wait for one another do not deadlock.
@@ -31,10 +30,10 @@ struct CollectedBody {
     permits: Option<OwnedSemaphorePermit>,
 }
 
-/// Collects a body, parses it as JSON and passes it to `read`. Long bodies are processed on a
-/// blocking thread. Errors: those of `read`; 415 for another content type, 413 beyond the length
-/// limit, 408 if the body arrives too slowly, 503 if the shared budget is exhausted, 400 for
-/// invalid JSON.
+/// Collects a body, parses it as JSON and passes it to `read`, on a blocking thread: short bodies
+/// may refer to long conversations. Errors: those of `read`; 415 for another content type or
+/// encoding, 413 beyond the length limit, 408 if the body arrives too slowly, 503 if the shared
+/// budget is exhausted, 400 for invalid JSON.
 pub(crate) async fn read_json<T: Send + 'static>(
     app: &App,
     headers: &HeaderMap,
@@ -58,18 +57,15 @@ pub(crate) async fn read_json<T: Send + 'static>(
     let collecting = collect(body, &limits, app.body_budget());
     let CollectedBody { bytes, permits } =
         timeout(limits.read_timeout_s.0, collecting).await.map_err(timed_out)??;
-    let (is_small, app) = (bytes.len() <= UNCHARGED_BYTES, app.clone());
-    let parse = move || {
+    let app = app.clone();
+    run_blocking(move || {
         let _permits = permits;
         let invalid =
             |_| ApiError::general(ErrorKind::Invalid, "invalid_json", "the body is not UTF-8");
         let text = std::str::from_utf8(&bytes).map_err(invalid)?;
         read(Json::parse(text, &app.config().limits.engine())?, &app)
-    };
-    if is_small {
-        return parse();
-    }
-    run_blocking(parse).await
+    })
+    .await
 }
 
 /// Runs blocking work on a thread for it. A panic becomes an internal error.
@@ -148,17 +144,26 @@ fn too_long(limit: usize) -> ApiError {
     ApiError::general(ErrorKind::TooLarge, "body_too_long", message)
 }
 
-/// Checks for a JSON content type. It is required, because a web page may send a body without one
-/// to any server.
+/// Checks for a JSON content type, as it is. It is required, because a web page may send a body
+/// without one to any server.
 fn check_content_type(headers: &HeaderMap) -> Result<(), ApiError> {
     let refused = |message: String| {
         Err(ApiError::general(ErrorKind::MediaType, "unsupported_media_type", message))
     };
-    let Some(value) = headers.get(header::CONTENT_TYPE) else {
+    let text = |value: &HeaderValue| value.to_str().unwrap_or_default().to_ascii_lowercase();
+    let encoding = headers.get(header::CONTENT_ENCODING).map(text);
+    if let Some(encoding) = encoding.filter(|encoding| encoding.trim() != "identity") {
+        return refused(format!("the body must not be encoded, with {encoding:?} neither"));
+    }
+    let Some(value) = headers.get(header::CONTENT_TYPE).map(text) else {
         return refused("the header Content-Type: application/json is required".to_owned());
     };
-    let kind =
-        value.to_str().unwrap_or("").split(';').next().unwrap_or("").trim().to_ascii_lowercase();
+    let mut parts = value.split(';').map(str::trim);
+    let kind = parts.next().unwrap_or_default();
+    let charset = parts.find_map(|part| part.strip_prefix("charset="));
+    if let Some(charset) = charset.filter(|charset| charset.trim_matches('"') != "utf-8") {
+        return refused(format!("the body must be UTF-8, not {charset:?}"));
+    }
     if kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json")) {
         return Ok(());
     }

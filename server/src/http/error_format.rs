@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn all_faults_are_listed_and_messages_begin_with_pointers() {
         let faults = ["/a", "/b"].map(|pointer| ApiFault::at(pointer, "missing", "is missing"));
-        let error = ApiError::reject(faults.into()).unwrap_err();
+        let error = ApiError::reject(faults).unwrap_err();
         let body = messages_error(&error, None);
         assert_eq!(body["error"]["message"], "/a: is missing");
         assert_eq!(body["errors"][1]["message"], "/b: is missing");

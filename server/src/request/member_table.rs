@@ -111,6 +111,9 @@ impl MemberTable {
         faults: &mut Faults,
     ) {
         for name in members.names() {
+            if faults.is_full() {
+                return;
+            }
             let Some(value) = members.get(name) else { continue };
             // A route may accept a member that the other routes do not support.
             let others = UNSUPPORTED.iter().chain(&structure::UNSUPPORTED_OPTIONS);
@@ -217,7 +220,7 @@ mod tests {
         table.check(&members, UnknownMembers::Refuse, &mut faults);
         assert_eq!(faults[0].message, "there is no such member");
         assert_eq!(faults[1].message, "there is no such member; is `seed` meant?");
-        assert_eq!(faults.len(), 202);
+        assert!(faults.is_full(), "{}", faults.len());
         assert!(faults.iter().filter(|fault| fault.message.contains("meant")).count() < 20);
     }
 }

@@ -1,12 +1,12 @@
 //! Typed access to the members of a JSON object. Faults are collected with their JSON pointers, and
 //! parsing continues.
 
-use std::ops::RangeInclusive;
+use std::ops::{Deref, RangeInclusive};
 
 use louver::front::diagnostic::similar;
 use louver::spec::json::{Json, Object, push_token};
 
-use crate::error::{ApiError, ApiFault};
+use crate::error::{ApiError, ApiFault, MAX_FAULTS};
 
 /// An object within a request body and its JSON pointer. Members that are `null` count as absent.
 #[derive(Clone, Debug)]
@@ -15,8 +15,49 @@ pub(crate) struct Members<'a> {
     base: String,
 }
 
-/// The faults collected so far.
-pub(crate) type Faults = Vec<ApiFault>;
+/// The faults collected so far. Those past the maximum are dropped: a body may have millions.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Faults(Vec<ApiFault>);
+
+impl Faults {
+    pub(crate) fn new() -> Faults {
+        Faults::default()
+    }
+
+    /// Whether further faults are dropped.
+    pub(crate) fn is_full(&self) -> bool {
+        self.0.len() >= MAX_FAULTS
+    }
+
+    pub(crate) fn push(&mut self, fault: ApiFault) {
+        if !self.is_full() {
+            self.0.push(fault);
+        }
+    }
+}
+
+impl Extend<ApiFault> for Faults {
+    fn extend<I: IntoIterator<Item = ApiFault>>(&mut self, faults: I) {
+        self.0.extend(faults.into_iter().take(MAX_FAULTS - self.0.len()));
+    }
+}
+
+impl Deref for Faults {
+    type Target = [ApiFault];
+
+    fn deref(&self) -> &[ApiFault] {
+        &self.0
+    }
+}
+
+impl IntoIterator for Faults {
+    type Item = ApiFault;
+    type IntoIter = std::vec::IntoIter<ApiFault>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
 
 impl<'a> Members<'a> {
     /// The members of a whole body. Error: the body is not an object.
@@ -35,7 +76,9 @@ impl<'a> Members<'a> {
         match json {
             Json::Object(object) => Some(Members { object, base }),
             _ => {
-                faults.push(ApiFault::at(base, "invalid_type", "must be an object"));
+                if !faults.is_full() {
+                    faults.push(ApiFault::at(base, "invalid_type", "must be an object"));
+                }
                 None
             }
         }
@@ -123,7 +166,9 @@ impl<'a> Members<'a> {
         code: &'static str,
         message: impl Into<String>,
     ) {
-        faults.push(ApiFault::at(self.pointer(name), code, message));
+        if !faults.is_full() {
+            faults.push(ApiFault::at(self.pointer(name), code, message));
+        }
     }
 
     fn typed<T>(
@@ -263,7 +308,7 @@ mod tests {
         assert_eq!(members.integer(&mut faults, "i", 0..=9), Some(3));
         assert_eq!(members.integer(&mut faults, "big", 0..=i64::MAX), Some(9_007_199_254_740_993));
         assert_eq!(members.boolean(&mut faults, "null"), None);
-        assert_eq!(faults, []);
+        assert!(faults.is_empty(), "{faults:?}");
         assert_eq!(members.integer(&mut faults, "n", 0..=9), None);
         assert_eq!(members.integer(&mut faults, "over", i64::MIN..=i64::MAX), None);
         assert_eq!(members.string(&mut faults, "a/b"), None);

@@ -8,6 +8,7 @@ use louver_formats::Parallel;
 use louver_mistralrs::{Truncation, Whitespace};
 
 use crate::config::Overrides;
+use crate::error::ApiError;
 use crate::limits::RequestLimits;
 use crate::request::members::{Faults, Members};
 use crate::request::to_value;
@@ -173,6 +174,9 @@ impl RequestExtension {
                 );
             }
             for (name, value) in options.iter().filter(|(name, _)| *name != "policy") {
+                if faults.is_full() {
+                    break;
+                }
                 if let Err(error) = extension.schema_options.set(name, to_value(value)) {
                     options.fail(faults, name, "invalid_type", error.to_string());
                 }
@@ -261,15 +265,17 @@ impl StreamOptions {
 }
 
 /// Checks the numbers of stop strings and tools.
-pub(crate) fn check_counts(members: &Members<'_>, limits: &RequestLimits, faults: &mut Faults) {
+pub(crate) fn check_counts(members: &Members<'_>, limits: &RequestLimits) -> Result<(), ApiError> {
+    let mut faults = Faults::new();
     for (name, limit, what) in
         [("stop", limits.stop, "stop strings"), ("tools", limits.tools, "tools")]
     {
         let count = members.get(name).and_then(Json::as_array).map_or(0, <[Json]>::len);
         if count > limit {
-            members.fail(faults, name, "too_many", format!("at most {limit} {what}"));
+            members.fail(&mut faults, name, "too_many", format!("at most {limit} {what}"));
         }
     }
+    ApiError::reject(faults)
 }
 
 #[cfg(test)]

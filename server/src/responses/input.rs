@@ -12,14 +12,20 @@ use crate::responses::tools::{OfferedTool, ToolTranslator};
 /// Translates the conversation of a request.
 pub(crate) struct InputTranslator<'s> {
     pub(crate) messages: Vec<Json>,
+    /// The calls of the last message, which is the assistant's, until it is complete.
+    calls: Vec<Json>,
     pub(crate) pointers: PointerMap,
     pub(crate) tools: ToolTranslator<'s>,
     pub(crate) faults: Faults,
 }
 
-const NOT_STORED: &str = "the item is not stored, or newer responses replaced it: send the item";
+const NOT_STORED: &str = "it was not stored, or newer ones replaced it; send the item itself";
 
-impl InputTranslator<'_> {
+impl<'s> InputTranslator<'s> {
+    pub(crate) fn new(pointers: PointerMap, tools: ToolTranslator<'s>, faults: Faults) -> Self {
+        InputTranslator { messages: Vec::new(), calls: Vec::new(), pointers, tools, faults }
+    }
+
     /// Reads the instructions, the items of the previous response's conversation, and the input.
     pub(crate) fn read(&mut self, body: &Members<'_>, earlier: &[Json]) {
         self.pointers.insert("/messages", "/input");
@@ -48,9 +54,21 @@ impl InputTranslator<'_> {
                 body.fail(&mut self.faults, "input", "invalid_type", message);
             }
         }
+        self.complete_message();
+    }
+
+    /// Adds the calls to the last message.
+    fn complete_message(&mut self) {
+        let calls = std::mem::take(&mut self.calls);
+        if let (false, Some(Json::Object(members))) = (calls.is_empty(), self.messages.last()) {
+            let message = replace_member(members, "tool_calls", Json::Array(calls));
+            self.messages.pop();
+            self.messages.push(message);
+        }
     }
 
     fn message<'n>(&mut self, pointer: &str, members: impl IntoIterator<Item = (&'n str, Json)>) {
+        self.complete_message();
         self.pointers.insert(format!("/messages/{}", self.messages.len()), pointer);
         self.messages.push(object(members));
     }
@@ -82,7 +100,9 @@ impl InputTranslator<'_> {
             // Reasoning of earlier turns, which templates leave out.
             Some("reasoning") => {}
             Some("item_reference") => {
-                members.fail(&mut self.faults, "type", "unsupported", NOT_STORED);
+                let id = members.required_string(&mut self.faults, "id");
+                let message = format!("there is no item {id:?}: {NOT_STORED}");
+                members.fail(&mut self.faults, "id", "item_not_found", message);
             }
             Some(other) => {
                 let message = format!("items of type {other:?} are not supported");
@@ -177,16 +197,11 @@ impl InputTranslator<'_> {
         let (kind, member) = call_members(kind);
         let holder = object([("name", text(name)), (member, text(content))]);
         let call = object([("id", text(id)), ("type", text(kind)), (kind, holder)]);
-        if let Some(last) = self.messages.last_mut()
-            && let Some(members) = last.as_object()
-            && members.get("role").and_then(Json::as_str) == Some("assistant")
-        {
-            let calls = members.get("tool_calls").and_then(Json::as_array).unwrap_or_default();
-            let calls = Json::Array([calls, &[call]].concat());
-            *last = replace_member(members, "tool_calls", calls);
-            return;
+        let is_assistant =
+            |message: &Json| message.get("role").and_then(Json::as_str) == Some("assistant");
+        if !self.messages.last().is_some_and(is_assistant) {
+            self.messages.push(object([("role", text("assistant"))]));
         }
-        let calls = Json::Array(vec![call]);
-        self.messages.push(object([("role", text("assistant")), ("tool_calls", calls)]));
+        self.calls.push(call);
     }
 }

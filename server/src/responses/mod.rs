@@ -72,10 +72,11 @@ pub(crate) fn parse(
     let mut faults = Faults::new();
     let earlier = earlier_items(body, app, owner, &mut faults);
     let unknown = app.config().unknown_members;
-    let resolved = resolve_references(body, app, owner);
+    let max_tools = app.config().limits.requests.tools;
+    let resolved = resolve_references(body, app, owner)?;
     let body = resolved.as_ref().unwrap_or(body);
     let TranslatedBody { body: translated, pointers, names, lists } =
-        translate(body, &earlier, faults, app.mcp_servers(), unknown)?;
+        translate(body, &earlier, faults, app.mcp_servers(), max_tools, unknown)?;
     let mut request = chat::parse_translated(&translated, pointers, app)?;
     request.server_tools = names.server_tools();
     let is_stored = app.responses().is_enabled() && body.get("store") != Some(&Json::Bool(false));
@@ -106,25 +107,35 @@ fn earlier_items(body: &Json, app: &App, owner: Option<ApiKey>, faults: &mut Fau
 }
 
 /// The body with each reference to an item of a stored response replaced by the item. `None`: it
-/// has none. References to other items are refused when the items are read.
-fn resolve_references(body: &Json, app: &App, owner: Option<ApiKey>) -> Option<Json> {
-    let (Json::Object(members), Some(input)) = (body, body.get("input")?.as_array()) else {
-        return None;
+/// has none. References to other items are refused when the items are read. Error: the items are
+/// larger than a body may be.
+fn resolve_references(
+    body: &Json,
+    app: &App,
+    owner: Option<ApiKey>,
+) -> Result<Option<Json>, ApiError> {
+    let (Json::Object(members), Some(input)) = (body, body.get("input").and_then(Json::as_array))
+    else {
+        return Ok(None);
     };
-    let resolve = |item: &Json| {
+    let reference = |item: &Json| {
         let member = |name: &str| item.get(name).and_then(Json::as_str);
-        match (member("type"), member("id")) {
-            (Some("item_reference"), Some(id)) => app.responses().item(id, owner),
-            _ => None,
-        }
+        let id = member("id").filter(|_| member("type") == Some("item_reference"))?;
+        app.responses().item(id, owner)
     };
-    let resolved: Vec<Option<Json>> = input.iter().map(resolve).collect();
-    if resolved.iter().all(Option::is_none) {
-        return None;
+    let limit = app.config().limits.http.body_bytes;
+    let (mut items, mut bytes, mut is_changed) = (Vec::new(), 0, false);
+    for (k, item) in input.iter().enumerate() {
+        let found = reference(item);
+        bytes += found.as_ref().map_or(0, Json::bytes);
+        if bytes > limit {
+            let message = format!("the items referred to take more than {limit} bytes of memory");
+            return Err(ApiError::invalid(format!("/input/{k}"), "too_long", message));
+        }
+        is_changed |= found.is_some();
+        items.push(found.unwrap_or_else(|| item.clone()));
     }
-    let items = resolved.into_iter().zip(input);
-    let items = items.map(|(found, item)| found.unwrap_or_else(|| item.clone())).collect();
-    Some(replace_member(members, "input", Json::Array(items)))
+    Ok(is_changed.then(|| replace_member(members, "input", Json::Array(items))))
 }
 
 /// The items of the member `input`.

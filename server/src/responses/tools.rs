@@ -36,6 +36,9 @@ const HOSTED_TOOLS: [&str; 11] = [
 /// Members of functions that do not affect the model's output.
 const NEUTRAL_MEMBERS: [&str; 2] = ["defer_loading", "output_schema"];
 
+/// Maximum bytes of the names and descriptions that a namespace adds to its tools.
+const MAX_NAMESPACE_BYTES: usize = 4 << 20;
+
 /// What an offered name stands for, if it is not the tool's own name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OfferedTool {
@@ -54,12 +57,29 @@ impl OfferedTool {
 
 /// The meaning of the offered names that are not the tools' own names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ToolNames(HashMap<String, OfferedTool>);
+pub(crate) struct ToolNames {
+    /// By offered name.
+    meanings: HashMap<String, OfferedTool>,
+    /// The offered name of each tool of a namespace or a server, by its own name; `None` if several
+    /// have the name.
+    by_own_name: HashMap<String, Option<String>>,
+}
 
 impl ToolNames {
     /// What an offered name stands for; `None` for a tool's own name.
     pub(crate) fn meaning(&self, offered: &str) -> Option<&OfferedTool> {
-        self.0.get(offered)
+        self.meanings.get(offered)
+    }
+
+    fn insert(&mut self, offered: &str, meaning: OfferedTool) {
+        if let OfferedTool::Namespaced { name, .. } | OfferedTool::Mcp { name, .. } = &meaning {
+            let known = self.by_own_name.entry(name.clone());
+            let known = known.or_insert_with(|| Some(offered.to_owned()));
+            if known.as_deref() != Some(offered) {
+                *known = None;
+            }
+        }
+        self.meanings.insert(offered.to_owned(), meaning);
     }
 
     /// The tools that the server runs, if any.
@@ -70,7 +90,7 @@ impl ToolNames {
             }
             _ => None,
         };
-        let tools: ServerTools = self.0.iter().filter_map(owned).collect();
+        let tools: ServerTools = self.meanings.iter().filter_map(owned).collect();
         (!tools.is_empty()).then(|| Arc::new(tools))
     }
 
@@ -80,17 +100,8 @@ impl ToolNames {
         if let Some(namespace) = namespace {
             return offered_name(namespace, name);
         }
-        let is_meant = |tool: &OfferedTool| match tool {
-            OfferedTool::Namespaced { name: own, .. } | OfferedTool::Mcp { name: own, .. } => {
-                own == name
-            }
-            OfferedTool::Search => false,
-        };
-        let mut found = self.0.iter().filter(|(_, tool)| is_meant(tool));
-        match (found.next(), found.next()) {
-            (Some((offered, _)), None) => offered.clone(),
-            _ => name.to_owned(),
-        }
+        let meant = self.by_own_name.get(name).and_then(Option::as_deref);
+        meant.unwrap_or(name).to_owned()
     }
 }
 
@@ -101,11 +112,15 @@ fn offered_name(namespace: &str, name: &str) -> String {
 /// Collects the tools of a request.
 pub(crate) struct ToolTranslator<'s> {
     servers: &'s McpServers,
+    /// Maximum number of offered tools.
+    max_tools: usize,
     /// The selected tools of MCP servers.
     selections: Vec<McpSelection>,
     /// The labels of the MCP servers whose tools an input item lists.
     listed_servers: Vec<String>,
     offered: Vec<Json>,
+    /// The index of each offered tool, by its name.
+    by_name: HashMap<String, usize>,
     /// The pointers of the offered tools in the request as sent.
     sources: Vec<String>,
     names: ToolNames,
@@ -124,9 +139,11 @@ struct Namespace<'a> {
 
 impl<'s> ToolTranslator<'s> {
     /// No tools yet. `servers` are those that tools of type `mcp` may name.
-    pub(crate) fn new(servers: &'s McpServers) -> Self {
+    pub(crate) fn new(servers: &'s McpServers, max_tools: usize) -> Self {
         ToolTranslator {
             servers,
+            max_tools,
+            by_name: HashMap::new(),
             selections: Vec::new(),
             listed_servers: Vec::new(),
             offered: Vec::new(),
@@ -184,6 +201,10 @@ impl<'s> ToolTranslator<'s> {
     /// Reads a list of tools. Returns the names by which they are offered.
     fn list(&mut self, tools: &[Json], pointer: &str, faults: &mut Faults) -> Vec<String> {
         let mut offered = Vec::new();
+        if tools.len() > self.max_tools {
+            self.too_many(pointer, faults);
+            return offered;
+        }
         for (k, tool) in tools.iter().enumerate() {
             let pointer = format!("{pointer}/{k}");
             let kind = tool.get("type").and_then(Json::as_str).unwrap_or_default();
@@ -204,6 +225,11 @@ impl<'s> ToolTranslator<'s> {
         offered
     }
 
+    fn too_many(&self, pointer: &str, faults: &mut Faults) {
+        let message = format!("at most {} tools", self.max_tools);
+        faults.push(ApiFault::at(pointer, "too_many", message));
+    }
+
     fn namespace(&mut self, tool: &Json, pointer: &str, faults: &mut Faults) -> Vec<String> {
         let mut offered = Vec::new();
         let Some(members) = Members::from_json(tool, pointer, faults) else { return offered };
@@ -213,6 +239,18 @@ impl<'s> ToolTranslator<'s> {
         let description = members.string(faults, "description").unwrap_or_default();
         let namespace = Namespace { name, description };
         let tools = members.array(faults, "tools").unwrap_or_default();
+        if tools.len() > self.max_tools {
+            self.too_many(&members.pointer("tools"), faults);
+            return offered;
+        }
+        if (name.len() + description.len()) * tools.len() > MAX_NAMESPACE_BYTES {
+            let message = format!(
+                "too long: the name and the description stand in each of the {} tools",
+                tools.len()
+            );
+            members.fail(faults, "description", "too_long", message);
+            return offered;
+        }
         for (k, tool) in tools.iter().enumerate() {
             let pointer = format!("{pointer}/tools/{k}");
             match tool.get("type").and_then(Json::as_str) {
@@ -241,8 +279,8 @@ impl<'s> ToolTranslator<'s> {
             function["type"] = "function".into();
             function["name"] = offered_name.as_str().into();
             let meaning = OfferedTool::Mcp { label: selection.label.clone(), name };
-            self.names.0.insert(offered_name.clone(), meaning);
-            self.offer(Json::from(&function), pointer.to_owned(), &offered_name);
+            self.names.insert(&offered_name, meaning);
+            self.offer(Json::from(&function), pointer.to_owned(), &offered_name, faults);
             offered.push(offered_name);
         }
         self.selections.push(selection);
@@ -265,9 +303,9 @@ impl<'s> ToolTranslator<'s> {
             ("name", text(OfferedTool::SEARCH)),
             ("strict", Json::Bool(true)),
         ];
-        self.names.0.insert(OfferedTool::SEARCH.to_owned(), OfferedTool::Search);
+        self.names.insert(OfferedTool::SEARCH, OfferedTool::Search);
         let tool = object(fixed.into_iter().chain(copied));
-        self.offer(tool, pointer.to_owned(), OfferedTool::SEARCH);
+        self.offer(tool, pointer.to_owned(), OfferedTool::SEARCH, faults);
     }
 
     fn tool(
@@ -279,7 +317,7 @@ impl<'s> ToolTranslator<'s> {
     ) -> Option<String> {
         let Json::Object(members) = tool else {
             // Refused when the tools are parsed.
-            self.offer(tool.clone(), pointer, "");
+            self.offer(tool.clone(), pointer, "", faults);
             return None;
         };
         let reader = Members::from_json(tool, &*pointer, faults)?;
@@ -299,28 +337,30 @@ impl<'s> ToolTranslator<'s> {
                 let offered = offered_name(namespace.name, &own_name);
                 let (namespace, name) = (namespace.name.to_owned(), own_name);
                 let meaning = OfferedTool::Namespaced { namespace, name };
-                self.names.0.insert(offered.clone(), meaning);
+                self.names.insert(&offered, meaning);
                 offered
             }
             None => own_name,
         };
         let tool = offered_tool(members, namespace, &offered);
-        self.offer(tool, pointer, &offered);
+        self.offer(tool, pointer, &offered, faults);
         Some(offered)
     }
 
     /// Adds a tool. One that an input item adds again, or that a search found, is offered once: the
     /// last definition holds.
-    fn offer(&mut self, tool: Json, pointer: String, name: &str) {
-        let is_same = |other: &Json| other.get("name").and_then(Json::as_str) == Some(name);
-        let known = self.offered.iter().position(is_same).filter(|_| self.is_of_input);
-        match known {
-            Some(k) => (self.offered[k], self.sources[k]) = (tool, pointer),
-            None => {
-                self.offered.push(tool);
-                self.sources.push(pointer);
-            }
+    fn offer(&mut self, tool: Json, pointer: String, name: &str, faults: &mut Faults) {
+        let known = self.by_name.get(name).filter(|_| self.is_of_input);
+        if let Some(&k) = known {
+            (self.offered[k], self.sources[k]) = (tool, pointer);
+            return;
         }
+        if self.offered.len() == self.max_tools {
+            return self.too_many(&pointer, faults);
+        }
+        self.by_name.entry(name.to_owned()).or_insert(self.offered.len());
+        self.offered.push(tool);
+        self.sources.push(pointer);
     }
 }
 

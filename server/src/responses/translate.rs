@@ -74,12 +74,13 @@ pub(crate) fn translate(
     earlier: &[Json],
     mut faults: Faults,
     servers: &McpServers,
+    max_tools: usize,
     unknown: UnknownMembers,
 ) -> Result<TranslatedBody, ApiError> {
     let members = Members::of_body(body)?;
     MEMBER_TABLE.check(&members, unknown, &mut faults);
     check_options(&members, &mut faults);
-    let mut tools = ToolTranslator::new(servers);
+    let mut tools = ToolTranslator::new(servers, max_tools);
     tools.request_tools(&members, &mut faults);
     let mut out: Vec<(&str, Json)> = Vec::new();
     let copied = COMMON.into_iter().filter(|name| !["tools", "tool_choice"].contains(name));
@@ -107,9 +108,9 @@ pub(crate) fn translate(
         }
         out.extend(format.map(|format| ("response_format", format)));
     }
-    let mut input = InputTranslator { messages: Vec::new(), pointers, tools, faults };
+    let mut input = InputTranslator::new(pointers, tools, faults);
     input.read(&members, earlier);
-    let InputTranslator { messages, mut pointers, tools, faults } = input;
+    let InputTranslator { messages, mut pointers, tools, faults, .. } = input;
     ApiError::reject(faults)?;
     let (tools, names, lists) = tools.finish(&mut pointers);
     if members.get("tools").is_some() || !tools.is_empty() {
@@ -165,12 +166,15 @@ mod tests {
     use super::*;
     use crate::responses::tools::OfferedTool;
 
+    const MAX_TOOLS: usize = 20;
+
     fn read(body: &Value) -> Result<TranslatedBody, Vec<String>> {
         let body = Json::parse(&body.to_string(), &Limits::default()).unwrap();
         let pointers = |error: ApiError| {
             error.faults().map(|fault| fault.param.clone().unwrap_or_default()).collect()
         };
-        translate(&body, &[], Faults::new(), &McpServers::default(), UnknownMembers::Refuse)
+        let servers = McpServers::default();
+        translate(&body, &[], Faults::new(), &servers, MAX_TOOLS, UnknownMembers::Refuse)
             .map_err(pointers)
     }
 

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use super::error::{SchemaError, SchemaErrorReason as Reason};
 use super::keyword::is_annotation;
 use super::options::{Dialect, Policy, SchemaOptions};
-use crate::front::diagnostic::MAX_ERRORS;
+use crate::front::diagnostic::{MAX_ERRORS, MAX_POINTER_BYTES};
 use crate::front::regex::{CachedPattern, CountedDfa, RegexError, cached_pattern};
 use crate::fsm::Dfa;
 use crate::fuel;
@@ -62,6 +62,12 @@ pub(super) struct Features {
     /// `uniqueItems` over objects: additional names of an object differ, so that every text has one
     /// value.
     pub(super) distinct_names: bool,
+}
+
+/// Whether no more errors are added to a list.
+fn is_full(errors: &[SchemaError]) -> bool {
+    let pointer_bytes = || errors.iter().map(|error| error.pointer.len()).sum::<usize>();
+    errors.len() >= MAX_ERRORS || pointer_bytes() >= MAX_POINTER_BYTES
 }
 
 /// The reader of one schema: its locations, options, limits, errors and patterns.
@@ -160,7 +166,7 @@ impl<'a> SchemaReader<'a> {
 
     /// Adds an error to the report.
     fn add_error(&mut self, loc: LocId, keyword: &str, reason: Reason) {
-        if self.errors.len() >= MAX_ERRORS {
+        if is_full(&self.errors) {
             return;
         }
         let error = SchemaError {
@@ -190,10 +196,11 @@ impl<'a> SchemaReader<'a> {
         if self.options.policy == Policy::Strict {
             return self.report(loc, keyword, reason);
         }
+        if is_full(&self.relaxed) {
+            return;
+        }
         let pointer = self.doc.keyword_pointer(loc, keyword);
-        if self.relaxed.len() < MAX_ERRORS
-            && !self.relaxed.iter().any(|other| other.pointer == pointer)
-        {
+        if !self.relaxed.iter().any(|other| other.pointer == pointer) {
             self.relaxed.push(SchemaError { pointer, keyword: keyword.to_owned(), reason });
         }
     }

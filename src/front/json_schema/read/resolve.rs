@@ -8,9 +8,10 @@ use std::borrow::Cow;
 use super::doc::{Doc, DynamicScopeId, LocId, Location, LocationKind, LocationPath, reference_of};
 use super::metaschemas::metaschema;
 use super::resources::{
-    NamedSchema, RECURSIVE_ANCHOR, address, dialect_of, resolve_uri, resource_id,
+    BYTES_A_UNIT, NamedSchema, RECURSIVE_ANCHOR, address, dialect_of, resolve_uri, resource_id,
 };
 use super::vocabulary::vocabularies_of;
+use crate::fuel;
 use crate::spec::json::{Json, push_token, unescape_token};
 
 /// Why a reference cannot be resolved.
@@ -188,10 +189,11 @@ impl<'a> Doc<'a> {
             let root = self.json(LocId::ROOT);
             self.index_document(root, self.dialect(LocId::ROOT));
         }
-        let base_uri =
-            self.resources.uris.get(&address(self.json(base))).map_or("", String::as_str);
+        let base_uri = self.resources.uris.get(&address(self.json(base))).map_or("", |uri| &**uri);
+        let bytes = base_uri.len() + uri.len();
+        fuel::spend(bytes / BYTES_A_UNIT).map_err(|_| ResolveError::NotFound)?;
         let joined = resolve_uri(base_uri, uri);
-        if let Some(schema) = self.resources.by_uri.get(&joined) {
+        if let Some(schema) = self.resources.by_uri.get(&*joined) {
             return Ok(schema.clone());
         }
         let supplied = self.registry.get(&joined);
@@ -199,7 +201,7 @@ impl<'a> Doc<'a> {
             supplied.or_else(|| metaschema(&joined)).ok_or(ResolveError::NotInRegistry)?;
         let dialect = dialect_of(json).unwrap_or(self.dialect(base));
         self.resources.add_document(json, uri.to_owned(), format!("{uri}#"), dialect);
-        self.resources.by_uri.get(&joined).cloned().ok_or(ResolveError::NotInRegistry)
+        self.resources.by_uri.get(&*joined).cloned().ok_or(ResolveError::NotInRegistry)
     }
 }
 

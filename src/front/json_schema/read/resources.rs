@@ -1,9 +1,14 @@
 //! Schema resources: the identifiers and anchors by which references find a schema.
 //!
-//! A document is indexed when a reference first needs its identifiers or anchors.
+//! A document is indexed when a reference first needs its identifiers or anchors. The index has a
+//! copy of a pointer and of a URI for each entry, of which a long name or base makes many long ones:
+//! it costs fuel, and ends where there is none left.
+
+use std::sync::Arc;
 
 use super::super::keyword::{SchemaPosition, keyword_position};
 use super::super::options::Dialect;
+use crate::fuel;
 use crate::hash::HashMap;
 use crate::spec::json::{Json, push_token};
 
@@ -18,9 +23,9 @@ pub(super) struct NamedSchema<'a> {
 #[derive(Default)]
 pub(super) struct ResourceIndex<'a> {
     /// Resources by absolute URI.
-    pub(super) by_uri: HashMap<String, NamedSchema<'a>>,
+    pub(super) by_uri: HashMap<Arc<str>, NamedSchema<'a>>,
     /// URIs of resources, by address.
-    pub(super) uris: HashMap<usize, String>,
+    pub(super) uris: HashMap<usize, Arc<str>>,
     /// Anchors, by the address of their resource and by name.
     pub(super) anchors: HashMap<(usize, &'a str), NamedSchema<'a>>,
     /// Dynamic anchors of each resource, by its address.
@@ -41,38 +46,47 @@ struct Visit<'a> {
     /// The address of the resource that it belongs to.
     resource: usize,
     /// The URI of that resource.
-    uri: String,
+    uri: Arc<str>,
     dialect: Dialect,
 }
+
+/// Bytes that are copied for a unit of fuel.
+pub(super) const BYTES_A_UNIT: usize = 8;
 
 impl<'a> Visit<'a> {
     fn named(&self) -> NamedSchema<'a> {
         NamedSchema { json: self.json, pointer: self.pointer.clone() }
     }
 
-    /// The subschema at a path of tokens.
-    fn child(&self, path: &[&str], json: &'a Json) -> Visit<'a> {
+    /// The subschema at a path of tokens. `None`: out of fuel.
+    fn child(&self, path: &[&str], json: &'a Json) -> Option<Visit<'a>> {
+        fuel::spend(self.pointer.len() / BYTES_A_UNIT).ok()?;
         let mut pointer = self.pointer.clone();
         path.iter().for_each(|token| push_token(&mut pointer, token));
-        Visit { json, pointer, resource: self.resource, uri: self.uri.clone(), ..*self }
+        let (resource, uri, dialect) = (self.resource, self.uri.clone(), self.dialect);
+        Some(Visit { json, pointer, resource, uri, dialect })
     }
 
-    /// The subschemas. Constants and values of unknown keywords are data.
-    fn children(&self, out: &mut Vec<Visit<'a>>) {
+    /// The subschemas. Constants and values of unknown keywords are data. `None`: out of fuel.
+    fn children(&self, out: &mut Vec<Visit<'a>>) -> Option<()> {
         for (keyword, value) in self.json.as_object().into_iter().flat_map(|object| object.iter()) {
             use SchemaPosition::{Schema, SchemaList, SchemaMap, SchemaOrList};
             match (keyword_position(keyword), value) {
-                (SchemaMap, Json::Object(members)) => out.extend(
-                    members.iter().map(|(name, schema)| self.child(&[keyword, name], schema)),
-                ),
-                (SchemaList | SchemaOrList, Json::Array(items)) => {
-                    let items = items.iter().enumerate();
-                    out.extend(items.map(|(i, item)| self.child(&[keyword, &i.to_string()], item)));
+                (SchemaMap, Json::Object(members)) => {
+                    for (name, schema) in members.iter() {
+                        out.push(self.child(&[keyword, name], schema)?);
+                    }
                 }
-                (Schema | SchemaOrList, schema) => out.push(self.child(&[keyword], schema)),
+                (SchemaList | SchemaOrList, Json::Array(items)) => {
+                    for (i, item) in items.iter().enumerate() {
+                        out.push(self.child(&[keyword, &i.to_string()], item)?);
+                    }
+                }
+                (Schema | SchemaOrList, schema) => out.push(self.child(&[keyword], schema)?),
                 _ => {}
             }
         }
+        Some(())
     }
 }
 
@@ -85,13 +99,17 @@ impl<'a> ResourceIndex<'a> {
         pointer: String,
         dialect: Dialect,
     ) {
-        let root = Visit { json, pointer, resource: address(json), uri, dialect };
+        let root = Visit { json, pointer, resource: address(json), uri: uri.into(), dialect };
         self.add_resource(&root);
         let mut stack = vec![root];
         while let Some(mut visit) = stack.pop() {
-            self.add_identifier(&mut visit);
+            if self.add_identifier(&mut visit).is_none() {
+                return;
+            }
             self.add_anchors(&visit);
-            visit.children(&mut stack);
+            if visit.children(&mut stack).is_none() {
+                return;
+            }
         }
     }
 
@@ -103,19 +121,22 @@ impl<'a> ResourceIndex<'a> {
     }
 
     /// Adds the resource or the anchor that the identifier of a schema declares, if it has one.
-    fn add_identifier(&mut self, visit: &mut Visit<'a>) {
+    /// `None`: out of fuel.
+    fn add_identifier(&mut self, visit: &mut Visit<'a>) -> Option<()> {
         let dialect = dialect_of(visit.json).unwrap_or(visit.dialect);
-        let Some(id) = identifier(visit.json, dialect) else { return };
+        let Some(id) = identifier(visit.json, dialect) else { return Some(()) };
         visit.dialect = dialect;
         let (reference, anchor) = id.split_once('#').unwrap_or((id, ""));
         if !reference.is_empty() {
-            visit.uri = resolve_uri(&visit.uri, reference);
+            fuel::spend((visit.uri.len() + reference.len()) / BYTES_A_UNIT).ok()?;
+            visit.uri = resolve_uri(&visit.uri, reference).into();
             visit.resource = address(visit.json);
             self.add_resource(visit);
         }
         if !anchor.is_empty() && dialect < Dialect::Draft201909 {
             self.add_anchor(visit, anchor);
         }
+        Some(())
     }
 
     /// Adds the anchors of a schema.
