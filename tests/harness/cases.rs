@@ -23,8 +23,8 @@ use std::path::{Path, PathBuf};
 use louver::engine::{Constraint, Engine};
 use louver::front::ebnf::{self, EbnfDialect, EbnfOptions};
 use louver::front::lark::{self, LarkOptions, NamedGrammar};
-use louver::front::structural_tag::{self, StructuralTagOptions};
-use louver::front::{LoweredGrammar, json_schema, regex};
+use louver::front::structural_tag::{self, LoweredTag, StructuralTagOptions};
+use louver::front::{json_schema, regex};
 use louver::ir::Grammar;
 use louver::limits::Limits;
 use louver::spec::json::Json;
@@ -101,7 +101,9 @@ impl Case {
         if let Some(tag) = &self.structural_tag {
             let options = StructuralTagOptions::default();
             let lowered = structural_tag::lower(tag, &options, &limits);
-            return self.with_warnings(lowered.map_err(|e| e.to_string())?, false);
+            let LoweredTag { grammar, warnings } = lowered.map_err(|e| e.to_string())?;
+            let warnings = warnings.into_iter().map(|warning| warning.message);
+            return self.with_warnings(grammar, warnings, false);
         }
         match (&self.json_schema, &self.regex, &self.lark, &self.ebnf) {
             (Some(schema), None, None, None) => {
@@ -118,8 +120,8 @@ impl Case {
                     .iter()
                     .map(|(name, text)| (name.clone(), NamedGrammar::Lark(text.clone())));
                 let options = LarkOptions { named: named.collect(), ..LarkOptions::default() };
-                let lowered = lark::lower(text, &options, &limits).map_err(|e| e.to_string());
-                self.with_warnings(lowered?, false)
+                let lowered = lark::lower(text, &options, &limits).map_err(|e| e.to_string())?;
+                self.with_warnings(lowered.grammar, lowered.warnings.lines(), false)
             }
             (None, None, None, Some(text)) => self.ebnf(text, &limits),
             _ => {
@@ -130,20 +132,25 @@ impl Case {
 
     fn ebnf(&self, text: &str, limits: &Limits) -> Result<Grammar, String> {
         let options = EbnfOptions { dialect: self.dialect, ..EbnfOptions::default() };
-        self.with_warnings(ebnf::lower(text, &options, limits).map_err(|e| e.to_string())?, true)
+        let lowered = ebnf::lower(text, &options, limits).map_err(|e| e.to_string())?;
+        self.with_warnings(lowered.grammar, lowered.warnings.lines(), true)
     }
 
     /// The grammar, if it has the expected warnings. Where `all` is false, a case without warnings
     /// does not check them.
-    fn with_warnings(&self, lowered: LoweredGrammar, all: bool) -> Result<Grammar, String> {
+    fn with_warnings(
+        &self,
+        grammar: Grammar,
+        warnings: impl Iterator<Item = String>,
+        all: bool,
+    ) -> Result<Grammar, String> {
         if self.warnings.is_empty() && !all {
-            return Ok(lowered.grammar);
+            return Ok(grammar);
         }
-        let warnings: Vec<&str> =
-            lowered.warnings.list().iter().map(|warning| &*warning.message).collect();
+        let warnings: Vec<String> = warnings.collect();
         let expected = warnings.len() == self.warnings.len()
             && warnings.iter().zip(&self.warnings).all(|(got, want)| got.contains(&**want));
-        if expected { Ok(lowered.grammar) } else { Err(format!("warnings are {warnings:?}")) }
+        if expected { Ok(grammar) } else { Err(format!("warnings are {warnings:?}")) }
     }
 
     /// The 256 bytes, the stop token, then the case's own tokens.
