@@ -166,8 +166,8 @@ impl Diagnostics {
         (line, column)
     }
 
-    /// The diagnostics, each in one line: `line 2, column 5: what is wrong (what was expected); what
-    /// to do`.
+    /// The diagnostics, each in one line: `line 2, column 5: what is wrong (what was expected);
+    /// what to do`.
     pub fn lines(&self) -> impl Iterator<Item = String> {
         self.list.iter().map(|diagnostic| {
             let (line, column) = self.place(diagnostic.span.start);

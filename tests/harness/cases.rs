@@ -102,7 +102,7 @@ impl Case {
             let options = StructuralTagOptions::default();
             let lowered = structural_tag::lower(tag, &options, &limits);
             let LoweredTag { grammar, warnings } = lowered.map_err(|e| e.to_string())?;
-            let warnings = warnings.into_iter().map(|warning| warning.message);
+            let warnings = warnings.iter().map(ToString::to_string);
             return self.with_warnings(grammar, warnings, false);
         }
         match (&self.json_schema, &self.regex, &self.lark, &self.ebnf) {

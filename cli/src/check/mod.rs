@@ -28,9 +28,9 @@ pub(crate) struct CheckArgs {
     /// Input file; `-` or nothing for standard input. A final line break is ignored.
     #[arg(value_name = "FILE")]
     input: Option<PathBuf>,
-    /// Options of the spec. Those of a schema, such as '{"order": "any", "policy": "validate"}', are
-    /// in docs/JSON_SCHEMA.md, those of a grammar in EBNF are {"root_rule_name", "dialect"}, those
-    /// of tools {"format", "tool_choice", "parallel_tool_calls", "reasoning", "schema"}.
+    /// Options of the spec. Those of a schema, such as '{"order": "any", "policy": "validate"}',
+    /// are in docs/JSON_SCHEMA.md, those of a grammar in EBNF are {"root_rule_name", "dialect"},
+    /// those of tools {"format", "tool_choice", "parallel_tool_calls", "reasoning", "schema"}.
     #[arg(long, value_name = "JSON", requires = "spec", default_value = "{}")]
     options: String,
     /// Check whether this API accepts the schema. Without FILE, nothing else is checked.

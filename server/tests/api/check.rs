@@ -167,3 +167,41 @@ async fn checks_do_not_use_completion_slots() {
     // The work has ended, and the slot is free.
     assert_eq!(check(&server, &json!({"tools": tools()})).await["ok"], true);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn warnings_have_pointers() {
+    let server = Server::start("").await;
+    let grammar = "root ::= \"a\"\nlost ::= \"b\"";
+    let schema =
+        json!({"type": "object", "properties": {"a": {"type": "string", "nullable": true}}});
+    let format = |format: Value| json!({"response_format": format});
+    let tag = |content: Value| format(json!({"type": "structural_tag", "format": content}));
+    for (body, pointer, message) in [
+        (
+            json!({"structured_outputs": {"grammar": grammar}}),
+            "/structured_outputs/grammar",
+            "lost",
+        ),
+        (
+            tag(json!({"type": "grammar", "grammar": grammar})),
+            "/response_format/format/grammar",
+            "line 2, column 1: nothing leads to the rule `lost`",
+        ),
+        (
+            tag(json!({"type": "json_schema", "json_schema": schema})),
+            "/response_format/format/json_schema/properties/a/nullable",
+            "null",
+        ),
+        (
+            format(json!({"type": "json_schema", "json_schema": {"name": "x", "schema": schema}})),
+            "/response_format/json_schema/schema/properties/a/nullable",
+            "null",
+        ),
+    ] {
+        let answer = check(&server, &body).await;
+        assert_eq!(answer["ok"], true, "{answer}");
+        let warnings = answer["warnings"].as_array().unwrap();
+        assert_eq!((warnings.len(), &warnings[0]["pointer"]), (1, &pointer.into()), "{answer}");
+        assert!(warnings[0]["message"].as_str().unwrap().contains(message), "{answer}");
+    }
+}

@@ -324,7 +324,7 @@ async fn stored_responses_are_continued_and_deleted() {
     assert_eq!(referred["usage"]["input_tokens"], whole["usage"]["input_tokens"], "{referred}");
     let unknown = json!({"type": "item_reference", "id": "fc_000"});
     let unknown = post(with(json!({"input": [unknown]}))).await;
-    assert_eq!(unknown.error().2.as_deref(), Some("/input/0/type"), "{}", unknown.text);
+    assert_eq!(unknown.error().2.as_deref(), Some("/input/0/id"), "{}", unknown.text);
     let third =
         post(json!({"previous_response_id": second["id"], "input": "x", "max_output_tokens": 5}))
             .await;

@@ -1,8 +1,7 @@
 //! Schema resources: the identifiers and anchors by which references find a schema.
 //!
-//! A document is indexed when a reference first needs its identifiers or anchors. The index has a
-//! copy of a pointer and of a URI for each entry, of which a long name or base makes many long ones:
-//! it costs fuel, and ends where there is none left.
+//! A document is indexed when a reference first needs its identifiers or anchors. Each entry has a
+//! copy of its pointer and its URI, which are long below a long name or base: copies cost fuel.
 
 use std::sync::Arc;
 
