@@ -27,6 +27,7 @@ use crate::error::ApiError;
 use crate::http::body::read_json;
 use crate::http::routes;
 use crate::http::{json_response, json_text_response, spawn_owned};
+use crate::request::call_history::ResultOrder;
 use crate::state::App;
 use crate::turn::{self, TurnRequest, read_request, run_check};
 
@@ -60,9 +61,11 @@ fn parse_with_options(
     app: &App,
     body_use: BodyUse,
 ) -> Result<(TurnRequest, MessageOptions), ApiError> {
-    let TranslatedMessages { body, pointers, options } =
+    let TranslatedMessages { body, pointers, call_pointers, options } =
         translate(body, app.config().unknown_members, body_use)?;
-    Ok((chat::parse_translated(&body, pointers, app)?, options))
+    let order = ResultOrder::AfterMessage;
+    let translated = chat::TranslatedBody { body: &body, pointers, call_pointers, order };
+    Ok((chat::parse_translated(translated, app)?, options))
 }
 
 async fn create(State(app): State<App>, request: Request) -> Result<Response, ApiError> {

@@ -6,6 +6,7 @@
 //!              └── pointers: of errors, back into the Responses body
 //! ```
 
+mod call_pointers;
 mod input;
 mod items;
 mod mcp;
@@ -27,12 +28,14 @@ use crate::chat;
 use crate::error::{ApiError, ErrorKind};
 use crate::http::routes;
 use crate::http::{ApiKey, json_response, json_text_response, spawn_owned};
+use crate::request::call_history::ResultOrder;
 use crate::request::members::{Faults, Members};
 use crate::request::{object, replace_member, text};
 use crate::response_store::ConversationSource;
 use crate::state::App;
 use crate::turn::{self, TurnRequest, read_request};
 
+use call_pointers::call_pointers;
 use items::OutputItems;
 use object::ResponseBuilder;
 use stream::ResponseWriter;
@@ -76,7 +79,10 @@ pub(crate) fn parse(
     let body = resolved.as_ref().unwrap_or(body);
     let TranslatedBody { body: translated, pointers, names, lists } =
         translate(body, &earlier, faults, app.mcp_servers(), unknown)?;
-    let mut request = chat::parse_translated(&translated, pointers, app)?;
+    let call_pointers = call_pointers(&translated, &earlier, body);
+    let order = ResultOrder::WithinTurn;
+    let translated = chat::TranslatedBody { body: &translated, pointers, call_pointers, order };
+    let mut request = chat::parse_translated(translated, app)?;
     request.server_tools = names.server_tools();
     let is_stored = app.responses().is_enabled() && body.get("store") != Some(&Json::Bool(false));
     let stored = is_stored.then(|| {

@@ -325,8 +325,10 @@ async fn stored_responses_are_continued_and_deleted() {
     let unknown = json!({"type": "item_reference", "id": "fc_000"});
     let unknown = post(with(json!({"input": [unknown]}))).await;
     assert_eq!(unknown.error().2.as_deref(), Some("/input/0/type"), "{}", unknown.text);
+    let (called, mut next) = (&second["output"][0]["call_id"], result.clone());
+    next[0]["call_id"] = called.clone();
     let third =
-        post(json!({"previous_response_id": second["id"], "input": "x", "max_output_tokens": 5}))
+        post(json!({"previous_response_id": second["id"], "input": next, "max_output_tokens": 5}))
             .await;
     assert_eq!(third.status, 200, "{}", third.text);
     let delete =
