@@ -39,7 +39,6 @@ const MEMBER_TABLE: MemberTable = MemberTable {
         "prompt_cache_retention",
         "prediction",
         "verbosity",
-        "guided_decoding_backend",
         "reasoning_format",
         "preserved_tokens",
         "tool_stream",
