@@ -11,6 +11,7 @@ mod input;
 mod items;
 mod mcp;
 mod object;
+mod query;
 mod stream;
 mod tools;
 mod translate;
@@ -19,6 +20,7 @@ use std::time::Instant;
 
 use axum::Router;
 use axum::extract::{Extension, Path, Request, State};
+use axum::http::Uri;
 use axum::response::Response;
 use axum::routing::{get, post};
 use louver::spec::json::Json;
@@ -38,6 +40,7 @@ use crate::turn::{self, TurnRequest, read_request};
 use call_pointers::call_pointers;
 use items::OutputItems;
 use object::ResponseBuilder;
+use query::check_query;
 use stream::ResponseWriter;
 use tools::ToolNames;
 use translate::{TranslatedBody, translate};
@@ -185,8 +188,10 @@ fn not_found(id: &str) -> ApiError {
 async fn get_stored(
     State(app): State<App>,
     Path(id): Path<String>,
+    uri: Uri,
     key: Option<Extension<ApiKey>>,
 ) -> Result<Response, ApiError> {
+    check_query(uri.query())?;
     let stored = app.responses().get(&id, key.map(|key| key.0)).ok_or_else(|| not_found(&id))?;
     Ok(json_text_response(stored.response))
 }
@@ -205,5 +210,5 @@ async fn delete_stored(
 /// Responses are complete when they are stored, and their items have no ids of their own.
 async fn reject_stored(Path(id): Path<String>) -> ApiError {
     let message = format!("not supported for response {id:?}: see `GET /v1/responses/{id}`");
-    ApiError::general(ErrorKind::NotFound, "unsupported", message)
+    ApiError::general(ErrorKind::NotFound, "unsupported_route", message)
 }
