@@ -26,7 +26,7 @@ use crate::chat;
 use crate::error::ApiError;
 use crate::http::body::read_json;
 use crate::http::routes;
-use crate::http::{json_response, json_text_response, spawn_owned};
+use crate::http::{RequestId, json_response, json_text_response, spawn_owned};
 use crate::request::call_history::ResultOrder;
 use crate::state::App;
 use crate::turn::{self, TurnRequest, read_request, run_check};
@@ -70,6 +70,7 @@ fn parse_with_options(
 
 async fn create(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     let arrived = Instant::now();
+    let request_id = request.extensions().get::<RequestId>().map(|id| id.0.clone());
     let parse = |body: &_, app: &_| parse_with_options(body, app, BodyUse::Create);
     let (request, options) = read_request(&app, request, routes::MESSAGES, "msg_", parse).await?;
     let (stream, id) = (request.stream, request.id.clone());
@@ -77,7 +78,7 @@ async fn create(State(app): State<App>, request: Request) -> Result<Response, Ap
         let running = turn::start(&app, request, arrived).await?;
         let builder = MessageBuilder::new(id, &running, options);
         if stream.is_some() {
-            return Ok(stream::response(app, running, builder));
+            return Ok(stream::response(app, running, builder, request_id));
         }
         let mut blocks = ContentBlocks::new(builder.options.omits_thinking);
         let message = running.collect(|progress| {
