@@ -4,14 +4,16 @@ use std::io;
 
 use axum::Router;
 use axum::extract::{Path, State};
-use axum::http::{HeaderValue, Uri, header};
+use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
+use crate::clock::rfc3339;
 use crate::error::{ApiError, ErrorKind};
+use crate::http::error_format::ANTHROPIC_VERSION;
 use crate::http::origin::check_origin;
 use crate::http::phase::ServerPhase;
 use crate::http::routes::{self, Route};
@@ -90,15 +92,36 @@ fn model_object(served: &ServedModel, name: &str) -> Value {
     })
 }
 
-async fn models(State(app): State<App>) -> Response {
-    let data: Vec<Value> =
-        app.models().iter().map(|served| model_object(served, &served.name)).collect();
+/// A model in the format of Anthropic's API.
+fn anthropic_model(served: &ServedModel) -> Value {
+    let created = rfc3339(served.created);
+    json!({"type": "model", "id": served.name, "display_name": served.name, "created_at": created})
+}
+
+async fn models(State(app): State<App>, headers: HeaderMap) -> Response {
+    let models = app.models().iter();
+    if headers.contains_key(ANTHROPIC_VERSION) {
+        let data: Vec<Value> = models.map(|served| anthropic_model(served)).collect();
+        let id = |model: Option<&Value>| model.map_or(Value::Null, |model| model["id"].clone());
+        let (first, last) = (id(data.first()), id(data.last()));
+        return json_response(
+            &json!({"data": data, "has_more": false, "first_id": first, "last_id": last}),
+        );
+    }
+    let data: Vec<Value> = models.map(|served| model_object(served, &served.name)).collect();
     json_response(&json!({"object": "list", "data": data}))
 }
 
-async fn model(State(app): State<App>, Path(id): Path<String>) -> Result<Response, ApiError> {
+async fn model(
+    State(app): State<App>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
     let served = app.model(Some(&id))?;
-    Ok(json_response(&model_object(served, &id)))
+    Ok(json_response(&match headers.contains_key(ANTHROPIC_VERSION) {
+        true => anthropic_model(served),
+        false => model_object(served, &id),
+    }))
 }
 
 /// Health check: 200 while all hosts accept requests; 503 if one does not or the server is

@@ -4,7 +4,6 @@ use std::time::Instant;
 
 use axum::Router;
 use axum::extract::{Request, State};
-use axum::http::HeaderName;
 use axum::response::Response;
 use axum::routing::post;
 use louver::spec::json::Json;
@@ -15,6 +14,7 @@ use serde_json::{Value, json};
 use crate::chat;
 use crate::error::{ApiError, MAX_FAULTS, without_middle};
 use crate::http::body::read_json;
+use crate::http::error_format::ANTHROPIC_VERSION;
 use crate::http::routes;
 use crate::http::{ApiKey, json_response};
 use crate::messages::{self, BodyUse};
@@ -29,9 +29,6 @@ use crate::{completions, responses};
 pub(crate) fn routes() -> Router<App> {
     Router::new().route(routes::CHECK, post(check))
 }
-
-/// The header that every client of Anthropic's API sends: the body is a Messages request.
-const ANTHROPIC_VERSION: HeaderName = HeaderName::from_static("anthropic-version");
 
 /// Who sent a request.
 #[derive(Clone, Copy)]

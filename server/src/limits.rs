@@ -130,7 +130,7 @@ pub struct RequestLimits {
     pub prompt_bytes: usize,
     /// Maximum number of choices.
     pub n: usize,
-    /// Maximum number of messages.
+    /// Maximum number of messages and of the calls in them, together.
     pub messages: usize,
     /// Maximum number of tools.
     pub tools: usize,

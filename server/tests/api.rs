@@ -17,6 +17,8 @@ mod check;
 mod completions;
 #[path = "api/faults.rs"]
 mod faults;
+#[path = "api/histories.rs"]
+mod histories;
 #[path = "api/hosts.rs"]
 mod hosts;
 #[path = "api/http.rs"]

@@ -3,6 +3,7 @@
 use louver::spec::json::Json;
 
 use crate::error::ApiError;
+use crate::request::call_history::ResultOrder;
 use crate::request::member_table::MemberTable;
 use crate::request::members::{Faults, Members};
 use crate::request::options::{
@@ -38,7 +39,6 @@ const MEMBER_TABLE: MemberTable = MemberTable {
         "prompt_cache_retention",
         "prediction",
         "verbosity",
-        "guided_decoding_backend",
         "reasoning_format",
         "preserved_tokens",
         "tool_stream",
@@ -60,8 +60,23 @@ const MEMBER_TABLE: MemberTable = MemberTable {
     ],
 };
 
+/// A body that was translated from another route's.
+pub(crate) struct TranslatedBody<'b> {
+    pub(crate) body: &'b Json,
+    /// Maps its JSON pointers to those of the body as sent, which errors and the request refer to.
+    pub(crate) pointers: PointerMap,
+    /// The same for calls and the ids of results. Only faults of this body refer to them, and there
+    /// may be thousands, so that the request does not have them.
+    pub(crate) call_pointers: Vec<(String, String)>,
+    pub(crate) order: ResultOrder,
+}
+
 /// Parses a body. Reports all faults together.
 pub(crate) fn parse(body: &Json, app: &App) -> Result<TurnRequest, ApiError> {
+    parse_ordered(body, ResultOrder::AfterMessage, app)
+}
+
+fn parse_ordered(body: &Json, order: ResultOrder, app: &App) -> Result<TurnRequest, ApiError> {
     let (limits, engine) = (&app.config().limits.requests, app.config().limits.engine());
     let (members, mut faults) = (Members::of_body(body)?, Faults::new());
     check_counts(&members, limits)?;
@@ -77,7 +92,7 @@ pub(crate) fn parse(body: &Json, app: &App) -> Result<TurnRequest, ApiError> {
     let stream = StreamOptions::read(&members, &mut faults);
     let request = TurnRequest {
         model: members.string(&mut faults, "model").map(str::to_owned),
-        prompt: Prompt::Messages(messages::read(&members, limits, &mut faults)),
+        prompt: Prompt::Messages(messages::read(&members, limits, order, &mut faults)),
         reasoning: read_reasoning(&members, &mut faults),
         extension: RequestExtension::read(&members, &mut faults),
         template_tools: members
@@ -95,16 +110,23 @@ pub(crate) fn parse(body: &Json, app: &App) -> Result<TurnRequest, ApiError> {
     request.complete(rewritten.as_ref().unwrap_or(body), faults)
 }
 
-/// Parses a body that was translated from another route's. `pointers` lead from its members to
-/// those of the body as sent, which errors and the request refer to.
+/// Parses a body that was translated from another route's.
 pub(crate) fn parse_translated(
-    body: &Json,
-    pointers: PointerMap,
+    translated: TranslatedBody<'_>,
     app: &App,
 ) -> Result<TurnRequest, ApiError> {
-    let mut request = parse(body, app).map_err(|error| error.map_pointers(&pointers))?;
-    request.pointers = request.pointers.compose(pointers);
-    Ok(request)
+    let TranslatedBody { body, pointers, call_pointers, order } = translated;
+    match parse_ordered(body, order, app) {
+        Ok(mut request) => {
+            request.pointers = request.pointers.compose(pointers);
+            Ok(request)
+        }
+        Err(error) => {
+            let mut pointers = pointers;
+            call_pointers.into_iter().for_each(|(from, to)| pointers.insert(from, to));
+            Err(error.map_pointers(&pointers))
+        }
+    }
 }
 
 fn check_modalities(members: &Members<'_>, faults: &mut Faults) {

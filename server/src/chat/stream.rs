@@ -30,6 +30,8 @@ struct ChatEventWriter {
 struct StreamedChoice {
     /// Whether the chunk with its role was sent.
     has_role: bool,
+    /// Whether text was sent.
+    has_text: bool,
     /// The kind of the tool that is being called.
     call_kind: CallKind,
     /// Steps whose log probabilities go with the next text chunk.
@@ -77,6 +79,7 @@ impl ChatEventWriter {
         match event {
             Event::TextDelta { delta } => {
                 let probabilities = self.probabilities(choice);
+                self.choices[choice].has_text = true;
                 let delta = json!({"content": delta});
                 self.chunks.push(choice_json(choice, delta, probabilities, None), out);
             }
@@ -120,6 +123,11 @@ impl EventWriter for ChatEventWriter {
             Progress::End { finished, steps } => {
                 let choice = finished.index;
                 self.add_steps(choice, steps, out);
+                let has_text = self.choices[choice].has_text;
+                if !has_text && finished.generation.turn.calls.is_empty() {
+                    // As in the complete response.
+                    self.push_delta(choice, json!({"content": ""}), out);
+                }
                 let probabilities = self.probabilities(choice);
                 let finish = Some(finish_reason(&finished.generation));
                 let json = choice_json(choice, json!({}), probabilities, finish);

@@ -20,13 +20,7 @@ const CHAT_ONLY: &str = "only of /v1/chat/completions: a prompt is not rendered"
 
 const MEMBER_TABLE: MemberTable = MemberTable {
     accepted: &["prompt", "response_format", "n", "max_tokens", "logprobs", "stream_options"],
-    ignored: &[
-        "user",
-        "metadata",
-        "service_tier",
-        "skip_special_tokens",
-        "guided_decoding_backend",
-    ],
+    ignored: &["user", "metadata", "service_tier", "skip_special_tokens"],
     unsupported: &[
         ("echo", "the prompt is not repeated"),
         ("suffix", "text is not inserted"),

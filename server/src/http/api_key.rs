@@ -26,12 +26,13 @@ pub(super) fn valid_key(keys: &[String], headers: &HeaderMap) -> Result<ApiKey, 
         let keys = keys.iter().enumerate();
         keys.fold(None, |known, (k, key)| keys_equal(token, key).then_some(ApiKey(k)).or(known))
     });
-    let (code, message) = match tokens.is_empty() {
-        true => (
+    let (code, message) = match (tokens.is_empty(), headers.contains_key(header::AUTHORIZATION)) {
+        (true, false) => (
             "missing_api_key",
             "an API key is required: Authorization: Bearer KEY, or x-api-key: KEY",
         ),
-        false => ("invalid_api_key", "the API key is invalid"),
+        (true, true) => ("invalid_api_key", "the header `authorization` must be `Bearer KEY`"),
+        (false, _) => ("invalid_api_key", "the API key is invalid"),
     };
     known.ok_or_else(|| ApiError::general(ErrorKind::Unauthorized, code, message))
 }
@@ -50,7 +51,27 @@ fn keys_equal(supplied: &str, key: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use axum::http::HeaderValue;
+
     use super::*;
+
+    #[test]
+    fn errors_say_what_the_headers_lack() {
+        let keys = ["secret".to_owned()];
+        let error = |name: HeaderName, value: &'static str| {
+            let headers = HeaderMap::from_iter([(name, HeaderValue::from_static(value))]);
+            valid_key(&keys, &headers).map_err(|error| error.to_string())
+        };
+        let scheme = || Err("the header `authorization` must be `Bearer KEY`".to_owned());
+        assert_eq!(error(header::AUTHORIZATION, "bearer secret"), Ok(ApiKey(0)));
+        assert_eq!(error(API_KEY, "secret"), Ok(ApiKey(0)));
+        for value in ["secret", "Basic secret", "Bearer"] {
+            assert_eq!(error(header::AUTHORIZATION, value), scheme(), "{value}");
+        }
+        let invalid = "the API key is invalid".to_owned();
+        assert_eq!(error(header::AUTHORIZATION, "Bearer other"), Err(invalid));
+        assert!(error(header::HOST, "a").unwrap_err().starts_with("an API key is required"));
+    }
 
     #[test]
     fn keys_are_compared_in_full() {

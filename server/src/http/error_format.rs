@@ -1,16 +1,30 @@
-//! Errors in the format of Anthropic's API, for the Messages routes: `{"type": "error", "error":
+//! Errors in the format of Anthropic's API, for its routes and clients: `{"type": "error", "error":
 //! {"type", "message", "param", "code"}, "request_id"}`. The message begins with the JSON pointer.
 //! `param`, `code` and `errors` are as on the other routes.
 
 use axum::body::Body;
-use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 use serde_json::{Value, json};
 
 use crate::error::{ApiError, ApiFault, ErrorKind};
+use crate::http::routes::{self, Route};
 
 /// The header in which Anthropic's API returns request ids.
 const REQUEST_ID: HeaderName = HeaderName::from_static("request-id");
+
+/// The header that every client of Anthropic's API sends.
+pub(crate) const ANTHROPIC_VERSION: HeaderName = HeaderName::from_static("anthropic-version");
+
+/// Whether responses have the format of Anthropic's API: on its routes, and for its clients on
+/// those of models, which both APIs have.
+pub(crate) fn is_messages_request(route: &Route, headers: &HeaderMap) -> bool {
+    match route.path {
+        routes::MESSAGES => true,
+        routes::MODELS => headers.contains_key(ANTHROPIC_VERSION),
+        _ => false,
+    }
+}
 
 /// The error's `type` in Anthropic's API.
 fn kind_name(kind: ErrorKind) -> &'static str {

@@ -15,8 +15,8 @@ use tracing::Instrument;
 use crate::error::{ApiError, ErrorKind};
 use crate::http::api_key::valid_key;
 use crate::http::connection::{ActiveRequest, Peer};
-use crate::http::error_format::as_messages_response;
-use crate::http::routes::{self, Route};
+use crate::http::error_format::{as_messages_response, is_messages_request};
+use crate::http::routes::Route;
 use crate::metrics::RequestLabels;
 use crate::state::App;
 use crate::telemetry;
@@ -42,15 +42,21 @@ pub(crate) fn fresh_id(prefix: &str) -> String {
     format!("{prefix}{:016x}{:08x}", state.hash_one(0), state.hash_one(1) >> 32)
 }
 
+/// The id of a request, which requests have as an extension.
+#[derive(Clone, Debug)]
+pub(crate) struct RequestId(pub(crate) String);
+
 /// Assigns request ids, counts and logs requests, and turns a panic into a 500 response.
-pub(crate) async fn observe(State(app): State<App>, request: Request, next: Next) -> Response {
+pub(crate) async fn observe(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let started = Instant::now();
     let id = request_id(request.headers());
+    request.extensions_mut().insert(RequestId(id.clone()));
     let peer = request.extensions().get::<ConnectInfo<Peer>>();
     let (counted, client) =
         (peer.map(|peer| peer.0.begin_request()), peer.map(|peer| peer.0.address.to_string()));
     let route = Route::of(request.uri().path());
     let (method, headers) = (request.method(), request.headers());
+    let is_messages = is_messages_request(route, headers);
     let exported = telemetry::request(method, route, &id, client.as_deref(), headers);
     let span =
         tracing::info_span!("request", id = id, method = %method, route = route.path, client);
@@ -74,7 +80,7 @@ pub(crate) async fn observe(State(app): State<App>, request: Request, next: Next
     if let Some(error) = response.extensions().get::<ApiError>() {
         guard.exported.in_scope(|| guard.span.in_scope(|| count_error(&app, error)));
     }
-    if route.path == routes::MESSAGES {
+    if is_messages {
         response = as_messages_response(response, Some(&id));
     }
     guard.status = response.status().as_u16();

@@ -34,7 +34,7 @@ use tower::ServiceExt;
 
 pub(crate) use api_key::ApiKey;
 pub(crate) use connection::Peer;
-pub(crate) use layers::{authorize, count_error, fresh_id, observe};
+pub(crate) use layers::{RequestId, authorize, count_error, fresh_id, observe};
 pub(crate) use response::{json_response, json_text_response};
 pub(crate) use task::spawn_owned;
 
@@ -172,7 +172,8 @@ async fn handle(
         );
         // Not logged: there may be thousands per second.
         app.metrics().count_error(&error);
-        let is_messages = Route::of(request.uri().path()).path == routes::MESSAGES;
+        let route = Route::of(request.uri().path());
+        let is_messages = error_format::is_messages_request(route, request.headers());
         let response = error.into_response();
         return Ok(match is_messages {
             true => error_format::as_messages_response(response, None),

@@ -13,6 +13,7 @@ use louver::spec::json::Json;
 
 use crate::messages::call_id;
 use crate::request::members::{Faults, Members};
+use crate::request::messages::is_null;
 use crate::request::pointers::PointerMap;
 use crate::request::{object, text};
 
@@ -50,16 +51,20 @@ impl TranslatedMessage {
 pub(super) struct ConversationTranslator<'f> {
     messages: Vec<TranslatedMessage>,
     pointers: &'f mut PointerMap,
+    /// Maps the JSON pointers of calls and of the ids of results.
+    call_pointers: Vec<(String, String)>,
     faults: &'f mut Faults,
 }
 
 impl<'f> ConversationTranslator<'f> {
     pub(super) fn new(pointers: &'f mut PointerMap, faults: &'f mut Faults) -> Self {
-        ConversationTranslator { messages: Vec::new(), pointers, faults }
+        ConversationTranslator { messages: Vec::new(), pointers, call_pointers: Vec::new(), faults }
     }
 
-    pub(super) fn into_messages(self) -> Json {
-        Json::Array(self.messages.into_iter().map(TranslatedMessage::into_json).collect())
+    /// The messages, and the map of the JSON pointers of calls and of the ids of results.
+    pub(super) fn finish(self) -> (Json, Vec<(String, String)>) {
+        let messages = self.messages.into_iter().map(TranslatedMessage::into_json).collect();
+        (Json::Array(messages), self.call_pointers)
     }
 
     /// Reads `system` and `messages`.
@@ -146,7 +151,11 @@ impl<'f> ConversationTranslator<'f> {
             }
             ("tool_use", "assistant") => {
                 let call = self.call(block);
-                self.message(pointer, role).calls.extend(call);
+                let calls = &mut self.message(pointer, role).calls;
+                let k = calls.len();
+                calls.extend(call);
+                let from = format!("/messages/{}/tool_calls/{k}", self.messages.len() - 1);
+                self.call_pointers.push((from, format!("{pointer}/content/{j}")));
             }
             ("thinking", "assistant") => {
                 let thinking = block.required_string(self.faults, "thinking");
@@ -183,6 +192,8 @@ impl<'f> ConversationTranslator<'f> {
         let message = self.message(pointer, "tool");
         message.parts = parts;
         message.call_id = Some(call_id::from_client(id));
+        let from = format!("/messages/{}/tool_call_id", self.messages.len() - 1);
+        self.call_pointers.push((from, block.pointer("tool_use_id")));
     }
 
     fn call(&mut self, block: &Members<'_>) -> Option<Json> {
@@ -197,8 +208,16 @@ impl<'f> ConversationTranslator<'f> {
 
     /// The text parts of a member that is a text or a list of text blocks.
     fn texts(&mut self, holder: &Members<'_>, name: &str) -> Vec<Json> {
-        match holder.require(self.faults, name) {
-            None => Vec::new(),
+        match holder.get(name) {
+            None if is_null(holder, name) => {
+                let message = "must be a string or an array of text blocks, and is null";
+                holder.fail(self.faults, name, "invalid_type", message);
+                Vec::new()
+            }
+            None => {
+                holder.require(self.faults, name);
+                Vec::new()
+            }
             Some(Json::String(content)) => vec![text_part(content)],
             Some(Json::Array(blocks)) => {
                 let base = holder.pointer(name);
@@ -245,7 +264,7 @@ mod tests {
         let members = Members::from_json(&body, "", &mut faults).unwrap();
         let mut translator = ConversationTranslator::new(&mut pointers, &mut faults);
         translator.read(&members);
-        let messages = to_value(&translator.into_messages());
+        let messages = to_value(&translator.finish().0);
         (messages, faults.into_iter().filter_map(|fault| fault.param).collect(), pointers)
     }
 

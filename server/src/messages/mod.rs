@@ -26,7 +26,8 @@ use crate::chat;
 use crate::error::ApiError;
 use crate::http::body::read_json;
 use crate::http::routes;
-use crate::http::{json_response, json_text_response, spawn_owned};
+use crate::http::{RequestId, json_response, json_text_response, spawn_owned};
+use crate::request::call_history::ResultOrder;
 use crate::state::App;
 use crate::turn::{self, TurnRequest, read_request, run_check};
 
@@ -60,13 +61,16 @@ fn parse_with_options(
     app: &App,
     body_use: BodyUse,
 ) -> Result<(TurnRequest, MessageOptions), ApiError> {
-    let TranslatedMessages { body, pointers, options } =
+    let TranslatedMessages { body, pointers, call_pointers, options } =
         translate(body, app.config().unknown_members, body_use)?;
-    Ok((chat::parse_translated(&body, pointers, app)?, options))
+    let order = ResultOrder::AfterMessage;
+    let translated = chat::TranslatedBody { body: &body, pointers, call_pointers, order };
+    Ok((chat::parse_translated(translated, app)?, options))
 }
 
 async fn create(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     let arrived = Instant::now();
+    let request_id = request.extensions().get::<RequestId>().map(|id| id.0.clone());
     let parse = |body: &_, app: &_| parse_with_options(body, app, BodyUse::Create);
     let (request, options) = read_request(&app, request, routes::MESSAGES, "msg_", parse).await?;
     let (stream, id) = (request.stream, request.id.clone());
@@ -74,7 +78,7 @@ async fn create(State(app): State<App>, request: Request) -> Result<Response, Ap
         let running = turn::start(&app, request, arrived).await?;
         let builder = MessageBuilder::new(id, &running, options);
         if stream.is_some() {
-            return Ok(stream::response(app, running, builder));
+            return Ok(stream::response(app, running, builder, request_id));
         }
         let mut blocks = ContentBlocks::new(builder.options.omits_thinking);
         let message = running.collect(|progress| {

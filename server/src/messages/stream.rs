@@ -15,16 +15,23 @@ use crate::turn::{EventWriter, Progress, RunningTurn, stream_events, typed_event
 
 /// Serialises a turn's events in the Messages format.
 struct MessageEventWriter {
+    request_id: Option<String>,
     builder: MessageBuilder,
     blocks: ContentBlocks,
 }
 
 /// The streamed response.
-pub(super) fn response(app: App, running: RunningTurn, builder: MessageBuilder) -> Response {
+pub(super) fn response(
+    app: App,
+    running: RunningTurn,
+    builder: MessageBuilder,
+    request_id: Option<String>,
+) -> Response {
     let mut blocks = ContentBlocks::new(builder.options.omits_thinking);
     blocks.event(builder.start_event());
     blocks.event(json!({"type": "ping"}));
-    let (mut writer, mut ready) = (MessageEventWriter { builder, blocks }, VecDeque::new());
+    let mut writer = MessageEventWriter { request_id, builder, blocks };
+    let mut ready = VecDeque::new();
     writer.flush(&mut ready);
     stream_events(app, running, writer, ready)
 }
@@ -45,6 +52,6 @@ impl EventWriter for MessageEventWriter {
     }
 
     fn fail(&mut self, error: &ApiError, out: &mut VecDeque<Bytes>) {
-        out.push_back(typed_event(&messages_error(error, None)));
+        out.push_back(typed_event(&messages_error(error, self.request_id.as_deref())));
     }
 }

@@ -18,6 +18,8 @@ use crate::request::{object, replace_member, structure, text};
 pub(super) struct TranslatedMessages {
     pub(super) body: Json,
     pub(super) pointers: PointerMap,
+    /// The same map for calls and the ids of results.
+    pub(super) call_pointers: Vec<(String, String)>,
     pub(super) options: MessageOptions,
 }
 
@@ -142,9 +144,10 @@ pub(super) fn translate(
     let BodyTranslator { mut out, mut pointers, mut faults, options, .. } = translator;
     let mut conversation = ConversationTranslator::new(&mut pointers, &mut faults);
     conversation.read(&members);
-    out.push(("messages", conversation.into_messages()));
+    let (messages, call_pointers) = conversation.finish();
+    out.push(("messages", messages));
     ApiError::reject(faults)?;
-    Ok(TranslatedMessages { body: object(out), pointers, options })
+    Ok(TranslatedMessages { body: object(out), pointers, call_pointers, options })
 }
 
 struct BodyTranslator<'a> {

@@ -26,6 +26,9 @@ pub(crate) const COMMON: [&str; 15] = [
     "louver",
 ];
 
+/// Members without effect on every route.
+const IGNORED: [&str; 1] = ["guided_decoding_backend"];
+
 /// Members that only some routes or other servers have, and their replacements, unless a route
 /// accepts them.
 pub(crate) const UNSUPPORTED: [(&str, &str); 38] = [
@@ -126,7 +129,7 @@ impl MemberTable {
                 continue;
             }
             let is_accepted = is_structure(name)
-                || [&COMMON, self.accepted, self.ignored]
+                || [&COMMON, self.accepted, self.ignored, &IGNORED]
                     .iter()
                     .any(|accepted| accepted.contains(&name));
             let mut known = COMMON.iter().chain(self.accepted).copied().chain(structure::names());

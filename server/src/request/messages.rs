@@ -1,12 +1,11 @@
 //! Conversion of messages from OpenAI's format to the format that chat templates take.
 
-use std::collections::HashMap;
-
 use louver::spec::json::Json;
 use louver_formats::CallKind;
 use serde_json::{Map, Value, json};
 
 use crate::limits::RequestLimits;
+use crate::request::call_history::{CallHistory, ResultOrder};
 use crate::request::members::{Faults, Members};
 
 /// The argument name for a custom tool's input, in wire formats whose arguments are JSON.
@@ -23,27 +22,43 @@ pub(crate) fn call_members(kind: CallKind) -> (&'static str, &'static str) {
 
 /// Parses `messages`. Text parts are joined by line feeds. A tool result gets the name of the tool
 /// whose call it answers, because some templates need it.
-pub(crate) fn read(body: &Members<'_>, limits: &RequestLimits, faults: &mut Faults) -> Vec<Value> {
+pub(crate) fn read(
+    body: &Members<'_>,
+    limits: &RequestLimits,
+    order: ResultOrder,
+    faults: &mut Faults,
+) -> Vec<Value> {
     let Some(entries) = body.required(faults, "messages", Members::array) else {
         return Vec::new();
     };
-    if entries.is_empty() || entries.len() > limits.messages {
-        let message = format!("must have from 1 to {} messages", limits.messages);
+    let calls: usize = entries.iter().map(call_count).sum();
+    if entries.is_empty() || entries.len() + calls > limits.messages {
+        let max = limits.messages;
+        let message = format!("must have from 1 to {max} messages, with the calls in them");
         body.fail(faults, "messages", "out_of_range", message);
         return Vec::new();
     }
-    let mut reader = MessageReader { tool_names: HashMap::new(), faults };
+    let mut reader = MessageReader { history: CallHistory::new(order), faults };
     let base = body.pointer("messages");
-    entries
-        .iter()
-        .enumerate()
-        .filter_map(|(i, entry)| reader.message(entry, format!("{base}/{i}")))
-        .collect()
+    let entries = entries.iter().enumerate();
+    let messages =
+        entries.filter_map(|(i, entry)| reader.message(entry, format!("{base}/{i}"))).collect();
+    reader.history.end(reader.faults);
+    messages
+}
+
+/// The number of calls of a message.
+fn call_count(message: &Json) -> usize {
+    message.get("tool_calls").and_then(Json::as_array).map_or(0, <[Json]>::len)
+}
+
+/// Whether a member is `null`, not absent.
+pub(crate) fn is_null(members: &Members<'_>, name: &str) -> bool {
+    members.iter().any(|(other, value)| other == name && *value == Json::Null)
 }
 
 struct MessageReader<'f> {
-    /// Names of the called tools, by call id.
-    tool_names: HashMap<String, String>,
+    history: CallHistory,
     faults: &'f mut Faults,
 }
 
@@ -52,7 +67,6 @@ impl MessageReader<'_> {
         let members = Members::from_json(entry, base, self.faults)?;
         let role = members.require(self.faults, "role")?;
         let mut out = Map::new();
-        let is_assistant = role.as_str() == Some("assistant");
         let role = match role.as_str() {
             // Templates have one role for both.
             Some("system" | "developer") => "system",
@@ -73,9 +87,9 @@ impl MessageReader<'_> {
                 return None;
             }
         };
+        self.history.begin_message(role, self.faults);
         out.insert("role".to_owned(), role.into());
-        // Clients send answers that had calls or reasoning only without content.
-        out.insert("content".to_owned(), self.content(&members, is_assistant).into());
+        out.insert("content".to_owned(), self.content(&members, role).into());
         if let Some(name) = members.string(self.faults, "name") {
             out.insert("name".to_owned(), name.into());
         }
@@ -87,11 +101,25 @@ impl MessageReader<'_> {
         Some(Value::Object(out))
     }
 
-    fn content(&mut self, members: &Members<'_>, may_be_absent: bool) -> String {
+    fn content(&mut self, members: &Members<'_>, role: &str) -> String {
         match members.get("content") {
-            None if may_be_absent => String::new(),
+            // Clients send answers that had calls or reasoning only without content.
+            None if role == "assistant" && has_other_output(members) => String::new(),
             None => {
-                members.require(self.faults, "content");
+                let is_null = is_null(members, "content");
+                let (code, message) = match (role, is_null) {
+                    ("assistant", true) => {
+                        ("missing", "is null: an assistant message has text, calls or reasoning")
+                    }
+                    ("assistant", false) => {
+                        ("missing", "is missing: an assistant message has text, calls or reasoning")
+                    }
+                    (_, true) => {
+                        ("invalid_type", "must be a string or an array of text parts, and is null")
+                    }
+                    (_, false) => ("missing", "is missing"),
+                };
+                members.fail(self.faults, "content", code, message);
                 String::new()
             }
             Some(Json::String(text)) => text.clone(),
@@ -163,13 +191,17 @@ impl MessageReader<'_> {
     }
 
     fn call(&mut self, call: &Json, base: String) -> Option<Value> {
-        let members = Members::from_json(call, base, self.faults)?;
-        let id = members.string(self.faults, "id").unwrap_or_default();
+        let members = Members::from_json(call, &*base, self.faults)?;
+        let id = members.required(self.faults, "id", Members::string);
         let is_custom = members.get("type").and_then(Json::as_str) == Some("custom");
         let kind = if is_custom { CallKind::Custom } else { CallKind::Function };
         let (holder, text) = call_members(kind);
-        let function = members.required(self.faults, holder, Members::object)?;
-        let name = function.required(self.faults, "name", Members::string)?;
+        let function = members.required(self.faults, holder, Members::object);
+        let name = function
+            .as_ref()
+            .and_then(|function| function.required(self.faults, "name", Members::string));
+        self.history.call(&members, &base, id, name.unwrap_or_default(), self.faults);
+        let (id, function, name) = (id?, function?, name?);
         let argument_text = function.string(self.faults, text).unwrap_or_default();
         let arguments = if is_custom {
             json!({CUSTOM_INPUT: argument_text})
@@ -181,21 +213,30 @@ impl MessageReader<'_> {
             let parsed = serde_json::from_str::<Value>(argument_text).ok().filter(Value::is_object);
             parsed.unwrap_or_else(|| argument_text.into())
         };
-        self.tool_names.insert(id.to_owned(), name.to_owned());
         Some(
             json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}),
         )
     }
 
     fn tool(&mut self, members: &Members<'_>, out: &mut Map<String, Value>) {
-        let Some(id) = members.required(self.faults, "tool_call_id", Members::string) else {
-            return;
-        };
+        let id = members.required(self.faults, "tool_call_id", Members::string);
+        let tool = self.history.result(members, id, self.faults);
+        let Some(id) = id else { return };
         out.insert("tool_call_id".to_owned(), id.into());
-        if let (None, Some(name)) = (out.get("name"), self.tool_names.get(id)) {
-            out.insert("name".to_owned(), name.as_str().into());
+        if let (None, Some(tool)) = (out.get("name"), tool) {
+            out.insert("name".to_owned(), tool.into());
         }
     }
+}
+
+/// Whether an assistant message has anything besides text, be it supported or not.
+fn has_other_output(members: &Members<'_>) -> bool {
+    let has_calls = match members.get("tool_calls") {
+        Some(Json::Array(calls)) => !calls.is_empty(),
+        other => other.is_some(),
+    };
+    let others = ["reasoning_content", "reasoning", "refusal", "function_call", "audio"];
+    has_calls || others.iter().any(|name| members.get(name).is_some())
 }
 
 #[cfg(test)]
@@ -208,7 +249,8 @@ mod tests {
         let json = Json::parse(text, &Limits::default()).unwrap();
         let mut faults = Faults::new();
         let members = Members::from_json(&json, "", &mut faults).unwrap();
-        let messages = read(&members, &RequestLimits::default(), &mut faults);
+        let order = ResultOrder::AfterMessage;
+        let messages = read(&members, &RequestLimits::default(), order, &mut faults);
         (messages, faults.into_iter().map(|f| f.param.unwrap()).collect())
     }
 
@@ -223,6 +265,8 @@ mod tests {
                     {"id": "2", "type": "function", "function": {"name": "g", "arguments": "{\"cut"}},
                     {"id": "3", "type": "custom", "custom": {"name": "c", "input": "x"}}]},
                 {"role": "tool", "tool_call_id": "1", "content": "r"},
+                {"role": "tool", "tool_call_id": "3", "content": "s"},
+                {"role": "tool", "tool_call_id": "2", "name": "own", "content": "t"},
                 {"role": "assistant", "content": "done", "reasoning_content": "hm"}
             ]}"#,
         );
@@ -235,6 +279,8 @@ mod tests {
                 {"id": "2", "type": "function", "function": {"name": "g", "arguments": "{\"cut"}},
                 {"id": "3", "type": "function", "function": {"name": "c", "arguments": {"input": "x"}}}]},
             {"role": "tool", "content": "r", "tool_call_id": "1", "name": "f"},
+            {"role": "tool", "content": "s", "tool_call_id": "3", "name": "c"},
+            {"role": "tool", "content": "t", "tool_call_id": "2", "name": "own"},
             {"role": "assistant", "content": "done", "reasoning_content": "hm"},
         ]);
         assert_eq!(Value::from(messages), expected);
@@ -267,7 +313,9 @@ mod tests {
             "/messages/5/content/2",
             "/messages/6/content",
             "/messages/7/function_call",
+            "/messages/7/tool_calls/0/id",
             "/messages/7/tool_calls/0/function",
+            "/messages/7/tool_calls/1/id",
             "/messages/7/tool_calls/1/function/name",
             "/messages/8/tool_call_id",
             "/messages/9/role",

@@ -1,5 +1,6 @@
 //! Parsing of request bodies: typed members, every fault with its JSON pointer.
 
+pub(crate) mod call_history;
 pub(crate) mod member_table;
 pub(crate) mod members;
 pub(crate) mod messages;

@@ -208,7 +208,7 @@ impl RequestExtension {
 /// Parses `reasoning_effort`, `enable_thinking` and `chat_template_kwargs.enable_thinking`. All
 /// efforts besides `none` are equivalent, because chat templates distinguish on and off only.
 pub(crate) fn read_reasoning(members: &Members<'_>, faults: &mut Faults) -> Option<bool> {
-    const EFFORTS: [&str; 6] = ["none", "minimal", "low", "medium", "high", "xhigh"];
+    const EFFORTS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
     let mut setting: Option<(String, bool)> = None;
     let mut set =
         |faults: &mut Faults, members: &Members<'_>, name: &str, is_on: bool| match &setting {
@@ -305,6 +305,7 @@ mod tests {
                 Some(true),
                 vec!["/chat_template_kwargs/x", "/chat_template_kwargs/enable_thinking"],
             ),
+            (r#"{"reasoning_effort": "max"}"#, Some(true), vec![]),
             (r#"{"reasoning_effort": "most"}"#, None, vec!["/reasoning_effort"]),
         ] {
             let (reasoning, found) = with(text, read_reasoning);

@@ -244,14 +244,15 @@ impl OutputItems {
         self.event(&format!("response.{stem}.delta"), members);
     }
 
-    /// Closes the item in progress. A truncated call is dropped.
+    /// Closes the item in progress. The output leaves a truncated call out: nothing follows it, so
+    /// that no other item has its index.
     fn close(&mut self, status: &str) {
         let Some(open) = self.open.take() else { return };
-        if status != "completed" && open.kind.is_call() {
-            return;
-        }
         let item = self.item(&open, status);
         let (at, index) = (self.event_location(open.kind), self.index());
+        if status != "completed" && open.kind.is_call() {
+            return self.item_event("done", index, &item);
+        }
         if let Some((stem, member)) = open.kind.content_event() {
             let mut members = with_member(at.clone(), member, open.text.as_str().into());
             match open.kind {
@@ -313,7 +314,7 @@ impl OutputItems {
                 return json!({"id": id, "type": "tool_search_call", "call_id": call_id, "execution": "client", "arguments": arguments, "status": status});
             }
             ItemKind::McpCall => {
-                let status = if is_new { status } else { "calling" };
+                let status = if status == "completed" { "calling" } else { status };
                 return json!({"id": id, "type": "mcp_call", "server_label": namespace, "name": name, "arguments": text, "output": null, "error": null, "approval_request_id": null, "status": status});
             }
         };
@@ -399,7 +400,9 @@ mod tests {
                 other => panic!("{other}"),
             }
         }
-        items.retain(|item| item["status"] != "in_progress");
+        assert!(items.iter().all(|item| item["status"] != "in_progress"), "{items:?}");
+        // The output has no truncated calls.
+        items.retain(|item| item["status"] == "completed" || item.get("call_id").is_none());
         items
     }
 

@@ -6,10 +6,12 @@
 //!              └── pointers: of errors, back into the Responses body
 //! ```
 
+mod call_pointers;
 mod input;
 mod items;
 mod mcp;
 mod object;
+mod query;
 mod stream;
 mod tools;
 mod translate;
@@ -18,6 +20,7 @@ use std::time::Instant;
 
 use axum::Router;
 use axum::extract::{Extension, Path, Request, State};
+use axum::http::Uri;
 use axum::response::Response;
 use axum::routing::{get, post};
 use louver::spec::json::Json;
@@ -27,14 +30,17 @@ use crate::chat;
 use crate::error::{ApiError, ErrorKind};
 use crate::http::routes;
 use crate::http::{ApiKey, json_response, json_text_response, spawn_owned};
+use crate::request::call_history::ResultOrder;
 use crate::request::members::{Faults, Members};
 use crate::request::{object, replace_member, text};
 use crate::response_store::ConversationSource;
 use crate::state::App;
 use crate::turn::{self, TurnRequest, read_request};
 
+use call_pointers::call_pointers;
 use items::OutputItems;
 use object::ResponseBuilder;
+use query::check_query;
 use stream::ResponseWriter;
 use tools::ToolNames;
 use translate::{TranslatedBody, translate};
@@ -77,7 +83,10 @@ pub(crate) fn parse(
     let body = resolved.as_ref().unwrap_or(body);
     let TranslatedBody { body: translated, pointers, names, lists } =
         translate(body, &earlier, faults, app.mcp_servers(), max_tools, unknown)?;
-    let mut request = chat::parse_translated(&translated, pointers, app)?;
+    let call_pointers = call_pointers(&translated, &earlier, body);
+    let order = ResultOrder::WithinTurn;
+    let translated = chat::TranslatedBody { body: &translated, pointers, call_pointers, order };
+    let mut request = chat::parse_translated(translated, app)?;
     request.server_tools = names.server_tools();
     let is_stored = app.responses().is_enabled() && body.get("store") != Some(&Json::Bool(false));
     let stored = is_stored.then(|| {
@@ -190,8 +199,10 @@ fn not_found(id: &str) -> ApiError {
 async fn get_stored(
     State(app): State<App>,
     Path(id): Path<String>,
+    uri: Uri,
     key: Option<Extension<ApiKey>>,
 ) -> Result<Response, ApiError> {
+    check_query(uri.query())?;
     let stored = app.responses().get(&id, key.map(|key| key.0)).ok_or_else(|| not_found(&id))?;
     Ok(json_text_response(stored.response))
 }
@@ -210,5 +221,5 @@ async fn delete_stored(
 /// Responses are complete when they are stored, and their items have no ids of their own.
 async fn reject_stored(Path(id): Path<String>) -> ApiError {
     let message = format!("not supported for response {id:?}: see `GET /v1/responses/{id}`");
-    ApiError::general(ErrorKind::NotFound, "unsupported", message)
+    ApiError::general(ErrorKind::NotFound, "unsupported_route", message)
 }

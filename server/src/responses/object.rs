@@ -36,7 +36,13 @@ impl ResponseBuilder {
         let member_or =
             |name: &str, default: Value| body.get_non_null(name).map_or(default, to_value);
         let text = |format: Value| json!({"format": format});
-        let format = body.pointer("/text/format").map_or_else(|| json!({"type": "text"}), to_value);
+        let format = body.pointer("/text/format").filter(|format| **format != Json::Null);
+        let mut format = format.map_or_else(|| json!({"type": "text"}), to_value);
+        if format["type"] == "json_schema" {
+            set_default_strict(&mut format);
+        }
+        let mut tools = member_or("tools", json!([]));
+        set_applied_strictness(&mut tools);
         let effort = body.pointer("/reasoning/effort").map_or(Value::Null, to_value);
         let base = json!({
             "id": null,
@@ -58,7 +64,7 @@ impl ResponseBuilder {
             "temperature": member_or("temperature", 1.0.into()),
             "text": text(format),
             "tool_choice": member_or("tool_choice", "auto".into()),
-            "tools": member_or("tools", json!([])),
+            "tools": tools,
             "top_p": member_or("top_p", 1.0.into()),
             "truncation": "disabled",
             "usage": null,
@@ -121,11 +127,29 @@ impl ResponseBuilder {
         let Usage { prompt, generated, reasoning } = self.earlier + Usage::of_turn(generation);
         json!({
             "input_tokens": prompt,
-            "input_tokens_details": {"cached_tokens": 0},
+            "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
             "output_tokens": generated,
             "output_tokens_details": {"reasoning_tokens": reasoning},
             "total_tokens": prompt + generated,
         })
+    }
+}
+
+/// Sets `strict` of the functions among these tools, also within namespaces, to what is applied.
+fn set_applied_strictness(tools: &mut Value) {
+    for tool in tools.as_array_mut().into_iter().flatten() {
+        if tool["type"] == "function" {
+            set_default_strict(tool);
+        } else if let Some(tools) = tool.get_mut("tools") {
+            set_applied_strictness(tools);
+        }
+    }
+}
+
+/// Without `strict`, functions and schemas are strict.
+fn set_default_strict(holder: &mut Value) {
+    if holder["strict"].is_null() {
+        holder["strict"] = true.into();
     }
 }
 

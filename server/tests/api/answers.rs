@@ -9,7 +9,7 @@ use crate::support::{Server, ask, long_request, tools};
 
 /// Assembles the chunks of one choice: message, finish reason, logprobs.
 fn assemble(chunks: &[Value], choice: usize) -> Value {
-    let (mut content, mut reasoning) = (String::new(), String::new());
+    let (mut content, mut reasoning) = (None, String::new());
     let mut calls: Vec<Map<String, Value>> = Vec::new();
     let mut finish = Value::Null;
     let mut logprobs: Vec<Value> = Vec::new();
@@ -28,7 +28,9 @@ fn assemble(chunks: &[Value], choice: usize) -> Value {
         );
         begun = true;
         let delta = &part["delta"];
-        content.push_str(delta["content"].as_str().unwrap_or(""));
+        if let Some(text) = delta["content"].as_str() {
+            content.get_or_insert_with(String::new).push_str(text);
+        }
         reasoning.push_str(delta["reasoning_content"].as_str().unwrap_or(""));
         for call in delta["tool_calls"].as_array().into_iter().flatten() {
             let index = call["index"].as_u64().unwrap() as usize;
@@ -60,7 +62,7 @@ fn complete_response(answer: &Value, choice: usize) -> Value {
     let message = &part["message"];
     let or = |value: &Value, other: Value| if value.is_null() { other } else { value.clone() };
     json!({
-        "content": or(&message["content"], "".into()),
+        "content": message["content"],
         "reasoning": or(&message["reasoning_content"], "".into()),
         "calls": or(&message["tool_calls"], json!([])),
         "finish": part["finish_reason"],
@@ -83,6 +85,7 @@ async fn streams_equal_complete_responses() {
         json!({"tools": tools(), "tool_choice": {"type": "function", "function": {"name": "weather"}}, "max_tokens": 400}),
         json!({"response_format": response_format.clone(), "max_tokens": 300, "logprobs": true}),
         json!({"n": 3, "temperature": 0.8, "top_k": 20}),
+        json!({"reasoning_effort": "low", "max_tokens": 3}),
         json!({"tools": tools(), "tool_choice": "required", "n": 2, "max_tokens": 30, "louver": {"truncation": "off"}}),
     ];
     for more in requests {

@@ -386,6 +386,9 @@ async fn unsupported_routes_name_the_way_out() {
         ("/v1/images/generations", "image models"),
         ("/v1/audio/speech", "speech models"),
         ("/v1/audio/transcriptions", "speech models"),
+        ("/v1/conversations", "previous_response_id"),
+        ("/v1/responses/input_tokens", "/v1/louver/check"),
+        ("/v1/responses/compact", "a shorter `input`"),
         ("/v1/messages/batches", "/v1/messages"),
         ("/v1/complete", "/v1/messages"),
     ] {
@@ -394,6 +397,36 @@ async fn unsupported_routes_name_the_way_out() {
         assert_eq!((status, &*code), (404, "unsupported_route"), "{path}: {}", answer.text);
         assert!(answer.json()["error"]["message"].as_str().unwrap().contains(part), "{path}");
     }
+}
+
+/// Anthropic's clients list models on the route of OpenAI's.
+#[tokio::test(flavor = "multi_thread")]
+async fn models_have_anthropics_format_for_its_clients() {
+    let server = Server::start("").await;
+    let get = async |path: &str| {
+        let request = server.client.get(format!("{}{path}", server.base));
+        server.send(request.header("anthropic-version", "2023-06-01")).await
+    };
+    let list = get("/v1/models").await.json();
+    let model = &list["data"][0];
+    let created = model["created_at"].as_str().unwrap();
+    assert!(created.starts_with("20") && created.len() == 20 && created.ends_with('Z'));
+    let expected =
+        json!({"type": "model", "id": "tiny", "display_name": "tiny", "created_at": created});
+    assert_eq!(
+        list,
+        json!({"data": [expected], "has_more": false, "first_id": "tiny", "last_id": "tiny"})
+    );
+    assert_eq!(get("/v1/models/tiny").await.json(), expected);
+    assert_eq!(get("/v1/models/small").await.json(), expected);
+    let missing = get("/v1/models/other").await;
+    let body = missing.json();
+    assert_eq!((missing.status, &body["type"]), (404, &json!("error")));
+    assert_eq!(body["error"]["type"], "not_found_error");
+    assert_eq!(missing.headers["request-id"], body["request_id"].as_str().unwrap());
+    let other = server.get("/v1/models/other").await;
+    assert_eq!(other.json().get("type"), None);
+    assert_eq!(server.get("/v1/models").await.json()["object"], "list");
 }
 
 /// A request that generates thousands of tokens.
@@ -406,9 +439,11 @@ fn long_request() -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn timed_out_streams_end_with_an_error() {
     let server = Server::start("[limits.requests]\ntimeout_s = 1.0\nmax_tokens = 7000").await;
-    let events = typed_events(&send(&server, &long_request()).await);
+    let answer = send(&server, &long_request()).await;
+    let events = typed_events(&answer);
     let last = events.last().unwrap();
     assert_eq!((&last["type"], &last["error"]["type"]), (&json!("error"), &json!("timeout_error")));
+    assert_eq!(answer.headers["request-id"], last["request_id"].as_str().unwrap());
     assert!(events.iter().all(|event| event["type"] != "message_stop"));
 }
 

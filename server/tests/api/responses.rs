@@ -107,6 +107,8 @@ impl Case {
         let count =
             |member: &str| usage[member].as_u64().unwrap_or_else(|| panic!("{name}: {usage}"));
         assert_eq!(count("total_tokens"), count("input_tokens") + count("output_tokens"));
+        let details = json!({"cached_tokens": 0, "cache_write_tokens": 0});
+        assert_eq!(usage["input_tokens_details"], details, "{name}");
         let items = response["output"].as_array().unwrap();
         for item in items {
             let kind = item["type"].as_str().unwrap();
@@ -253,7 +255,11 @@ async fn responses_requests_of_the_table_have_their_responses() {
             .filter(|e| e["type"] == "response.output_item.done")
             .map(|e| &e["item"])
             .collect();
-        assert_eq!(done, items.iter().collect::<Vec<_>>(), "{}", case.name);
+        // A truncated call is closed, too, but no part of the output.
+        let (complete, truncated) = done.split_at(items.len());
+        assert_eq!(complete, items.iter().collect::<Vec<_>>(), "{}", case.name);
+        assert_eq!(done.len(), texts.len(), "{}", case.name);
+        assert!(truncated.iter().all(|item| item["status"] == "incomplete"), "{}", case.name);
     }
     println!("{} requests", cases.case.len());
 }
@@ -325,15 +331,18 @@ async fn stored_responses_are_continued_and_deleted() {
     let unknown = json!({"type": "item_reference", "id": "fc_000"});
     let unknown = post(with(json!({"input": [unknown]}))).await;
     assert_eq!(unknown.error().2.as_deref(), Some("/input/0/id"), "{}", unknown.text);
+    let (called, mut next) = (&second["output"][0]["call_id"], result.clone());
+    next[0]["call_id"] = called.clone();
     let third =
-        post(json!({"previous_response_id": second["id"], "input": "x", "max_output_tokens": 5}))
+        post(json!({"previous_response_id": second["id"], "input": next, "max_output_tokens": 5}))
             .await;
     assert_eq!(third.status, 200, "{}", third.text);
     let delete =
         || server.send(server.client.delete(format!("{}{}", server.base, path(&first["id"]))));
     assert_eq!(delete().await.json()["deleted"], true);
     assert_eq!(delete().await.error().0, 404);
-    assert_eq!(server.get("/v1/responses/resp_0/input_items").await.error().0, 404);
+    let unsupported = server.get("/v1/responses/resp_0/input_items").await.error();
+    assert_eq!((unsupported.0, &*unsupported.1), (404, "unsupported_route"));
     assert_eq!(server.get("/v1/responses").await.status, 405);
 }
 
@@ -358,6 +367,59 @@ async fn responses_are_not_stored_without_room() {
     assert_eq!(made["store"], false);
     let path = format!("/v1/responses/{}", made["id"].as_str().unwrap());
     assert_eq!(server.get(&path).await.error().0, 404);
+}
+
+/// A stored response is whole: the query parameters that ask for something else are refused.
+#[tokio::test(flavor = "multi_thread")]
+async fn query_parameters_of_stored_responses_are_checked() {
+    let server = Server::start("").await;
+    let body = json!({"input": "x", "max_output_tokens": 5});
+    let made = server.post("/v1/responses", body.to_string()).await.json();
+    let path = format!("/v1/responses/{}", made["id"].as_str().unwrap());
+    for (query, param) in [
+        ("stream=false&include=reasoning.encrypted_content&include_obfuscation=true", None),
+        ("include%5B%5D=file_search_call.results&include[]=x", None),
+        ("", None),
+        ("stream=true", Some("stream")),
+        ("starting_after=3", Some("starting_after")),
+        ("include=message.output_text.logprobs", Some("include")),
+        ("stream=false&fields=output", Some("fields")),
+    ] {
+        let answer = server.get(&format!("{path}?{query}")).await;
+        match param {
+            None => assert_eq!(answer.json(), made, "{query}"),
+            Some(_) => {
+                let (status, _, found) = answer.error();
+                assert_eq!((status, found.as_deref()), (400, param), "{query}: {}", answer.text);
+            }
+        }
+    }
+}
+
+/// Members that the request left out are echoed as they were applied.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_echo_shows_what_was_applied() {
+    let server = Server::start("").await;
+    let function = |strict: Value| json!({"type": "function", "name": "f", "parameters": {"type": "object"}, "strict": strict});
+    let mut body = json!({"input": "x", "max_output_tokens": 5, "tools": [
+        {"type": "function", "name": "e"}, {"type": "custom", "name": "c"},
+        {"type": "namespace", "name": "n", "description": "d", "tools": [function(Value::Null)]}],
+        "text": {"format": {"type": "json_schema", "name": "n", "schema": {"type": "object"}}}, "tool_choice": "none"});
+    let response = server.post("/v1/responses", body.to_string()).await.json();
+    let tools = &response["tools"];
+    assert_eq!(
+        (&tools[0]["strict"], &tools[2]["tools"][0]["strict"]),
+        (&json!(true), &json!(true))
+    );
+    assert_eq!(tools[1].get("strict"), None, "{response}");
+    assert_eq!(response["text"]["format"]["strict"], true, "{response}");
+    body["tools"] = json!([function(json!(false))]);
+    body["text"]["format"]["strict"] = false.into();
+    let response = server.post("/v1/responses", body.to_string()).await.json();
+    assert_eq!((&response["tools"], &response["text"]), (&body["tools"], &body["text"]));
+    body["text"] = json!({"format": null});
+    let response = server.post("/v1/responses", body.to_string()).await.json();
+    assert_eq!(response["text"], json!({"format": {"type": "text"}}), "{response}");
 }
 
 /// Calls of namespaced tools and of the tool search have their own forms, streamed and not.

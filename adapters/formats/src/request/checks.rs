@@ -132,9 +132,16 @@ impl ToolRequest {
             .chain(format.builtin_begin())
             .chain(frame);
         let markers: Vec<String> = markers.flat_map(Marker::plain_texts).collect();
-        let is_in_marker =
-            texts().any(|text| markers.iter().any(|marker| marker.contains(text.as_str())));
-        refuse(is_in_marker, STOP, "a stop string or ban that is part of a marker of the format")
+        for (k, text) in texts().enumerate() {
+            let Some(marker) = markers.iter().find(|marker| marker.contains(text.as_str())) else {
+                continue;
+            };
+            let kind = if k < self.stop.len() { "stop string" } else { "ban" };
+            let what =
+                format!("the {kind} {text:?} and the marker {marker:?}, of which it is a part");
+            return Err(LowerError::Combination { pointer: STOP, what: what.into() });
+        }
+        Ok(())
     }
 }
 
@@ -144,5 +151,5 @@ const STOP: &str = "/stop";
 const RESPONSE: &str = "/response_format";
 
 fn refuse(is_wrong: bool, pointer: &'static str, what: &'static str) -> Result<(), LowerError> {
-    if is_wrong { Err(LowerError::Combination { pointer, what }) } else { Ok(()) }
+    if is_wrong { Err(LowerError::Combination { pointer, what: what.into() }) } else { Ok(()) }
 }

@@ -1,6 +1,7 @@
 //! Errors of a request, and its faults: a flat list of errors with JSON pointers, for responses of
 //! a server.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use louver::compile::CompileError;
@@ -76,7 +77,7 @@ pub enum LowerError {
         /// JSON pointer of the member that does not go with the others.
         pointer: &'static str,
         /// The parts.
-        what: &'static str,
+        what: Cow<'static, str>,
     },
     /// The bound on calls with text between them is too large.
     #[error("at most {max} calls with text between them: over the limit of {limit}")]
