@@ -363,7 +363,7 @@ mod tests {
                 vec![
                     "/input/0",
                     "/input/1/type",
-                    "/input/2/type",
+                    "/input/2/id",
                     "/input/3/call_id",
                     "/input/3/name",
                     "/input/3/arguments",
