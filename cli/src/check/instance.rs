@@ -300,15 +300,18 @@ mod tests {
             ("regex", "[ab]{2}", "ab", "allowed there: [ab]\nfor example: aa"),
             ("ebnf", grammar, "aab", "allowed there: [ab]\nfor example: ab"),
             ("lark", "start: /a+/ \"b\"", "ab", "allowed there: [ab]\nfor example: ab"),
-            ("tools", tools, "ac", ""),
         ] {
             assert_eq!(explain_kind(kind, text, valid, json!({})), "valid", "{kind}");
-            if !reason.is_empty() {
-                let got = explain_kind(kind, text, "ac", json!({}));
-                let begin = "'c' at byte 1 (line 1, column 2) is not allowed\n";
-                assert_eq!(got, format!("{begin}{reason}"), "{kind}");
-            }
+            let got = explain_kind(kind, text, "ac", json!({}));
+            let begin = "'c' at byte 1 (line 1, column 2) is not allowed\n";
+            assert_eq!(got, format!("{begin}{reason}"), "{kind}");
         }
+        let call = |name: &str| {
+            format!("<tool_call>\n{{\"name\": \"{name}\", \"arguments\": {{}}}}\n</tool_call>")
+        };
+        assert_eq!(explain_kind("tools", tools, &call("f"), json!({})), "valid");
+        let reason = explain_kind("tools", tools, &call("g"), json!({}));
+        assert!(reason.contains("'g' at byte 22") && reason.contains("\"f\""), "{reason}");
     }
 
     #[test]

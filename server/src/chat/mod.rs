@@ -19,7 +19,7 @@ use crate::state::App;
 use crate::turn::read_request;
 
 pub(crate) use chunks::Chunks;
-pub(crate) use request::{TranslatedBody, parse, parse_translated};
+pub(crate) use request::{ChatBody, parse, parse_translated};
 use response::choice_json;
 pub(crate) use response::{ResponseMeta, collect};
 

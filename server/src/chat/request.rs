@@ -61,7 +61,7 @@ const MEMBER_TABLE: MemberTable = MemberTable {
 };
 
 /// A body that was translated from another route's.
-pub(crate) struct TranslatedBody<'b> {
+pub(crate) struct ChatBody<'b> {
     pub(crate) body: &'b Json,
     /// Maps its JSON pointers to those of the body as sent, which errors and the request refer to.
     pub(crate) pointers: PointerMap,
@@ -112,10 +112,10 @@ fn parse_ordered(body: &Json, order: ResultOrder, app: &App) -> Result<TurnReque
 
 /// Parses a body that was translated from another route's.
 pub(crate) fn parse_translated(
-    translated: TranslatedBody<'_>,
+    translated: ChatBody<'_>,
     app: &App,
 ) -> Result<TurnRequest, ApiError> {
-    let TranslatedBody { body, pointers, call_pointers, order } = translated;
+    let ChatBody { body, pointers, call_pointers, order } = translated;
     match parse_ordered(body, order, app) {
         Ok(mut request) => {
             request.pointers = request.pointers.compose(pointers);

@@ -64,7 +64,7 @@ fn parse_with_options(
     let TranslatedMessages { body, pointers, call_pointers, options } =
         translate(body, app.config().unknown_members, body_use)?;
     let order = ResultOrder::AfterMessage;
-    let translated = chat::TranslatedBody { body: &body, pointers, call_pointers, order };
+    let translated = chat::ChatBody { body: &body, pointers, call_pointers, order };
     Ok((chat::parse_translated(translated, app)?, options))
 }
 

@@ -78,8 +78,8 @@ impl<'s> InputTranslator<'s> {
         let kind = members.string(&mut self.faults, "type");
         match kind.or_else(|| members.get("role").map(|_| "message")) {
             Some("message") => {
-                let copied = ["role", "content"].into_iter();
-                let copied = copied.filter_map(|name| Some((name, members.get(name)?.clone())));
+                let copied = members.iter().filter(|(name, _)| ["role", "content"].contains(name));
+                let copied = copied.map(|(name, value)| (name, value.clone()));
                 self.message(&pointer, copied);
             }
             Some("function_call") => self.call(&members, CallKind::Function),

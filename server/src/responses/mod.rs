@@ -85,7 +85,7 @@ pub(crate) fn parse(
         translate(body, &earlier, faults, app.mcp_servers(), max_tools, unknown)?;
     let call_pointers = call_pointers(&translated, &earlier, body);
     let order = ResultOrder::WithinTurn;
-    let translated = chat::TranslatedBody { body: &translated, pointers, call_pointers, order };
+    let translated = chat::ChatBody { body: &translated, pointers, call_pointers, order };
     let mut request = chat::parse_translated(translated, app)?;
     request.server_tools = names.server_tools();
     let is_stored = app.responses().is_enabled() && body.get("store") != Some(&Json::Bool(false));
