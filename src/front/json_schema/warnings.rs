@@ -194,7 +194,7 @@ mod tests {
     use crate::limits::Limits;
 
     /// The pointers, each with what is to be written instead.
-    fn found(schema: &str) -> Vec<(String, String)> {
+    fn advice_by_pointer(schema: &str) -> Vec<(String, String)> {
         let warnings = warnings(&Json::parse(schema, &Limits::default()).unwrap());
         let advice = |message: String| match message.rsplit_once("; ") {
             Some((_, advice)) => advice.replace("is `", "").replace("` meant?", ""),
@@ -218,7 +218,11 @@ mod tests {
             (r#"{"aditionalPropertes": false}"#, "/aditionalPropertes", "additionalProperties"),
             (r#"{"item": {"type": "string"}}"#, "/item", "items"),
         ] {
-            assert_eq!(found(schema), [(pointer.to_owned(), meant.to_owned())], "{schema}");
+            assert_eq!(
+                advice_by_pointer(schema),
+                [(pointer.to_owned(), meant.to_owned())],
+                "{schema}"
+            );
         }
     }
 
@@ -238,10 +242,14 @@ mod tests {
                 "an unknown format, so it constrains nothing",
             ),
         ] {
-            assert_eq!(found(schema), [(pointer.to_owned(), advice.to_owned())], "{schema}");
+            assert_eq!(
+                advice_by_pointer(schema),
+                [(pointer.to_owned(), advice.to_owned())],
+                "{schema}"
+            );
         }
         let twice = r#"{"prefixItems": [{"format": "phone"}, {"format": "phone"}]}"#;
-        assert_eq!(found(twice).len(), 1);
+        assert_eq!(advice_by_pointer(twice).len(), 1);
     }
 
     /// Names of members, data, annotations of other tools and short names are no misspellings.
@@ -255,12 +263,12 @@ mod tests {
             r#"{"type": ["string", "null"], "nullable": true, "format": "date-time"}"#,
             r#"{"enumNames": [], "label": "", "order": 1, "name": "a", "strict": true, "is": 1}"#,
         ] {
-            assert_eq!(found(schema), [], "{schema}");
+            assert_eq!(advice_by_pointer(schema), [], "{schema}");
         }
         let many: String = (0..100).map(|k| format!(r#""p{k}": {{"requird": []}},"#)).collect();
         let all = format!(r#"{{"properties": {{{many} "p": {{}}}}}}"#);
-        assert_eq!(found(&all).len(), MAX_WARNINGS);
+        assert_eq!(advice_by_pointer(&all).len(), MAX_WARNINGS);
         let unknown: String = (0..MAX_COMPARED).map(|k| format!(r#""zz{k}": 1,"#)).collect();
-        assert_eq!(found(&format!(r#"{{{unknown} "requird": []}}"#)), []);
+        assert_eq!(advice_by_pointer(&format!(r#"{{{unknown} "requird": []}}"#)), []);
     }
 }

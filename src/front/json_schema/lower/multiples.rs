@@ -37,7 +37,7 @@ impl MultipleStates {
     }
 
     /// The remainder after `count` more digits, of which the last is `digit` and the others are 0.
-    fn rest(&self, rest: u64, count: usize, digit: u64) -> u64 {
+    fn remainder_after(&self, rest: u64, count: usize, digit: u64) -> u64 {
         ((0..count).fold(rest, |rest, _| rest * 10 % self.unit.modulus) + digit) % self.unit.modulus
     }
 
@@ -50,7 +50,9 @@ impl MultipleStates {
             for rest in 0..modulus {
                 let is_final = match block {
                     block if block < zeros => false,
-                    block => self.rest(rest, (zeros + places).saturating_sub(block), 0) == 0,
+                    block => {
+                        self.remainder_after(rest, (zeros + places).saturating_sub(block), 0) == 0
+                    }
                 };
                 self.builder.state(is_final);
             }
@@ -79,12 +81,12 @@ impl MultipleStates {
         let zeros = self.unit.zeros;
         let after_zero = match block < zeros {
             true => self.state(block + 1, rest),
-            false => self.state(zeros, self.rest(rest, 1, 0)),
+            false => self.state(zeros, self.remainder_after(rest, 1, 0)),
         };
         self.builder.edge(from, ZERO, ZERO, after_zero);
         for digit in 1..10u64 {
             let code = ZERO + digit as u32;
-            let to = self.state(0, self.rest(rest, block + 1, digit));
+            let to = self.state(0, self.remainder_after(rest, block + 1, digit));
             self.builder.edge(from, code, code, to);
         }
     }
@@ -96,7 +98,7 @@ impl MultipleStates {
         for digit in 0..10u64 {
             let code = ZERO + digit as u32;
             let to = match block < last {
-                true => self.state(block + 1, self.rest(rest, 1, digit)),
+                true => self.state(block + 1, self.remainder_after(rest, 1, digit)),
                 false if digit == 0 => self.state(last + 1, rest),
                 false => continue,
             };
