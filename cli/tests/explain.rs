@@ -1,21 +1,12 @@
 //! The command `louver explain`.
 
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
 mod support;
 
-use support::Folder;
-
-fn louver(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_louver"))
-        .args(args)
-        .stdin(Stdio::null())
-        .output()
-        .expect("the binary runs")
-}
+use support::{Folder, louver};
 
 fn explain(args: &[&str]) -> (Option<i32>, String, String) {
     let out = louver(&[&["explain"], args].concat());

@@ -4,7 +4,10 @@
     reason = "each file of tests is a program of its own, and not all need everything"
 )]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
 
 /// A folder that is removed at the end of the test.
 pub(crate) struct Folder(pub(crate) PathBuf);
@@ -32,4 +35,27 @@ impl Drop for Folder {
         // A remaining temporary folder is no failure.
         let _ = std::fs::remove_dir_all(&self.0);
     }
+}
+
+/// Runs the binary without input.
+pub(crate) fn louver(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_louver"))
+        .args(args)
+        .stdin(Stdio::null())
+        .output()
+        .expect("the binary runs")
+}
+
+/// Writes a file of JSON lines.
+pub(crate) fn write_lines(folder: &Folder, name: &str, values: &[Value]) -> PathBuf {
+    folder.file(name, &values.iter().map(|v| format!("{v}\n")).collect::<String>())
+}
+
+pub(crate) fn read_lines(path: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(path).expect("an output file");
+    text.lines().map(|line| serde_json::from_str(line).expect("a JSON line")).collect()
+}
+
+pub(crate) fn path(path: &Path) -> &str {
+    path.to_str().expect("a path of UTF-8")
 }
