@@ -118,7 +118,7 @@ async fn requests_have_spans_and_events() {
     let collector = Collector::default();
     tracing::subscriber::set_global_default(collector.clone()).unwrap();
     let (processor, odd) = odd_processor();
-    let server = Server::with_processor("", processor).await;
+    let server = Server::with_processor("[preparation]\ncandidates = 1\n", processor).await;
     collector.take_events();
 
     let call = json!({"tools": tools(), "tool_choice": "required", "max_tokens": 300});
@@ -146,6 +146,9 @@ async fn requests_have_spans_and_events() {
     }
     let events = collector.take_events();
     assert_eq!(only_event(&events, "masks are prepared").fields["masks"], "512");
+    let prepared = only_event(&events, "masks were prepared");
+    assert_eq!((prepared.level, &*prepared.fields["candidates"]), (Level::DEBUG, "1"));
+    assert_eq!(generation.fields["louver.prepared_masks"], prepared.fields["built"]);
     // Nothing per token: a generation of many tokens has no more events than these.
     assert!(usage["completion_tokens"].as_u64() > Some(20) && events.len() < 8, "{events:#?}");
     let requests = collector.take_spans("request");
@@ -165,6 +168,15 @@ async fn requests_have_spans_and_events() {
     let events = collector.take_events();
     let truncated = only_event(&events, "the answer was truncated");
     assert_eq!((truncated.level, &*truncated.fields["limit"]), (Level::INFO, "4"));
+    collector.take_spans("generation");
+
+    // A completion near the limit.
+    let text = json!({"type": "string", "minLength": 40, "maxLength": 4000});
+    let text = json!({"type": "json_schema", "json_schema": {"schema": text}});
+    server.chat(&ask(json!({"response_format": text, "max_tokens": 60}))).await;
+    let events = collector.take_events();
+    let completed = only_event(&events, "the answer was completed near the length limit");
+    assert_eq!((completed.level, &*completed.fields["limit"]), (Level::DEBUG, "60"));
     collector.take_spans("generation");
 
     // Rows without a usable logit, and a host that fails.
