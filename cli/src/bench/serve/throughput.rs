@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use louver::EngineOptions;
 use louver_mistralrs::{
-    Draw, Louver, Overlap, Plan, Prefetch, Reasoning, RunOptions, SchemaOptions, Timing,
-    ToolChoice, Truncation, Whitespace,
+    Draw, Louver, Overlap, Plan, Prefetch, Reasoning, RequestParams, RunOptions, SchemaOptions,
+    Timing, ToolChoice, Truncation, Whitespace,
 };
 use louver_server::ModelConfig;
 use mistralrs::{
@@ -84,11 +84,13 @@ struct Bench {
     endless: Arc<dyn CustomLogitsProcessor>,
 }
 
-/// The plans and the prompt of a shape.
+/// The plans and the prompt of a shape. Requests have the prompt as tokens: writing and splitting it
+/// takes longer than some steps, and would spread requests that are to run at once.
 struct Arrangement {
     constrained: Plan,
     free: Plan,
     message: String,
+    prompt: Vec<u32>,
     /// Whether the host's own route gets the same prompt.
     has_host: bool,
 }
@@ -209,10 +211,18 @@ impl ThroughputArgs {
 }
 
 impl Arrangement {
-    /// How many tokens the prompt has too few.
-    fn missing(&self, wanted: usize) -> Result<usize> {
-        let message = json!({"role": "user", "content": self.message});
-        Ok(wanted.saturating_sub(self.constrained.prompt(&[message])?.len()))
+    /// Adds words to the message until the prompt has `tokens` tokens.
+    fn lengthen(&mut self, tokens: usize) -> Result<()> {
+        loop {
+            let message = json!({"role": "user", "content": self.message});
+            self.prompt = self.constrained.prompt(&[message])?;
+            let missing = tokens.saturating_sub(self.prompt.len());
+            if missing == 0 {
+                return Ok(());
+            }
+            // A word has at least one token.
+            self.message.push_str(&" word".repeat(missing.div_ceil(4)));
+        }
     }
 }
 
@@ -238,15 +248,10 @@ impl Bench {
             constrained: plan.reasoning(Reasoning::Off).schema_options(options).build()?,
             free: self.louver.unconstrained(tools),
             message: "Say something.".to_owned(),
+            prompt: Vec::new(),
             has_host: tools.is_null(),
         };
-        let wanted = if shape.has_long_prompt { prompt } else { 0 };
-        let mut missing = arrangement.missing(wanted)?;
-        while missing > 0 {
-            // A word has at least one token.
-            arrangement.message.push_str(&" word".repeat(missing.div_ceil(4)));
-            missing = arrangement.missing(wanted)?;
-        }
+        arrangement.lengthen(if shape.has_long_prompt { prompt } else { 0 })?;
         Ok(arrangement)
     }
 
@@ -297,13 +302,8 @@ impl Bench {
         Ok(Measurement { rate: tokens as f64 / took.as_secs_f64(), timing, took, tokens })
     }
 
-    fn request(&self, message: &str) -> RequestBuilder {
-        RequestBuilder::new()
-            .set_sampling(SamplingParams::neutral())
-            .set_sampler_max_len(self.tokens)
-            .enable_thinking(false)
-            .add_logits_processor(self.endless.clone())
-            .add_message(TextMessageRole::User, message)
+    fn sampling(&self) -> SamplingParams {
+        SamplingParams { max_len: Some(self.tokens), ..SamplingParams::neutral() }
     }
 
     async fn generate(
@@ -312,17 +312,27 @@ impl Bench {
         seed: u64,
         setup: Setup,
     ) -> Result<(usize, Timing)> {
-        let Arrangement { constrained, free, message, .. } = arrangement;
+        let Arrangement { constrained, free, prompt, .. } = arrangement;
         let plan = if setup.is_constrained() { constrained } else { free };
-        let request = self.request(message);
-        let stream = plan.stream_with(&self.model, request, options(seed, setup)).await?;
+        let params = RequestParams {
+            sampling: Some(self.sampling()),
+            processors: vec![self.endless.clone()],
+            options: options(seed, setup),
+            ..RequestParams::default()
+        };
+        let streams = plan.start(&self.model, prompt.clone(), params).await?;
+        let stream = streams.into_iter().next().context("one choice, one stream")?;
         let generation = stream.finish().await?;
         Ok((generation.tokens.len(), generation.timing))
     }
 
     /// Generates through the host's own route.
     async fn generate_with_host(&self, arrangement: &Arrangement) -> Result<(usize, Timing)> {
-        let request = self.request(&arrangement.message);
+        let request = RequestBuilder::new()
+            .set_sampling(self.sampling())
+            .enable_thinking(false)
+            .add_logits_processor(self.endless.clone())
+            .add_message(TextMessageRole::User, &arrangement.message);
         let mut stream = self.model.stream_chat_request(request).await?;
         while let Some(response) = stream.next().await {
             let Response::Chunk(chunk) = response else { bail!("the host failed") };
