@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::sync::Arc;
 
+use louver::CancelToken;
 use louver::engine::PrepareBudget;
 use tokio::sync::{mpsc, oneshot};
 use tracing::Span;
@@ -78,14 +79,28 @@ impl GenerationTask {
     }
 }
 
+/// The preparation of a request's first masks, which ends when this is dropped.
+#[derive(Debug, Default)]
+#[must_use = "the preparation ends when this is dropped"]
+pub struct RequestPreparation(CancelToken);
+
+impl Drop for RequestPreparation {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
 impl TurnPlan {
     /// Computes the first masks in the background: see
-    /// [`Overlap::prepare`](crate::Overlap::prepare).
-    pub fn prepare_masks(&self, budget: PrepareBudget) {
+    /// [`Overlap::prepare`](crate::Overlap::prepare). Keep the value until the generation has
+    /// ended.
+    pub fn prepare_masks(&self, budget: PrepareBudget) -> RequestPreparation {
+        let preparation = RequestPreparation::default();
         if let Some(constraint) = self.constraint() {
             tracing::debug!("preparation: first masks in the background");
-            constraint.prepare(budget);
+            preparation.0.run(|| constraint.prepare(budget));
         }
+        preparation
     }
 
     /// Sets up a generation. The host then gets its hook, and its task must be run.

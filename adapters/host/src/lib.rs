@@ -35,7 +35,9 @@ mod truncation;
 mod validate;
 
 pub use error::{ExtendError, Fault, GenerationError, PlanError, RequestError};
-pub use generation::{GenerationInput, GenerationTask, PreparedGeneration, Sampling};
+pub use generation::{
+    GenerationInput, GenerationTask, PreparedGeneration, RequestPreparation, Sampling,
+};
 pub use hook::LogitsHook;
 pub use louver::PrepareBudget;
 pub use louver_templates::{

@@ -96,7 +96,7 @@ fn plans_and_generations_emit_spans_and_events() {
     // A usual generation: nothing for each token.
     let (lines, _) = collect(|| {
         let plan = plan();
-        plan.prepare_masks(PrepareBudget::default());
+        let _preparation = plan.prepare_masks(PrepareBudget::default());
         let PreparedGeneration { hook, events, task } = prepare(&plan, LOUVER, AMPLE);
         generate(&direct(hook), AMPLE);
         finish((events, task), STOPPED).unwrap();

@@ -265,9 +265,8 @@ impl Plan {
         sampling.max_len = Some(limit + 1);
         let stops = self.inner.engine.vocab().stops();
         sampling.stop_toks = Some(StopTokens::Ids(stops.iter().map(|id| id.raw()).collect()));
-        if let Some(budget) = options.overlap.prepare {
-            self.turn_plan.prepare_masks(budget);
-        }
+        let prepare = options.overlap.prepare;
+        let preparation = Arc::new(prepare.map(|budget| self.turn_plan.prepare_masks(budget)));
         let input = GenerationInput {
             prompt: &prompt,
             limit,
@@ -302,7 +301,11 @@ impl Plan {
             };
             let sent = sender.send(Request::Normal(Box::new(normal))).await;
             sent.map_err(|error| RequestError::Host(error.to_string()))?;
-            tokio::spawn(task.run(host_types::first_finish(responses)));
+            let preparation = preparation.clone();
+            tokio::spawn(async move {
+                task.run(host_types::first_finish(responses)).await;
+                drop(preparation);
+            });
             streams.push(events);
         }
         Ok(streams)

@@ -1,10 +1,16 @@
 //! Truncated and cancelled generations.
 
-use louver_mistralrs::{Cut, Event, Finish, ToolChoice};
+use std::time::Duration;
+
+use louver::{EngineOptions, Limits};
+use louver_mistralrs::{
+    Cut, Event, Finish, Louver, LouverOptions, Overlap, PrepareBudget, RunOptions, ToolChoice,
+};
+use serde_json::{Value, json};
 
 use crate::support::{
-    PrefixCache, check_calls, host, load_host, plan, prefer_tokens, request, run_request, seeded,
-    seeded_truncating, tools,
+    PrefixCache, builder, check_calls, host, load_host, plan, prefer_tokens, request, run_request,
+    seeded, seeded_truncating, tools,
 };
 
 /// Truncation at all lengths near both ends of a turn and some between: exactly the limit's tokens
@@ -105,4 +111,38 @@ async fn generations_may_end_inside_a_character() {
         run_request(host, &host.louver.unconstrained(tools()), request, seeded(1)).await;
     assert_eq!((generation.finish, generation.tokens.len()), (Finish::Length, 3));
     assert_eq!(generation.turn.text, "\u{fffd}\u{fffd}\u{fffd}");
+}
+
+/// The cache of grammars keeps the constraint, so that only the request ends its preparation.
+#[tokio::test(flavor = "multi_thread")]
+async fn dropped_requests_end_their_preparation() {
+    let limits = Limits::default()
+        .with_prepare_fuel(u64::MAX)
+        .with_parser_bytes(usize::MAX)
+        .with_mask_bytes(usize::MAX);
+    let engine = EngineOptions::default().with_limits(limits);
+    let options = LouverOptions { engine, ..LouverOptions::default() };
+    let (model, louver) = Louver::load_with(builder(), options).await.unwrap();
+    // Some 30,000 characters, of which most begin no other word: seconds of preparation.
+    let word = |n: u64| format!("{:016x}", n.wrapping_mul(0x9e37_79b9_7f4a_7c15)).repeat(2);
+    let words: Vec<Value> = (0..1000).map(|n| word(n).into()).collect();
+    let plan = louver.answer(&json!({"enum": words})).build().unwrap();
+    let budget = PrepareBudget { masks: 1 << 20, steps: 1 << 24, candidates: 1 << 20 };
+    let overlap = Overlap { prepare: Some(budget), ..Overlap::default() };
+    let options = RunOptions { overlap, ..RunOptions::default() };
+    let explored = || louver.engine().stats().candidates_explored;
+
+    let stream = plan.stream_with(&model, request("Say a word."), options).await.unwrap();
+    while explored() == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    drop(stream);
+    let mut before = u64::MAX;
+    while explored() != before {
+        before = explored();
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    let constraint = plan.turn_plan().constraint().unwrap();
+    constraint.prepare(budget).wait();
+    assert!(explored() > before, "the request's preparation came to its end");
 }
