@@ -344,6 +344,13 @@ fn check_config_finds_all_faults_or_shows_the_settings() {
     ];
     assert_eq!((code, out.lines().collect::<Vec<_>>()), (Some(1), expected.to_vec()));
 
+    let (code, out) = check("[[model]]\nmodel = \"a/b\"\ndevice = \"cuda\"");
+    if cfg!(not(feature = "cuda")) {
+        let place = "FILE:3:1: model[0].device: ";
+        assert!(out.starts_with(place) && out.contains("build with `--features cuda`"), "{out}");
+        assert_eq!(code, Some(1));
+    }
+
     let files = "registry = [\"no/such\"]\n[[model]]\nmodel = \"no/such/model\"\nformat = \"qwen33\"\n\
                  format_files = [\"no/such.toml\"]\nisq = \"Q99\"\ntokenizer = \"no/such.json\"\n\
                  dtype = \"f8\"\nchat_template = \"no/such.jinja\"\n[[model]]\nmodel = \"a/b\"\n\

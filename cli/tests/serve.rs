@@ -108,6 +108,10 @@ fn models_that_cannot_be_loaded_have_one_clear_error() {
     for (flags, part) in [
         (["--model", "org/name", "--chat-template", "nope"], "shipped: chatml-tools"),
         (["--model", "org/name", "--format", "nope"], "mistral.rs cannot load the model"),
+        #[cfg(not(feature = "cuda"))]
+        (["--model", "org/name", "--device", "cuda"], "build with `--features cuda`"),
+        #[cfg(not(feature = "metal"))]
+        (["--model", "org/name", "--device", "metal"], "build with `--features metal`"),
     ] {
         let without_network = [("HF_ENDPOINT", "http://127.0.0.1:9"), ("HF_HOME", &directory)];
         for error in load_errors(&flags, &without_network) {
