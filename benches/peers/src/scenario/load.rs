@@ -29,6 +29,9 @@ use crate::output;
 use crate::setup::Setup;
 use crate::table::{SortedTimes, micros};
 
+/// The bar: 999 of 1,000 masks take at most so long, whatever is prepared beside them.
+const BAR: Duration = Duration::from_millis(1);
+
 /// Options of the scenario.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct LoadArgs {
@@ -109,7 +112,17 @@ pub(super) fn run(common: &Common, args: LoadArgs) -> Result<()> {
         println!("{}", row(beside, &phase));
         lines.push((beside, phase));
     }
-    output::write_lines(&common.out, &format!("load.{}.jsonl", common.tokenizer), lines)
+    output::write_lines(&common.out, &format!("load.{}.jsonl", common.tokenizer), &lines)?;
+    for (beside, phase) in &lines {
+        let slow = phase.masks_ns.iter().filter(|ns| u128::from(**ns) > BAR.as_nanos()).count();
+        ensure!(
+            slow * 1000 <= phase.masks_ns.len(),
+            "beside {}, {slow} of {} masks took over 1 ms",
+            beside.name(),
+            phase.masks_ns.len()
+        );
+    }
+    Ok(())
 }
 
 fn row(beside: Beside, phase: &Phase) -> String {
