@@ -53,7 +53,7 @@ impl Index {
         if state.parser.compares_strings(config) {
             // Only a token with two quotes contains a whole string element.
             let quoting_tokens =
-                self.filter_by_mask(state, &mask, self.vocab.quoted_tokens().with_two_quotes());
+                self.filter_by_mask(state, &mask, self.vocab.by_quotes().at_least(2));
             let candidates: Arc<[TokenId]> =
                 self.rejected_tokens(state, limited, &quoting_tokens)?.into();
             state.candidates.values.insert(limited, candidates.clone());

@@ -193,7 +193,7 @@ impl Index {
         let candidates = self.tokens_with_further_key(
             state,
             (memo_config, naming),
-            (self.vocab.quoted_tokens().with_two_quotes(), mask),
+            (self.vocab.by_quotes().at_least(2), mask),
         )?;
         let candidates: Arc<[TokenId]> = candidates.into();
         state.candidates.keys.insert((memo_config, naming), candidates.clone());
@@ -319,7 +319,7 @@ impl Index {
         let candidates = self.tokens_with_further_key(
             state,
             (config, naming),
-            (self.vocab.quoted_tokens().with_four_quotes(), mask),
+            (self.vocab.by_quotes().at_least(4), mask),
         )?;
         self.rejected_tokens(state, config, &candidates)
     }

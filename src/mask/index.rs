@@ -303,7 +303,7 @@ impl Index {
     fn build(&self, state: &mut IndexState, config: ConfigId) -> Result<TokenSet, ParserLimit> {
         state.walk.clear();
         if let Some(chars) = state.parser.chars_left(config) {
-            return self.build_near_code_point_budget(state, config, chars as usize);
+            return self.build_near_code_point_budget(state, config, chars);
         }
         if self.compiled.has_interdependent_items() {
             return self.build_by_walk(state, config);

@@ -100,7 +100,7 @@ impl Index {
             Err(WalkError::Parser(limit)) => return Err(limit),
             Err(WalkError::Budget) => return Err(ParserLimit::Memory),
         }
-        let all_long = self.vocab.white_space().long_tokens();
+        let all_long = long.words_below(0);
         if walk.tokens.len() == all_long.len() {
             return Ok(Vec::new());
         }
