@@ -4,7 +4,7 @@
 //! positions.
 
 use super::Matcher;
-use crate::mask::{Index, IndexState};
+use crate::mask::IndexState;
 use crate::matcher::{AdvanceError, Chart, ChartInput, ChartLimit, DerivedSpan};
 
 /// A text that a rule with a capture name derived.
@@ -48,19 +48,13 @@ impl Matcher {
         {
             return Ok(Vec::new());
         }
-        let index = self.index.clone();
-        let mut state = index.lock();
         let chart = |_: ChartLimit| AdvanceError::Limit { what: "items of a chart for captures" };
-        self.find_captures(&index, &mut state).map_err(chart)
+        self.find_captures(&mut self.index.lock()).map_err(chart)
     }
 
     /// As [`Matcher::captures`], under the constraint's lock.
-    fn find_captures(
-        &self,
-        index: &Index,
-        state: &mut IndexState,
-    ) -> Result<Vec<Capture>, ChartLimit> {
-        let vocab = &index.vocab;
+    fn find_captures(&self, state: &mut IndexState) -> Result<Vec<Capture>, ChartLimit> {
+        let (index, vocab) = (&self.index, &self.index.vocab);
         let compiled = index.compiled.clone();
         let mut text: Vec<u8> = Vec::new();
         let mut chart = Chart::new(state.parser.program_mut())?;
@@ -130,15 +124,10 @@ impl Matcher {
     /// # }
     /// ```
     pub fn temperature(&mut self) -> Option<f32> {
-        let index = self.index.clone();
-        let mut state = index.lock();
         if self.is_over() {
             return None;
         }
-        self.with_retry(&index, &mut state, |matcher, state| {
-            Ok(state.parser.temperature(matcher.config()))
-        })
-        .ok()?
+        self.with_lock(|matcher, state| Ok(state.parser.temperature(matcher.config()))).ok()?
     }
 }
 

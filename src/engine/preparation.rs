@@ -421,11 +421,11 @@ impl Job<'_> {
             tokens.last(),
         ) {
             (Some(&current), _, _) => current,
-            (None, Some(&before), Some(&last)) => state.step_token(index, before, last)?.0,
+            (None, Some(&before), Some(&last)) => state.step_token(index, before, last)?,
             _ => {
                 let mut current = state.parser.start();
                 for &token in tokens {
-                    current = state.step_token(index, current, token)?.0;
+                    current = state.step_token(index, current, token)?;
                 }
                 current
             }
@@ -435,7 +435,7 @@ impl Job<'_> {
             if !self.is_needed() {
                 break;
             }
-            let (next, _) = state.step_token(index, current, token)?;
+            let next = state.step_token(index, current, token)?;
             if next == DEAD {
                 continue;
             }
@@ -443,7 +443,7 @@ impl Job<'_> {
                 let is_same = own.epoch == target.epoch;
                 is_same.then(|| own.step_token(index, target.config, token).ok()).flatten()
             });
-            let Some((config, _)) = own else { break };
+            let Some(config) = own else { break };
             counterparts.insert(config, next);
             let target = ConstraintConfig { config, config_with_names: config, ..target };
             self.make_mask(state, next, target)?;

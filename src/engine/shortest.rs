@@ -93,12 +93,7 @@ impl Matcher {
         if self.terminated {
             return Ok(Completion { length: 0, pieces: Some(Vec::new()) });
         }
-        let index = self.index.clone();
-        let mut state = index.lock();
-        let found = self.with_retry(&index, &mut state, |matcher, state| {
-            matcher.find_completion(&index, state, options)
-        });
-        found.map_err(|limit| AdvanceError::Limit { what: limit.what() })
+        Ok(self.with_lock(|matcher, state| matcher.find_completion(state, options))?)
     }
 
     /// The fewest tokens that spell a shortest completion; masks allow each of them in turn. A stop
@@ -141,10 +136,10 @@ impl Matcher {
     /// As [`Matcher::shortest_completion`], under the constraint's lock.
     fn find_completion(
         &self,
-        index: &Index,
         state: &mut IndexState,
         options: &CompletionOptions,
     ) -> Result<Completion, ParserLimit> {
+        let index = &self.index;
         let special = u64::from(options.special_length.max(1));
         let lengths = match &mut state.lengths {
             Some(lengths) if lengths.special() == special => lengths,
@@ -153,7 +148,7 @@ impl Matcher {
             }
         };
         if !index.compiled.scopes.is_empty() || state.parser.has_names(self.config()) {
-            return self.complete_with_distinct_values(index, state, options);
+            return self.complete_with_distinct_values(state, options);
         }
         // Every configuration that can be reached can be completed; this is a fallback.
         let Some((length, steps)) = lengths.shortest(&mut state.parser, self.config())? else {
@@ -166,7 +161,7 @@ impl Matcher {
         let quotes = text.iter().filter(|step| matches!(step, CompletionStep::Byte(b'"'))).count();
         if quotes >= 4 && state.parser.program().has_unique_names() {
             // The completion may contain two member names, which must differ.
-            return self.complete_with_distinct_values(index, state, options);
+            return self.complete_with_distinct_values(state, options);
         }
         Ok(Completion {
             length,

@@ -460,8 +460,8 @@ impl IndexState {
         index: &Index,
         config: ConfigId,
         token: TokenId,
-    ) -> Result<(ConfigId, usize), ParserLimit> {
-        self.step_token_by(index, (config, token), Parser::advance_over)
+    ) -> Result<ConfigId, ParserLimit> {
+        Ok(self.step_token_by(index, (config, token), Parser::advance_over)?.0)
     }
 
     /// The same, with a choice of how bytes are read. Also returns how many bytes were accepted.

@@ -34,7 +34,7 @@ impl Index {
         tokens: &[TokenId],
     ) -> Result<Vec<TokenId>, ParserLimit> {
         rejected_by(tokens.iter().copied(), |token| {
-            Ok(state.step_token(self, config, token)?.0 != DEAD)
+            Ok(state.step_token(self, config, token)? != DEAD)
         })
     }
 

@@ -79,3 +79,9 @@ pub enum AdvanceError {
         what: &'static str,
     },
 }
+
+impl From<ParserLimit> for AdvanceError {
+    fn from(limit: ParserLimit) -> Self {
+        AdvanceError::Limit { what: limit.what() }
+    }
+}

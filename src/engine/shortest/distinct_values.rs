@@ -6,7 +6,7 @@
 
 use super::{Completion, CompletionOptions, Matcher, ShortestPaths, to_pieces};
 use crate::hash::HashSet;
-use crate::mask::{Index, IndexState};
+use crate::mask::IndexState;
 use crate::matcher::{CompletionStep, ConfigId, DEAD, Parser, ParserLimit};
 
 /// Most positions at which a detour is searched.
@@ -16,7 +16,6 @@ impl Matcher {
     /// A short completion in which no value is repeated.
     pub(super) fn complete_with_distinct_values(
         &self,
-        index: &Index,
         state: &mut IndexState,
         options: &CompletionOptions,
     ) -> Result<Completion, ParserLimit> {
@@ -37,7 +36,7 @@ impl Matcher {
                 let text: Vec<CompletionStep> = search.path.iter().map(|(_, step)| *step).collect();
                 return Ok(Completion {
                     length: search.length(),
-                    pieces: Some(to_pieces(index, &text)),
+                    pieces: Some(to_pieces(&self.index, &text)),
                 });
             }
             search.detour()?;
