@@ -484,7 +484,7 @@ impl Job<'_> {
         for steps in path.chunks(STEPS_PER_LOCK) {
             position = self.with_constraint(|own| {
                 // The other half of the memory budget is left to matchers.
-                let has_room = position.epoch == own.epoch && !own.is_half_full(self.index);
+                let has_room = position.epoch == own.epoch && !own.is_half_full();
                 let mut config = has_room.then_some(position.config)?;
                 for &symbol in steps {
                     symbol.cache_advance(&mut own.parser, config).ok()?;

@@ -14,7 +14,7 @@ use super::pool_counters::count;
 use super::pool_scope::{ConstraintPool, EnginePool};
 use super::special_tokens::SpecialTokenIds;
 use super::token_set::{TokenSet, set_bit};
-use super::trie_walk::{TrieWalk, WalkError};
+use super::trie_walk::TrieWalk;
 use crate::compile::{CompileError, Compiled};
 use crate::fuel::OutOfFuel;
 use crate::ids::TokenId;
@@ -49,14 +49,6 @@ fn group_with_tail_calls(parser: &mut Parser, wide: &[Item]) -> Vec<Vec<Item>> {
     groups
 }
 
-/// The limit that ended a walk.
-fn parser_limit(error: WalkError) -> ParserLimit {
-    match error {
-        WalkError::Parser(limit) => limit,
-        WalkError::Budget => ParserLimit::Memory,
-    }
-}
-
 /// One compiled grammar bound to one vocabulary.
 #[derive(Debug)]
 pub(crate) struct Index {
@@ -66,7 +58,6 @@ pub(crate) struct Index {
     /// The token ids of each special token of the grammar.
     pub(crate) specials: Vec<SpecialTokenIds>,
     limits: Limits,
-    pub(super) mask_bytes: usize,
     /// How masks are built, the budget of direct walks included.
     options: MaskOptions,
     state: Mutex<IndexState>,
@@ -104,7 +95,6 @@ impl Index {
             pool: ConstraintPool::new(engine_pool),
             specials,
             limits: limits.clone(),
-            mask_bytes: limits.mask_bytes,
             options,
             state,
         })
@@ -160,7 +150,7 @@ impl Index {
         // A mask of another configuration is accounted for there.
         let (mask, bytes) =
             if is_new { self.intern_mask(state, mask) } else { (mask, SHARED_MASK_BYTES) };
-        state.insert_mask(memo_config, &mask, (bytes, self.mask_bytes));
+        state.insert_mask(memo_config, &mask, bytes);
         Ok(mask)
     }
 
@@ -241,7 +231,7 @@ impl Index {
             memo_config = state.memo_config(config);
             mask = state.masks.get(memo_config);
             if let Some(mask) = mask.as_ref().filter(|_| state.parser.has_names(config)) {
-                state.insert_mask(config, mask, (SHARED_MASK_BYTES, self.mask_bytes));
+                state.insert_mask(config, mask, SHARED_MASK_BYTES);
             }
         }
         if mask.is_some() {
@@ -293,7 +283,7 @@ impl Index {
         }
         let memo_config = state.memo_config(config);
         let (mask, bytes) = self.intern_mask(state, prepared.mask.clone());
-        state.insert_mask(memo_config, &mask, (bytes, self.mask_bytes));
+        state.insert_mask(memo_config, &mask, bytes);
         state.masks.mark_prepared(memo_config);
     }
 
@@ -337,7 +327,7 @@ impl Index {
             let groups = group_with_tail_calls(&mut state.parser, &wide);
             self.add_entries(state, &groups, &mut entries)?;
             let IndexState { parser, rule_walks, walk, .. } = &mut *state;
-            rule_walks.finish(parser, self.vocab.trie(), walk).map_err(parser_limit)?;
+            rule_walks.finish(parser, self.vocab.trie(), walk)?;
         }
         let mut sets = self.special_and_stop_tokens(state, config);
         sets.extend(entries.iter().map(|entry| entry.accepted.clone()));
@@ -357,9 +347,7 @@ impl Index {
             for &exit in entry.exits() {
                 let next = state.parser.follow(&group[0], exit)?;
                 let counters = &self.pool.engine.counters;
-                state
-                    .resolve_suffixes((&self.vocab, counters), &entry, (exit, next))
-                    .map_err(parser_limit)?;
+                state.resolve_suffixes((&self.vocab, counters), &entry, (exit, next))?;
             }
             entries.push(entry);
         }
@@ -407,7 +395,7 @@ impl Index {
         if let Some(entry) = used.get(&key) {
             return Ok(entry);
         }
-        let entry = self.pool.entry(parser, keys, &self.vocab, items).map_err(parser_limit)?;
+        let entry = self.pool.entry(parser, keys, &self.vocab, items)?;
         used.insert(key, entry.clone(), entry.bytes());
         Ok(entry)
     }
@@ -432,11 +420,6 @@ impl Index {
 
 /// What a state says together with the grammar and vocabulary.
 impl IndexState {
-    /// Whether half of the memory for parser or masks is used.
-    pub(crate) fn is_half_full(&self, index: &Index) -> bool {
-        self.parser.is_half_full() || self.masks.bytes() > index.mask_bytes / 2
-    }
-
     /// The error for a limit that the first mask has reached.
     pub(crate) fn start_error(&self, limit: ParserLimit, index: &Index) -> CompileError {
         let items = self.parser.store().items(self.parser.start());

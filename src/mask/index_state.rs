@@ -166,7 +166,7 @@ impl IndexState {
             parser,
             epoch: 0,
             memory_check: MemoryCheck::default(),
-            masks: MaskMemo::default(),
+            masks: MaskMemo::new(limits.mask_bytes),
             candidates: ComparisonCandidates::default(),
             entries: GrammarEntries::default(),
             resolved_suffixes: ResolvedSuffixes::default(),
@@ -213,12 +213,22 @@ impl IndexState {
         self.walk.most_configs = (nodes < usize::MAX).then_some(most);
         let walked = self.walk.run_below(&mut self.parser, vocab.trie(), 0, config, nodes);
         self.walk.most_configs = None;
+        if walked == Err(WalkError::Budget) && self.parser.store().configs() > most {
+            self.budgets.direct /= 2;
+        }
+        self.finish_walk(walked, before)
+    }
+
+    /// Whether a walk stayed within its budget. Past the budget, drops what it has added to the
+    /// results, which had these lengths before.
+    fn finish_walk(
+        &mut self,
+        walked: Result<(), WalkError>,
+        before: (usize, usize),
+    ) -> Result<bool, ParserLimit> {
         match walked {
             Ok(()) => Ok(true),
             Err(WalkError::Budget) => {
-                if self.parser.store().configs() > most {
-                    self.budgets.direct /= 2;
-                }
                 self.walk.truncate(before);
                 Ok(false)
             }
@@ -241,14 +251,8 @@ impl IndexState {
         }
         let before = self.walk.lengths();
         let (parser, trie, walk) = (&mut self.parser, vocab.trie(), &mut self.walk);
-        match self.rule_walks.walk_item(parser, trie, (item, nodes), walk) {
-            Ok(()) => Ok(true),
-            Err(WalkError::Budget) => {
-                self.walk.truncate(before);
-                Ok(false)
-            }
-            Err(WalkError::Parser(limit)) => Err(limit),
-        }
+        let walked = self.rule_walks.walk_item(parser, trie, (item, nodes), walk);
+        self.finish_walk(walked, before)
     }
 
     /// Adds the context-dependent tokens of an entry that `next`, which follows the exit,
@@ -334,15 +338,15 @@ impl IndexState {
     }
 
     /// As [`MaskMemo::insert`], unless that is switched off.
-    pub(super) fn insert_mask(
-        &mut self,
-        config: ConfigId,
-        mask: &Arc<TokenSet>,
-        (bytes, max_bytes): (usize, usize),
-    ) {
+    pub(super) fn insert_mask(&mut self, config: ConfigId, mask: &Arc<TokenSet>, bytes: usize) {
         if self.switches.masks.is_on() {
-            self.masks.insert(config, mask, (bytes, max_bytes));
+            self.masks.insert(config, mask, bytes);
         }
+    }
+
+    /// Whether half of the memory for parser or masks is used.
+    pub(crate) fn is_half_full(&self) -> bool {
+        self.parser.is_half_full() || self.masks.is_half_full()
     }
 
     /// Memory in use, in bytes, approximately. What the pool also holds is not counted.

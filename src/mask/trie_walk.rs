@@ -38,6 +38,15 @@ impl From<ParserLimit> for WalkError {
     }
 }
 
+impl From<WalkError> for ParserLimit {
+    fn from(error: WalkError) -> Self {
+        match error {
+            WalkError::Parser(limit) => limit,
+            WalkError::Budget => ParserLimit::Memory,
+        }
+    }
+}
+
 /// Counts the nodes that walks visit one by one, and spends fuel for them in batches.
 #[derive(Debug, Default)]
 struct NodeMeter {

@@ -12,7 +12,7 @@ use super::index::Index;
 use super::index_state::IndexState;
 use super::subtraction::rejected_by;
 use super::token_set::{TokenSet, bit, clear_bit, set_bit};
-use super::trie_walk::{TrieWalk, WalkError};
+use super::trie_walk::TrieWalk;
 use crate::fsm::{ByteSet, LONG_GAP};
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, ParserLimit, WhiteSpaceBound};
@@ -32,7 +32,7 @@ impl Index {
                 let built = self.build_and_clear(state, relaxed);
                 state.parser.set_relaxed(false);
                 let (mask, bytes) = self.intern_mask(state, Arc::new(built?));
-                state.insert_mask(relaxed, &mask, (bytes, self.mask_bytes));
+                state.insert_mask(relaxed, &mask, bytes);
                 mask
             }
         };
@@ -95,11 +95,7 @@ impl Index {
         }
         let long = self.vocab.white_space().long_trie();
         let mut walk = TrieWalk::default();
-        match walk.run_below(&mut state.parser, long, 0, config, usize::MAX) {
-            Ok(()) => {}
-            Err(WalkError::Parser(limit)) => return Err(limit),
-            Err(WalkError::Budget) => return Err(ParserLimit::Memory),
-        }
+        walk.run_below(&mut state.parser, long, 0, config, usize::MAX)?;
         let all_long = long.words_below(0);
         if walk.tokens.len() == all_long.len() {
             return Ok(Vec::new());
