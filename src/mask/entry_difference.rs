@@ -5,7 +5,6 @@
 //! a token tree with both states at once. The walk stops where both reach the same configuration,
 //! so its cost is the part of the tree in which they differ.
 
-use super::node_sets::sort_by_group;
 use super::suffixes::Suffixes;
 use super::token_set::{TokenSet, bit};
 use super::trie_walk::WalkError;
@@ -141,16 +140,11 @@ impl EntryDifference {
         accepted: &TokenSet,
     ) -> Vec<(Exit, Suffixes)> {
         let tree: &Tree = vocab.trie();
-        let mut suffixes: Vec<(Exit, Suffixes)> = Vec::new();
         if self.exits.is_empty() && self.restored.is_empty() {
-            return suffixes;
+            return Vec::new();
         }
         let row = accepted.written(vocab.mask_words());
-        sort_by_group(&mut self.exits);
-        for exits in self.exits.chunk_by(|a, b| a.0 == b.0) {
-            suffixes
-                .extend(Suffixes::below((vocab, tree), &row, exits).map(|own| (exits[0].0, own)));
-        }
+        let mut suffixes = Suffixes::by_exit((vocab, tree), &row, self.exits);
         self.restored.sort_unstable();
         for group in self.restored.chunk_by(|a, b| a.0 == b.0) {
             let mut listed_tokens: Vec<(TokenId, u16)> = Vec::new();

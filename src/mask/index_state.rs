@@ -13,6 +13,7 @@ use super::pool_key::KeyBuilder;
 use super::resolved_suffixes::ResolvedSuffixes;
 use super::resolved_tokens::ResolvedTokens;
 use super::rule_walks::RuleWalks;
+use super::suffixes::SuffixWalk;
 use super::token_set::TokenSet;
 use super::trie_walk::{TrieWalk, WalkError};
 use crate::cache::Cache;
@@ -280,17 +281,15 @@ impl IndexState {
         let has_scopes = !self.parser.compiled().scopes.is_empty();
         self.walk.most_configs =
             (!has_scopes).then(|| self.parser.store().configs() + self.budgets.suffixes);
-        let walked = entry.resolve(&mut self.parser, vocab, (exit, next), &mut self.walk);
+        let mut whole = SuffixWalk { out: &mut self.walk, rule_walks: None };
+        let walked = entry.resolve(&mut self.parser, vocab, (exit, next), &mut whole);
         self.walk.most_configs = None;
-        let walked_whole = walked.is_ok();
-        match walked {
-            Err(WalkError::Budget) => {
-                self.walk.truncate(from);
-                self.budgets.suffixes /= 2;
-                let walks = (&mut self.walk, &mut self.rule_walks);
-                entry.resolve_by_rules(&mut self.parser, vocab, (exit, next), walks)?;
-            }
-            other => other?,
+        let walked_whole = self.finish_walk(walked, from)?;
+        if !walked_whole {
+            self.budgets.suffixes /= 2;
+            let rule_walks = Some(&mut self.rule_walks);
+            let mut by_rules = SuffixWalk { out: &mut self.walk, rule_walks };
+            entry.resolve(&mut self.parser, vocab, (exit, next), &mut by_rules)?;
         }
         if !self.switches.lookahead.is_on() {
             return Ok(());
