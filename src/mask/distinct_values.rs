@@ -50,20 +50,16 @@ impl Index {
             return Ok(memoised.clone());
         }
         let mask = self.mask(state, uncompared)?;
-        if state.parser.compares_strings(config) {
+        let candidates: Arc<[TokenId]> = if state.parser.compares_strings(config) {
             // Only a token with two quotes contains a whole string element.
             let quoting_tokens =
                 self.filter_by_mask(state, &mask, self.vocab.by_quotes().at_least(2));
-            let candidates: Arc<[TokenId]> =
-                self.rejected_tokens(state, limited, &quoting_tokens)?.into();
-            state.candidates.values.insert(limited, candidates.clone());
-            return Ok(candidates);
-        }
-        let limited_mask = self.mask(state, limited)?;
-        let (in_mask, in_limited) =
-            (mask.written(self.vocab.mask_words()), limited_mask.written(self.vocab.mask_words()));
-        let candidates: Arc<[TokenId]> =
-            ids(in_mask.iter().zip(&in_limited[..]).map(|(all, limited)| all & !limited)).collect();
+            self.rejected_tokens(state, limited, &quoting_tokens)?.into()
+        } else {
+            let words = self.vocab.mask_words();
+            let (all, limited) = (mask.written(words), self.mask(state, limited)?.written(words));
+            ids(all.iter().zip(&limited[..]).map(|(all, limited)| all & !limited)).collect()
+        };
         state.candidates.values.insert(limited, candidates.clone());
         Ok(candidates)
     }

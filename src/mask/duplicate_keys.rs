@@ -16,6 +16,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::index::Index;
 use super::index_state::IndexState;
+use super::subtraction::filter_tokens;
 use super::token_set::TokenSet;
 use crate::fsm::ByteSet;
 use crate::ids::TokenId;
@@ -227,28 +228,21 @@ impl Index {
         (config, naming): (ConfigId, NameStatus),
         (tokens, mask): (&[TokenId], &TokenSet),
     ) -> Result<Vec<TokenId>, ParserLimit> {
-        let mut further = self.filter_by_mask(state, mask, tokens);
-        if further.is_empty() {
-            return Ok(further);
+        let tokens = self.filter_by_mask(state, mask, tokens);
+        if tokens.is_empty() {
+            return Ok(tokens);
         }
         // Masks are made of relaxed configurations.
         let parser = &mut state.parser;
         let relaxed =
             if self.compiled.has_bounded_white_space { parser.relax(config) } else { config };
         parser.set_relaxed(true);
-        let mut limit = None;
-        further.retain(|&token| {
+        let further = filter_tokens(tokens, |token| {
             let bytes = self.vocab.bytes(token).unwrap_or_default();
-            limit.is_none()
-                && KeyScan::contains_further_key(parser, relaxed, naming, bytes).unwrap_or_else(
-                    |stopped| {
-                        limit = Some(stopped);
-                        false
-                    },
-                )
+            KeyScan::contains_further_key(parser, relaxed, naming, bytes)
         });
         parser.set_relaxed(false);
-        limit.map_or(Ok(further), Err)
+        further
     }
 
     /// Adds tokens that are rejected along earlier keys.

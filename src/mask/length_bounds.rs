@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::index::Index;
 use super::index_state::IndexState;
-use super::subtraction::rejected_by;
+use super::subtraction::filter_tokens;
 use super::token_set::TokenSet;
 use crate::matcher::{ConfigId, ParserLimit};
 
@@ -38,10 +38,10 @@ impl Index {
         let unbounded = state.parser.without_char_budgets(config);
         let unbounded_mask = self.mask(state, unbounded)?;
         let mut accepted = Vec::new();
-        let rejected = rejected_by(long_tokens.iter().copied(), |token| {
+        let rejected = filter_tokens(long_tokens.iter().copied(), |token| {
             let is_accepted = state.accepts_bytes(&self.vocab, config, token)?;
             accepted.extend(is_accepted.then_some(token));
-            Ok(is_accepted)
+            Ok(!is_accepted)
         })?;
         Ok(unbounded_mask.changed(&rejected, &accepted, self.vocab.mask_words()))
     }
@@ -61,12 +61,12 @@ impl Index {
         }
         let unbounded_mask = self.mask(state, near_bound.unbounded)?;
         let long_tokens = self.filter_by_mask(state, &unbounded_mask, long_tokens);
-        let rejected = rejected_by(long_tokens, |token| {
+        let rejected = filter_tokens(long_tokens, |token| {
             let bytes = self.vocab.bytes(token).unwrap_or_default();
-            match state.parser.keeps_step_bound(&mut near_bound, bytes)? {
-                Some(fits) => Ok(fits),
-                None => state.accepts_bytes(&self.vocab, config, token),
-            }
+            Ok(match state.parser.keeps_step_bound(&mut near_bound, bytes)? {
+                Some(fits) => !fits,
+                None => !state.accepts_bytes(&self.vocab, config, token)?,
+            })
         })?;
         Ok(Some(self.subtract(unbounded_mask, &rejected)))
     }

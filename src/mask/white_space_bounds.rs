@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::index::Index;
 use super::index_state::IndexState;
-use super::subtraction::rejected_by;
+use super::subtraction::filter_tokens;
 use super::token_set::{TokenSet, bit, clear_bit, set_bit};
 use super::trie_walk::TrieWalk;
 use crate::fsm::{ByteSet, LONG_GAP};
@@ -61,14 +61,9 @@ impl Index {
             )?);
         }
         let removed = [white_space.leading_more_than(room), &too_long].concat();
-        if removed.is_empty() {
-            return Ok((relaxed_mask, false));
-        }
-        let scratch = state.walk.zero_row(self.vocab.mask_words());
-        Ok(match relaxed_mask.without(&removed, scratch) {
-            Some(reduced) => (Arc::new(reduced), true),
-            None => (relaxed_mask, false),
-        })
+        // Most of these are in no mask; a mask that loses none stays shared.
+        let removed = self.filter_by_mask(state, &relaxed_mask, &removed);
+        Ok(self.subtract(relaxed_mask, &removed))
     }
 
     /// Those of some tokens whose bytes the configuration rejects.
@@ -78,7 +73,8 @@ impl Index {
         config: ConfigId,
         tokens: &[TokenId],
     ) -> Result<Vec<TokenId>, ParserLimit> {
-        rejected_by(tokens.iter().copied(), |token| state.accepts_bytes(&self.vocab, config, token))
+        let rejects = |token| Ok(!state.accepts_bytes(&self.vocab, config, token)?);
+        filter_tokens(tokens.iter().copied(), rejects)
     }
 
     /// Those of the tokens with long runs of white space that the configuration rejects.
