@@ -32,7 +32,7 @@ use crate::ir::{Grammar, Simplify};
 use crate::mask::{
     AdvanceBytesFn, EnginePool, Index, IndexState, MaskOptions, MaskRow, PoolStats, TokenSet,
 };
-use crate::matcher::{AdvanceError, ConfigId, DEAD, Parser, ParserLimit, Tracer};
+use crate::matcher::{AdvanceError, ConfigId, DEAD, Parser, ParserLimit, Symbol, Tracer};
 use crate::vocab::Vocabulary;
 
 pub use crate::cache::CacheStats;
@@ -531,7 +531,7 @@ impl Matcher {
             let mut steps = Vec::with_capacity(bytes.len());
             for &byte in bytes {
                 let next = parser.advance(config, byte).unwrap_or(DEAD);
-                steps.push((byte, parser.trace(config, byte, next)));
+                steps.push((byte, parser.trace(config, Symbol::Byte(byte), next)));
                 config = next;
             }
             if config != DEAD {
@@ -543,7 +543,7 @@ impl Matcher {
             && let Some(special) = index.specials.iter().position(|tokens| tokens.contains(token))
         {
             let next = self.config();
-            let step = parser.trace_special(before, special as u32, next);
+            let step = parser.trace(before, Symbol::Special(special as u32), next);
             let name = index
                 .vocab
                 .special_name(token)

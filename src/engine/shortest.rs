@@ -8,7 +8,7 @@ use super::Matcher;
 use super::forced::Piece;
 use crate::ids::TokenId;
 use crate::mask::{Index, IndexState};
-use crate::matcher::{AdvanceError, CompletionStep, ParserLimit, ShortestPaths};
+use crate::matcher::{AdvanceError, ParserLimit, ShortestPaths, Symbol};
 use crate::setters::with_methods;
 use crate::vocab::Vocabulary;
 
@@ -158,7 +158,7 @@ impl Matcher {
             return Ok(Completion { length, pieces: None });
         }
         let text = lengths.text(&steps, options.longest);
-        let quotes = text.iter().filter(|step| matches!(step, CompletionStep::Byte(b'"'))).count();
+        let quotes = text.iter().filter(|symbol| **symbol == Symbol::Byte(b'"')).count();
         if quotes >= 4 && state.parser.program().has_unique_names() {
             // The completion may contain two member names, which must differ.
             return self.complete_with_distinct_values(state, options);
@@ -171,16 +171,15 @@ impl Matcher {
 }
 
 /// A completion as bytes and special tokens.
-fn to_pieces(index: &Index, text: &[CompletionStep]) -> Vec<Piece> {
+fn to_pieces(index: &Index, text: &[Symbol]) -> Vec<Piece> {
     let mut pieces: Vec<Piece> = Vec::new();
-    for &step in text {
-        match (step, pieces.last_mut()) {
-            (CompletionStep::Byte(byte), Some(Piece::Bytes(bytes))) => bytes.push(byte),
-            (CompletionStep::Byte(byte), _) => pieces.push(Piece::Bytes(vec![byte])),
-            (CompletionStep::Special(special), _) => {
+    for &symbol in text {
+        match (symbol, pieces.last_mut()) {
+            (Symbol::Byte(byte), Some(Piece::Bytes(bytes))) => bytes.push(byte),
+            (Symbol::Byte(byte), _) => pieces.push(Piece::Bytes(vec![byte])),
+            (Symbol::Special(special), _) => {
                 pieces.push(Piece::Special(index.specials[special as usize].first()))
             }
-            _ => {}
         }
     }
     pieces

@@ -23,6 +23,7 @@ use super::store::{
     BOTTOM, Completed, ConfigId, DEAD, FAR_FROM_BOUNDS, FrameId, INITIAL_CONFIGS, Item, ROOT,
     Store, TRIGGER_FRAME,
 };
+use super::symbol::Symbol;
 use super::transition_cache::TransitionCache;
 use super::value_constraints::name_tracker::NameTracker;
 use crate::compile::{Compiled, Program};
@@ -363,6 +364,18 @@ impl Parser {
         Ok(next)
     }
 
+    /// The configuration after a symbol.
+    pub(crate) fn step_symbol(
+        &mut self,
+        config: ConfigId,
+        symbol: Symbol,
+    ) -> Result<ConfigId, ParserLimit> {
+        match symbol {
+            Symbol::Byte(byte) => self.step(config, byte),
+            Symbol::Special(special) => self.step_special(config, special),
+        }
+    }
+
     /// Computes the configuration after a special token of the grammar, without the cache.
     pub(super) fn compute_special(
         &mut self,
@@ -372,11 +385,8 @@ impl Parser {
         self.scratch.kernel.clear();
         for item in self.store.items(config) {
             self.program.expand(item.state);
-            for &(s, to) in self.program.special_edges(item.state) {
-                if s == special {
-                    self.scratch.kernel.push(Item { state: to, ..*item });
-                }
-            }
+            let targets = Symbol::Special(special).targets(&self.program, item.state);
+            self.scratch.kernel.extend(targets.map(|state| Item { state, ..*item }));
         }
         if !self.compiled().scopes.is_empty() {
             let mut kernel = std::mem::take(&mut self.scratch.kernel);

@@ -17,9 +17,9 @@ use super::byte_groups::{NAME_CLASSES, is_punctuation};
 use super::continuations::{ContinuationMemo, TextKind};
 use super::frontier::{Candidate, Frontier};
 use super::token_walk::{TokenTarget, TokenTargets, TokenWalk};
-use super::{ConstraintConfig, PathSymbol, word_cuts};
+use super::{ConstraintConfig, word_cuts};
 use crate::hash::HashMap;
-use crate::matcher::{ConfigId, DEAD, Parser, ParserLimit};
+use crate::matcher::{ConfigId, DEAD, Parser, ParserLimit, Symbol};
 use crate::vocab::Trie;
 
 /// Likelihood that a word is not cut where [`word_cuts`] says.
@@ -84,7 +84,7 @@ impl PathSearch {
         trie: &Trie,
         candidate: &Candidate,
         target: ConstraintConfig,
-    ) -> Result<Vec<Arc<[PathSymbol]>>, ParserLimit> {
+    ) -> Result<Vec<Arc<[Symbol]>>, ParserLimit> {
         let walk = TokenWalk::new(trie, candidate, self.frontier.likelihood_floor());
         let mut found = walk.run(parser, &mut self.continuations)?;
         self.apply_word_cuts(parser, trie, candidate, &mut found)?;
@@ -93,11 +93,8 @@ impl PathSearch {
             if to == DEAD {
                 continue;
             }
-            let last_byte = match path.last() {
-                Some(PathSymbol::Byte(byte)) => Some(*byte),
-                _ => None,
-            };
-            let (likelihood, path): (f64, Arc<[PathSymbol]>) =
+            let last_byte = path.last().and_then(|symbol| symbol.byte());
+            let (likelihood, path): (f64, Arc<[Symbol]>) =
                 (candidate.likelihood * likelihood, path.into());
             let representative = parser.canonical(to);
             if !self.frontier.add(Candidate {
@@ -124,7 +121,7 @@ impl PathSearch {
         found: &mut TokenTargets,
     ) -> Result<(), ParserLimit> {
         let min_likelihood = self.frontier.likelihood_floor() / candidate.likelihood;
-        let mut cut_targets: Vec<(ConfigId, f64, Vec<PathSymbol>)> = Vec::new();
+        let mut cut_targets: Vec<(ConfigId, f64, Vec<Symbol>)> = Vec::new();
         for target in found.list.iter_mut().filter(|target| target.likelihood >= min_likelihood) {
             let Some((begun, is_word_byte)) = begun_word(&target.path, candidate.last_byte) else {
                 continue;
@@ -138,8 +135,8 @@ impl PathSearch {
                 .or_insert_with_key(|word| word_cuts::first_token_length(trie, word));
             if cut < target.path.len() {
                 let mut to = candidate.config;
-                for symbol in &target.path[..cut] {
-                    to = symbol.step(parser, to)?;
+                for &symbol in &target.path[..cut] {
+                    to = parser.step_symbol(to, symbol)?;
                 }
                 cut_targets.push((
                     to,
@@ -206,13 +203,9 @@ impl PathSearch {
 /// The bytes of a path, and which bytes are of one word with them, if they begin a word: letters
 /// after at most one other byte, or punctuation after at most a space. `last_byte` is the byte
 /// before the path.
-fn begun_word(path: &[PathSymbol], last_byte: Option<u8>) -> Option<(Vec<u8>, IsWordByte)> {
-    let bytes = path.iter().map_while(|symbol| match symbol {
-        PathSymbol::Byte(byte) => Some(*byte),
-        PathSymbol::Special(_) => None,
-    });
-    let word: Vec<u8> = bytes.collect();
-    let &head = word.first().filter(|_| word.len() == path.len())?;
+fn begun_word(path: &[Symbol], last_byte: Option<u8>) -> Option<(Vec<u8>, IsWordByte)> {
+    let word: Vec<u8> = path.iter().map(|symbol| symbol.byte()).collect::<Option<_>>()?;
+    let &head = word.first()?;
     let is_word_byte: IsWordByte = match word.last() {
         Some(last) if is_punctuation(last) => is_punctuation,
         _ => u8::is_ascii_alphabetic,

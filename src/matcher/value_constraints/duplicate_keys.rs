@@ -22,11 +22,12 @@ use smallvec::SmallVec;
 use naming_frames::FrameList;
 
 use super::name_tracker::{NameList, TokenLookup};
-use crate::compile::{EMPTY_REGISTER, Program};
+use crate::compile::EMPTY_REGISTER;
 use crate::fsm::ByteSet;
 use crate::matcher::limit::ParserLimit;
 use crate::matcher::parser::Parser;
 use crate::matcher::store::{ConfigId, DEAD, FrameId, Item, Tracked};
+use crate::matcher::symbol::Symbol;
 
 /// Names begin and end with this byte.
 const QUOTE: u8 = b'"';
@@ -62,6 +63,18 @@ impl Parser {
             return Ok(self.step_with_names(config, byte)?.0);
         }
         self.step(config, byte)
+    }
+
+    /// As [`Parser::step_symbol`], but records the names that begin here.
+    pub(crate) fn advance_symbol(
+        &mut self,
+        config: ConfigId,
+        symbol: Symbol,
+    ) -> Result<ConfigId, ParserLimit> {
+        match symbol {
+            Symbol::Byte(byte) => self.advance(config, byte),
+            Symbol::Special(special) => self.step_special(config, special),
+        }
     }
 
     /// As [`Parser::advance_over`], and caches every transition.
@@ -234,9 +247,8 @@ impl Parser {
     fn may_end_naming(&self, plain: ConfigId, frame: FrameId, byte: u8) -> bool {
         let program = self.program();
         self.store().items(plain).iter().filter(|item| item.frame == frame).any(|item| {
-            let mut edges =
-                program.byte_edges(item.state).iter().filter(|e| e.lo <= byte && byte <= e.hi);
-            edges.any(|e| program.ends_unique_names(item.state, e.to))
+            let mut targets = Symbol::Byte(byte).targets(program, item.state);
+            targets.any(|to| program.ends_unique_names(item.state, to))
         })
     }
 
@@ -246,12 +258,7 @@ impl Parser {
         let duplicates = self.update_names(list, plain, byte)?;
         let distinguishes_bytes =
             byte == QUOTE || self.has_open_name(list) || self.compares_values(plain);
-        self.drop_ended_rules(list, plain, |program, state| {
-            program.expand(state);
-            let mut edges =
-                program.byte_edges(state).iter().filter(|e| e.lo <= byte && byte <= e.hi);
-            edges.any(|e| program.ends_unique_names(state, e.to))
-        });
+        self.drop_ended_rules(list, plain, Symbol::Byte(byte));
         let rewrites = !duplicates.is_empty();
         self.names.duplicates = duplicates;
         let stepped =
@@ -283,12 +290,7 @@ impl Parser {
         }
         let plain = self.store().plain(config);
         let mut list = self.names.list(self.store().done(config).names);
-        self.drop_ended_rules(&mut list, plain, |program, state| {
-            program.expand(state);
-            let mut edges =
-                program.special_edges(state).iter().filter(|(read, _)| *read == special);
-            edges.any(|&(_, to)| program.ends_unique_names(state, to))
-        });
+        self.drop_ended_rules(&mut list, plain, Symbol::Special(special));
         let next =
             self.step_tracking_frames(&mut list, false, |parser, uncached| match uncached {
                 true => parser.compute_special(plain, special),
@@ -417,22 +419,19 @@ impl Parser {
         Ok(duplicates)
     }
 
-    /// Drops the names of rules that call no more of them; `ends` tells whether the input leads a
-    /// state there.
-    fn drop_ended_rules(
-        &mut self,
-        list: &mut NameList,
-        plain: ConfigId,
-        ends: impl Fn(&mut Program, u32) -> bool,
-    ) {
+    /// Drops the names of rules that call no more of them after a symbol.
+    fn drop_ended_rules(&mut self, list: &mut NameList, plain: ConfigId, symbol: Symbol) {
         if list.is_empty() {
             return;
         }
-        for item in SmallVec::<[Item; 8]>::from(self.store().items(plain)) {
-            if list.iter().any(|(frame, _)| *frame == item.frame)
-                && ends(self.program_mut(), item.state)
-            {
-                list.retain(|(frame, _)| *frame != item.frame);
+        for Item { state, frame, .. } in SmallVec::<[Item; 8]>::from(self.store().items(plain)) {
+            if list.iter().any(|(owner, _)| *owner == frame) {
+                let program = self.program_mut();
+                program.expand(state);
+                let mut targets = symbol.targets(program, state);
+                if targets.any(|to| program.ends_unique_names(state, to)) {
+                    list.retain(|(owner, _)| *owner != frame);
+                }
             }
         }
     }
