@@ -24,7 +24,8 @@ impl Index {
         state: &mut IndexState,
         config: ConfigId,
     ) -> Result<(Arc<TokenSet>, bool), ParserLimit> {
-        let (relaxed, gap) = state.parser.relax_with_bound(config)?;
+        let gap = state.parser.white_space_bound(config)?;
+        let relaxed = state.parser.relax(config);
         let relaxed_mask = match state.masks.get(relaxed) {
             Some(mask) => mask,
             None => {

@@ -5,7 +5,7 @@
 //! call: cost is in proportion to the items of the frames reached. Frames that track nothing of the
 //! requested kind are left alone; [`Tracked`] flags find them without a search.
 
-use super::store::{FrameId, Item, Store, Tracked};
+use super::store::{ConfigId, FrameId, Item, Store, Tracked};
 use super::value_constraints::registers::Registers;
 use crate::compile::{Program, ReturnRole};
 use crate::hash::{HashMap, HashSet};
@@ -45,11 +45,11 @@ impl Store {
         &mut self,
         program: &Program,
         reach: Option<u32>,
-        (scope, roots): (RewriteScope, impl Iterator<Item = FrameId>),
+        (scope, roots): (RewriteScope, Vec<FrameId>),
         map: ItemMap<'_>,
     ) -> RewrittenFrames {
         let mut affected: HashSet<FrameId> = HashSet::default();
-        let mut queue: Vec<FrameId> = roots.collect();
+        let mut queue = roots;
         while let Some(frame) = queue.pop() {
             if self.tracked(frame).intersects(scope.tracked) && affected.insert(frame) {
                 let outer = self.returns(frame).iter().filter(|i| !scope.is_boundary(program, i));
@@ -95,6 +95,20 @@ impl Store {
         rewritten
     }
 
+    /// The configuration with rewritten frames. Items whose frame has no items left are dropped.
+    pub(super) fn with_rewritten_frames(
+        &mut self,
+        config: ConfigId,
+        rewritten: &RewrittenFrames,
+    ) -> ConfigId {
+        let items = self.items(config).iter();
+        let mut items: Vec<Item> =
+            items.filter_map(|&item| with_rewritten_frame(rewritten, item)).collect();
+        items.sort_unstable();
+        items.dedup();
+        self.intern_config(&items, self.done(config))
+    }
+
     /// Interns the canonical form of a left-recursive group and links it; see [`super::canonical`].
     pub(super) fn canonicalise_group(&mut self, program: &Program, base: FrameId, reach: u32) {
         let (base, len) = self.group_of(base);
@@ -113,8 +127,7 @@ impl Store {
             };
             Some(Item { count, ..item })
         };
-        let rewritten =
-            self.rewrite_frames(program, None, (scope, std::iter::once(base)), &mut canonicalise);
+        let rewritten = self.rewrite_frames(program, None, (scope, vec![base]), &mut canonicalise);
         for member in base..base + len {
             if let Some(&Some(canonical)) = rewritten.get(&member) {
                 self.set_frame_canonical(member, canonical);

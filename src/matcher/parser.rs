@@ -203,6 +203,10 @@ impl Parser {
         &self.store
     }
 
+    pub(super) fn store_mut(&mut self) -> &mut Store {
+        &mut self.store
+    }
+
     /// The configuration of the empty text.
     pub(crate) fn start(&self) -> ConfigId {
         self.start.unwrap_or(DEAD)
@@ -236,6 +240,11 @@ impl Parser {
         self.transitions.reserve_more();
         self.names.reserve_more();
         self.steps.reserve_more();
+    }
+
+    /// Whether half of the memory budget is used up.
+    pub(crate) fn is_half_full(&self) -> bool {
+        self.bytes() > self.limits.bytes / 2
     }
 
     /// Whether the memory budget is used up and [`Parser::clear`] is due.
@@ -444,6 +453,11 @@ impl Parser {
     pub(crate) fn isolated(&mut self, item: Item) -> ConfigId {
         let frame = if self.program.is_dispatch(item.state) { TRIGGER_FRAME } else { BOTTOM };
         self.intern_unchecked(&[Item { frame, ..item }], Completed::default())
+    }
+
+    /// The configuration of one item with its frame.
+    pub(crate) fn intern_single(&mut self, item: Item) -> ConfigId {
+        self.intern_unchecked(&[item], Completed::default())
     }
 
     /// The union of two configurations.

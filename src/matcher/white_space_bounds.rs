@@ -30,15 +30,6 @@ impl Parser {
         self.relaxed = loose && self.compiled().has_bounded_white_space;
     }
 
-    /// The relaxed configuration, and the white space that may follow.
-    pub(crate) fn relax_with_bound(
-        &mut self,
-        config: ConfigId,
-    ) -> Result<(ConfigId, WhiteSpaceBound), ParserLimit> {
-        let gap = self.white_space_bound(config)?;
-        Ok((self.relax(config), gap))
-    }
-
     /// The relaxed configuration; the same one in grammars without white-space bounds.
     pub(crate) fn relax(&mut self, config: ConfigId) -> ConfigId {
         let mut items = self.store().items(config).to_vec();

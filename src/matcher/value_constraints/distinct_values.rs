@@ -53,11 +53,6 @@ impl Parser {
         !self.tracked(config).intersects(Tracked::CLOSED)
     }
 
-    /// The configuration of one item with its frame.
-    pub(crate) fn intern_single(&mut self, item: Item) -> ConfigId {
-        self.intern_unchecked(&[item], Completed::default())
-    }
-
     /// Whether an item's rule may call an element of a scope outside the rule.
     pub(crate) fn exposes(&self, item: &Item) -> bool {
         self.compiled().scopes.may_call_outer_element(self.program().rule(item.state))
@@ -81,7 +76,7 @@ impl Parser {
         let map: ItemMap<'_> = &mut map;
         let inner: Vec<FrameId> =
             items.iter().filter(|i| !scope.is_boundary(program, i)).map(|i| i.frame).collect();
-        let rewritten = store.rewrite_frames(program, reach, (scope, inner.into_iter()), map);
+        let rewritten = store.rewrite_frames(program, reach, (scope, inner), map);
         items.retain_mut(|item| {
             let new = match scope.is_boundary(program, item) {
                 true => map(&mut store.registers, *item),
@@ -108,7 +103,7 @@ impl Parser {
     ) -> Result<Vec<Item>, ParserLimit> {
         let mut returns = self.store().returns(frame).to_vec();
         self.update_scopes(&mut returns, &|registers, register| registers.end_element(register));
-        match std::mem::take(&mut self.store_and_program().0.registers.too_deep) {
+        match std::mem::take(&mut self.store_mut().registers.too_deep) {
             true => Err(ParserLimit::Values),
             false => Ok(returns),
         }
@@ -278,7 +273,7 @@ impl Parser {
     /// Visits the registers of scopes, innermost first, as far as open elements have rivals.
     fn visit_rivalled_registers(&self, config: ConfigId, visit: &mut dyn FnMut(&Registers, u32)) {
         let mut seen: HashSet<FrameId> = HashSet::default();
-        let mut queue: Vec<FrameId> = self.store().items(config).iter().map(|i| i.frame).collect();
+        let mut queue = self.store().frames_of(config);
         while let Some(frame) = queue.pop() {
             if !self.store().tracked(frame).intersects(Tracked::RIVALS) || !seen.insert(frame) {
                 continue;
@@ -296,7 +291,7 @@ impl Parser {
     /// as tokens that need no individual check; see [`Registers::limited`].
     pub(crate) fn with_counting_scopes(&mut self, config: ConfigId) -> ConfigId {
         let scope = RewriteScope { tracked: Tracked::SCOPE, stops_at_scope: false };
-        let items = self.store().items(config).to_vec();
+        let roots = self.store().frames_of(config);
         let (store, program, reach) = self.store_and_program();
         let mut limit = |registers: &mut Registers, item: Item| {
             let open = match program.compiled().scopes.role(program.rule(item.state)) {
@@ -314,16 +309,8 @@ impl Parser {
             };
             Some(Item { count, ..item })
         };
-        let rewritten = store.rewrite_frames(
-            program,
-            reach,
-            (scope, items.iter().map(|i| i.frame)),
-            &mut limit,
-        );
-        let limited = self.intern_like(
-            items.into_iter().filter_map(|i| with_rewritten_frame(&rewritten, i)),
-            config,
-        );
+        let rewritten = store.rewrite_frames(program, reach, (scope, roots), &mut limit);
+        let limited = self.store_mut().with_rewritten_frames(config, &rewritten);
         self.canonical(limited)
     }
 }

@@ -205,7 +205,7 @@ impl Parser {
             return DEAD;
         }
         let names = self.names.intern_list(list);
-        self.store_and_program().0.with_name_list(plain, names)
+        self.store_mut().with_name_list(plain, names)
     }
 
     /// Reads the bytes of the first name of a rule, as long as they only extend the name. Returns
@@ -237,8 +237,7 @@ impl Parser {
             read += 1;
         }
         if read > 0 {
-            split.list[0].1 =
-                self.store_and_program().0.registers.read_bytes(register, &bytes[..read]);
+            split.list[0].1 = self.store_mut().registers.read_bytes(register, &bytes[..read]);
         }
         Ok(read)
     }
@@ -330,7 +329,7 @@ impl Parser {
         );
         let both = self.union(a, b);
         let names = self.names.intern_list(list);
-        self.store_and_program().0.with_name_list(both, names)
+        self.store_mut().with_name_list(both, names)
     }
 
     /// Steps from a plain configuration, and updates the frames in the list. `step` is told to
@@ -377,18 +376,14 @@ impl Parser {
                     .find(|(listed, _)| *listed == frame)
                     .map_or(EMPTY_REGISTER, |&(_, register)| register);
                 if !self.store().registers.status(register).element_open {
-                    let begun = self
-                        .store_and_program()
-                        .0
-                        .registers
-                        .begin_element(register)
-                        .unwrap_or(register);
+                    let begun =
+                        self.store_mut().registers.begin_element(register).unwrap_or(register);
                     list.retain(|(listed, _)| *listed != frame);
                     list.push((frame, begun));
                 }
             }
         }
-        let registers = &mut self.store_and_program().0.registers;
+        let registers = &mut self.store_mut().registers;
         list.iter_mut().for_each(|(_, register)| {
             *register = registers.read_symbol(*register, u32::from(byte))
         });
@@ -406,7 +401,7 @@ impl Parser {
             if ended.peek().is_none() {
                 continue;
             }
-            let registers = &mut self.store_and_program().0.registers;
+            let registers = &mut self.store_mut().registers;
             match registers.end_element(*register) {
                 Some(new) => *register = new,
                 None if std::mem::take(&mut registers.too_deep) => return Err(ParserLimit::Values),
@@ -454,7 +449,7 @@ impl Parser {
         }
         if self.has_open_name(list) {
             let naming = self.naming_frames(plain);
-            let registers = &mut self.store_and_program().0.registers;
+            let registers = &mut self.store_mut().registers;
             for (frame, register) in list.iter_mut() {
                 if registers.status(*register).element_open && !naming.contains(frame) {
                     *register = registers.discard_element(*register);
@@ -478,7 +473,7 @@ impl Parser {
         plain: ConfigId,
     ) -> ConfigId {
         let names = self.store().done(config).names;
-        self.store_and_program().0.with_name_list(plain, names)
+        self.store_mut().with_name_list(plain, names)
     }
 
     /// Whether a name is open.
@@ -514,7 +509,7 @@ impl Parser {
         let mut out = ByteSet::EMPTY;
         for i in 0..self.names.lists[names].len() {
             let (frame, register) = self.names.lists[names][i];
-            let registers = &mut self.store_and_program().0.registers;
+            let registers = &mut self.store_mut().registers;
             let register = match registers.status(register).element_open {
                 true => register,
                 false if naming.contains(&frame) => {
