@@ -539,17 +539,10 @@ impl Matcher {
                 traced = true;
             }
         }
-        if !traced
-            && let Some(special) = index.specials.iter().position(|tokens| tokens.contains(token))
-        {
+        if !traced && let Some(special) = index.specials_of(token).next() {
             let next = self.config();
-            let step = parser.trace(before, Symbol::Special(special as u32), next);
-            let name = index
-                .vocab
-                .special_name(token)
-                .map(str::as_bytes)
-                .or_else(|| index.vocab.bytes(token));
-            tracer.push(name.unwrap_or_default(), step);
+            let step = parser.trace(before, Symbol::Special(special), next);
+            tracer.push(index.vocab.text(token), step);
         }
         Ok(())
     }

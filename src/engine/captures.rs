@@ -66,12 +66,9 @@ impl Matcher {
                 text.extend_from_slice(bytes);
                 continue;
             }
-            let named =
-                index.specials.iter().enumerate().filter(|(_, tokens)| tokens.contains(token));
-            let specials: Vec<u32> = named.map(|(special, _)| special as u32).collect();
-            let name = vocab.special_name(token).map(str::as_bytes).or(bytes).unwrap_or_default();
-            chart.token(ChartInput::Special(&specials, name))?;
-            text.extend_from_slice(name);
+            let specials: Vec<u32> = index.specials_of(token).collect();
+            chart.token(ChartInput::Special(&specials, vocab.text(token)))?;
+            text.extend_from_slice(vocab.text(token));
         }
         let regions = chart.derived_spans();
         let attributes = |rule: u32| {

@@ -251,19 +251,11 @@ fn spelled_prefix(vocab: &Vocabulary, bytes: &[u8], tokens: Vec<TokenId>) -> Vec
 
 /// The tokens by longest match, from left to right.
 fn longest_match_tokens(vocab: &Vocabulary, bytes: &[u8]) -> Vec<TokenId> {
-    let trie = vocab.trie();
     let mut out = Vec::new();
-    let mut start = 0;
-    while start < bytes.len() {
-        let (mut node, mut best) = (0, None);
-        for (i, &byte) in bytes[start..].iter().enumerate() {
-            let Some(child) = trie.child(node, byte) else { break };
-            node = child;
-            best = trie.tokens_at(node).first().map(|&word| (word, i + 1)).or(best);
-        }
-        let Some((word, len)) = best else { break };
-        out.push(word);
-        start += len;
+    let mut rest = bytes;
+    while let Some((length, ids)) = vocab.trie().prefixes(rest).last() {
+        out.push(ids[0]);
+        rest = &rest[length..];
     }
     out
 }
@@ -283,8 +275,7 @@ fn first_extendable(
         if boundaries == TokenBoundaries::OfTokens && !begins {
             continue;
         }
-        let node = bytes[from..].iter().try_fold(0, |node, &byte| trie.child(node, byte));
-        if let Some(node) = node
+        if let Some(node) = trie.find(&bytes[from..])
             && can_extend(trie, state, node, end)?
         {
             return Ok(from);

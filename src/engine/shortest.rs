@@ -187,19 +187,16 @@ fn to_pieces(index: &Index, text: &[Symbol]) -> Vec<Piece> {
 
 /// The fewest tokens that spell these bytes, by dynamic programming; `None` if no tokens do.
 fn fewest_tokens(vocab: &Vocabulary, bytes: &[u8]) -> Option<Vec<TokenId>> {
-    let trie = vocab.trie();
     // For each position: the number of tokens from there on, the first of them, and where it ends.
     let mut best: Vec<Option<(usize, TokenId, usize)>> = vec![None; bytes.len()];
     for start in (0..bytes.len()).rev() {
-        let mut node = 0;
-        for end in start + 1..=bytes.len() {
-            let Some(child) = trie.child(node, bytes[end - 1]) else { break };
-            node = child;
+        for (length, ids) in vocab.trie().prefixes(&bytes[start..]) {
+            let end = start + length;
             let rest = if end == bytes.len() { Some(0) } else { best[end].map(|b| b.0) };
-            if let (Some(&word), Some(rest)) = (trie.tokens_at(node).first(), rest)
+            if let Some(rest) = rest
                 && best[start].is_none_or(|(count, ..)| rest + 1 < count)
             {
-                best[start] = Some((rest + 1, word, end));
+                best[start] = Some((rest + 1, ids[0], end));
             }
         }
     }

@@ -115,6 +115,12 @@ impl Index {
         IndexState::new(&self.compiled, &self.vocab, &self.limits, self.options)
     }
 
+    /// The special tokens of the grammar that a token stands for.
+    pub(crate) fn specials_of(&self, token: TokenId) -> impl Iterator<Item = u32> {
+        let specials = (0..).zip(&self.specials);
+        specials.filter(move |(_, tokens)| tokens.contains(token)).map(|(special, _)| special)
+    }
+
     /// Locks everything that grows.
     pub(crate) fn lock(&self) -> parking_lot::MutexGuard<'_, IndexState> {
         self.state.lock()
@@ -461,11 +467,9 @@ impl IndexState {
         {
             (reached, accepted) = advance(&mut self.parser, config, bytes)?;
         }
-        for (special, tokens) in index.specials.iter().enumerate() {
-            if tokens.contains(token) {
-                let next = self.parser.step_special(config, special as u32)?;
-                reached = self.parser.union(reached, next);
-            }
+        for special in index.specials_of(token) {
+            let next = self.parser.step_special(config, special)?;
+            reached = self.parser.union(reached, next);
         }
         Ok((self.parser.token_ended(reached)?, accepted))
     }

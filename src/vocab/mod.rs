@@ -255,8 +255,7 @@ impl Vocabulary {
     /// assert_eq!(vocab.find(b"tru"), None);
     /// ```
     pub fn find(&self, bytes: &[u8]) -> Option<TokenId> {
-        let node = bytes.iter().try_fold(0, |node, &byte| self.trie().child(node, byte))?;
-        self.trie().tokens_at(node).first().copied()
+        self.trie().tokens_at(self.trie().find(bytes)?).first().copied()
     }
 
     /// Whether the id is a special token.
@@ -267,6 +266,12 @@ impl Vocabulary {
     /// The name of a special token. Cost: linear in the number of special tokens.
     pub fn special_name(&self, token: TokenId) -> Option<&str> {
         self.special_ids.iter().find(|(id, _)| *id == token).map(|(_, name)| name.as_str())
+    }
+
+    /// What a token adds to the text: the name of a special token, or its bytes.
+    pub(crate) fn text(&self, token: TokenId) -> &[u8] {
+        let name = self.special_name(token).map(str::as_bytes);
+        name.or_else(|| self.bytes(token)).unwrap_or_default()
     }
 
     /// A token for display: its text; `\xNN` for each byte if it is no UTF-8; the name of a special
