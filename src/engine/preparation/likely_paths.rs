@@ -30,8 +30,8 @@ type IsWordByte = fn(&u8) -> bool;
 
 /// The state of the search.
 pub(super) struct PathSearch {
-    frontier: Frontier,
-    continuations: ContinuationMemo,
+    pub(super) frontier: Frontier,
+    pub(super) continuations: ContinuationMemo,
     /// Memoised lengths of the first tokens of words.
     word_cuts: HashMap<Vec<u8>, usize>,
 }
@@ -48,31 +48,9 @@ impl PathSearch {
         }
     }
 
-    /// Removes and returns the likeliest candidate; `None` at the end of the search or of its
-    /// budget.
-    pub(super) fn next_candidate(&mut self) -> Option<Candidate> {
-        self.frontier.pop()
-    }
-
     /// Likelihood of the next candidate; `None` at the end of the search or of its budget.
     pub(super) fn next_likelihood(&self) -> Option<f64> {
-        self.frontier.next_likelihood().filter(|_| !self.is_spent())
-    }
-
-    /// Charges the growth of the parser, in bytes, as steps: in ambiguous grammars it measures the
-    /// cost of masks.
-    pub(super) fn charge_growth(&mut self, bytes: usize) {
-        self.continuations.charge_growth(bytes);
-    }
-
-    /// Whether the budget of steps is spent.
-    pub(super) fn is_spent(&self) -> bool {
-        self.continuations.is_spent()
-    }
-
-    /// Whether an expanded configuration reads free text that leads back to it.
-    pub(super) fn loops_on_text(&self, config: ConfigId) -> bool {
-        self.continuations.loops_on_text(config)
+        self.frontier.next_likelihood().filter(|_| !self.continuations.is_spent())
     }
 
     /// Adds the configurations at which the next token may end. `target` is the candidate's
@@ -179,7 +157,7 @@ impl PathSearch {
         is_word_byte: IsWordByte,
     ) -> Result<Option<Option<(u8, ConfigId)>>, ParserLimit> {
         let continuations = self.continuations.get(parser, config)?;
-        if continuations.text_kind == TextKind::Returns || self.is_spent() {
+        if continuations.text_kind == TextKind::Returns || self.continuations.is_spent() {
             return Ok(None);
         }
         let (mut next, mut is_over) = (None, false);
