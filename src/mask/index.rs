@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use super::entry::MaskEntry;
 use super::index_state::{AdvanceBytesFn, GrammarEntries, IndexState, MaskOptions};
 use super::interned_masks::SHARED_MASK_BYTES;
+use super::pool::EntryContext;
 use super::pool_counters::count;
 use super::pool_scope::{ConstraintPool, EnginePool};
 use super::special_tokens::SpecialTokenIds;
@@ -401,7 +402,9 @@ impl Index {
         if let Some(entry) = used.get(&key) {
             return Ok(entry);
         }
-        let entry = self.pool.entry(parser, keys, &self.vocab, items)?;
+        let (vocab, counters) = (&self.vocab, &self.pool.engine.counters);
+        let mut context = EntryContext { parser, keys, vocab, counters };
+        let entry = self.pool.pool.entry(&mut context, items)?;
         used.insert(key, entry.clone(), entry.bytes());
         Ok(entry)
     }

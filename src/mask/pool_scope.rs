@@ -6,13 +6,9 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
-use super::entry::MaskEntry;
 use super::pool::MaskPool;
 use super::pool_counters::PoolCounters;
-use super::pool_key::KeyBuilder;
 use super::token_set::set_bit;
-use super::trie_walk::WalkError;
-use crate::matcher::{Item, Parser};
 use crate::vocab::Vocabulary;
 
 /// Who shares mask entries. Changes no mask.
@@ -217,17 +213,6 @@ pub(super) struct ConstraintPool {
 impl ConstraintPool {
     pub(super) fn new(engine: Arc<EnginePool>) -> ConstraintPool {
         ConstraintPool { pool: engine.pool(), engine }
-    }
-
-    /// As [`MaskPool::entry`].
-    pub(super) fn entry(
-        &self,
-        parser: &mut Parser,
-        keys: &mut KeyBuilder,
-        vocab: &Vocabulary,
-        items: &[Item],
-    ) -> Result<Arc<MaskEntry>, WalkError> {
-        self.pool.entry(parser, keys, vocab, (items, &self.engine.counters))
     }
 }
 
