@@ -362,13 +362,12 @@ impl Parser {
         if let Some(&next) = self.steps.specials.get(&(config, special)) {
             return Ok(next);
         }
-        if self.has_names(config) {
-            return self.step_special_with_names(config, special);
-        }
-        let mut next = self.compute_special(config, special)?;
-        if self.compares_values(config) && !self.has_continuation(next)? {
-            next = DEAD;
-        }
+        let next = if self.has_names(config) {
+            self.step_special_with_names(config, special)?
+        } else {
+            let next = self.compute_special(config, special)?;
+            self.if_live(config, next)?
+        };
         self.steps.specials.insert((config, special), next);
         Ok(next)
     }

@@ -117,7 +117,17 @@ impl Parser {
         byte: u8,
     ) -> Result<ConfigId, ParserLimit> {
         let next = self.step_unchecked(config, byte)?;
-        Ok(if self.has_continuation(next)? { next } else { DEAD })
+        self.if_live(config, next)
+    }
+
+    /// `next`, which follows `config`; or [`DEAD`] if values are compared and none can follow.
+    pub(in crate::matcher) fn if_live(
+        &mut self,
+        config: ConfigId,
+        next: ConfigId,
+    ) -> Result<ConfigId, ParserLimit> {
+        let is_live = !self.compares_values(config) || self.has_continuation(next)?;
+        Ok(if is_live { next } else { DEAD })
     }
 
     /// The configuration after a byte, whether or not it has a continuation.
@@ -131,10 +141,7 @@ impl Parser {
     }
 
     /// Whether the open elements of a configuration can still become distinct values.
-    pub(in crate::matcher) fn has_continuation(
-        &mut self,
-        config: ConfigId,
-    ) -> Result<bool, ParserLimit> {
+    fn has_continuation(&mut self, config: ConfigId) -> Result<bool, ParserLimit> {
         if self.is_trivially_live(config) {
             return Ok(true);
         }

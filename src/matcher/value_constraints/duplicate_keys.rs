@@ -264,11 +264,7 @@ impl Parser {
             self.step_tracking_frames(list, rewrites, |parser, uncached| match uncached {
                 true => {
                     let next = parser.compute_byte(plain, byte)?;
-                    Ok(if parser.compares_values(plain) && !parser.has_continuation(next)? {
-                        DEAD
-                    } else {
-                        next
-                    })
+                    parser.if_live(plain, next)
                 }
                 false => parser.step(plain, byte),
             });
@@ -284,20 +280,14 @@ impl Parser {
         config: ConfigId,
         special: u32,
     ) -> Result<ConfigId, ParserLimit> {
-        if let Some(&cached) = self.names.specials.get(&(config, special)) {
-            return Ok(cached);
-        }
-        let plain = self.store().plain(config);
-        let mut list = self.names.list(self.store().done(config).names);
+        let SplitConfig { plain, mut list } = self.split(config);
         self.drop_ended_rules(&mut list, plain, Symbol::Special(special));
         let next =
             self.step_tracking_frames(&mut list, false, |parser, uncached| match uncached {
                 true => parser.compute_special(plain, special),
                 false => parser.step_special(plain, special),
             })?;
-        let next = self.join_after_step(list, (plain, next));
-        self.names.specials.insert((config, special), next);
-        Ok(next)
+        Ok(self.join_after_step(list, (plain, next)))
     }
 
     /// The configuration after the end of a token, for a configuration with names.
@@ -305,8 +295,7 @@ impl Parser {
         &mut self,
         config: ConfigId,
     ) -> Result<ConfigId, ParserLimit> {
-        let plain = self.store().plain(config);
-        let mut list = self.names.list(self.store().done(config).names);
+        let SplitConfig { plain, mut list } = self.split(config);
         let next =
             self.step_tracking_frames(&mut list, false, |parser, uncached| match uncached {
                 true => parser.compute_token_end(plain),
