@@ -10,9 +10,9 @@ use parking_lot::Mutex;
 use super::entry::MaskEntry;
 use super::index_state::{AdvanceBytesFn, GrammarEntries, IndexState, MaskOptions};
 use super::interned_masks::SHARED_MASK_BYTES;
-use super::pool::EntryContext;
+use super::pool::{EntryContext, MaskPool};
 use super::pool_counters::count;
-use super::pool_scope::{ConstraintPool, EnginePool};
+use super::pool_scope::EnginePool;
 use super::special_tokens::SpecialTokenIds;
 use super::token_set::{TokenSet, set_bit};
 use super::trie_walk::TrieWalk;
@@ -55,7 +55,8 @@ fn group_with_tail_calls(parser: &mut Parser, wide: &[Item]) -> Vec<Vec<Item>> {
 pub(crate) struct Index {
     pub(crate) compiled: Arc<Compiled>,
     pub(crate) vocab: Arc<Vocabulary>,
-    pool: ConstraintPool,
+    engine_pool: Arc<EnginePool>,
+    pool: Arc<MaskPool>,
     /// The token ids of each special token of the grammar.
     pub(crate) specials: Vec<SpecialTokenIds>,
     limits: Limits,
@@ -93,7 +94,8 @@ impl Index {
         Ok(Index {
             compiled,
             vocab,
-            pool: ConstraintPool::new(engine_pool),
+            pool: engine_pool.pool(),
+            engine_pool,
             specials,
             limits: limits.clone(),
             options,
@@ -145,7 +147,7 @@ impl Index {
         if let Some(mask) = self.find_mask(state, config) {
             return Ok(mask);
         }
-        count(&self.pool.engine.counters.mask_misses);
+        count(&self.engine_pool.counters.mask_misses);
         // Counters pass through many configurations once each. Their masks are found by the
         // canonical one.
         let memo_config = state.memo_config(config);
@@ -215,13 +217,10 @@ impl Index {
             let bytes = mask.bytes();
             return (mask, bytes);
         }
-        let (interned, bytes) = state.masks.interned.intern(
-            mask.clone(),
-            self.vocab.mask_words(),
-            &self.pool.pool.masks,
-        );
+        let (interned, bytes) =
+            state.masks.interned.intern(mask.clone(), self.vocab.mask_words(), &self.pool.masks);
         if bytes == SHARED_MASK_BYTES || !Arc::ptr_eq(&interned, &mask) {
-            count(&self.pool.engine.counters.equal_masks);
+            count(&self.engine_pool.counters.equal_masks);
         }
         (interned, bytes)
     }
@@ -242,7 +241,7 @@ impl Index {
             }
         }
         if mask.is_some() {
-            let counters = &self.pool.engine.counters;
+            let counters = &self.engine_pool.counters;
             count(&counters.mask_hits);
             if memo_config != config {
                 count(&counters.representatives_used);
@@ -353,7 +352,7 @@ impl Index {
             let entry = self.entry(state, group)?;
             for &exit in entry.exits() {
                 let next = state.parser.follow(&group[0], exit)?;
-                let counters = &self.pool.engine.counters;
+                let counters = &self.engine_pool.counters;
                 state.resolve_suffixes((&self.vocab, counters), &entry, (exit, next))?;
             }
             entries.push(entry);
@@ -402,9 +401,9 @@ impl Index {
         if let Some(entry) = used.get(&key) {
             return Ok(entry);
         }
-        let (vocab, counters) = (&self.vocab, &self.pool.engine.counters);
+        let (vocab, counters) = (&self.vocab, &self.engine_pool.counters);
         let mut context = EntryContext { parser, keys, vocab, counters };
-        let entry = self.pool.pool.entry(&mut context, items)?;
+        let entry = self.pool.entry(&mut context, items)?;
         used.insert(key, entry.clone(), entry.bytes());
         Ok(entry)
     }

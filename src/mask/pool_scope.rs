@@ -145,7 +145,7 @@ impl EnginePool {
     }
 
     /// The pool of a new constraint.
-    fn pool(&self) -> Arc<MaskPool> {
+    pub(super) fn pool(&self) -> Arc<MaskPool> {
         match &self.location {
             PoolLocation::Process(process_pool) => process_pool.pool.clone(),
             PoolLocation::Engine(pool) => pool.clone(),
@@ -200,19 +200,6 @@ impl Drop for EnginePool {
                 }
             });
         }
-    }
-}
-
-/// A constraint's access to its pool.
-#[derive(Debug)]
-pub(super) struct ConstraintPool {
-    pub(super) engine: Arc<EnginePool>,
-    pub(super) pool: Arc<MaskPool>,
-}
-
-impl ConstraintPool {
-    pub(super) fn new(engine: Arc<EnginePool>) -> ConstraintPool {
-        ConstraintPool { pool: engine.pool(), engine }
     }
 }
 
