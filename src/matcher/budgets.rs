@@ -5,12 +5,12 @@
 //! frame. Counting therefore rewrites frames (see [`super::frame_rewrite`]). Grammars without
 //! budgets never run this code.
 
-use super::frame_rewrite::{RewriteScope, RewrittenFrames, with_rewritten_frame};
+use super::frame_rewrite::{ItemMap, RewriteScope, RewrittenFrames, with_rewritten_frame};
 use super::limit::ParserLimit;
 use super::parser::Parser;
 use super::store::{Completed, ConfigId, FrameId, Item, Tracked};
 use super::value_constraints::registers::Registers;
-use crate::compile::{BudgetMeter, BudgetUnit, ReturnRole};
+use crate::compile::{BudgetMeter, BudgetUnit, Program, ReturnRole};
 use crate::hash::HashSet;
 use crate::ir::Spent;
 
@@ -77,9 +77,8 @@ impl Parser {
         (scope, items): (RewriteScope, &[Item]),
         keep_overrun: bool,
     ) -> RewrittenFrames {
-        let (store, program, reach) = self.store_and_program();
         let byte = u8::try_from(symbol).ok();
-        let mut read = |registers: &mut Registers, item: Item| {
+        let mut read = |program: &Program, registers: &mut Registers, item: Item| {
             let count = match (
                 program.budget_meter(item.state),
                 program.state(item.state).return_role,
@@ -93,14 +92,7 @@ impl Parser {
             };
             Some(Item { count, ..item })
         };
-        let rewritten = store.rewrite_frames(
-            program,
-            reach,
-            (scope, items.iter().map(|i| i.frame).collect()),
-            &mut read,
-        );
-        self.names.follow_rewrite(&rewritten);
-        rewritten
+        self.rewrite_frames(scope, items.iter().map(|i| i.frame).collect(), &mut read)
     }
 
     /// The configuration after a byte without the items whose budget is spent.
@@ -237,14 +229,22 @@ impl Parser {
         config: ConfigId,
         change: &dyn Fn(BudgetMeter, u32) -> Option<u32>,
     ) -> RewrittenFrames {
-        let roots = self.store().frames_of(config);
-        let (store, program, reach) = self.store_and_program();
-        let mut map = |_: &mut Registers, item: Item| match program.budget_meter(item.state) {
-            None => Some(item),
-            Some(meter) => change(meter, item.count).map(|count| Item { count, ..item }),
+        let mut map = |program: &Program, _: &mut Registers, item: Item| {
+            let Some(meter) = program.budget_meter(item.state) else { return Some(item) };
+            change(meter, item.count).map(|count| Item { count, ..item })
         };
-        let rewritten =
-            store.rewrite_frames(program, reach, (RewriteScope::BUDGETED, roots), &mut map);
+        self.rewrite_frames(RewriteScope::BUDGETED, self.store().frames_of(config), &mut map)
+    }
+
+    /// As [`super::store::Store::rewrite_frames`]; the names of the frames follow.
+    pub(super) fn rewrite_frames(
+        &mut self,
+        scope: RewriteScope,
+        roots: Vec<FrameId>,
+        map: ItemMap<'_>,
+    ) -> RewrittenFrames {
+        let (store, program, reach) = self.store_and_program();
+        let rewritten = store.rewrite_frames(program, reach, (scope, roots), map);
         self.names.follow_rewrite(&rewritten);
         rewritten
     }

@@ -15,7 +15,7 @@ use crate::hash::{HashMap, HashSet};
 pub(super) type RewrittenFrames = HashMap<FrameId, Option<FrameId>>;
 
 /// Maps an item; `None` drops it.
-pub(super) type ItemMap<'c> = &'c mut dyn FnMut(&mut Registers, Item) -> Option<Item>;
+pub(super) type ItemMap<'c> = &'c mut dyn FnMut(&Program, &mut Registers, Item) -> Option<Item>;
 
 /// The frames to rewrite: those that track any of these constraints. With `stops_at_scope`, frames
 /// outside the innermost scope are left alone.
@@ -79,13 +79,9 @@ impl Store {
             }
             let mut items = self.returns(frame).to_vec();
             items.retain_mut(|item| {
-                match map_item(program, (scope, &rewritten), (&mut self.registers, map), *item) {
-                    Some(new) => {
-                        *item = new;
-                        true
-                    }
-                    None => false,
-                }
+                let scope = (scope, &rewritten);
+                let new = map_item(program, scope, (&mut self.registers, map), *item);
+                new.map(|new| *item = new).is_some()
             });
             items.sort_unstable();
             items.dedup();
@@ -117,7 +113,7 @@ impl Store {
         if !self.tracked(base).intersects(scope.tracked) {
             return;
         }
-        let mut canonicalise = |_: &mut Registers, item: Item| {
+        let mut canonicalise = |program: &Program, _: &mut Registers, item: Item| {
             let count = match program.budget_meter(item.state) {
                 Some(meter) => meter.representative_count(item.count, reach),
                 None if program.state(item.state).return_role == ReturnRole::Scope => {
@@ -151,15 +147,12 @@ impl Store {
             let mut items = self.returns(member).to_vec();
             items.retain_mut(|item| {
                 let new = match inside(item) {
-                    true => map(&mut self.registers, *item),
+                    true => map(program, &mut self.registers, *item),
                     false => {
                         map_item(program, (scope, rewritten), (&mut self.registers, map), *item)
                     }
                 };
-                new.is_some_and(|new| {
-                    *item = new;
-                    true
-                })
+                new.map(|new| *item = new).is_some()
             });
             mapped_items.push(items);
         }
@@ -206,7 +199,7 @@ fn map_item(
     (registers, map): (&mut Registers, ItemMap<'_>),
     item: Item,
 ) -> Option<Item> {
-    let new = map(registers, item)?;
+    let new = map(program, registers, item)?;
     if scope.is_boundary(program, &item) { Some(new) } else { with_rewritten_frame(rewritten, new) }
 }
 

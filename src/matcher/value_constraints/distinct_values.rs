@@ -13,10 +13,10 @@
 use std::collections::VecDeque;
 
 use super::registers::{Registers, RivalState};
-use crate::compile::{DistinctRole, ReturnRole, UNKNOWN_REGISTER};
+use crate::compile::{DistinctRole, Program, ReturnRole, UNKNOWN_REGISTER};
 use crate::fsm::ByteSet;
 use crate::hash::HashSet;
-use crate::matcher::frame_rewrite::{ItemMap, RewriteScope, with_rewritten_frame};
+use crate::matcher::frame_rewrite::{RewriteScope, with_rewritten_frame};
 use crate::matcher::limit::ParserLimit;
 use crate::matcher::parser::Parser;
 use crate::matcher::store::{Completed, ConfigId, DEAD, FrameId, Item, Tracked};
@@ -66,28 +66,24 @@ impl Parser {
         change: &dyn Fn(&mut Registers, u32) -> Option<u32>,
     ) {
         let scope = RewriteScope { tracked: Tracked::SCOPE, stops_at_scope: true };
-        let (store, program, reach) = self.store_and_program();
-        let mut map = |registers: &mut Registers, item: Item| {
+        let mut map = |program: &Program, registers: &mut Registers, item: Item| {
             if program.state(item.state).return_role != ReturnRole::Scope {
                 return Some(item);
             }
             change(registers, item.count).map(|count| Item { count, ..item })
         };
-        let map: ItemMap<'_> = &mut map;
+        let program = self.program();
         let inner: Vec<FrameId> =
             items.iter().filter(|i| !scope.is_boundary(program, i)).map(|i| i.frame).collect();
-        let rewritten = store.rewrite_frames(program, reach, (scope, inner), map);
+        let rewritten = self.rewrite_frames(scope, inner, &mut map);
+        let (store, program, _) = self.store_and_program();
         items.retain_mut(|item| {
             let new = match scope.is_boundary(program, item) {
-                true => map(&mut store.registers, *item),
+                true => map(program, &mut store.registers, *item),
                 false => with_rewritten_frame(&rewritten, *item),
             };
-            new.is_some_and(|new| {
-                *item = new;
-                true
-            })
+            new.map(|new| *item = new).is_some()
         });
-        self.names.follow_rewrite(&rewritten);
     }
 
     /// An element begins and will return to these items. Removes the items whose scope allows no
@@ -298,9 +294,7 @@ impl Parser {
     /// as tokens that need no individual check; see [`Registers::limited`].
     pub(crate) fn with_counting_scopes(&mut self, config: ConfigId) -> ConfigId {
         let scope = RewriteScope { tracked: Tracked::SCOPE, stops_at_scope: false };
-        let roots = self.store().frames_of(config);
-        let (store, program, reach) = self.store_and_program();
-        let mut limit = |registers: &mut Registers, item: Item| {
+        let mut limit = |program: &Program, registers: &mut Registers, item: Item| {
             let open = match program.compiled().scopes.role(program.rule(item.state)) {
                 Some(DistinctRole::Scope { open })
                     if program.state(item.state).return_role == ReturnRole::Scope =>
@@ -316,7 +310,7 @@ impl Parser {
             };
             Some(Item { count, ..item })
         };
-        let rewritten = store.rewrite_frames(program, reach, (scope, roots), &mut limit);
+        let rewritten = self.rewrite_frames(scope, self.store().frames_of(config), &mut limit);
         let limited = self.store_mut().with_rewritten_frames(config, &rewritten);
         self.canonical(limited)
     }
