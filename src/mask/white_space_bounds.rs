@@ -24,7 +24,7 @@ impl Index {
         state: &mut IndexState,
         config: ConfigId,
     ) -> Result<(Arc<TokenSet>, bool), ParserLimit> {
-        let gap = state.parser.white_space_bound(config)?;
+        let bound = state.parser.white_space_bound(config)?;
         let relaxed = state.parser.relax(config);
         let relaxed_mask = match state.masks.get(relaxed) {
             Some(mask) => mask,
@@ -38,8 +38,8 @@ impl Index {
             }
         };
         let white_space = self.vocab.white_space();
-        let room = if let WhiteSpaceBound::Exact(room) = gap { room } else { u32::MAX };
-        let mut too_long = match gap {
+        let room = if let WhiteSpaceBound::Exact(room) = bound { room } else { u32::MAX };
+        let mut too_long = match bound {
             WhiteSpaceBound::Outside
                 if state.parser.allowed(config).meets(&ByteSet::WHITE_SPACE) =>
             {
@@ -52,7 +52,7 @@ impl Index {
             }
             WhiteSpaceBound::AtLeast(_) => self.rejected_long_white_space(state, config)?,
         };
-        if let WhiteSpaceBound::AtLeast(least) = gap
+        if let WhiteSpaceBound::AtLeast(least) = bound
             && (least as usize) < LONG_GAP
         {
             too_long.extend(self.rejected_by_bytes(

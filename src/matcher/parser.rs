@@ -518,8 +518,8 @@ impl Parser {
 
     /// The configuration after an isolated item left its rule by `exit`.
     pub(crate) fn follow(&mut self, item: &Item, exit: Exit) -> Result<ConfigId, ParserLimit> {
-        let Exit::Trigger(gate) = exit else { return self.after_frame(item.frame) };
-        let state = self.program.trigger_state(item.state, gate);
+        let Exit::Trigger(number) = exit else { return self.after_frame(item.frame) };
+        let state = self.program.trigger_state(item.state, number);
         self.scratch.kernel.clear();
         self.scratch.kernel.push(Item { state, count: 0, frame: item.frame });
         self.close()
@@ -528,9 +528,10 @@ impl Parser {
     /// The exits by which the isolated item of a configuration ends or may end here.
     pub(crate) fn exits(&self, config: ConfigId) -> impl Iterator<Item = Exit> + '_ {
         let end = self.store.done(config).bottom.then_some(Exit::End);
-        let gates = self.store.items(config).iter().filter(|i| i.frame == TRIGGER_FRAME);
+        let dispatches = self.store.items(config).iter().filter(|i| i.frame == TRIGGER_FRAME);
         end.into_iter().chain(
-            gates.filter_map(|i| self.program.trigger_state_number(i.state).map(Exit::Trigger)),
+            dispatches
+                .filter_map(|i| self.program.trigger_state_number(i.state).map(Exit::Trigger)),
         )
     }
 

@@ -167,11 +167,11 @@ pub(crate) fn descend<T: Copy, E>(
 pub(crate) fn descend_from<T: Copy, E>(
     tree: &Tree,
     node: u32,
-    left: T,
+    value: T,
     mut visit: impl FnMut(u32, u8, T) -> Result<Option<T>, E>,
 ) -> Result<(), E> {
     let end = tree.node(node).end;
-    let mut stack = vec![(end, left)];
+    let mut stack = vec![(end, value)];
     let mut index = node + 1;
     while index < end {
         fuel::charge(1);
@@ -180,8 +180,8 @@ pub(crate) fn descend_from<T: Copy, E>(
         }
         let node = tree.node(index);
         match visit(index, node.byte, stack[stack.len() - 1].1)? {
-            Some(left) => {
-                stack.push((node.end, left));
+            Some(value) => {
+                stack.push((node.end, value));
                 index += 1;
             }
             None => index = node.end,
