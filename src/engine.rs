@@ -32,7 +32,7 @@ use crate::ir::{Grammar, Simplify};
 use crate::mask::{
     AdvanceBytesFn, EnginePool, Index, IndexState, MaskOptions, MaskRow, PoolStats, TokenSet,
 };
-use crate::matcher::{AdvanceError, ConfigId, DEAD, Parser, ParserLimit, Tracer};
+use crate::matcher::{AdvanceError, ConfigId, DEAD, Parser, ParserLimit, Symbol, Tracer};
 use crate::vocab::Vocabulary;
 
 pub use crate::cache::CacheStats;
@@ -315,7 +315,7 @@ impl Constraint {
     /// ```
     pub fn make_first_mask(&self) -> Result<(), CompileError> {
         let mut matcher = self.matcher();
-        match matcher.mask(&self.index) {
+        match matcher.mask() {
             Err(Termination::Limit(limit)) => {
                 Err(self.index.lock().start_error(limit, &self.index))
             }
@@ -411,10 +411,9 @@ impl Matcher {
     /// # }
     /// ```
     pub fn fill_mask(&mut self, mask: &mut [u32]) {
-        let index = self.index.clone();
-        match self.mask(&index) {
+        match self.mask() {
             Ok(built) => built.write(mask),
-            Err(_) => stops_only(&index.vocab, mask),
+            Err(_) => stops_only(&self.index.vocab, mask),
         }
     }
 
@@ -436,35 +435,31 @@ impl Matcher {
     /// # }
     /// ```
     pub fn update_mask(&mut self, row: &mut MaskRow) -> bool {
-        let index = self.index.clone();
-        row.update(&index.vocab, self.mask(&index).ok())
+        let mask = self.mask().ok();
+        row.update(&self.index.vocab, mask)
     }
 
     /// As [`Matcher::mask_locked`]; takes the lock only if needed.
-    fn mask(&mut self, index: &Index) -> Result<Arc<TokenSet>, Termination> {
+    fn mask(&mut self) -> Result<Arc<TokenSet>, Termination> {
         match self.termination() {
             Some(termination) => Err(termination),
-            None => self.mask_locked(index, &mut index.lock()),
+            None => self.mask_locked(&mut self.index.clone().lock()),
         }
     }
 
     /// The mask of the next token, or why only stop tokens may follow. A limit that the parser
     /// reaches ends the sequence.
-    fn mask_locked(
-        &mut self,
-        index: &Index,
-        state: &mut IndexState,
-    ) -> Result<Arc<TokenSet>, Termination> {
+    fn mask_locked(&mut self, state: &mut IndexState) -> Result<Arc<TokenSet>, Termination> {
         if let Some(termination) = self.termination() {
             return Err(termination);
         }
-        self.with_retry(index, state, |matcher, state| index.mask(state, matcher.config())).map_err(
-            |limit| {
-                runtime::count(&self.runtime.counters.limits_reached, 1);
-                self.limit = Some(limit);
-                Termination::Limit(limit)
-            },
-        )
+        let mask =
+            self.with_retry(state, |matcher, state| matcher.index.mask(state, matcher.config()));
+        mask.map_err(|limit| {
+            runtime::count(&self.runtime.counters.limits_reached, 1);
+            self.limit = Some(limit);
+            Termination::Limit(limit)
+        })
     }
 
     /// Takes a token. On an error the matcher is unchanged. Cost: one table look-up a byte once
@@ -489,9 +484,7 @@ impl Matcher {
     /// # }
     /// ```
     pub fn advance(&mut self, token: TokenId) -> Result<(), AdvanceError> {
-        let index = self.index.clone();
-        let mut state = index.lock();
-        self.advance_locked(&index, &mut state, (token, Parser::advance_over))
+        self.advance_locked(&mut self.index.clone().lock(), token, Parser::advance_over)
     }
 
     /// As [`Matcher::advance`], and reports to the tracer which labelled rule each byte belongs to.
@@ -525,7 +518,7 @@ impl Matcher {
     ) -> Result<(), AdvanceError> {
         let index = self.index.clone();
         let mut state = index.lock();
-        self.advance_locked(&index, &mut state, (token, Parser::advance_by_byte))?;
+        self.advance_locked(&mut state, token, Parser::advance_by_byte)?;
         if self.terminated {
             return Ok(());
         }
@@ -538,7 +531,7 @@ impl Matcher {
             let mut steps = Vec::with_capacity(bytes.len());
             for &byte in bytes {
                 let next = parser.advance(config, byte).unwrap_or(DEAD);
-                steps.push((byte, parser.trace(config, byte, next)));
+                steps.push((byte, parser.trace(config, Symbol::Byte(byte), next)));
                 config = next;
             }
             if config != DEAD {
@@ -546,17 +539,10 @@ impl Matcher {
                 traced = true;
             }
         }
-        if !traced
-            && let Some(special) = index.specials.iter().position(|tokens| tokens.contains(token))
-        {
+        if !traced && let Some(special) = index.specials_of(token).next() {
             let next = self.config();
-            let step = parser.trace_special(before, special as u32, next);
-            let name = index
-                .vocab
-                .special_name(token)
-                .map(str::as_bytes)
-                .or_else(|| index.vocab.bytes(token));
-            tracer.push(name.unwrap_or_default(), step);
+            let step = parser.trace(before, Symbol::Special(special), next);
+            tracer.push(index.vocab.text(token), step);
         }
         Ok(())
     }
@@ -576,13 +562,12 @@ impl Matcher {
     /// # }
     /// ```
     pub fn allows(&mut self, token: TokenId) -> bool {
-        let index = self.index.clone();
-        let mut state = index.lock();
         if self.is_over() {
-            return index.vocab.is_stop(token);
+            return self.index.vocab.is_stop(token);
         }
-        let step = self.with_retry(&index, &mut state, |matcher, state| {
-            TokenStep::find(&index, state, (matcher.config(), token))
+        let step = self.with_lock(|matcher, state| {
+            let at = (matcher.config(), token);
+            TokenStep::find(&matcher.index, state, at, Parser::advance_over)
         });
         matches!(step, Ok(TokenStep::Next(_) | TokenStep::Stop))
     }
@@ -646,12 +631,8 @@ impl Matcher {
     /// # }
     /// ```
     pub fn is_complete(&mut self) -> bool {
-        let index = self.index.clone();
-        let mut state = index.lock();
-        let result = self.with_retry(&index, &mut state, |matcher, state| {
-            Ok(state.parser.store().done(matcher.config()).root)
-        });
-        result.unwrap_or(false)
+        self.with_lock(|matcher, state| Ok(state.parser.store().done(matcher.config()).root))
+            .unwrap_or(false)
     }
 
     /// Whether a stop token has been taken.
@@ -690,23 +671,23 @@ impl Matcher {
     /// Takes a token under the constraint's lock; `over` steps a configuration over its bytes.
     fn advance_locked(
         &mut self,
-        index: &Index,
         state: &mut IndexState,
-        (token, over): (TokenId, AdvanceBytesFn),
+        token: TokenId,
+        over: AdvanceBytesFn,
     ) -> Result<(), AdvanceError> {
         if self.terminated {
             return Err(AdvanceError::Terminated);
         }
-        if !index.vocab.is_used(token) {
+        if !self.index.vocab.is_used(token) {
             return Err(AdvanceError::UnknownToken { token });
         }
-        let step = self.with_retry(index, state, |matcher, state| {
-            TokenStep::find_by(index, state, (matcher.config(), token), over)
+        let step = self.with_retry(state, |matcher, state| {
+            TokenStep::find(&matcher.index, state, (matcher.config(), token), over)
         });
         match step {
             Err(limit) => {
                 runtime::count(&self.runtime.counters.limits_reached, 1);
-                return Err(AdvanceError::Limit { what: limit.what() });
+                return Err(limit.into());
             }
             Ok(TokenStep::Rejected(offset)) => {
                 return Err(AdvanceError::Rejected { token, offset });
@@ -718,19 +699,26 @@ impl Matcher {
         Ok(())
     }
 
+    /// As [`Matcher::with_retry`]; takes the constraint's lock.
+    fn with_lock<T>(
+        &mut self,
+        work: impl Fn(&Matcher, &mut IndexState) -> Result<T, ParserLimit>,
+    ) -> Result<T, ParserLimit> {
+        self.with_retry(&mut self.index.clone().lock(), work)
+    }
+
     /// Runs `work` with configurations of the current epoch. If memory runs out, empties the
     /// caches, replays the tokens and runs it once more.
     fn with_retry<T>(
         &mut self,
-        index: &Index,
         state: &mut IndexState,
         work: impl Fn(&Matcher, &mut IndexState) -> Result<T, ParserLimit>,
     ) -> Result<T, ParserLimit> {
-        let fuel = index.mask_fuel();
+        let fuel = self.index.mask_fuel();
         // The first configuration of an emptied parser has a budget of its own, and so has each
         // token of a replay.
         fuel::limited(fuel, || state.clear_if_full());
-        self.replay(index, state)?;
+        self.replay(state)?;
         // No token leads to the dead configuration, so the start itself reached a limit.
         if self.config() == DEAD {
             return Err(state.parser.start_limit());
@@ -738,7 +726,7 @@ impl Matcher {
         match fuel::limited(fuel, || work(self, state)) {
             Err(ParserLimit::Memory) => {
                 fuel::limited(fuel, || state.clear());
-                self.replay(index, state)?;
+                self.replay(state)?;
                 fuel::limited(fuel, || work(self, state))
             }
             other => other,
@@ -746,7 +734,7 @@ impl Matcher {
     }
 
     /// Finds this matcher's configurations again after the caches were emptied.
-    fn replay(&mut self, index: &Index, state: &mut IndexState) -> Result<(), ParserLimit> {
+    fn replay(&mut self, state: &mut IndexState) -> Result<(), ParserLimit> {
         if self.epoch == state.epoch {
             return Ok(());
         }
@@ -754,9 +742,9 @@ impl Matcher {
         configs.push(state.parser.start());
         for &token in &self.tokens[..self.configs.len() - 1] {
             let before = configs[configs.len() - 1];
-            let (next, _) =
-                fuel::limited(index.mask_fuel(), || state.step_token(index, before, token))?;
-            configs.push(next);
+            let index = &self.index;
+            configs
+                .push(fuel::limited(index.mask_fuel(), || state.step_token(index, before, token))?);
         }
         self.configs = configs;
         self.epoch = state.epoch;

@@ -11,7 +11,7 @@ use super::runtime::{EngineCounters, EngineRuntime, count};
 use super::termination::{Termination, stops_only};
 use super::{Engine, Matcher};
 use crate::hash::{HashMap, HashSet};
-use crate::mask::{Index, IndexState, TokenSet};
+use crate::mask::{IndexState, TokenSet};
 use crate::vocab::Vocabulary;
 
 /// Least number of rows for which writing them is worth waking other threads. A row of a vocabulary
@@ -321,9 +321,8 @@ fn make_pending_masks(runtime: &EngineRuntime, group: &mut [BatchRow<'_>]) {
     let mut state = index.lock();
     for row in group.iter_mut().filter(|row| matches!(row.row_mask, RowMask::Pending)) {
         let Some(matcher) = &mut row.matcher else { continue };
-        let made = catch_unwind(AssertUnwindSafe(|| {
-            make_mask(&runtime.counters, &index, &mut state, matcher)
-        }));
+        let made =
+            catch_unwind(AssertUnwindSafe(|| make_mask(&runtime.counters, &mut state, matcher)));
         row.row_mask = made.unwrap_or_else(|_| {
             count(&runtime.counters.batch.rows_failed, 1);
             // Repair the caches. If that panics as well, the next owner of the lock tries again.
@@ -334,16 +333,11 @@ fn make_pending_masks(runtime: &EngineRuntime, group: &mut [BatchRow<'_>]) {
 }
 
 /// Makes the mask of one matcher.
-fn make_mask(
-    counters: &EngineCounters,
-    index: &Index,
-    state: &mut IndexState,
-    matcher: &mut Matcher,
-) -> RowMask {
+fn make_mask(counters: &EngineCounters, state: &mut IndexState, matcher: &mut Matcher) -> RowMask {
     #[cfg(test)]
     counters.maybe_panic(0);
     count(&counters.batch.rows_built, 1);
-    match matcher.mask_locked(index, state) {
+    match matcher.mask_locked(state) {
         Ok(set) => RowMask::Set(set),
         Err(termination) => RowMask::from(termination),
     }

@@ -4,7 +4,7 @@
 //! positions.
 
 use super::Matcher;
-use crate::mask::{Index, IndexState};
+use crate::mask::IndexState;
 use crate::matcher::{AdvanceError, Chart, ChartInput, ChartLimit, DerivedSpan};
 
 /// A text that a rule with a capture name derived.
@@ -48,19 +48,13 @@ impl Matcher {
         {
             return Ok(Vec::new());
         }
-        let index = self.index.clone();
-        let mut state = index.lock();
         let chart = |_: ChartLimit| AdvanceError::Limit { what: "items of a chart for captures" };
-        self.find_captures(&index, &mut state).map_err(chart)
+        self.find_captures(&mut self.index.lock()).map_err(chart)
     }
 
     /// As [`Matcher::captures`], under the constraint's lock.
-    fn find_captures(
-        &self,
-        index: &Index,
-        state: &mut IndexState,
-    ) -> Result<Vec<Capture>, ChartLimit> {
-        let vocab = &index.vocab;
+    fn find_captures(&self, state: &mut IndexState) -> Result<Vec<Capture>, ChartLimit> {
+        let (index, vocab) = (&self.index, &self.index.vocab);
         let compiled = index.compiled.clone();
         let mut text: Vec<u8> = Vec::new();
         let mut chart = Chart::new(state.parser.program_mut())?;
@@ -72,12 +66,9 @@ impl Matcher {
                 text.extend_from_slice(bytes);
                 continue;
             }
-            let named =
-                index.specials.iter().enumerate().filter(|(_, tokens)| tokens.contains(token));
-            let specials: Vec<u32> = named.map(|(special, _)| special as u32).collect();
-            let name = vocab.special_name(token).map(str::as_bytes).or(bytes).unwrap_or_default();
-            chart.token(ChartInput::Special(&specials, name))?;
-            text.extend_from_slice(name);
+            let specials: Vec<u32> = index.specials_of(token).collect();
+            chart.token(ChartInput::Special(&specials, vocab.text(token)))?;
+            text.extend_from_slice(vocab.text(token));
         }
         let regions = chart.derived_spans();
         let attributes = |rule: u32| {
@@ -130,15 +121,10 @@ impl Matcher {
     /// # }
     /// ```
     pub fn temperature(&mut self) -> Option<f32> {
-        let index = self.index.clone();
-        let mut state = index.lock();
         if self.is_over() {
             return None;
         }
-        self.with_retry(&index, &mut state, |matcher, state| {
-            Ok(state.parser.temperature(matcher.config()))
-        })
-        .ok()?
+        self.with_lock(|matcher, state| Ok(state.parser.temperature(matcher.config()))).ok()?
     }
 }
 

@@ -9,8 +9,8 @@ use super::Matcher;
 use super::runtime::count;
 use super::termination::{Termination, TokenStep, stops_only};
 use crate::ids::TokenId;
-use crate::mask::{Index, IndexState, TokenSet};
-use crate::matcher::{AdvanceError, ConfigId, DEAD, ParserLimit};
+use crate::mask::{IndexState, TokenSet};
+use crate::matcher::{AdvanceError, ConfigId, DEAD, Parser, ParserLimit};
 
 /// Why a draft tree is malformed, or a buffer does not fit it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -197,8 +197,7 @@ impl Matcher {
         tree: &DraftTree,
         masks: &mut [u32],
     ) -> Result<Vec<DraftNode>, DraftError> {
-        let index = self.index.clone();
-        let words = index.vocab.mask_words();
+        let words = self.vocab().mask_words();
         if masks.len() != tree.len() * words {
             return Err(DraftError::Masks { nodes: tree.len(), words, got: masks.len() });
         }
@@ -206,12 +205,7 @@ impl Matcher {
         let states = match self.termination() {
             Some(Termination::Stopped) => Ok(vec![NodeState::new(DraftNode::Rejected); tree.len()]),
             Some(Termination::Limit(_)) => Ok(vec![NodeState::new(DraftNode::Limit); tree.len()]),
-            None => {
-                let mut state = index.lock();
-                self.with_retry(&index, &mut state, |matcher, state| {
-                    matcher.follow_tree(&index, state, tree)
-                })
-            }
+            None => self.with_lock(|matcher, state| matcher.follow_tree(state, tree)),
         };
         let rows = masks.chunks_mut(words.max(1));
         let Ok(states) = states else {
@@ -224,7 +218,7 @@ impl Matcher {
         let write = |(state, row): (NodeState, &mut [u32])| {
             match &state.mask {
                 Some(mask) => mask.write(row),
-                None if state.outcome.is_accepted() => stops_only(&index.vocab, row),
+                None if state.outcome.is_accepted() => stops_only(self.vocab(), row),
                 None => row.fill(0),
             }
             state.outcome
@@ -235,10 +229,10 @@ impl Matcher {
     /// Follows the whole tree. Fails if memory runs out; other limits concern one node only.
     fn follow_tree(
         &self,
-        index: &Index,
         state: &mut IndexState,
         tree: &DraftTree,
     ) -> Result<Vec<NodeState>, ParserLimit> {
+        let index = &self.index;
         let with_limit = |outcome, limit| match limit {
             ParserLimit::Memory => Err(limit),
             _ => Ok(NodeState::new(outcome)),
@@ -258,7 +252,8 @@ impl Matcher {
                     continue;
                 }
             };
-            states.push(match TokenStep::find(index, state, (before, token)) {
+            let step = TokenStep::find(index, state, (before, token), Parser::advance_over);
+            states.push(match step {
                 Err(limit) => with_limit(DraftNode::Limit, limit)?,
                 Ok(TokenStep::Stop) => NodeState::new(DraftNode::Ended),
                 Ok(TokenStep::Rejected(_)) => NodeState::new(DraftNode::Rejected),

@@ -7,9 +7,9 @@
 
 use super::Matcher;
 use crate::ids::TokenId;
-use crate::mask::{Index, IndexState, SpecialTokenIds};
+use crate::mask::{IndexState, SpecialTokenIds};
 use crate::matcher::{ConfigId, DEAD, ParserLimit};
-use crate::vocab::Vocabulary;
+use crate::vocab::{Trie, Vocabulary};
 
 /// A part of a text that may contain special tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -139,18 +139,13 @@ impl Matcher {
         if self.is_over() {
             return Vec::new();
         }
-        let index = self.index.clone();
-        let mut state = index.lock();
-        let runs = self.with_retry(&index, &mut state, |matcher, state| {
-            matcher.find_forced_runs(&index, state, longest)
-        });
-        runs.unwrap_or_default()
+        self.with_lock(|matcher, state| matcher.find_forced_runs(state, longest))
+            .unwrap_or_default()
     }
 
     /// As [`Matcher::forced_runs`], under the constraint's lock.
     fn find_forced_runs(
         &self,
-        index: &Index,
         state: &mut IndexState,
         longest: usize,
     ) -> Result<Vec<ForcedRun>, ParserLimit> {
@@ -172,7 +167,7 @@ impl Matcher {
                     run.bytes.push(byte);
                 }
                 (0, Some(&special)) if specials.len() == 1 => {
-                    let SpecialTokenIds::One(token) = index.specials[special as usize] else {
+                    let SpecialTokenIds::One(token) = self.index.specials[special as usize] else {
                         break;
                     };
                     let end = parser.step_special(run.end, special)?;
@@ -199,12 +194,11 @@ impl Matcher {
         if self.is_over() {
             return Vec::new();
         }
-        let index = self.index.clone();
         // The tokenizer is called without the lock. Its tokens are checked against the bytes.
         let runs = self.forced_runs(longest);
         let mut out = Vec::new();
         for run in &runs {
-            let mut tokens = spelled_prefix(&index.vocab, &run.bytes, tokenize(&run.bytes));
+            let mut tokens = spelled_prefix(self.vocab(), &run.bytes, tokenize(&run.bytes));
             match run.special {
                 // A special token does not merge with bytes, so the tokens before it are final.
                 Some(special) if tokens.last().map_or(0, |t| t.1) == run.bytes.len() => {
@@ -216,11 +210,10 @@ impl Matcher {
                     return out;
                 }
                 None => {
-                    let mut state = index.lock();
-                    let extendable = self.with_retry(&index, &mut state, |matcher, state| {
-                        let runs = matcher.find_forced_runs(&index, state, longest)?;
-                        let last = runs.last().map_or(DEAD, |run| run.end);
-                        first_extendable(&index, state, (&run.bytes, last), &tokens, boundaries)
+                    let extendable = self.with_lock(|matcher, state| {
+                        let runs = matcher.find_forced_runs(state, longest)?;
+                        let end = (&run.bytes[..], runs.last().map_or(DEAD, |run| run.end));
+                        first_extendable(matcher.vocab(), state, end, &tokens, boundaries)
                     });
                     let settled = extendable.unwrap_or(0);
                     tokens.retain(|&(_, end)| end <= settled);
@@ -258,19 +251,11 @@ fn spelled_prefix(vocab: &Vocabulary, bytes: &[u8], tokens: Vec<TokenId>) -> Vec
 
 /// The tokens by longest match, from left to right.
 fn longest_match_tokens(vocab: &Vocabulary, bytes: &[u8]) -> Vec<TokenId> {
-    let trie = vocab.trie();
     let mut out = Vec::new();
-    let mut start = 0;
-    while start < bytes.len() {
-        let (mut node, mut best) = (0, None);
-        for (i, &byte) in bytes[start..].iter().enumerate() {
-            let Some(child) = trie.child(node, byte) else { break };
-            node = child;
-            best = trie.tokens_at(node).first().map(|&word| (word, i + 1)).or(best);
-        }
-        let Some((word, len)) = best else { break };
-        out.push(word);
-        start += len;
+    let mut rest = bytes;
+    while let Some((length, ids)) = vocab.trie().prefixes(rest).last() {
+        out.push(ids[0]);
+        rest = &rest[length..];
     }
     out
 }
@@ -278,21 +263,20 @@ fn longest_match_tokens(vocab: &Vocabulary, bytes: &[u8]) -> Vec<TokenId> {
 /// The first position from which a longer token may replace the last tokens: one that begins with
 /// all bytes from there on, continues past them, and may follow. `bytes.len()` if there is none.
 fn first_extendable(
-    index: &Index,
+    vocab: &Vocabulary,
     state: &mut IndexState,
     (bytes, end): (&[u8], ConfigId),
     tokens: &[(TokenId, usize)],
     boundaries: TokenBoundaries,
 ) -> Result<usize, ParserLimit> {
-    let trie = index.vocab.trie();
-    for from in bytes.len().saturating_sub(index.vocab.max_token_bytes())..bytes.len() {
+    let trie = vocab.trie();
+    for from in bytes.len().saturating_sub(vocab.max_token_bytes())..bytes.len() {
         let begins = from == 0 || tokens.iter().any(|&(_, end)| end == from);
         if boundaries == TokenBoundaries::OfTokens && !begins {
             continue;
         }
-        let node = bytes[from..].iter().try_fold(0, |node, &byte| trie.child(node, byte));
-        if let Some(node) = node
-            && can_extend(index, state, node, end)?
+        if let Some(node) = trie.find(&bytes[from..])
+            && can_extend(trie, state, node, end)?
         {
             return Ok(from);
         }
@@ -302,12 +286,11 @@ fn first_extendable(
 
 /// Whether a token strictly below a trie node can be read on from a configuration.
 fn can_extend(
-    index: &Index,
+    trie: &Trie,
     state: &mut IndexState,
     node: u32,
     config: ConfigId,
 ) -> Result<bool, ParserLimit> {
-    let trie = index.vocab.trie();
     let end = trie.node(node).end;
     let mut stack = vec![(end, config)];
     let mut index = node + 1;

@@ -130,9 +130,7 @@ impl Matcher {
                 may_end: true,
             });
         }
-        let index = self.index.clone();
-        let mut state = index.lock();
-        let found = self.with_retry(&index, &mut state, |matcher, state| {
+        let found = self.with_lock(|matcher, state| {
             let (mut config, mut accepted) = (matcher.config(), 0);
             for &byte in bytes {
                 match state.parser.advance(config, byte)? {
@@ -141,15 +139,15 @@ impl Matcher {
                 }
             }
             let mut specials = Vec::new();
-            for special in 0..index.compiled.grammar().specials.len() {
-                if state.parser.step_special(config, special as u32)? != DEAD {
-                    specials.push(index.compiled.grammar().specials[special].to_string());
+            for (special, token) in (0..).zip(&matcher.index.compiled.grammar().specials) {
+                if state.parser.step_special(config, special)? != DEAD {
+                    specials.push(token.to_string());
                 }
             }
             let may_end = state.parser.store().done(config).root;
             Ok(Expected { accepted, bytes: state.parser.exact_allowed(config)?, specials, may_end })
         });
-        found.map_err(|limit| AdvanceError::Limit { what: limit.what() })
+        Ok(found?)
     }
 }
 

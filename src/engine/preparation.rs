@@ -35,7 +35,7 @@ use crate::fuel;
 use crate::hash::HashMap;
 use crate::ids::TokenId;
 use crate::mask::{Index, IndexState};
-use crate::matcher::{ConfigId, DEAD, Parser, ParserLimit};
+use crate::matcher::{ConfigId, DEAD, ParserLimit, Symbol};
 use crate::setters::with_methods;
 
 /// Steps of the constraint's own parser before its lock is released for others.
@@ -421,11 +421,11 @@ impl Job<'_> {
             tokens.last(),
         ) {
             (Some(&current), _, _) => current,
-            (None, Some(&before), Some(&last)) => state.step_token(index, before, last)?.0,
+            (None, Some(&before), Some(&last)) => state.step_token(index, before, last)?,
             _ => {
                 let mut current = state.parser.start();
                 for &token in tokens {
-                    current = state.step_token(index, current, token)?.0;
+                    current = state.step_token(index, current, token)?;
                 }
                 current
             }
@@ -435,7 +435,7 @@ impl Job<'_> {
             if !self.is_needed() {
                 break;
             }
-            let (next, _) = state.step_token(index, current, token)?;
+            let next = state.step_token(index, current, token)?;
             if next == DEAD {
                 continue;
             }
@@ -443,7 +443,7 @@ impl Job<'_> {
                 let is_same = own.epoch == target.epoch;
                 is_same.then(|| own.step_token(index, target.config, token).ok()).flatten()
             });
-            let Some((config, _)) = own else { break };
+            let Some(config) = own else { break };
             counterparts.insert(config, next);
             let target = ConstraintConfig { config, config_with_names: config, ..target };
             self.make_mask(state, next, target)?;
@@ -479,16 +479,17 @@ impl Job<'_> {
     fn step_path(
         &self,
         mut position: ConstraintConfig,
-        path: &[PathSymbol],
+        path: &[Symbol],
     ) -> Option<ConstraintConfig> {
         for steps in path.chunks(STEPS_PER_LOCK) {
             position = self.with_constraint(|own| {
                 // The other half of the memory budget is left to matchers.
-                let has_room = position.epoch == own.epoch && !own.is_half_full(self.index);
+                let has_room = position.epoch == own.epoch && !own.is_half_full();
                 let mut config = has_room.then_some(position.config)?;
                 for &symbol in steps {
-                    symbol.cache_advance(&mut own.parser, config).ok()?;
-                    config = symbol.step(&mut own.parser, config).ok()?;
+                    // Where a member name begins, matchers take another transition than masks.
+                    own.parser.advance_symbol(config, symbol).ok()?;
+                    config = own.parser.step_symbol(config, symbol).ok()?;
                 }
                 Some(ConstraintConfig { config, ..position })
             })?;
@@ -499,45 +500,11 @@ impl Job<'_> {
             let before = position.config_with_names;
             let after = match (&bytes, path) {
                 (Some(bytes), _) => own.parser.memoise_token(before, bytes),
-                (None, [PathSymbol::Special(special)]) => own.parser.step_special(before, *special),
+                (None, [Symbol::Special(special)]) => own.parser.step_special(before, *special),
                 (None, _) => Ok(position.config),
             };
             Some(ConstraintConfig { epoch, config_with_names: after.ok()?, ..position })
         })
-    }
-}
-
-/// One symbol of a path: a byte, or the index of a special token of the grammar.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum PathSymbol {
-    Byte(u8),
-    Special(u32),
-}
-
-impl PathSymbol {
-    /// Caches the transition that matchers take. Where a member name begins, it differs from that
-    /// of [`PathSymbol::step`].
-    fn cache_advance(self, parser: &mut Parser, config: ConfigId) -> Result<(), ParserLimit> {
-        match self {
-            PathSymbol::Byte(byte) => parser.advance(config, byte).map(|_| ()),
-            PathSymbol::Special(_) => Ok(()),
-        }
-    }
-
-    /// The byte; `None` for a special token.
-    fn byte(self) -> Option<u8> {
-        match self {
-            PathSymbol::Byte(byte) => Some(byte),
-            PathSymbol::Special(_) => None,
-        }
-    }
-
-    /// Takes the transition that masks are made with.
-    fn step(self, parser: &mut Parser, config: ConfigId) -> Result<ConfigId, ParserLimit> {
-        match self {
-            PathSymbol::Byte(byte) => parser.step(config, byte),
-            PathSymbol::Special(special) => parser.step_special(config, special),
-        }
     }
 }
 

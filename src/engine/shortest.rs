@@ -8,7 +8,7 @@ use super::Matcher;
 use super::forced::Piece;
 use crate::ids::TokenId;
 use crate::mask::{Index, IndexState};
-use crate::matcher::{AdvanceError, CompletionStep, ParserLimit, ShortestPaths};
+use crate::matcher::{AdvanceError, ParserLimit, ShortestPaths, Symbol};
 use crate::setters::with_methods;
 use crate::vocab::Vocabulary;
 
@@ -93,12 +93,7 @@ impl Matcher {
         if self.terminated {
             return Ok(Completion { length: 0, pieces: Some(Vec::new()) });
         }
-        let index = self.index.clone();
-        let mut state = index.lock();
-        let found = self.with_retry(&index, &mut state, |matcher, state| {
-            matcher.find_completion(&index, state, options)
-        });
-        found.map_err(|limit| AdvanceError::Limit { what: limit.what() })
+        Ok(self.with_lock(|matcher, state| matcher.find_completion(state, options))?)
     }
 
     /// The fewest tokens that spell a shortest completion; masks allow each of them in turn. A stop
@@ -141,10 +136,10 @@ impl Matcher {
     /// As [`Matcher::shortest_completion`], under the constraint's lock.
     fn find_completion(
         &self,
-        index: &Index,
         state: &mut IndexState,
         options: &CompletionOptions,
     ) -> Result<Completion, ParserLimit> {
+        let index = &self.index;
         let special = u64::from(options.special_length.max(1));
         let lengths = match &mut state.lengths {
             Some(lengths) if lengths.special() == special => lengths,
@@ -153,7 +148,7 @@ impl Matcher {
             }
         };
         if !index.compiled.scopes.is_empty() || state.parser.has_names(self.config()) {
-            return self.complete_with_distinct_values(index, state, options);
+            return self.complete_with_distinct_values(state, options);
         }
         // Every configuration that can be reached can be completed; this is a fallback.
         let Some((length, steps)) = lengths.shortest(&mut state.parser, self.config())? else {
@@ -163,10 +158,10 @@ impl Matcher {
             return Ok(Completion { length, pieces: None });
         }
         let text = lengths.text(&steps, options.longest);
-        let quotes = text.iter().filter(|step| matches!(step, CompletionStep::Byte(b'"'))).count();
+        let quotes = text.iter().filter(|symbol| **symbol == Symbol::Byte(b'"')).count();
         if quotes >= 4 && state.parser.program().has_unique_names() {
             // The completion may contain two member names, which must differ.
-            return self.complete_with_distinct_values(index, state, options);
+            return self.complete_with_distinct_values(state, options);
         }
         Ok(Completion {
             length,
@@ -176,16 +171,15 @@ impl Matcher {
 }
 
 /// A completion as bytes and special tokens.
-fn to_pieces(index: &Index, text: &[CompletionStep]) -> Vec<Piece> {
+fn to_pieces(index: &Index, text: &[Symbol]) -> Vec<Piece> {
     let mut pieces: Vec<Piece> = Vec::new();
-    for &step in text {
-        match (step, pieces.last_mut()) {
-            (CompletionStep::Byte(byte), Some(Piece::Bytes(bytes))) => bytes.push(byte),
-            (CompletionStep::Byte(byte), _) => pieces.push(Piece::Bytes(vec![byte])),
-            (CompletionStep::Special(special), _) => {
+    for &symbol in text {
+        match (symbol, pieces.last_mut()) {
+            (Symbol::Byte(byte), Some(Piece::Bytes(bytes))) => bytes.push(byte),
+            (Symbol::Byte(byte), _) => pieces.push(Piece::Bytes(vec![byte])),
+            (Symbol::Special(special), _) => {
                 pieces.push(Piece::Special(index.specials[special as usize].first()))
             }
-            _ => {}
         }
     }
     pieces
@@ -193,19 +187,16 @@ fn to_pieces(index: &Index, text: &[CompletionStep]) -> Vec<Piece> {
 
 /// The fewest tokens that spell these bytes, by dynamic programming; `None` if no tokens do.
 fn fewest_tokens(vocab: &Vocabulary, bytes: &[u8]) -> Option<Vec<TokenId>> {
-    let trie = vocab.trie();
     // For each position: the number of tokens from there on, the first of them, and where it ends.
     let mut best: Vec<Option<(usize, TokenId, usize)>> = vec![None; bytes.len()];
     for start in (0..bytes.len()).rev() {
-        let mut node = 0;
-        for end in start + 1..=bytes.len() {
-            let Some(child) = trie.child(node, bytes[end - 1]) else { break };
-            node = child;
+        for (length, ids) in vocab.trie().prefixes(&bytes[start..]) {
+            let end = start + length;
             let rest = if end == bytes.len() { Some(0) } else { best[end].map(|b| b.0) };
-            if let (Some(&word), Some(rest)) = (trie.tokens_at(node).first(), rest)
+            if let Some(rest) = rest
                 && best[start].is_none_or(|(count, ..)| rest + 1 < count)
             {
-                best[start] = Some((rest + 1, word, end));
+                best[start] = Some((rest + 1, ids[0], end));
             }
         }
     }

@@ -4,7 +4,7 @@
 use super::Matcher;
 use crate::ids::TokenId;
 use crate::mask::{AdvanceBytesFn, Index, IndexState, set_bit};
-use crate::matcher::{ConfigId, DEAD, Parser, ParserLimit};
+use crate::matcher::{ConfigId, DEAD, ParserLimit};
 use crate::vocab::Vocabulary;
 
 /// Why only stop tokens may follow, whatever the grammar says.
@@ -44,24 +44,15 @@ pub(super) enum TokenStep {
 }
 
 impl TokenStep {
-    /// The step from a configuration that `token` takes.
+    /// The step from a configuration that `token` takes; `over` steps over its bytes.
     pub(super) fn find(
         index: &Index,
         state: &mut IndexState,
         (config, token): (ConfigId, TokenId),
-    ) -> Result<TokenStep, ParserLimit> {
-        TokenStep::find_by(index, state, (config, token), Parser::advance_over)
-    }
-
-    /// The same, with a choice of how bytes are read.
-    pub(super) fn find_by(
-        index: &Index,
-        state: &mut IndexState,
-        (config, token): (ConfigId, TokenId),
-        advance: AdvanceBytesFn,
+        over: AdvanceBytesFn,
     ) -> Result<TokenStep, ParserLimit> {
         let is_complete = state.parser.store().done(config).root;
-        Ok(match state.step_token_by(index, (config, token), advance)? {
+        Ok(match state.step_token_by(index, (config, token), over)? {
             (DEAD, _) if is_complete && index.vocab.is_stop(token) => TokenStep::Stop,
             (DEAD, offset) => TokenStep::Rejected(offset),
             (next, _) => TokenStep::Next(next),

@@ -15,7 +15,7 @@ use crate::compile::NO_BLOCK;
 use crate::fsm::{ByteSet, shape_bytes};
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, CounterRoom, DEAD, Item, Parser, UNBOUNDED_COUNT};
-use crate::vocab::{Tree, Trie, Vocabulary, descend, descend_from};
+use crate::vocab::{TokensByCount, Tree, Trie, Vocabulary, descend, descend_from};
 
 /// How many runs a token needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ struct TokenRuns {
 #[derive(Debug)]
 pub(crate) struct CounterProfile {
     /// Tokens that end inside the block, by how many runs they need room for.
-    inside: TokensByRuns,
+    inside: TokensByCount,
     /// All of those as a row.
     row: Arc<[u32]>,
     /// Tokens accepted after leaving the block with exactly this many runs.
@@ -90,11 +90,7 @@ impl CounterProfile {
                 TokenSet::built(self.row.len(), |bits| ids.for_each(|id| set_bit(bits, id)))
             }
         } else {
-            let row = TokenSet::Row {
-                base: self.row.clone(),
-                remove: Arc::default(),
-                add: Arc::default(),
-            };
+            let row = TokenSet::row(self.row.clone());
             row.changed(excluded, &after_block, self.row.len())
         }
     }
@@ -124,7 +120,7 @@ impl CounterProfile {
     /// Memory in use, in bytes, approximately.
     pub(crate) fn bytes(&self) -> usize {
         (self.outside.len() + self.suffix_needs.len()) * size_of::<TokenRuns>()
-            + (self.inside.tokens.len() + self.row.len()) * 4
+            + (self.inside.all().len() + self.row.len()) * 4
             + self.suffixes.len() * 16
             + 1024
     }
@@ -322,9 +318,13 @@ impl ProfileBuilder {
 
     /// Sorts the results into a profile.
     fn finish(self, vocab: &Vocabulary) -> CounterProfile {
-        let inside = TokensByRuns::new(vocab, &self.inside);
+        let words = |range: &RunRange| {
+            let tree = TreeNode { node: 0, in_shapes: range.in_shapes }.tree(vocab);
+            tree.words(range.tokens.clone())
+        };
+        let inside = TokensByCount::new(self.inside.iter().map(|range| (range.runs, words(range))));
         let mut row = vec![0; vocab.mask_words()];
-        inside.tokens.iter().for_each(|&id| set_bit(&mut row, id));
+        inside.all().iter().for_each(|&id| set_bit(&mut row, id));
         let (mut suffix_needs, mut suffixes) = (Vec::new(), Vec::new());
         for &(node, runs) in &self.exits {
             let tree = node.tree(vocab);
@@ -352,43 +352,4 @@ struct RunRange {
     /// Of the tree of shapes.
     in_shapes: bool,
     runs: u32,
-}
-
-/// Tokens by the number of runs that they need room for, in descending order.
-#[derive(Debug)]
-struct TokensByRuns {
-    tokens: Box<[TokenId]>,
-    /// By a number of runs: how many tokens need more. The last is 0.
-    more: Box<[u32]>,
-}
-
-impl TokensByRuns {
-    /// Counting sort: a token has few runs.
-    fn new(vocab: &Vocabulary, ranges: &[RunRange]) -> TokensByRuns {
-        let max_runs = ranges.iter().map(|range| range.runs as usize).max().unwrap_or(0);
-        let mut needing = vec![0; max_runs + 1];
-        ranges.iter().for_each(|range| needing[range.runs as usize] += range.tokens.len());
-        let mut needing_more = vec![0; max_runs + 1];
-        for runs in (0..max_runs).rev() {
-            needing_more[runs] = needing_more[runs + 1] + needing[runs + 1];
-        }
-        let mut next_index = needing_more.clone();
-        let mut tokens = vec![TokenId::from_raw(0); needing_more[0] + needing[0]];
-        for range in ranges {
-            let tree = TreeNode { node: 0, in_shapes: range.in_shapes }.tree(vocab);
-            let position = &mut next_index[range.runs as usize];
-            tokens[*position..*position + range.tokens.len()]
-                .copy_from_slice(tree.words(range.tokens.clone()));
-            *position += range.tokens.len();
-        }
-        TokensByRuns {
-            tokens: tokens.into(),
-            more: needing_more.into_iter().map(|count| count as u32).collect(),
-        }
-    }
-
-    /// The tokens that need more runs, and those that do not.
-    fn split(&self, runs: u32) -> (&[TokenId], &[TokenId]) {
-        self.tokens.split_at(self.more.get(runs as usize).map_or(0, |&count| count as usize))
-    }
 }

@@ -13,6 +13,9 @@
 
 use std::sync::Arc;
 
+use smallvec::smallvec;
+
+use super::earlier_texts::{Compared, EarlierPosition};
 use super::index::Index;
 use super::index_state::IndexState;
 use super::token_set::{TokenSet, ids};
@@ -33,7 +36,8 @@ impl Index {
         let mask = self.mask(state, uncompared)?;
         let candidates = self.distinct_candidates(state, config, uncompared)?;
         let mut rejected = self.rejected_tokens(state, config, &candidates)?;
-        self.walk_along_earlier_values(state, (config, uncompared), &mut rejected)?;
+        let start = EarlierPosition { nodes: smallvec![0], config, plain: uncompared, begin: true };
+        Compared::Values.walk(&mut state.parser, self.vocab.trie(), start, &mut rejected)?;
         self.add_special_and_stop_tokens(state, (config, uncompared), &mut rejected)?;
         self.subtract_repeated(mask, &rejected)
     }
@@ -50,62 +54,18 @@ impl Index {
             return Ok(memoised.clone());
         }
         let mask = self.mask(state, uncompared)?;
-        if state.parser.compares_strings(config) {
+        let candidates: Arc<[TokenId]> = if state.parser.compares_strings(config) {
             // Only a token with two quotes contains a whole string element.
             let quoting_tokens =
-                self.filter_by_mask(state, &mask, self.vocab.quoted_tokens().with_two_quotes());
-            let candidates: Arc<[TokenId]> =
-                self.rejected_tokens(state, limited, &quoting_tokens)?.into();
-            state.candidates.values.insert(limited, candidates.clone());
-            return Ok(candidates);
-        }
-        let limited_mask = self.mask(state, limited)?;
-        let (in_mask, in_limited) =
-            (mask.written(self.vocab.mask_words()), limited_mask.written(self.vocab.mask_words()));
-        let candidates: Arc<[TokenId]> =
-            ids(in_mask.iter().zip(&in_limited[..]).map(|(all, limited)| all & !limited)).collect();
+                self.filter_by_mask(state, &mask, self.vocab.by_quotes().at_least(2));
+            self.rejected_tokens(state, limited, &quoting_tokens)?.into()
+        } else {
+            let words = self.vocab.mask_words();
+            let (all, limited) = (mask.written(words), self.mask(state, limited)?.written(words));
+            ids(all.iter().zip(&limited[..]).map(|(all, limited)| all & !limited)).collect()
+        };
         state.candidates.values.insert(limited, candidates.clone());
         Ok(candidates)
-    }
-
-    /// Adds tokens that are rejected along texts that may still become an earlier value.
-    fn walk_along_earlier_values(
-        &self,
-        state: &mut IndexState,
-        (config, uncompared): (ConfigId, ConfigId),
-        rejected: &mut Vec<TokenId>,
-    ) -> Result<(), ParserLimit> {
-        let trie = self.vocab.trie();
-        let parser = &mut state.parser;
-        let mut pending = vec![(0, config, uncompared)];
-        while let Some((node, config, uncompared)) = pending.pop() {
-            // Elements that begin within a token are covered by the candidates.
-            let rival_bytes = parser.bytes_towards_rivals(config, node == 0);
-            // Where an element was not allowed to end, what would have followed it is rejected too.
-            let diverged = node != 0 && parser.canonical(config) != uncompared;
-            if rival_bytes.is_empty() && !diverged {
-                continue;
-            }
-            let (allowed_here, allowed_plain) =
-                (parser.allowed(config), parser.allowed(uncompared));
-            let bytes = if diverged {
-                allowed_plain
-            } else {
-                allowed_plain.intersect(&rival_bytes.union(&allowed_here.complement()))
-            };
-            for byte in bytes.iter() {
-                let Some(child) = trie.child(node, byte) else { continue };
-                let next =
-                    if allowed_here.contains(byte) { parser.step(config, byte)? } else { DEAD };
-                if next == DEAD {
-                    rejected.extend_from_slice(trie.words_below(child));
-                } else if trie.node(child).end > child + 1 {
-                    let uncompared = parser.step(uncompared, byte)?;
-                    pending.push((child, next, uncompared));
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Adds special tokens and stop tokens that are rejected. A token that is special and has bytes

@@ -12,10 +12,12 @@
 
 use std::sync::Arc;
 
-use smallvec::{SmallVec, smallvec};
+use smallvec::smallvec;
 
+use super::earlier_texts::{Compared, EarlierPosition};
 use super::index::Index;
 use super::index_state::IndexState;
+use super::subtraction::filter_tokens;
 use super::token_set::TokenSet;
 use crate::fsm::ByteSet;
 use crate::ids::TokenId;
@@ -24,6 +26,40 @@ use crate::vocab::Trie;
 
 /// The quote of JSON strings.
 const QUOTE: u8 = b'"';
+
+/// The position after the opening quote of a key, for any amount of white space in front of it.
+/// None where the amount may make a difference, and where a key is under way.
+fn after_white_space(
+    parser: &mut Parser,
+    trie: &Trie,
+    config: ConfigId,
+) -> Result<Option<EarlierPosition>, ParserLimit> {
+    if parser.name_status(config) != NameStatus::MayBegin {
+        return Ok(None);
+    }
+    let plain = parser.store().plain(config);
+    // Longer white space is in no mask.
+    let reads_white = parser.allowed(plain).meets(&ByteSet::WHITE_SPACE);
+    if reads_white && !matches!(parser.white_space_bound(plain)?, WhiteSpaceBound::Exact(_)) {
+        return Ok(None);
+    }
+    let after_quote = (parser.step(config, QUOTE)?, parser.step(plain, QUOTE)?);
+    if after_quote.0 == DEAD {
+        return Ok(None);
+    }
+    for byte in ByteSet::WHITE_SPACE.iter().filter(|_| reads_white) {
+        let (next, other_plain) = (parser.step(config, byte)?, parser.step(plain, byte)?);
+        if next == DEAD
+            || (parser.step(next, QUOTE)?, parser.step(other_plain, QUOTE)?) != after_quote
+        {
+            return Ok(None);
+        }
+    }
+    let (config, plain) = after_quote;
+    let nodes = trie.root_child(QUOTE).into_iter();
+    let nodes = nodes.chain(trie.after_white_space(QUOTE).filter(|_| reads_white)).collect();
+    Ok(Some(EarlierPosition { nodes, config, plain, begin: false }))
+}
 
 /// A scanner for tokens that may contain a further key, beside the one that is under way or that
 /// the token begins with.
@@ -40,57 +76,6 @@ struct KeyScan {
     /// Whether the token begins with a quote, white space skipped; None while only white space was
     /// read.
     begins_quoted: Option<bool>,
-}
-
-/// Trie nodes, usually few.
-type TrieNodes = SmallVec<[u32; 16]>;
-
-/// A position of the walk along earlier keys.
-struct KeyPosition {
-    /// Nodes of the trie that stand for the same text, white space apart.
-    nodes: TrieNodes,
-    /// The configuration there.
-    config: ConfigId,
-    /// The configuration if keys made no difference.
-    plain: ConfigId,
-    /// Whether nothing but white space has been read.
-    begin: bool,
-}
-
-impl KeyPosition {
-    /// The position after the opening quote of a key, for any amount of white space in front of
-    /// it. None where the amount may make a difference, and where a key is under way.
-    fn after_white_space(
-        parser: &mut Parser,
-        trie: &Trie,
-        config: ConfigId,
-    ) -> Result<Option<KeyPosition>, ParserLimit> {
-        if parser.name_status(config) != NameStatus::MayBegin {
-            return Ok(None);
-        }
-        let plain = parser.store().plain(config);
-        // Longer white space is in no mask.
-        let reads_white = parser.allowed(plain).meets(&ByteSet::WHITE_SPACE);
-        if reads_white && !matches!(parser.white_space_bound(plain)?, WhiteSpaceBound::Exact(_)) {
-            return Ok(None);
-        }
-        let after_quote = (parser.step(config, QUOTE)?, parser.step(plain, QUOTE)?);
-        if after_quote.0 == DEAD {
-            return Ok(None);
-        }
-        for byte in ByteSet::WHITE_SPACE.iter().filter(|_| reads_white) {
-            let (next, other_plain) = (parser.step(config, byte)?, parser.step(plain, byte)?);
-            if next == DEAD
-                || (parser.step(next, QUOTE)?, parser.step(other_plain, QUOTE)?) != after_quote
-            {
-                return Ok(None);
-            }
-        }
-        let (config, plain) = after_quote;
-        let nodes = trie.root_child(QUOTE).into_iter();
-        let nodes = nodes.chain(trie.after_white_space(QUOTE).filter(|_| reads_white)).collect();
-        Ok(Some(KeyPosition { nodes, config, plain, begin: false }))
-    }
 }
 
 impl KeyScan {
@@ -175,7 +160,14 @@ impl Index {
         let candidates =
             self.key_candidates_at(state, (plain, state.parser.name_status(config)), &mask)?;
         let mut rejected = self.rejected_tokens(state, config, &candidates)?;
-        self.walk_along_earlier_keys(state, config, &mut rejected)?;
+        let (parser, trie) = (&mut state.parser, self.vocab.trie());
+        let start = after_white_space(parser, trie, config)?.unwrap_or(EarlierPosition {
+            nodes: smallvec![0],
+            config,
+            plain,
+            begin: true,
+        });
+        Compared::Keys.walk(parser, trie, start, &mut rejected)?;
         self.subtract_repeated(mask, &rejected)
     }
 
@@ -193,7 +185,7 @@ impl Index {
         let candidates = self.tokens_with_further_key(
             state,
             (memo_config, naming),
-            (self.vocab.quoted_tokens().with_two_quotes(), mask),
+            (self.vocab.by_quotes().at_least(2), mask),
         )?;
         let candidates: Arc<[TokenId]> = candidates.into();
         state.candidates.keys.insert((memo_config, naming), candidates.clone());
@@ -227,82 +219,21 @@ impl Index {
         (config, naming): (ConfigId, NameStatus),
         (tokens, mask): (&[TokenId], &TokenSet),
     ) -> Result<Vec<TokenId>, ParserLimit> {
-        let mut further = self.filter_by_mask(state, mask, tokens);
-        if further.is_empty() {
-            return Ok(further);
+        let tokens = self.filter_by_mask(state, mask, tokens);
+        if tokens.is_empty() {
+            return Ok(tokens);
         }
         // Masks are made of relaxed configurations.
         let parser = &mut state.parser;
         let relaxed =
             if self.compiled.has_bounded_white_space { parser.relax(config) } else { config };
         parser.set_relaxed(true);
-        let mut limit = None;
-        further.retain(|&token| {
+        let further = filter_tokens(tokens, |token| {
             let bytes = self.vocab.bytes(token).unwrap_or_default();
-            limit.is_none()
-                && KeyScan::contains_further_key(parser, relaxed, naming, bytes).unwrap_or_else(
-                    |stopped| {
-                        limit = Some(stopped);
-                        false
-                    },
-                )
+            KeyScan::contains_further_key(parser, relaxed, naming, bytes)
         });
         parser.set_relaxed(false);
-        limit.map_or(Ok(further), Err)
-    }
-
-    /// Adds tokens that are rejected along earlier keys.
-    fn walk_along_earlier_keys(
-        &self,
-        state: &mut IndexState,
-        config: ConfigId,
-        rejected: &mut Vec<TokenId>,
-    ) -> Result<(), ParserLimit> {
-        let trie = self.vocab.trie();
-        let parser = &mut state.parser;
-        let mut pending = match KeyPosition::after_white_space(parser, trie, config)? {
-            Some(after) => vec![after],
-            None => {
-                vec![KeyPosition {
-                    nodes: smallvec![0],
-                    config,
-                    plain: parser.store().plain(config),
-                    begin: true,
-                }]
-            }
-        };
-        while let Some(KeyPosition { nodes, config, plain, begin }) = pending.pop() {
-            let key_bytes = parser.bytes_towards_duplicates(config, begin);
-            // Where a key was not allowed to end, what would have followed it is rejected too.
-            let diverged = parser.store().plain(config) != plain;
-            if key_bytes.is_empty() && !diverged {
-                continue;
-            }
-            let allowed_plain = parser.allowed(plain);
-            for byte in
-                if diverged { allowed_plain } else { allowed_plain.intersect(&key_bytes) }.iter()
-            {
-                let mut nodes: TrieNodes =
-                    nodes.iter().filter_map(|&node| trie.child(node, byte)).collect();
-                if nodes.is_empty() {
-                    continue;
-                }
-                let next = parser.step(config, byte)?;
-                if next == DEAD {
-                    nodes
-                        .iter()
-                        .for_each(|&node| rejected.extend_from_slice(trie.words_below(node)));
-                    continue;
-                }
-                nodes.retain(|node| trie.node(*node).end > *node + 1);
-                if !nodes.is_empty() {
-                    let plain = parser.step(plain, byte)?;
-                    let begin = begin && ByteSet::WHITE_SPACE.contains(byte);
-                    pending.push(KeyPosition { nodes, config: next, plain, begin });
-                }
-            }
-        }
-        Ok(())
+        further
     }
 
     /// Tokens of a mask that contain the same key twice.
@@ -319,7 +250,7 @@ impl Index {
         let candidates = self.tokens_with_further_key(
             state,
             (config, naming),
-            (self.vocab.quoted_tokens().with_four_quotes(), mask),
+            (self.vocab.by_quotes().at_least(4), mask),
         )?;
         self.rejected_tokens(state, config, &candidates)
     }

@@ -16,10 +16,8 @@ use std::sync::Arc;
 
 use super::counter_profile::CounterProfile;
 use super::entry_difference::EntryDifference;
-use super::node_sets::sort_by_group;
-use super::rule_walks::RuleWalks;
 use super::shape_walk::ShapeWalk;
-use super::suffixes::Suffixes;
+use super::suffixes::{SuffixWalk, Suffixes};
 use super::token_set::{TokenSet, bit, clear_bit, set_bit};
 use super::trie_walk::{TrieWalk, WalkError};
 use crate::ids::TokenId;
@@ -219,7 +217,7 @@ impl MaskEntry {
         parser: &mut Parser,
         vocab: &Vocabulary,
         (exit, next): (Exit, ConfigId),
-        walk: &mut TrieWalk,
+        walk: &mut SuffixWalk<'_>,
     ) -> Result<(), WalkError> {
         match &self.context_dependent {
             ContextDependent::Suffixes(suffixes)
@@ -227,29 +225,11 @@ impl MaskEntry {
                 let mut after_exit = suffixes.iter().filter(|(e, _)| *e == exit);
                 after_exit.try_for_each(|(_, suffixes)| suffixes.resolve(parser, vocab, next, walk))
             }
+            // A profile is resolved with the whole configuration.
             ContextDependent::Counted { profile, room } => {
-                profile.resolve(parser, *room, next, walk)
+                profile.resolve(parser, *room, next, walk.out)
             }
         }
-    }
-
-    /// As [`MaskEntry::resolve`], rule by rule. Profiles of counted blocks are resolved as a whole.
-    pub(crate) fn resolve_by_rules(
-        &self,
-        parser: &mut Parser,
-        vocab: &Vocabulary,
-        (exit, next): (Exit, ConfigId),
-        (walk, rule_walks): (&mut TrieWalk, &mut RuleWalks),
-    ) -> Result<(), WalkError> {
-        let (ContextDependent::Suffixes(suffixes)
-        | ContextDependent::Derived { added: suffixes, .. }) = &self.context_dependent
-        else {
-            return self.resolve(parser, vocab, (exit, next), walk);
-        };
-        let mut after_exit = suffixes.iter().filter(|(e, _)| *e == exit);
-        after_exit.try_for_each(|(_, suffixes)| {
-            suffixes.resolve_by_rules(parser, vocab, next, (walk, rule_walks))
-        })
     }
 }
 
@@ -286,14 +266,8 @@ impl ContextDependent {
         }
         let row = accepted.written(vocab.mask_words());
         let mut suffixes = Vec::new();
-        for (tree, mut exits) in exits_by_tree {
-            sort_by_group(&mut exits);
-            for exits in exits.chunk_by(|a, b| a.0 == b.0) {
-                suffixes.extend(
-                    Suffixes::below((vocab, tree), &row, exits)
-                        .map(|suffixes| (exits[0].0, suffixes)),
-                );
-            }
+        for (tree, exits) in exits_by_tree {
+            suffixes.extend(Suffixes::by_exit((vocab, tree), &row, exits));
         }
         ContextDependent::Suffixes(suffixes.into())
     }

@@ -5,7 +5,6 @@
 //! a token tree with both states at once. The walk stops where both reach the same configuration,
 //! so its cost is the part of the tree in which they differ.
 
-use super::node_sets::sort_by_group;
 use super::suffixes::Suffixes;
 use super::token_set::{TokenSet, bit};
 use super::trie_walk::WalkError;
@@ -14,7 +13,7 @@ use crate::matcher::{ConfigId, DEAD, Exit, MIN_SKIP_NODES, Parser, QueryAllowanc
 use crate::vocab::{Tree, Trie, Vocabulary, descend};
 
 /// What one state (`this`) accepts and leaves context-dependent compared with a base state
-/// (`other`). Nodes are visited in depth-first order.
+/// (`base`). Nodes are visited in depth-first order.
 #[derive(Debug, Default)]
 pub(crate) struct EntryDifference {
     /// Tokens accepted by the base only.
@@ -32,14 +31,8 @@ pub(crate) struct EntryDifference {
     exit_path: Vec<(Exit, u32)>,
 }
 
-/// The outcome for one state at a node.
-#[derive(Clone, Copy, Debug)]
-struct NodeOutcome<'e> {
-    /// The state rejects the bytes up to here.
-    dead: bool,
-    /// The exits that its rule has here.
-    exits: &'e [Exit],
-}
+/// The exits that a state's rule has at a node; `None` where the state rejects the bytes up to it.
+type NodeExits<'e> = Option<&'e [Exit]>;
 
 impl EntryDifference {
     /// Visits the nodes at which the two configurations differ. Equal ones decide everything below
@@ -48,14 +41,14 @@ impl EntryDifference {
         &mut self,
         parser: &mut Parser,
         trie: &Trie,
-        (this, other): (ConfigId, ConfigId),
+        (this, base): (ConfigId, ConfigId),
     ) -> Result<(), WalkError> {
         let (mut this_exits, mut base_exits): (Vec<Exit>, Vec<Exit>) = Default::default();
         let mut visited = 0;
         let query_budget = QueryAllowance::new(parser, 0);
-        descend(trie, (this, other, false), |node, byte, (this, other, excluded_above)| {
+        descend(trie, (this, base, false), |node, byte, (this, base, excluded_above)| {
             let this_config = parser.step(this, byte)?;
-            let base_config = if this == other { this_config } else { parser.step(other, byte)? };
+            let base_config = if this == base { this_config } else { parser.step(base, byte)? };
             if this_config == base_config && (this_config == DEAD || !excluded_above) {
                 return Ok(None);
             }
@@ -77,12 +70,10 @@ impl EntryDifference {
             this_exits.extend(parser.exits(this_config));
             base_exits.clear();
             base_exits.extend(parser.exits(base_config));
-            let (this_outcome, base_outcome) = (
-                NodeOutcome { dead: this_config == DEAD, exits: &this_exits },
-                NodeOutcome { dead: base_config == DEAD, exits: &base_exits },
-            );
+            let this_exits = (this_config != DEAD).then_some(&this_exits[..]);
+            let base_exits = (base_config != DEAD).then_some(&base_exits[..]);
             Ok(self
-                .visit(trie, node, (this_outcome, base_outcome), excluded_above)
+                .visit(trie, node, (this_exits, base_exits), excluded_above)
                 .map(|excluded_above| (this_config, base_config, excluded_above)))
         })
     }
@@ -94,14 +85,14 @@ impl EntryDifference {
         &mut self,
         tree: &Tree,
         node: u32,
-        (this, other): (NodeOutcome, NodeOutcome),
+        (this, base): (NodeExits<'_>, NodeExits<'_>),
         excluded_above: bool,
     ) -> Option<bool> {
         while self.exit_path.last().is_some_and(|&(_, exit_node)| tree.node(exit_node).end <= node)
         {
             self.exit_path.pop();
         }
-        if this.dead {
+        let Some(this_exits) = this else {
             // This state rejects everything that the base accepts or leaves context-dependent from
             // here on.
             self.only_base.extend_from_slice(tree.words_below(node));
@@ -112,22 +103,23 @@ impl EntryDifference {
                 );
             }
             return None;
-        }
-        if other.dead {
+        };
+        if base.is_none() {
             self.only_this.extend_from_slice(tree.tokens_at(node));
         }
         if excluded_above {
-            self.restored.extend(this.exits.iter().map(|&exit| (exit, node, node)));
+            self.restored.extend(this_exits.iter().map(|&exit| (exit, node, node)));
             return Some(true);
         }
-        self.exit_path.extend(this.exits.iter().map(|&exit| (exit, node)));
-        let excludes = other.exits.iter().any(|exit| !this.exits.contains(exit));
+        self.exit_path.extend(this_exits.iter().map(|&exit| (exit, node)));
+        let base_exits = base.unwrap_or_default();
+        let excludes = base_exits.iter().any(|exit| !this_exits.contains(exit));
         if excludes {
             self.excluded.extend_from_slice(tree.words_strictly_below(node));
             self.restored
                 .extend(self.exit_path.iter().map(|&(exit, exit_node)| (exit, exit_node, node)));
         } else {
-            let new_exits = this.exits.iter().filter(|exit| !other.exits.contains(exit));
+            let new_exits = this_exits.iter().filter(|exit| !base_exits.contains(exit));
             self.exits.extend(new_exits.map(|&exit| (exit, node)));
         }
         Some(excludes)
@@ -141,16 +133,11 @@ impl EntryDifference {
         accepted: &TokenSet,
     ) -> Vec<(Exit, Suffixes)> {
         let tree: &Tree = vocab.trie();
-        let mut suffixes: Vec<(Exit, Suffixes)> = Vec::new();
         if self.exits.is_empty() && self.restored.is_empty() {
-            return suffixes;
+            return Vec::new();
         }
         let row = accepted.written(vocab.mask_words());
-        sort_by_group(&mut self.exits);
-        for exits in self.exits.chunk_by(|a, b| a.0 == b.0) {
-            suffixes
-                .extend(Suffixes::below((vocab, tree), &row, exits).map(|own| (exits[0].0, own)));
-        }
+        let mut suffixes = Suffixes::by_exit((vocab, tree), &row, self.exits);
         self.restored.sort_unstable();
         for group in self.restored.chunk_by(|a, b| a.0 == b.0) {
             let mut listed_tokens: Vec<(TokenId, u16)> = Vec::new();

@@ -8,8 +8,8 @@ use super::token_set::{TokenSet, bit};
 use crate::ids::TokenId;
 use crate::vocab::Vocabulary;
 
-/// Cached rows beside the one for short token lists: text, white space, and one more.
-const CACHED_ROWS: usize = 3;
+/// Cached rows: one for masks that are lists, and one each for text, white space, and one more.
+const CACHED_ROWS: usize = 4;
 
 /// The mask of one sequence, updated incrementally from token to token.
 ///
@@ -44,11 +44,10 @@ const CACHED_ROWS: usize = 3;
 pub struct MaskRow {
     /// The current mask.
     mask: Arc<TokenSet>,
-    /// Where its bits are.
-    source: RowSource,
-    /// Bits of masks that are lists.
-    list: WrittenRow,
-    /// Bits of masks that are a shared row and a few tokens.
+    /// The cached row with its bits; `None` for a mask that is a whole row itself.
+    row: Option<usize>,
+    /// Cached rows: the first has the bits of masks that are lists, the others those of masks that
+    /// are a shared row and a few tokens.
     rows: Vec<WrittenRow>,
     /// See [`MaskRow::version`].
     version: u64,
@@ -94,17 +93,6 @@ impl Hash for MaskIdentity {
     }
 }
 
-/// Where the bits of the current mask are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum RowSource {
-    /// In the row for lists.
-    List,
-    /// In a cached row.
-    Row(usize),
-    /// In the mask itself, which is a row.
-    Mask,
-}
-
 /// A row of bits, and the mask that was written to it.
 #[derive(Clone, Debug)]
 struct WrittenRow {
@@ -120,18 +108,16 @@ impl MaskRow {
     pub fn new(vocab: &Vocabulary) -> MaskRow {
         let none = Arc::new(TokenSet::List(Arc::default()));
         let list = WrittenRow { bits: vec![0; vocab.mask_words()], mask: none.clone(), version: 0 };
-        let mut row =
-            MaskRow { mask: none, source: RowSource::List, list, rows: Vec::new(), version: 0 };
+        let mut row = MaskRow { mask: none, row: Some(0), rows: vec![list], version: 0 };
         row.set(stop_tokens(vocab));
         row
     }
 
     /// The mask: bit `t % 32` of word `t / 32` is 1 iff token `t` may follow.
     pub fn words(&self) -> &[u32] {
-        match (self.source, &*self.mask) {
-            (RowSource::Mask, TokenSet::Row { base, .. }) => base,
-            (RowSource::Row(at), _) => &self.rows[at].bits,
-            (RowSource::List | RowSource::Mask, _) => &self.list.bits,
+        match (self.row, &*self.mask) {
+            (None, TokenSet::Row { base, .. }) => base,
+            (row, _) => &self.rows[row.unwrap_or(0)].bits,
         }
     }
 
@@ -154,7 +140,7 @@ impl MaskRow {
     /// Replaces the mask, by only the stop tokens where `mask` is None. Returns whether it has
     /// changed.
     pub(crate) fn update(&mut self, vocab: &Vocabulary, mask: Option<Arc<TokenSet>>) -> bool {
-        let is_resized = self.list.bits.len() != vocab.mask_words();
+        let is_resized = self.rows[0].bits.len() != vocab.mask_words();
         if is_resized {
             *self = MaskRow { version: self.version + 1, ..MaskRow::new(vocab) };
         }
@@ -172,21 +158,17 @@ impl MaskRow {
             return false;
         }
         self.version += 1;
-        self.source = match &*mask {
+        self.row = match &*mask {
             TokenSet::List(_) => {
-                self.list.clear();
-                self.list.write(&mask, self.version);
-                RowSource::List
+                self.rows[0].clear();
+                Some(0)
             }
-            TokenSet::Row { remove, add, .. } if remove.is_empty() && add.is_empty() => {
-                RowSource::Mask
-            }
-            TokenSet::Row { base, .. } => {
-                let at = self.row_with(base, &mask);
-                self.rows[at].write(&mask, self.version);
-                RowSource::Row(at)
-            }
+            TokenSet::Row { remove, add, .. } if remove.is_empty() && add.is_empty() => None,
+            TokenSet::Row { base, .. } => Some(self.row_with(base, &mask)),
         };
+        if let Some(at) = self.row {
+            self.rows[at].write(&mask, self.version);
+        }
         self.mask = mask;
         true
     }
@@ -202,7 +184,7 @@ impl MaskRow {
             self.rows.push(WrittenRow { bits: base.to_vec(), mask: mask.clone(), version: 0 });
             return self.rows.len() - 1;
         }
-        let at = (0..CACHED_ROWS).min_by_key(|&at| self.rows[at].version).unwrap_or(0);
+        let at = (1..CACHED_ROWS).min_by_key(|&at| self.rows[at].version).unwrap_or(1);
         self.rows[at].bits.copy_from_slice(base);
         at
     }

@@ -10,11 +10,12 @@ use parking_lot::Mutex;
 use super::entry::MaskEntry;
 use super::index_state::{AdvanceBytesFn, GrammarEntries, IndexState, MaskOptions};
 use super::interned_masks::SHARED_MASK_BYTES;
+use super::pool::{EntryContext, MaskPool};
 use super::pool_counters::count;
-use super::pool_scope::{ConstraintPool, EnginePool};
+use super::pool_scope::EnginePool;
 use super::special_tokens::SpecialTokenIds;
 use super::token_set::{TokenSet, set_bit};
-use super::trie_walk::{TrieWalk, WalkError};
+use super::trie_walk::TrieWalk;
 use crate::compile::{CompileError, Compiled};
 use crate::fuel::OutOfFuel;
 use crate::ids::TokenId;
@@ -49,24 +50,16 @@ fn group_with_tail_calls(parser: &mut Parser, wide: &[Item]) -> Vec<Vec<Item>> {
     groups
 }
 
-/// The limit that ended a walk.
-fn parser_limit(error: WalkError) -> ParserLimit {
-    match error {
-        WalkError::Parser(limit) => limit,
-        WalkError::Budget => ParserLimit::Memory,
-    }
-}
-
 /// One compiled grammar bound to one vocabulary.
 #[derive(Debug)]
 pub(crate) struct Index {
     pub(crate) compiled: Arc<Compiled>,
     pub(crate) vocab: Arc<Vocabulary>,
-    pool: ConstraintPool,
+    engine_pool: Arc<EnginePool>,
+    pool: Arc<MaskPool>,
     /// The token ids of each special token of the grammar.
     pub(crate) specials: Vec<SpecialTokenIds>,
     limits: Limits,
-    pub(super) mask_bytes: usize,
     /// How masks are built, the budget of direct walks included.
     options: MaskOptions,
     state: Mutex<IndexState>,
@@ -101,10 +94,10 @@ impl Index {
         Ok(Index {
             compiled,
             vocab,
-            pool: ConstraintPool::new(engine_pool),
+            pool: engine_pool.pool(),
+            engine_pool,
             specials,
             limits: limits.clone(),
-            mask_bytes: limits.mask_bytes,
             options,
             state,
         })
@@ -123,6 +116,12 @@ impl Index {
     /// A second state, with a parser of its own, for background work.
     pub(crate) fn fresh_state(&self) -> IndexState {
         IndexState::new(&self.compiled, &self.vocab, &self.limits, self.options)
+    }
+
+    /// The special tokens of the grammar that a token stands for.
+    pub(crate) fn specials_of(&self, token: TokenId) -> impl Iterator<Item = u32> {
+        let specials = (0..).zip(&self.specials);
+        specials.filter(move |(_, tokens)| tokens.contains(token)).map(|(special, _)| special)
     }
 
     /// Locks everything that grows.
@@ -148,7 +147,7 @@ impl Index {
         if let Some(mask) = self.find_mask(state, config) {
             return Ok(mask);
         }
-        count(&self.pool.engine.counters.mask_misses);
+        count(&self.engine_pool.counters.mask_misses);
         // Counters pass through many configurations once each. Their masks are found by the
         // canonical one.
         let memo_config = state.memo_config(config);
@@ -160,7 +159,7 @@ impl Index {
         // A mask of another configuration is accounted for there.
         let (mask, bytes) =
             if is_new { self.intern_mask(state, mask) } else { (mask, SHARED_MASK_BYTES) };
-        state.insert_mask(memo_config, &mask, (bytes, self.mask_bytes));
+        state.insert_mask(memo_config, &mask, bytes);
         Ok(mask)
     }
 
@@ -218,13 +217,10 @@ impl Index {
             let bytes = mask.bytes();
             return (mask, bytes);
         }
-        let (interned, bytes) = state.masks.interned.intern(
-            mask.clone(),
-            self.vocab.mask_words(),
-            &self.pool.pool.masks,
-        );
+        let (interned, bytes) =
+            state.masks.interned.intern(mask.clone(), self.vocab.mask_words(), &self.pool.masks);
         if bytes == SHARED_MASK_BYTES || !Arc::ptr_eq(&interned, &mask) {
-            count(&self.pool.engine.counters.equal_masks);
+            count(&self.engine_pool.counters.equal_masks);
         }
         (interned, bytes)
     }
@@ -241,11 +237,11 @@ impl Index {
             memo_config = state.memo_config(config);
             mask = state.masks.get(memo_config);
             if let Some(mask) = mask.as_ref().filter(|_| state.parser.has_names(config)) {
-                state.insert_mask(config, mask, (SHARED_MASK_BYTES, self.mask_bytes));
+                state.insert_mask(config, mask, SHARED_MASK_BYTES);
             }
         }
         if mask.is_some() {
-            let counters = &self.pool.engine.counters;
+            let counters = &self.engine_pool.counters;
             count(&counters.mask_hits);
             if memo_config != config {
                 count(&counters.representatives_used);
@@ -293,7 +289,7 @@ impl Index {
         }
         let memo_config = state.memo_config(config);
         let (mask, bytes) = self.intern_mask(state, prepared.mask.clone());
-        state.insert_mask(memo_config, &mask, (bytes, self.mask_bytes));
+        state.insert_mask(memo_config, &mask, bytes);
         state.masks.mark_prepared(memo_config);
     }
 
@@ -303,7 +299,7 @@ impl Index {
     fn build(&self, state: &mut IndexState, config: ConfigId) -> Result<TokenSet, ParserLimit> {
         state.walk.clear();
         if let Some(chars) = state.parser.chars_left(config) {
-            return self.build_near_code_point_budget(state, config, chars as usize);
+            return self.build_near_code_point_budget(state, config, chars);
         }
         if self.compiled.has_interdependent_items() {
             return self.build_by_walk(state, config);
@@ -337,7 +333,7 @@ impl Index {
             let groups = group_with_tail_calls(&mut state.parser, &wide);
             self.add_entries(state, &groups, &mut entries)?;
             let IndexState { parser, rule_walks, walk, .. } = &mut *state;
-            rule_walks.finish(parser, self.vocab.trie(), walk).map_err(parser_limit)?;
+            rule_walks.finish(parser, self.vocab.trie(), walk)?;
         }
         let mut sets = self.special_and_stop_tokens(state, config);
         sets.extend(entries.iter().map(|entry| entry.accepted.clone()));
@@ -356,10 +352,8 @@ impl Index {
             let entry = self.entry(state, group)?;
             for &exit in entry.exits() {
                 let next = state.parser.follow(&group[0], exit)?;
-                let counters = &self.pool.engine.counters;
-                state
-                    .resolve_suffixes((&self.vocab, counters), &entry, (exit, next))
-                    .map_err(parser_limit)?;
+                let counters = &self.engine_pool.counters;
+                state.resolve_suffixes((&self.vocab, counters), &entry, (exit, next))?;
             }
             entries.push(entry);
         }
@@ -407,7 +401,9 @@ impl Index {
         if let Some(entry) = used.get(&key) {
             return Ok(entry);
         }
-        let entry = self.pool.entry(parser, keys, &self.vocab, items).map_err(parser_limit)?;
+        let (vocab, counters) = (&self.vocab, &self.engine_pool.counters);
+        let mut context = EntryContext { parser, keys, vocab, counters };
+        let entry = self.pool.entry(&mut context, items)?;
         used.insert(key, entry.clone(), entry.bytes());
         Ok(entry)
     }
@@ -432,11 +428,6 @@ impl Index {
 
 /// What a state says together with the grammar and vocabulary.
 impl IndexState {
-    /// Whether half of the memory for parser or masks is used.
-    pub(crate) fn is_half_full(&self, index: &Index) -> bool {
-        self.parser.is_half_full() || self.masks.bytes() > index.mask_bytes / 2
-    }
-
     /// The error for a limit that the first mask has reached.
     pub(crate) fn start_error(&self, limit: ParserLimit, index: &Index) -> CompileError {
         let items = self.parser.store().items(self.parser.start());
@@ -460,8 +451,8 @@ impl IndexState {
         index: &Index,
         config: ConfigId,
         token: TokenId,
-    ) -> Result<(ConfigId, usize), ParserLimit> {
-        self.step_token_by(index, (config, token), Parser::advance_over)
+    ) -> Result<ConfigId, ParserLimit> {
+        Ok(self.step_token_by(index, (config, token), Parser::advance_over)?.0)
     }
 
     /// The same, with a choice of how bytes are read. Also returns how many bytes were accepted.
@@ -478,11 +469,9 @@ impl IndexState {
         {
             (reached, accepted) = advance(&mut self.parser, config, bytes)?;
         }
-        for (special, tokens) in index.specials.iter().enumerate() {
-            if tokens.contains(token) {
-                let next = self.parser.step_special(config, special as u32)?;
-                reached = self.parser.union(reached, next);
-            }
+        for special in index.specials_of(token) {
+            let next = self.parser.step_special(config, special)?;
+            reached = self.parser.union(reached, next);
         }
         Ok((self.parser.token_ended(reached)?, accepted))
     }

@@ -13,6 +13,7 @@ use super::pool_key::KeyBuilder;
 use super::resolved_suffixes::ResolvedSuffixes;
 use super::resolved_tokens::ResolvedTokens;
 use super::rule_walks::RuleWalks;
+use super::suffixes::SuffixWalk;
 use super::token_set::TokenSet;
 use super::trie_walk::{TrieWalk, WalkError};
 use crate::cache::Cache;
@@ -166,7 +167,7 @@ impl IndexState {
             parser,
             epoch: 0,
             memory_check: MemoryCheck::default(),
-            masks: MaskMemo::default(),
+            masks: MaskMemo::new(limits.mask_bytes),
             candidates: ComparisonCandidates::default(),
             entries: GrammarEntries::default(),
             resolved_suffixes: ResolvedSuffixes::default(),
@@ -213,12 +214,22 @@ impl IndexState {
         self.walk.most_configs = (nodes < usize::MAX).then_some(most);
         let walked = self.walk.run_below(&mut self.parser, vocab.trie(), 0, config, nodes);
         self.walk.most_configs = None;
+        if walked == Err(WalkError::Budget) && self.parser.store().configs() > most {
+            self.budgets.direct /= 2;
+        }
+        self.finish_walk(walked, before)
+    }
+
+    /// Whether a walk stayed within its budget. Past the budget, drops what it has added to the
+    /// results, which had these lengths before.
+    fn finish_walk(
+        &mut self,
+        walked: Result<(), WalkError>,
+        before: (usize, usize),
+    ) -> Result<bool, ParserLimit> {
         match walked {
             Ok(()) => Ok(true),
             Err(WalkError::Budget) => {
-                if self.parser.store().configs() > most {
-                    self.budgets.direct /= 2;
-                }
                 self.walk.truncate(before);
                 Ok(false)
             }
@@ -241,14 +252,8 @@ impl IndexState {
         }
         let before = self.walk.lengths();
         let (parser, trie, walk) = (&mut self.parser, vocab.trie(), &mut self.walk);
-        match self.rule_walks.walk_item(parser, trie, (item, nodes), walk) {
-            Ok(()) => Ok(true),
-            Err(WalkError::Budget) => {
-                self.walk.truncate(before);
-                Ok(false)
-            }
-            Err(WalkError::Parser(limit)) => Err(limit),
-        }
+        let walked = self.rule_walks.walk_item(parser, trie, (item, nodes), walk);
+        self.finish_walk(walked, before)
     }
 
     /// Adds the context-dependent tokens of an entry that `next`, which follows the exit,
@@ -276,17 +281,15 @@ impl IndexState {
         let has_scopes = !self.parser.compiled().scopes.is_empty();
         self.walk.most_configs =
             (!has_scopes).then(|| self.parser.store().configs() + self.budgets.suffixes);
-        let walked = entry.resolve(&mut self.parser, vocab, (exit, next), &mut self.walk);
+        let mut whole = SuffixWalk { out: &mut self.walk, rule_walks: None };
+        let walked = entry.resolve(&mut self.parser, vocab, (exit, next), &mut whole);
         self.walk.most_configs = None;
-        let walked_whole = walked.is_ok();
-        match walked {
-            Err(WalkError::Budget) => {
-                self.walk.truncate(from);
-                self.budgets.suffixes /= 2;
-                let walks = (&mut self.walk, &mut self.rule_walks);
-                entry.resolve_by_rules(&mut self.parser, vocab, (exit, next), walks)?;
-            }
-            other => other?,
+        let walked_whole = self.finish_walk(walked, from)?;
+        if !walked_whole {
+            self.budgets.suffixes /= 2;
+            let rule_walks = Some(&mut self.rule_walks);
+            let mut by_rules = SuffixWalk { out: &mut self.walk, rule_walks };
+            entry.resolve(&mut self.parser, vocab, (exit, next), &mut by_rules)?;
         }
         if !self.switches.lookahead.is_on() {
             return Ok(());
@@ -334,15 +337,15 @@ impl IndexState {
     }
 
     /// As [`MaskMemo::insert`], unless that is switched off.
-    pub(super) fn insert_mask(
-        &mut self,
-        config: ConfigId,
-        mask: &Arc<TokenSet>,
-        (bytes, max_bytes): (usize, usize),
-    ) {
+    pub(super) fn insert_mask(&mut self, config: ConfigId, mask: &Arc<TokenSet>, bytes: usize) {
         if self.switches.masks.is_on() {
-            self.masks.insert(config, mask, (bytes, max_bytes));
+            self.masks.insert(config, mask, bytes);
         }
+    }
+
+    /// Whether half of the memory for parser or masks is used.
+    pub(crate) fn is_half_full(&self) -> bool {
+        self.parser.is_half_full() || self.masks.is_half_full()
     }
 
     /// Memory in use, in bytes, approximately. What the pool also holds is not counted.

@@ -11,9 +11,8 @@ use std::sync::Arc;
 
 use super::index::Index;
 use super::index_state::IndexState;
-use super::subtraction::rejected_by;
+use super::subtraction::filter_tokens;
 use super::token_set::TokenSet;
-use crate::ids::TokenId;
 use crate::matcher::{ConfigId, ParserLimit};
 
 /// Most tokens that are tested one by one for a budget. The alternative is a walk of the whole
@@ -30,19 +29,19 @@ impl Index {
         &self,
         state: &mut IndexState,
         config: ConfigId,
-        chars: usize,
+        chars: u32,
     ) -> Result<TokenSet, ParserLimit> {
-        let long_tokens = self.vocab.with_chars_at_least(chars);
+        let long_tokens = self.vocab.by_chars().at_least(chars);
         if long_tokens.len() > MAX_BUDGET_TOKENS {
             return self.build_by_walk(state, config);
         }
         let unbounded = state.parser.without_char_budgets(config);
         let unbounded_mask = self.mask(state, unbounded)?;
         let mut accepted = Vec::new();
-        let rejected = rejected_by(long_tokens.iter().map(|&(_, token)| token), |token| {
+        let rejected = filter_tokens(long_tokens.iter().copied(), |token| {
             let is_accepted = state.accepts_bytes(&self.vocab, config, token)?;
             accepted.extend(is_accepted.then_some(token));
-            Ok(is_accepted)
+            Ok(!is_accepted)
         })?;
         Ok(unbounded_mask.changed(&rejected, &accepted, self.vocab.mask_words()))
     }
@@ -56,19 +55,18 @@ impl Index {
         config: ConfigId,
     ) -> Result<Option<(Arc<TokenSet>, bool)>, ParserLimit> {
         let Some(mut near_bound) = state.parser.near_step_bound(config) else { return Ok(None) };
-        let long_tokens = self.vocab.with_chars_at_least(near_bound.chars);
+        let long_tokens = self.vocab.by_chars().at_least(near_bound.chars);
         if long_tokens.len() > MAX_STEP_TOKENS {
             return Ok(None);
         }
         let unbounded_mask = self.mask(state, near_bound.unbounded)?;
-        let long_tokens: Vec<TokenId> = long_tokens.iter().map(|&(_, token)| token).collect();
-        let long_tokens = self.filter_by_mask(state, &unbounded_mask, &long_tokens);
-        let rejected = rejected_by(long_tokens, |token| {
+        let long_tokens = self.filter_by_mask(state, &unbounded_mask, long_tokens);
+        let rejected = filter_tokens(long_tokens, |token| {
             let bytes = self.vocab.bytes(token).unwrap_or_default();
-            match state.parser.keeps_step_bound(&mut near_bound, bytes)? {
-                Some(fits) => Ok(fits),
-                None => state.accepts_bytes(&self.vocab, config, token),
-            }
+            Ok(match state.parser.keeps_step_bound(&mut near_bound, bytes)? {
+                Some(fits) => !fits,
+                None => !state.accepts_bytes(&self.vocab, config, token)?,
+            })
         })?;
         Ok(Some(self.subtract(unbounded_mask, &rejected)))
     }

@@ -8,12 +8,14 @@ use crate::capacity::ReserveMore;
 use crate::matcher::ConfigId;
 
 /// The finished masks of one constraint. Keys are configurations of one epoch of the parser.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct MaskMemo {
     /// By configuration.
     masks: Vec<Option<Arc<TokenSet>>>,
     /// Memory of the masks, in bytes.
     bytes: usize,
+    /// The most that they may take.
+    max_bytes: usize,
     /// Interned masks of this grammar.
     pub(super) interned: GrammarMaskInterner,
     /// Prepared masks that have not been used yet, one bit a configuration.
@@ -21,20 +23,26 @@ pub(super) struct MaskMemo {
 }
 
 impl MaskMemo {
+    /// No masks yet, and a budget of `max_bytes` bytes.
+    pub(super) fn new(max_bytes: usize) -> MaskMemo {
+        MaskMemo {
+            masks: Vec::new(),
+            bytes: 0,
+            max_bytes,
+            interned: GrammarMaskInterner::default(),
+            prepared: Vec::new(),
+        }
+    }
+
     /// The memoised mask of a canonical configuration.
     pub(super) fn get(&self, config: ConfigId) -> Option<Arc<TokenSet>> {
         self.masks.get(config as usize).cloned().flatten()
     }
 
-    /// Memoises a mask that takes `bytes` of memory. Drops all masks first if they would exceed
-    /// `max_bytes`.
-    pub(super) fn insert(
-        &mut self,
-        config: ConfigId,
-        mask: &Arc<TokenSet>,
-        (bytes, max_bytes): (usize, usize),
-    ) {
-        if self.bytes + bytes > max_bytes {
+    /// Memoises a mask that takes `bytes` of memory. Drops all masks first if they would exceed the
+    /// budget.
+    pub(super) fn insert(&mut self, config: ConfigId, mask: &Arc<TokenSet>, bytes: usize) {
+        if self.bytes + bytes > self.max_bytes {
             self.clear();
         }
         self.bytes += bytes;
@@ -73,6 +81,11 @@ impl MaskMemo {
     /// Memory in use, in bytes, approximately. What the pool also holds is not counted.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// Whether half of the budget is used.
+    pub(super) fn is_half_full(&self) -> bool {
+        self.bytes > self.max_bytes / 2
     }
 
     /// Reserves capacity; see [`crate::capacity`].

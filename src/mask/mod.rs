@@ -12,13 +12,14 @@
 //!
 //! Constraints that states do not express are subtracted from such a mask (`subtraction`): bounds
 //! on length (`length_bounds`) and white space (`white_space_bounds`), distinct values
-//! (`distinct_values`) and duplicate keys (`duplicate_keys`).
+//! (`distinct_values`) and duplicate keys (`duplicate_keys`), both by a walk along `earlier_texts`.
 //!
 //! See docs/internals/MASK_ENTRIES.md and docs/internals/MASK_POOL.md.
 
 mod counter_profile;
 mod distinct_values;
 mod duplicate_keys;
+mod earlier_texts;
 mod entry;
 mod entry_difference;
 mod incremental_row;

@@ -50,6 +50,22 @@ struct PoolCaches {
     profiles: Cache<PoolKey, Option<Arc<CounterProfile>>>,
 }
 
+/// What a grammar brings to find or build its entries.
+pub(super) struct EntryContext<'a> {
+    pub(super) parser: &'a mut Parser,
+    pub(super) keys: &'a mut KeyBuilder,
+    pub(super) vocab: &'a Vocabulary,
+    pub(super) counters: &'a PoolCounters,
+}
+
+impl EntryContext<'_> {
+    /// The pool key of a state with `count` completed runs of its block.
+    fn key(&mut self, ids: &mut StructuralIds, state: u32, count: u32) -> PoolKey {
+        let reach = self.vocab.max_token_bytes() as u32;
+        self.keys.state_key(self.parser.program_mut(), ids, (state, count, reach))
+    }
+}
+
 impl MaskPool {
     /// An empty pool. `all_tokens` is the row of all tokens with text.
     pub(super) fn new(all_tokens: Arc<[u32]>, max_bytes: usize) -> MaskPool {
@@ -93,93 +109,72 @@ impl MaskPool {
     /// counter profile, from the entry of another state, or by a walk of the vocabulary.
     fn build(
         &self,
-        parser: &mut Parser,
-        keys: &mut KeyBuilder,
-        vocab: &Vocabulary,
-        (items, counters): (&[Item], &PoolCounters),
+        context: &mut EntryContext<'_>,
+        items: &[Item],
     ) -> Result<Arc<MaskEntry>, WalkError> {
         let item = items[0];
-        if let Some(room) = parser.counter_room(&item)
-            && let Some(profile) = self.profile(parser, keys, vocab, item)?
+        if let Some(room) = context.parser.counter_room(&item)
+            && let Some(profile) = self.profile(context, item)?
         {
             return Ok(Arc::new(MaskEntry::counted(profile, room)));
         }
-        let isolated = parser.isolated_group(items);
-        if let Some(base_item) = parser.similar_item(isolated)? {
-            let base = self.entry(parser, keys, vocab, (&[base_item], counters))?;
-            let base_config = parser.isolated(base_item);
+        let isolated = context.parser.isolated_group(items);
+        if let Some(base_item) = context.parser.similar_item(isolated)? {
+            let base = self.entry(context, &[base_item])?;
+            let base_config = context.parser.isolated(base_item);
+            let (parser, vocab) = (&mut *context.parser, context.vocab);
             let entry = MaskEntry::derive(parser, vocab, &base, isolated, base_config)?;
-            count(&counters.derived);
+            count(&context.counters.derived);
             return Ok(Arc::new(entry));
         }
+        let (parser, vocab) = (&mut *context.parser, context.vocab);
         Ok(Arc::new(MaskEntry::build(parser, vocab, &self.all_tokens, isolated)?))
     }
 
     /// The counter profile of a state in a counted block.
     fn profile(
         &self,
-        parser: &mut Parser,
-        keys: &mut KeyBuilder,
-        vocab: &Vocabulary,
+        context: &mut EntryContext<'_>,
         item: Item,
     ) -> Result<Option<Arc<CounterProfile>>, WalkError> {
         let key = {
             let mut caches = self.caches.lock();
-            let key = keys.state_key(
-                parser.program_mut(),
-                &mut caches.structural_ids,
-                (item.state, UNBOUNDED_COUNT, vocab.max_token_bytes() as u32),
-            );
+            let key = context.key(&mut caches.structural_ids, item.state, UNBOUNDED_COUNT);
             if let Some(profile) = caches.profiles.get(&key) {
                 return Ok(profile);
             }
             key
         };
-        let profile = CounterProfile::build(parser, vocab, item)?.map(Arc::new);
+        let profile = CounterProfile::build(context.parser, context.vocab, item)?.map(Arc::new);
         let bytes = profile.as_ref().map_or(0, |p| p.bytes()) + key.len() * 4;
         self.caches.lock().profiles.insert(key, profile.clone(), bytes);
         Ok(profile)
     }
 
-    /// The pool key of an item's state and counter, and of the items that it tail-calls, if any
-    /// (see [`Parser::tail_called_items`]).
-    fn key(
-        structural_ids: &mut StructuralIds,
-        parser: &mut Parser,
-        keys: &mut KeyBuilder,
-        vocab: &Vocabulary,
-        items: &[Item],
-    ) -> PoolKey {
-        let key = keys.state_key(
-            parser.program_mut(),
-            structural_ids,
-            (items[0].state, items[0].count, vocab.max_token_bytes() as u32),
-        );
-        // The state determines which of its calls are tail calls.
-        if items.len() > 1 { [&key[..], &[WITH_TAIL_CALLS]].concat().into() } else { key }
-    }
-
-    /// The entry of items as in [`MaskPool::key`]; built if the pool does not have it. The item's
-    /// counter must be canonical. The pool is not locked while an entry is built: two grammars may
-    /// build the same one, and either result serves.
+    /// The entry of an item and of those that it tail-calls, if any (see
+    /// [`Parser::tail_called_items`]); built if the pool does not have it. The item's counter must
+    /// be canonical. The pool is not locked while an entry is built: two grammars may build the
+    /// same one, and either result serves.
     pub(super) fn entry(
         &self,
-        parser: &mut Parser,
-        keys: &mut KeyBuilder,
-        vocab: &Vocabulary,
-        (items, counters): (&[Item], &PoolCounters),
+        context: &mut EntryContext<'_>,
+        items: &[Item],
     ) -> Result<Arc<MaskEntry>, WalkError> {
         let key = {
             let mut caches = self.caches.lock();
-            let key = MaskPool::key(&mut caches.structural_ids, parser, keys, vocab, items);
+            let mut key = context.key(&mut caches.structural_ids, items[0].state, items[0].count);
+            // The state determines which of its calls are tail calls.
+            if items.len() > 1 {
+                key = [&key[..], &[WITH_TAIL_CALLS]].concat().into();
+            }
             if let Some(entry) = caches.entries.get(&key) {
-                count(&counters.hits);
+                count(&context.counters.hits);
                 return Ok(entry);
             }
-            count(&counters.misses);
+            count(&context.counters.misses);
             key
         };
-        let entry = self.build(parser, keys, vocab, (items, counters))?;
+        let entry = self.build(context, items)?;
         let bytes = entry.bytes() + key.len() * 4;
         self.caches.lock().entries.insert(key, entry.clone(), bytes);
         Ok(entry)

@@ -30,9 +30,8 @@ const STATE_KEY_SHARE: usize = 4;
 const PROGRAM_ONLY: u32 = u32::MAX;
 /// First number of the key of a deferred rule; its serial number follows.
 const DEFERRED: u32 = u32::MAX - 1;
-/// Marks a state as a gate.
-const GATE: u32 = 1 << 31;
-
+/// Marks a state as a trigger state; its number in the dispatch follows.
+const TRIGGER: u32 = 1 << 31;
 /// Marks a state as after a scope, or (the next number) after an element.
 const SCOPE: u32 = 1 << 30;
 
@@ -203,11 +202,11 @@ impl KeyBuilder {
                 return None;
             }
             program.expand(s);
-            let gate = program.trigger_state_number(s).filter(|_| after_trigger);
-            description.key.extend(gate.into_iter().flat_map(|gate| [GATE, gate]));
+            let trigger = program.trigger_state_number(s).filter(|_| after_trigger);
+            description.key.extend(trigger.into_iter().flat_map(|number| [TRIGGER, number]));
             description.add_edges(program, s);
             description.add_blocks(program, s);
-            if gate.is_some() {
+            if trigger.is_some() {
                 // The rules that a trigger calls are not part of an isolated dispatch.
                 continue;
             }

@@ -6,13 +6,9 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
-use super::entry::MaskEntry;
 use super::pool::MaskPool;
 use super::pool_counters::PoolCounters;
-use super::pool_key::KeyBuilder;
 use super::token_set::set_bit;
-use super::trie_walk::WalkError;
-use crate::matcher::{Item, Parser};
 use crate::vocab::Vocabulary;
 
 /// Who shares mask entries. Changes no mask.
@@ -149,7 +145,7 @@ impl EnginePool {
     }
 
     /// The pool of a new constraint.
-    fn pool(&self) -> Arc<MaskPool> {
+    pub(super) fn pool(&self) -> Arc<MaskPool> {
         match &self.location {
             PoolLocation::Process(process_pool) => process_pool.pool.clone(),
             PoolLocation::Engine(pool) => pool.clone(),
@@ -204,30 +200,6 @@ impl Drop for EnginePool {
                 }
             });
         }
-    }
-}
-
-/// A constraint's access to its pool.
-#[derive(Debug)]
-pub(super) struct ConstraintPool {
-    pub(super) engine: Arc<EnginePool>,
-    pub(super) pool: Arc<MaskPool>,
-}
-
-impl ConstraintPool {
-    pub(super) fn new(engine: Arc<EnginePool>) -> ConstraintPool {
-        ConstraintPool { pool: engine.pool(), engine }
-    }
-
-    /// As [`MaskPool::entry`].
-    pub(super) fn entry(
-        &self,
-        parser: &mut Parser,
-        keys: &mut KeyBuilder,
-        vocab: &Vocabulary,
-        items: &[Item],
-    ) -> Result<Arc<MaskEntry>, WalkError> {
-        self.pool.entry(parser, keys, vocab, (items, &self.engine.counters))
     }
 }
 

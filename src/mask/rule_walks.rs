@@ -319,11 +319,11 @@ impl RuleWalker<'_> {
         group: &[(NodeSetId, ConfigId)],
         out: &mut TrieWalk,
     ) -> Result<(), WalkError> {
-        let mut budget_left = usize::MAX;
+        out.nodes_left = usize::MAX;
         for &(node_set, next) in group {
             for &(byte, node) in &self.memo.node_sets[node_set as usize].nodes {
                 let to = self.parser.step(next, byte)?;
-                out.enter(self.parser, self.trie, node, (next, to), &mut budget_left)?;
+                out.enter(self.parser, self.trie, node, (next, to))?;
             }
         }
         Ok(())
@@ -376,7 +376,8 @@ impl RuleWalker<'_> {
     ) -> Result<(), WalkError> {
         let parser = &mut *self.parser;
         for &(exit, below) in &rule_walk.exits {
-            // A dispatch that is tail-called replaces its caller: its gates are not the caller's.
+            // A dispatch that is tail-called replaces its caller; the caller has none of its
+            // triggers.
             if item.leaves_by(exit) {
                 exits.push((exit, below));
                 continue;
@@ -506,15 +507,15 @@ impl RuleWalker<'_> {
     ) -> Result<(), WalkError> {
         let parser = &mut *self.parser;
         walk.rule_only = self.context.depth < MAX_DEPTH && parser.compiled().budgets.is_empty();
-        walk.begin_queries(parser);
-        let (nodes, mut budget_left) = (&self.memo.node_sets[node_set as usize].nodes, budget);
+        walk.begin(parser, budget);
+        let nodes = &self.memo.node_sets[node_set as usize].nodes;
         for group in nodes.chunk_by(|a, b| a.0 == b.0) {
             if !reads.contains(group[0].0) {
                 continue;
             }
             let next = parser.step(isolated, group[0].0)?;
             for &(_, child) in group {
-                walk.enter(parser, self.trie, child, (isolated, next), &mut budget_left)?;
+                walk.enter(parser, self.trie, child, (isolated, next))?;
             }
         }
         Ok(())

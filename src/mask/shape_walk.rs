@@ -38,7 +38,7 @@ impl ShapeWalk {
             on_trie: TrieWalk::default(),
             visited: 0,
         };
-        walk.on_trie.begin_queries(parser);
+        walk.on_trie.begin(parser, usize::MAX);
         descend(vocab.shape_tree().tree(), isolated, |node, shape, config| {
             walk.visit(parser, vocab, (node, shape), config)
         })?;
@@ -58,7 +58,7 @@ impl ShapeWalk {
         let shapes = vocab.shape_tree();
         let (nodes, length) =
             (shapes.tree().node(node).end - node, shapes.tree().longest_below(node));
-        let allowance = self.on_trie.asking;
+        let allowance = self.on_trie.queries;
         let (large, query) = (nodes >= MIN_SKIP_NODES, (&allowance, self.visited()));
         let kinds = shapes.byte_kinds_below(node);
         let with_own = (kinds | shape_kinds(shape), length.saturating_add(1));
@@ -103,10 +103,10 @@ impl ShapeWalk {
         node: u32,
         config: ConfigId,
     ) -> Result<(), WalkError> {
-        let (trie, mut budget_left) = (vocab.trie(), usize::MAX);
+        let trie = vocab.trie();
         for &source in vocab.shape_tree().sources(node) {
             let next = parser.step(config, trie.node(source).byte)?;
-            self.on_trie.enter(parser, trie, source, (config, next), &mut budget_left)?;
+            self.on_trie.enter(parser, trie, source, (config, next))?;
         }
         Ok(())
     }

@@ -11,18 +11,18 @@ use super::token_set::TokenSet;
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, DEAD, ParserLimit};
 
-/// Tests tokens one by one. Returns those that are not accepted.
-pub(super) fn rejected_by(
+/// Those of some tokens that pass a test, which a limit of the parser may end.
+pub(super) fn filter_tokens(
     tokens: impl IntoIterator<Item = TokenId>,
-    mut accepts: impl FnMut(TokenId) -> Result<bool, ParserLimit>,
+    mut passes: impl FnMut(TokenId) -> Result<bool, ParserLimit>,
 ) -> Result<Vec<TokenId>, ParserLimit> {
-    let mut rejected = Vec::new();
+    let mut passing = Vec::new();
     for token in tokens {
-        if !accepts(token)? {
-            rejected.push(token);
+        if passes(token)? {
+            passing.push(token);
         }
     }
-    Ok(rejected)
+    Ok(passing)
 }
 
 impl Index {
@@ -33,8 +33,8 @@ impl Index {
         config: ConfigId,
         tokens: &[TokenId],
     ) -> Result<Vec<TokenId>, ParserLimit> {
-        rejected_by(tokens.iter().copied(), |token| {
-            Ok(state.step_token(self, config, token)?.0 != DEAD)
+        filter_tokens(tokens.iter().copied(), |token| {
+            Ok(state.step_token(self, config, token)? == DEAD)
         })
     }
 

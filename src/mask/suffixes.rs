@@ -7,6 +7,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use super::node_sets::sort_by_group;
 use super::rule_walks::RuleWalks;
 use super::token_set::bit;
 use super::trie_walk::{TrieWalk, WalkError};
@@ -52,6 +53,45 @@ enum SuffixStore {
     List(Box<[(TokenId, u16)]>, OnceLock<Arc<Trie>>),
 }
 
+/// How suffixes are resolved, and where the accepted tokens go.
+pub(super) struct SuffixWalk<'w> {
+    pub(super) out: &'w mut TrieWalk,
+    /// Resolves rule by rule; `None` walks with whole configurations.
+    pub(super) rule_walks: Option<&'w mut RuleWalks>,
+}
+
+impl SuffixWalk<'_> {
+    /// Adds the tokens strictly below these nodes that `next` accepts. `owned` is the trie, unless
+    /// it is the vocabulary's.
+    fn below(
+        &mut self,
+        parser: &mut Parser,
+        (trie, owned): (&Trie, Option<&Arc<Trie>>),
+        nodes: &[u32],
+        next: ConfigId,
+    ) -> Result<(), WalkError> {
+        if let Some(rule_walks) = &mut self.rule_walks {
+            return rule_walks.resolve(parser, (trie, owned), (nodes, next), self.out);
+        }
+        nodes.iter().try_for_each(|&node| self.out.run_below(parser, trie, node, next, usize::MAX))
+    }
+
+    /// As [`SuffixWalk::below`] for the tokens at and below nodes of the vocabulary's trie, where
+    /// `next` is the configuration before the nodes' bytes.
+    fn at_and_below(
+        &mut self,
+        parser: &mut Parser,
+        trie: &Trie,
+        nodes: &[u32],
+        next: ConfigId,
+    ) -> Result<(), WalkError> {
+        match &mut self.rule_walks {
+            Some(walks) => walks.resolve_from(parser, (trie, None), (nodes, next), self.out),
+            None => self.out.run_from(parser, trie, nodes, next),
+        }
+    }
+}
+
 /// Suffixes whose first bytes have one shape.
 struct ShapeBucket {
     tokens: Vec<(TokenId, u16)>,
@@ -70,15 +110,6 @@ impl ShapeBuckets {
                 .map(|_| ShapeBucket { tokens: Vec::new(), nodes: nodes.then(Vec::new) })
                 .collect(),
         )
-    }
-
-    /// Adds tokens, with the number of bytes in front of each suffix.
-    fn add(&mut self, vocab: &Vocabulary, tokens: impl Iterator<Item = (TokenId, u16)>) {
-        for (id, from) in tokens {
-            if let Some(&byte) = vocab.bytes(id).and_then(|bytes| bytes.get(usize::from(from))) {
-                self.0[usize::from(shape(byte))].tokens.push((id, from));
-            }
-        }
     }
 
     /// Chooses how each group is stored.
@@ -111,9 +142,22 @@ impl ShapeBuckets {
 }
 
 impl Suffixes {
+    /// As [`Suffixes::below`] for exits of several kinds, in any order.
+    pub(super) fn by_exit(
+        (vocab, tree): (&Vocabulary, &Tree),
+        accepted: &[u32],
+        mut exits: Vec<(Exit, u32)>,
+    ) -> Vec<(Exit, Suffixes)> {
+        sort_by_group(&mut exits);
+        let after_exit = |exits: &[(Exit, u32)]| {
+            Some((exits[0].0, Suffixes::below((vocab, tree), accepted, exits)?))
+        };
+        exits.chunk_by(|a, b| a.0 == b.0).filter_map(after_exit).collect()
+    }
+
     /// The suffixes below some nodes of tokens that are not in the row `accepted`; None if there
     /// are none. The nodes are in ascending order.
-    pub(super) fn below(
+    fn below(
         (vocab, tree): (&Vocabulary, &Tree),
         accepted: &[u32],
         exits: &[(Exit, u32)],
@@ -172,7 +216,11 @@ impl Suffixes {
     /// The suffixes of these tokens after so many of their bytes.
     pub(super) fn listed(vocab: &Vocabulary, tokens: &[(TokenId, u16)]) -> Option<Suffixes> {
         let mut buckets = ShapeBuckets::new(false);
-        buckets.add(vocab, tokens.iter().copied());
+        for &(id, from) in tokens {
+            if let Some(&byte) = vocab.bytes(id).and_then(|bytes| bytes.get(usize::from(from))) {
+                buckets.0[usize::from(shape(byte))].tokens.push((id, from));
+            }
+        }
         (!tokens.is_empty()).then(|| buckets.finish())
     }
 
@@ -182,53 +230,27 @@ impl Suffixes {
         parser: &mut Parser,
         vocab: &Vocabulary,
         next: ConfigId,
-        walk: &mut TrieWalk,
+        walk: &mut SuffixWalk<'_>,
     ) -> Result<(), WalkError> {
-        match self {
-            Suffixes::Subtrees(nodes) => nodes
-                .iter()
-                .try_for_each(|&node| walk.run_below(parser, vocab.trie(), node, next, usize::MAX)),
-            Suffixes::Groups(groups) => {
-                let first_bytes = parser.allowed(next);
-                groups_beginning(groups, first_bytes).try_for_each(|group| match &group.store {
-                    SuffixStore::Nodes(nodes) => walk.run_from(parser, vocab.trie(), nodes, next),
-                    SuffixStore::List(tokens, trie) => walk.run_below(
-                        parser,
-                        suffix_trie(vocab, tokens, trie),
-                        0,
-                        next,
-                        usize::MAX,
-                    ),
-                })
-            }
-        }
-    }
-
-    /// As [`Suffixes::resolve`], rule by rule.
-    pub(super) fn resolve_by_rules(
-        &self,
-        parser: &mut Parser,
-        vocab: &Vocabulary,
-        next: ConfigId,
-        (walk, rule_walks): (&mut TrieWalk, &mut RuleWalks),
-    ) -> Result<(), WalkError> {
-        match self {
+        let groups = match self {
             Suffixes::Subtrees(nodes) => {
-                rule_walks.resolve(parser, (vocab.trie(), None), (nodes, next), walk)
+                return walk.below(parser, (vocab.trie(), None), nodes, next);
             }
-            Suffixes::Groups(groups) => {
-                let first_bytes = parser.allowed(next);
-                groups_beginning(groups, first_bytes).try_for_each(|group| match &group.store {
-                    SuffixStore::Nodes(nodes) => {
-                        rule_walks.resolve_from(parser, (vocab.trie(), None), (nodes, next), walk)
-                    }
-                    SuffixStore::List(tokens, trie) => {
-                        let trie = suffix_trie(vocab, tokens, trie);
-                        rule_walks.resolve(parser, (trie, Some(trie)), (&[0], next), walk)
-                    }
-                })
+            Suffixes::Groups(groups) => groups,
+        };
+        let first_bytes = parser.allowed(next);
+        for group in groups.iter().filter(|group| first_bytes.meets(&group.first_bytes)) {
+            match &group.store {
+                SuffixStore::Nodes(nodes) => {
+                    walk.at_and_below(parser, vocab.trie(), nodes, next)?
+                }
+                SuffixStore::List(tokens, trie) => {
+                    let trie = suffix_trie(vocab, tokens, trie);
+                    walk.below(parser, (trie, Some(trie)), &[0], next)?;
+                }
             }
         }
+        Ok(())
     }
 
     /// Memory in use, in bytes, approximately, with all tries built.
@@ -258,12 +280,4 @@ fn suffix_trie<'t>(
             .filter_map(|&(id, from)| Some((vocab.bytes(id)?.get(usize::from(from)..)?, id)));
         Arc::new(Trie::build(suffixes.collect()))
     })
-}
-
-/// The groups with one of these first bytes.
-fn groups_beginning(
-    groups: &[SuffixGroup],
-    first_bytes: ByteSet,
-) -> impl Iterator<Item = &SuffixGroup> {
-    groups.iter().filter(move |group| first_bytes.meets(&group.first_bytes))
 }

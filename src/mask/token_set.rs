@@ -187,44 +187,6 @@ impl TokenSet {
         }
     }
 
-    /// This set without the ids `others`, or None if it has none of them. `marks` is a scratch row
-    /// of zeros.
-    pub(crate) fn without(&self, others: &[TokenId], marks: &mut [u32]) -> Option<TokenSet> {
-        others.iter().for_each(|&id| set_bit(marks, id));
-        let left = self.without_marked(others, marks);
-        others.iter().for_each(|&id| clear_bit(marks, id));
-        left
-    }
-
-    /// The same, where `others` are marked already. May clear the marks of ids that are not in the
-    /// set.
-    fn without_marked(&self, others: &[TokenId], marks: &mut [u32]) -> Option<TokenSet> {
-        match self {
-            TokenSet::List(ids) if !ids.iter().any(|&id| bit(marks, id)) => None,
-            TokenSet::List(ids) => {
-                Some(TokenSet::List(ids.iter().copied().filter(|&id| !bit(marks, id)).collect()))
-            }
-            TokenSet::Row { base, remove, add } => {
-                let added: Vec<TokenId> =
-                    add.iter().copied().filter(|&id| !bit(marks, id)).collect();
-                remove.iter().for_each(|&id| clear_bit(marks, id));
-                let less = others.iter().copied().filter(|&id| bit(base, id) && bit(marks, id));
-                let less: Vec<TokenId> = less.collect();
-                if less.is_empty() && added.len() == add.len() {
-                    return None;
-                }
-                if remove.len() + less.len() + add.len() > MAX_DIFFERENCE {
-                    return Some(self.changed(others, &[], base.len()));
-                }
-                Some(TokenSet::Row {
-                    base: base.clone(),
-                    remove: remove.iter().chain(&less).copied().collect(),
-                    add: added.into(),
-                })
-            }
-        }
-    }
-
     /// Writes the set to a row; words beyond it become 0.
     pub(crate) fn write(&self, out: &mut [u32]) {
         match self {
@@ -307,10 +269,7 @@ mod tests {
             let more_ids: Vec<TokenId> = more.iter().map(token).collect();
             let mut row = vec![7; all.len() + 1];
             let mut marks = vec![0; all.len()];
-            let without = set.without(&less_ids, &mut marks);
-            prop_assert!(marks.iter().all(|&word| word == 0));
-            prop_assert_eq!(without.is_none(), less.iter().all(|i| !ids.contains(i)));
-            without.unwrap_or_else(|| set.clone()).write(&mut row);
+            set.changed(&less_ids, &[], all.len()).write(&mut row);
             for i in 0..width {
                 prop_assert_eq!(bit(&row, token(&i)), ids.contains(&i) && !less.contains(&i));
             }

@@ -38,6 +38,15 @@ impl From<ParserLimit> for WalkError {
     }
 }
 
+impl From<WalkError> for ParserLimit {
+    fn from(error: WalkError) -> Self {
+        match error {
+            WalkError::Parser(limit) => limit,
+            WalkError::Budget => ParserLimit::Memory,
+        }
+    }
+}
+
 /// Counts the nodes that walks visit one by one, and spends fuel for them in batches.
 #[derive(Debug, Default)]
 struct NodeMeter {
@@ -86,7 +95,9 @@ pub(crate) struct TrieWalk {
     pub(crate) pending_follow: Vec<(u32, ConfigId)>,
     meter: NodeMeter,
     /// When queries about any text are worth their cost.
-    pub(super) asking: QueryAllowance,
+    pub(super) queries: QueryAllowance,
+    /// Nodes that the walk may still visit or take.
+    pub(super) nodes_left: usize,
     /// A scratch row; all zeros between uses.
     scratch_row: Vec<u32>,
     /// Open nodes of the depth-first walk: the end of each and its configuration.
@@ -157,9 +168,11 @@ impl TrieWalk {
         self.most_configs.is_some_and(|most| parser.store().configs() > most)
     }
 
-    /// Begins a walk, as far as queries about any text are concerned.
-    pub(crate) fn begin_queries(&mut self, parser: &Parser) {
-        self.asking = QueryAllowance::new(parser, self.visited());
+    /// Begins a walk that gives up after `budget` nodes.
+    pub(crate) fn begin(&mut self, parser: &Parser, budget: usize) {
+        self.nodes_left = budget;
+        self.stack.clear();
+        self.queries = QueryAllowance::new(parser, self.visited());
     }
 
     /// Adds every token strictly below `node` that `config` accepts. Gives up after `budget` nodes.
@@ -172,20 +185,18 @@ impl TrieWalk {
         config: ConfigId,
         budget: usize,
     ) -> Result<(), WalkError> {
-        let mut budget_left = budget;
-        self.stack.clear();
-        self.begin_queries(parser);
+        self.begin(parser, budget);
         if node == 0 {
             // Only the root has a table of its children.
             for byte in parser.allowed(config).iter() {
                 if let Some(child) = trie.root_child(byte) {
                     let next = parser.step(config, byte)?;
-                    self.enter(parser, trie, child, (config, next), &mut budget_left)?;
+                    self.enter(parser, trie, child, (config, next))?;
                 }
             }
             return Ok(self.meter.spend_fuel(0)?);
         }
-        self.below(parser, trie, node, config, &mut budget_left)?;
+        self.below(parser, trie, node, config)?;
         Ok(self.meter.spend_fuel(0)?)
     }
 
@@ -198,14 +209,13 @@ impl TrieWalk {
         nodes: &[u32],
         config: ConfigId,
     ) -> Result<(), WalkError> {
-        self.stack.clear();
-        self.begin_queries(parser);
-        let (allowed, mut left) = (parser.allowed(config), usize::MAX);
+        self.begin(parser, usize::MAX);
+        let allowed = parser.allowed(config);
         for &node in nodes {
             let byte = trie.node(node).byte;
             if allowed.contains(byte) {
                 let next = parser.step(config, byte)?;
-                self.enter(parser, trie, node, (config, next), &mut left)?;
+                self.enter(parser, trie, node, (config, next))?;
             }
         }
         Ok(self.meter.spend_fuel(0)?)
@@ -218,21 +228,20 @@ impl TrieWalk {
         trie: &Trie,
         node: u32,
         (before, config): (ConfigId, ConfigId),
-        left: &mut usize,
     ) -> Result<(), WalkError> {
         self.meter.visit()?;
-        if *left == 0 || self.exceeds_configs(parser) {
+        if self.nodes_left == 0 || self.exceeds_configs(parser) {
             return Err(WalkError::Budget);
         }
-        *left -= 1;
+        self.nodes_left -= 1;
         let may_loop = may_be_self_loop(before, config, trie.node(node).byte);
         if config == DEAD
-            || self.take_subtree(parser, trie, (node, config, may_loop), left)?
+            || self.take_subtree(parser, trie, (node, config, may_loop))?
             || !self.add_node(parser, trie, node, config)
         {
             return Ok(());
         }
-        self.below(parser, trie, node, config, left)
+        self.below(parser, trie, node, config)
     }
 
     /// Adds the tokens, exits and calls at a node that was reached with `config`. Returns whether
@@ -264,13 +273,12 @@ impl TrieWalk {
         parser: &mut Parser,
         trie: &Trie,
         (node, config, may_loop): (u32, ConfigId, bool),
-        left: &mut usize,
     ) -> Result<bool, WalkError> {
         let nodes = trie.node(node).end - node;
         if nodes < MIN_SKIP_NODES {
             return Ok(false);
         }
-        let (kinds, query) = (trie.byte_kinds_below(node), (&self.asking, self.visited()));
+        let (kinds, query) = (trie.byte_kinds_below(node), (&self.queries, self.visited()));
         let loops = may_loop && parser.loops_on(config, kinds)?;
         if !loops
             && (self.rule_only
@@ -279,7 +287,7 @@ impl TrieWalk {
             return Ok(false);
         }
         // A mask of so many tokens is better built from a pooled entry.
-        *left = left.checked_sub(nodes as usize).ok_or(WalkError::Budget)?;
+        self.nodes_left = self.nodes_left.checked_sub(nodes as usize).ok_or(WalkError::Budget)?;
         self.add_tokens(trie, trie.range_at(node).start..trie.range_below(node).end);
         Ok(true)
     }
@@ -297,17 +305,16 @@ impl TrieWalk {
         trie: &Trie,
         node: u32,
         config: ConfigId,
-        left: &mut usize,
     ) -> Result<(), WalkError> {
         let base = self.stack.len();
         let mut index = node + 1;
         let mut top = (trie.node(node).end, config);
         let end = top.0;
         while index < end {
-            if *left == 0 || self.exceeds_configs(parser) {
+            if self.nodes_left == 0 || self.exceeds_configs(parser) {
                 return Err(WalkError::Budget);
             }
-            *left -= 1;
+            self.nodes_left -= 1;
             self.meter.visit()?;
             while index >= top.0 {
                 top = self.stack.pop().unwrap_or((end, config));
@@ -316,7 +323,7 @@ impl TrieWalk {
             let next = parser.step(top.1, node.byte)?;
             let may_loop = may_be_self_loop(top.1, next, node.byte);
             if next == DEAD
-                || self.take_subtree(parser, trie, (index, next, may_loop), left)?
+                || self.take_subtree(parser, trie, (index, next, may_loop))?
                 || !self.add_node(parser, trie, index, next)
             {
                 index = node.end;

@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use super::index::Index;
 use super::index_state::IndexState;
-use super::subtraction::rejected_by;
+use super::subtraction::filter_tokens;
 use super::token_set::{TokenSet, bit, clear_bit, set_bit};
-use super::trie_walk::{TrieWalk, WalkError};
+use super::trie_walk::TrieWalk;
 use crate::fsm::{ByteSet, LONG_GAP};
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, ParserLimit, WhiteSpaceBound};
@@ -24,7 +24,8 @@ impl Index {
         state: &mut IndexState,
         config: ConfigId,
     ) -> Result<(Arc<TokenSet>, bool), ParserLimit> {
-        let (relaxed, gap) = state.parser.relax_with_bound(config)?;
+        let bound = state.parser.white_space_bound(config)?;
+        let relaxed = state.parser.relax(config);
         let relaxed_mask = match state.masks.get(relaxed) {
             Some(mask) => mask,
             None => {
@@ -32,13 +33,13 @@ impl Index {
                 let built = self.build_and_clear(state, relaxed);
                 state.parser.set_relaxed(false);
                 let (mask, bytes) = self.intern_mask(state, Arc::new(built?));
-                state.insert_mask(relaxed, &mask, (bytes, self.mask_bytes));
+                state.insert_mask(relaxed, &mask, bytes);
                 mask
             }
         };
         let white_space = self.vocab.white_space();
-        let room = if let WhiteSpaceBound::Exact(room) = gap { room } else { u32::MAX };
-        let mut too_long = match gap {
+        let room = if let WhiteSpaceBound::Exact(room) = bound { room } else { u32::MAX };
+        let mut too_long = match bound {
             WhiteSpaceBound::Outside
                 if state.parser.allowed(config).meets(&ByteSet::WHITE_SPACE) =>
             {
@@ -51,7 +52,7 @@ impl Index {
             }
             WhiteSpaceBound::AtLeast(_) => self.rejected_long_white_space(state, config)?,
         };
-        if let WhiteSpaceBound::AtLeast(least) = gap
+        if let WhiteSpaceBound::AtLeast(least) = bound
             && (least as usize) < LONG_GAP
         {
             too_long.extend(self.rejected_by_bytes(
@@ -61,14 +62,9 @@ impl Index {
             )?);
         }
         let removed = [white_space.leading_more_than(room), &too_long].concat();
-        if removed.is_empty() {
-            return Ok((relaxed_mask, false));
-        }
-        let scratch = state.walk.zero_row(self.vocab.mask_words());
-        Ok(match relaxed_mask.without(&removed, scratch) {
-            Some(reduced) => (Arc::new(reduced), true),
-            None => (relaxed_mask, false),
-        })
+        // Most of these are in no mask; a mask that loses none stays shared.
+        let removed = self.filter_by_mask(state, &relaxed_mask, &removed);
+        Ok(self.subtract(relaxed_mask, &removed))
     }
 
     /// Those of some tokens whose bytes the configuration rejects.
@@ -78,7 +74,8 @@ impl Index {
         config: ConfigId,
         tokens: &[TokenId],
     ) -> Result<Vec<TokenId>, ParserLimit> {
-        rejected_by(tokens.iter().copied(), |token| state.accepts_bytes(&self.vocab, config, token))
+        let rejects = |token| Ok(!state.accepts_bytes(&self.vocab, config, token)?);
+        filter_tokens(tokens.iter().copied(), rejects)
     }
 
     /// Those of the tokens with long runs of white space that the configuration rejects.
@@ -95,12 +92,8 @@ impl Index {
         }
         let long = self.vocab.white_space().long_trie();
         let mut walk = TrieWalk::default();
-        match walk.run_below(&mut state.parser, long, 0, config, usize::MAX) {
-            Ok(()) => {}
-            Err(WalkError::Parser(limit)) => return Err(limit),
-            Err(WalkError::Budget) => return Err(ParserLimit::Memory),
-        }
-        let all_long = self.vocab.white_space().long_tokens();
+        walk.run_below(&mut state.parser, long, 0, config, usize::MAX)?;
+        let all_long = long.words_below(0);
         if walk.tokens.len() == all_long.len() {
             return Ok(Vec::new());
         }

@@ -5,12 +5,12 @@
 //! frame. Counting therefore rewrites frames (see [`super::frame_rewrite`]). Grammars without
 //! budgets never run this code.
 
-use super::frame_rewrite::{RewriteScope, RewrittenFrames, with_rewritten_frame};
+use super::frame_rewrite::{ItemMap, RewriteScope, RewrittenFrames, with_rewritten_frame};
 use super::limit::ParserLimit;
 use super::parser::Parser;
 use super::store::{Completed, ConfigId, FrameId, Item, Tracked};
 use super::value_constraints::registers::Registers;
-use crate::compile::{BudgetMeter, BudgetUnit, ReturnRole};
+use crate::compile::{BudgetMeter, BudgetUnit, Program, ReturnRole};
 use crate::hash::HashSet;
 use crate::ir::Spent;
 
@@ -34,7 +34,7 @@ impl Parser {
 
     /// Computes the configuration after a token ends, without the cache.
     pub(super) fn compute_token_end(&mut self, config: ConfigId) -> Result<ConfigId, ParserLimit> {
-        let next = self.map_counts(config, &|meter, count| Some(meter.count_after_token(count)));
+        let next = self.map_counts(config, BudgetMeter::count_after_token);
         self.drop_spent(next, BudgetPoint::Token)
     }
 
@@ -77,9 +77,8 @@ impl Parser {
         (scope, items): (RewriteScope, &[Item]),
         keep_overrun: bool,
     ) -> RewrittenFrames {
-        let (store, program, reach) = self.store_and_program();
         let byte = u8::try_from(symbol).ok();
-        let mut read = |registers: &mut Registers, item: Item| {
+        let mut read = |program: &Program, registers: &mut Registers, item: Item| {
             let count = match (
                 program.budget_meter(item.state),
                 program.state(item.state).return_role,
@@ -93,10 +92,7 @@ impl Parser {
             };
             Some(Item { count, ..item })
         };
-        let rewritten =
-            store.rewrite_frames(program, reach, (scope, items.iter().map(|i| i.frame)), &mut read);
-        self.names.follow_rewrite(&rewritten);
-        rewritten
+        self.rewrite_frames(scope, items.iter().map(|i| i.frame).collect(), &mut read)
     }
 
     /// The configuration after a byte without the items whose budget is spent.
@@ -140,9 +136,8 @@ impl Parser {
             if !self.has_budgets(config) {
                 return Ok(config);
             }
-            let items = self.store().items(config).to_vec();
             let mut spent: Vec<(BudgetMeter, Item)> = Vec::new();
-            self.for_each_budget(&items, &mut |meter, item| {
+            self.for_each_budget(config, &mut |meter, item| {
                 if is_spent(meter, item.count) {
                     spent.push((meter, item));
                 }
@@ -150,9 +145,8 @@ impl Parser {
             if spent.is_empty() {
                 return Ok(config);
             }
-            let roots = items.iter().map(|i| i.frame);
             let remaining = self
-                .rewrite_counts(roots, &|meter, count| (!is_spent(meter, count)).then_some(count));
+                .rewrite_counts(config, &|meter, count| (!is_spent(meter, count)).then_some(count));
             // The items after a rule that is cut may have spent their own budgets, too.
             let cut = spent.into_iter().filter(|(meter, _)| meter.spent == Spent::Cut);
             let cut = cut
@@ -160,10 +154,7 @@ impl Parser {
                 .filter(|&item| ended.insert(item));
             let cut: Vec<Item> = cut.collect();
             if cut.is_empty() {
-                return Ok(self.intern_like(
-                    items.into_iter().filter_map(|i| with_rewritten_frame(&remaining, i)),
-                    config,
-                ));
+                return Ok(self.store_mut().with_rewritten_frames(config, &remaining));
             }
             let after = self.close_items(&cut)?;
             config = self.union(config, after);
@@ -177,7 +168,7 @@ impl Parser {
             return None;
         }
         let mut fewest = None;
-        self.for_each_budget(self.store().items(config), &mut |meter, item| {
+        self.for_each_budget(config, &mut |meter, item| {
             let remaining = meter.chars_left(item.count);
             fewest = fewest.into_iter().chain(remaining).min();
         });
@@ -194,16 +185,15 @@ impl Parser {
 
     /// The configuration with all budgets of code points out of reach.
     pub(crate) fn without_char_budgets(&mut self, config: ConfigId) -> ConfigId {
-        let lifted = |meter: BudgetMeter, count| {
+        self.map_counts(config, |meter, count| {
             if meter.chars_left(count).is_some() { BudgetMeter::FAR } else { count }
-        };
-        self.map_counts(config, &|meter, count| Some(lifted(meter, count)))
+        })
     }
 
     /// Visits the budgeted items in a configuration's items and frames.
-    fn for_each_budget(&self, items: &[Item], visit: &mut dyn FnMut(BudgetMeter, Item)) {
+    fn for_each_budget(&self, config: ConfigId, visit: &mut dyn FnMut(BudgetMeter, Item)) {
         let mut seen: HashSet<FrameId> = HashSet::default();
-        let mut queue: Vec<Item> = items.to_vec();
+        let mut queue: Vec<Item> = self.store().items(config).to_vec();
         while let Some(item) = queue.pop() {
             if let Some(meter) = self.program().budget_meter(item.state) {
                 visit(meter, item);
@@ -222,46 +212,39 @@ impl Parser {
             && self.store().tracked_after(self.store().items(config)).intersects(Tracked::BUDGET)
     }
 
-    /// Maps the counts of all budgets of a configuration; items without a count are dropped.
+    /// Maps the counts of all budgets of a configuration.
     fn map_counts(
         &mut self,
         config: ConfigId,
-        change: &dyn Fn(BudgetMeter, u32) -> Option<u32>,
+        change: impl Fn(BudgetMeter, u32) -> u32,
     ) -> ConfigId {
-        let items = self.store().items(config).to_vec();
-        let rewritten = self.rewrite_counts(items.iter().map(|i| i.frame), change);
-        self.intern_like(
-            items.into_iter().filter_map(|i| with_rewritten_frame(&rewritten, i)),
-            config,
-        )
+        let rewritten = self.rewrite_counts(config, &|meter, count| Some(change(meter, count)));
+        self.store_mut().with_rewritten_frames(config, &rewritten)
     }
 
-    /// Interns items with the completion flags of `config`.
-    pub(super) fn intern_like(
-        &mut self,
-        items: impl Iterator<Item = Item>,
-        config: ConfigId,
-    ) -> ConfigId {
-        let mut items: Vec<Item> = items.collect();
-        items.sort_unstable();
-        items.dedup();
-        let done = self.store().done(config);
-        self.store_and_program().0.intern_config(&items, done)
-    }
-
-    /// Maps the counts of all budgets in frames reachable from `roots`.
+    /// Maps the counts of all budgets in the frames of a configuration; items without a count are
+    /// dropped.
     fn rewrite_counts(
         &mut self,
-        roots: impl Iterator<Item = FrameId>,
+        config: ConfigId,
         change: &dyn Fn(BudgetMeter, u32) -> Option<u32>,
     ) -> RewrittenFrames {
-        let (store, program, reach) = self.store_and_program();
-        let mut map = |_: &mut Registers, item: Item| match program.budget_meter(item.state) {
-            None => Some(item),
-            Some(meter) => change(meter, item.count).map(|count| Item { count, ..item }),
+        let mut map = |program: &Program, _: &mut Registers, item: Item| {
+            let Some(meter) = program.budget_meter(item.state) else { return Some(item) };
+            change(meter, item.count).map(|count| Item { count, ..item })
         };
-        let rewritten =
-            store.rewrite_frames(program, reach, (RewriteScope::BUDGETED, roots), &mut map);
+        self.rewrite_frames(RewriteScope::BUDGETED, self.store().frames_of(config), &mut map)
+    }
+
+    /// As [`super::store::Store::rewrite_frames`]; the names of the frames follow.
+    pub(super) fn rewrite_frames(
+        &mut self,
+        scope: RewriteScope,
+        roots: Vec<FrameId>,
+        map: ItemMap<'_>,
+    ) -> RewrittenFrames {
+        let (store, program, reach) = self.store_and_program();
+        let rewritten = store.rewrite_frames(program, reach, (scope, roots), map);
         self.names.follow_rewrite(&rewritten);
         rewritten
     }

@@ -38,8 +38,8 @@ impl Parser {
             Ok(parser.program_mut().equivalent_state(state, vocab.trigrams()))
         };
         let mapped = self.map_states(canonical, representative_state).unwrap_or(canonical);
-        let representative = self.store_and_program().0.representative_config(mapped);
-        self.store_and_program().0.set_config_representative(canonical, representative);
+        let representative = self.store_mut().representative_config(mapped);
+        self.store_mut().set_config_representative(canonical, representative);
         representative
     }
 
@@ -63,7 +63,7 @@ impl Parser {
             return cached;
         }
         let canonical = compute(self, config);
-        self.store_and_program().0.set_config_canonical(config, canonical);
+        self.store_mut().set_config_canonical(config, canonical);
         canonical
     }
 
@@ -134,6 +134,6 @@ impl Parser {
         after.extend(self.store().items(config).iter().filter(|item| !before.contains(item)));
         after.sort_unstable();
         after.dedup();
-        Ok(self.store_and_program().0.intern_config(&after, done))
+        Ok(self.store_mut().intern_config(&after, done))
     }
 }

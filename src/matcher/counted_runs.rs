@@ -98,7 +98,7 @@ impl Parser {
                 canonical
             }
         };
-        self.store_and_program().0.set_config_canonical(config, canonical);
+        self.store_mut().set_config_canonical(config, canonical);
     }
 
     /// The position of a plain configuration, if all its items are in one rule and one block, track

@@ -14,7 +14,7 @@ use crate::hash::HashMap;
 #[derive(Debug)]
 pub(crate) struct NearStepBound {
     /// Fewest code points of a token that can exceed the bound.
-    pub(crate) chars: usize,
+    pub(crate) chars: u32,
     /// The canonical configuration without bounds.
     pub(crate) unbounded: ConfigId,
     /// The configuration without bounds.
@@ -44,7 +44,7 @@ impl Parser {
             return None;
         }
         let near = self.states_near_bound(config);
-        let chars = near.iter().map(|&(_, left)| left).min()? as usize + 1;
+        let chars = near.iter().map(|&(_, left)| left).min()?.saturating_add(1);
         let unbounded = |parser: &mut Parser, state| {
             let near = parser.program_mut().steps_left(state).is_some();
             Ok(if near { parser.program_mut().without_bounds(state) } else { state })

@@ -5,7 +5,7 @@
 //! call: cost is in proportion to the items of the frames reached. Frames that track nothing of the
 //! requested kind are left alone; [`Tracked`] flags find them without a search.
 
-use super::store::{FrameId, Item, Store, Tracked};
+use super::store::{ConfigId, FrameId, Item, Store, Tracked};
 use super::value_constraints::registers::Registers;
 use crate::compile::{Program, ReturnRole};
 use crate::hash::{HashMap, HashSet};
@@ -15,7 +15,7 @@ use crate::hash::{HashMap, HashSet};
 pub(super) type RewrittenFrames = HashMap<FrameId, Option<FrameId>>;
 
 /// Maps an item; `None` drops it.
-pub(super) type ItemMap<'c> = &'c mut dyn FnMut(&mut Registers, Item) -> Option<Item>;
+pub(super) type ItemMap<'c> = &'c mut dyn FnMut(&Program, &mut Registers, Item) -> Option<Item>;
 
 /// The frames to rewrite: those that track any of these constraints. With `stops_at_scope`, frames
 /// outside the innermost scope are left alone.
@@ -45,11 +45,11 @@ impl Store {
         &mut self,
         program: &Program,
         reach: Option<u32>,
-        (scope, roots): (RewriteScope, impl Iterator<Item = FrameId>),
+        (scope, roots): (RewriteScope, Vec<FrameId>),
         map: ItemMap<'_>,
     ) -> RewrittenFrames {
         let mut affected: HashSet<FrameId> = HashSet::default();
-        let mut queue: Vec<FrameId> = roots.collect();
+        let mut queue = roots;
         while let Some(frame) = queue.pop() {
             if self.tracked(frame).intersects(scope.tracked) && affected.insert(frame) {
                 let outer = self.returns(frame).iter().filter(|i| !scope.is_boundary(program, i));
@@ -79,13 +79,9 @@ impl Store {
             }
             let mut items = self.returns(frame).to_vec();
             items.retain_mut(|item| {
-                match map_item(program, (scope, &rewritten), (&mut self.registers, map), *item) {
-                    Some(new) => {
-                        *item = new;
-                        true
-                    }
-                    None => false,
-                }
+                let scope = (scope, &rewritten);
+                let new = map_item(program, scope, (&mut self.registers, map), *item);
+                new.map(|new| *item = new).is_some()
             });
             items.sort_unstable();
             items.dedup();
@@ -93,6 +89,20 @@ impl Store {
             rewritten.insert(frame, new);
         }
         rewritten
+    }
+
+    /// The configuration with rewritten frames. Items whose frame has no items left are dropped.
+    pub(super) fn with_rewritten_frames(
+        &mut self,
+        config: ConfigId,
+        rewritten: &RewrittenFrames,
+    ) -> ConfigId {
+        let items = self.items(config).iter();
+        let mut items: Vec<Item> =
+            items.filter_map(|&item| with_rewritten_frame(rewritten, item)).collect();
+        items.sort_unstable();
+        items.dedup();
+        self.intern_config(&items, self.done(config))
     }
 
     /// Interns the canonical form of a left-recursive group and links it; see [`super::canonical`].
@@ -103,7 +113,7 @@ impl Store {
         if !self.tracked(base).intersects(scope.tracked) {
             return;
         }
-        let mut canonicalise = |_: &mut Registers, item: Item| {
+        let mut canonicalise = |program: &Program, _: &mut Registers, item: Item| {
             let count = match program.budget_meter(item.state) {
                 Some(meter) => meter.representative_count(item.count, reach),
                 None if program.state(item.state).return_role == ReturnRole::Scope => {
@@ -113,8 +123,7 @@ impl Store {
             };
             Some(Item { count, ..item })
         };
-        let rewritten =
-            self.rewrite_frames(program, None, (scope, std::iter::once(base)), &mut canonicalise);
+        let rewritten = self.rewrite_frames(program, None, (scope, vec![base]), &mut canonicalise);
         for member in base..base + len {
             if let Some(&Some(canonical)) = rewritten.get(&member) {
                 self.set_frame_canonical(member, canonical);
@@ -138,15 +147,12 @@ impl Store {
             let mut items = self.returns(member).to_vec();
             items.retain_mut(|item| {
                 let new = match inside(item) {
-                    true => map(&mut self.registers, *item),
+                    true => map(program, &mut self.registers, *item),
                     false => {
                         map_item(program, (scope, rewritten), (&mut self.registers, map), *item)
                     }
                 };
-                new.is_some_and(|new| {
-                    *item = new;
-                    true
-                })
+                new.map(|new| *item = new).is_some()
             });
             mapped_items.push(items);
         }
@@ -193,7 +199,7 @@ fn map_item(
     (registers, map): (&mut Registers, ItemMap<'_>),
     item: Item,
 ) -> Option<Item> {
-    let new = map(registers, item)?;
+    let new = map(program, registers, item)?;
     if scope.is_boundary(program, &item) { Some(new) } else { with_rewritten_frame(rewritten, new) }
 }
 

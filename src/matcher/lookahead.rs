@@ -10,11 +10,6 @@ use crate::fuel;
 const MAX_CALLERS: usize = 4;
 
 impl Parser {
-    /// Whether half of the memory budget is used up.
-    pub(crate) fn is_half_full(&self) -> bool {
-        self.bytes() > self.limits.bytes / 2
-    }
-
     /// Partitions the bytes that may follow: bytes of one set take the same edges, so they lead to
     /// the same configuration.
     pub(crate) fn bytes_by_edges(&mut self, config: ConfigId) -> Vec<ByteSet> {

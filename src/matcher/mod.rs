@@ -28,6 +28,7 @@ mod recognizer;
 mod self_loops;
 mod shortest;
 mod store;
+mod symbol;
 mod tail_calls;
 mod temperature;
 mod trace;
@@ -45,6 +46,7 @@ pub(crate) use parser::{CounterRoom, Exit, Parser};
 pub(crate) use self_loops::{MIN_SKIP_NODES, may_be_self_loop};
 pub(crate) use shortest::{CompletionStep, ShortestPaths};
 pub(crate) use store::{ConfigId, DEAD, Item, UNBOUNDED_COUNT};
+pub(crate) use symbol::Symbol;
 pub(crate) use universal::QueryAllowance;
 pub(crate) use value_constraints::NameStatus;
 pub(crate) use white_space_bounds::WhiteSpaceBound;
@@ -78,4 +80,10 @@ pub enum AdvanceError {
         /// The limit's description.
         what: &'static str,
     },
+}
+
+impl From<ParserLimit> for AdvanceError {
+    fn from(limit: ParserLimit) -> Self {
+        AdvanceError::Limit { what: limit.what() }
+    }
 }

@@ -23,6 +23,7 @@ use super::store::{
     BOTTOM, Completed, ConfigId, DEAD, FAR_FROM_BOUNDS, FrameId, INITIAL_CONFIGS, Item, ROOT,
     Store, TRIGGER_FRAME,
 };
+use super::symbol::Symbol;
 use super::transition_cache::TransitionCache;
 use super::value_constraints::name_tracker::NameTracker;
 use crate::compile::{Compiled, Program};
@@ -202,6 +203,10 @@ impl Parser {
         &self.store
     }
 
+    pub(super) fn store_mut(&mut self) -> &mut Store {
+        &mut self.store
+    }
+
     /// The configuration of the empty text.
     pub(crate) fn start(&self) -> ConfigId {
         self.start.unwrap_or(DEAD)
@@ -235,6 +240,11 @@ impl Parser {
         self.transitions.reserve_more();
         self.names.reserve_more();
         self.steps.reserve_more();
+    }
+
+    /// Whether half of the memory budget is used up.
+    pub(crate) fn is_half_full(&self) -> bool {
+        self.bytes() > self.limits.bytes / 2
     }
 
     /// Whether the memory budget is used up and [`Parser::clear`] is due.
@@ -352,15 +362,26 @@ impl Parser {
         if let Some(&next) = self.steps.specials.get(&(config, special)) {
             return Ok(next);
         }
-        if self.has_names(config) {
-            return self.step_special_with_names(config, special);
-        }
-        let mut next = self.compute_special(config, special)?;
-        if self.compares_values(config) && !self.has_continuation(next)? {
-            next = DEAD;
-        }
+        let next = if self.has_names(config) {
+            self.step_special_with_names(config, special)?
+        } else {
+            let next = self.compute_special(config, special)?;
+            self.if_live(config, next)?
+        };
         self.steps.specials.insert((config, special), next);
         Ok(next)
+    }
+
+    /// The configuration after a symbol.
+    pub(crate) fn step_symbol(
+        &mut self,
+        config: ConfigId,
+        symbol: Symbol,
+    ) -> Result<ConfigId, ParserLimit> {
+        match symbol {
+            Symbol::Byte(byte) => self.step(config, byte),
+            Symbol::Special(special) => self.step_special(config, special),
+        }
     }
 
     /// Computes the configuration after a special token of the grammar, without the cache.
@@ -372,11 +393,8 @@ impl Parser {
         self.scratch.kernel.clear();
         for item in self.store.items(config) {
             self.program.expand(item.state);
-            for &(s, to) in self.program.special_edges(item.state) {
-                if s == special {
-                    self.scratch.kernel.push(Item { state: to, ..*item });
-                }
-            }
+            let targets = Symbol::Special(special).targets(&self.program, item.state);
+            self.scratch.kernel.extend(targets.map(|state| Item { state, ..*item }));
         }
         if !self.compiled().scopes.is_empty() {
             let mut kernel = std::mem::take(&mut self.scratch.kernel);
@@ -434,6 +452,11 @@ impl Parser {
     pub(crate) fn isolated(&mut self, item: Item) -> ConfigId {
         let frame = if self.program.is_dispatch(item.state) { TRIGGER_FRAME } else { BOTTOM };
         self.intern_unchecked(&[Item { frame, ..item }], Completed::default())
+    }
+
+    /// The configuration of one item with its frame.
+    pub(crate) fn intern_single(&mut self, item: Item) -> ConfigId {
+        self.intern_unchecked(&[item], Completed::default())
     }
 
     /// The union of two configurations.
@@ -495,8 +518,8 @@ impl Parser {
 
     /// The configuration after an isolated item left its rule by `exit`.
     pub(crate) fn follow(&mut self, item: &Item, exit: Exit) -> Result<ConfigId, ParserLimit> {
-        let Exit::Trigger(gate) = exit else { return self.after_frame(item.frame) };
-        let state = self.program.trigger_state(item.state, gate);
+        let Exit::Trigger(number) = exit else { return self.after_frame(item.frame) };
+        let state = self.program.trigger_state(item.state, number);
         self.scratch.kernel.clear();
         self.scratch.kernel.push(Item { state, count: 0, frame: item.frame });
         self.close()
@@ -505,9 +528,10 @@ impl Parser {
     /// The exits by which the isolated item of a configuration ends or may end here.
     pub(crate) fn exits(&self, config: ConfigId) -> impl Iterator<Item = Exit> + '_ {
         let end = self.store.done(config).bottom.then_some(Exit::End);
-        let gates = self.store.items(config).iter().filter(|i| i.frame == TRIGGER_FRAME);
+        let dispatches = self.store.items(config).iter().filter(|i| i.frame == TRIGGER_FRAME);
         end.into_iter().chain(
-            gates.filter_map(|i| self.program.trigger_state_number(i.state).map(Exit::Trigger)),
+            dispatches
+                .filter_map(|i| self.program.trigger_state_number(i.state).map(Exit::Trigger)),
         )
     }
 

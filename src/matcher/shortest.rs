@@ -15,6 +15,7 @@ use std::collections::BinaryHeap;
 use super::limit::ParserLimit;
 use super::parser::Parser;
 use super::store::{BOTTOM, ConfigId, Item, ROOT};
+use super::symbol::Symbol;
 use crate::compile::NO_BLOCK;
 use crate::fsm::ByteSet;
 use crate::fuel;
@@ -52,8 +53,7 @@ enum Subgoal {
 /// One step of a completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CompletionStep {
-    Byte(u8),
-    Special(u32),
+    Read(Symbol),
     /// The shortest text of a subgoal, this many times.
     Part {
         search: u32,
@@ -187,8 +187,8 @@ impl ShortestPaths {
         Ok(answer?.map(|(cost, steps)| (cost.length, steps)))
     }
 
-    /// Expands steps into bytes and special tokens. `longest` bounds their number.
-    pub(crate) fn text(&self, steps: &[CompletionStep], longest: usize) -> Vec<CompletionStep> {
+    /// Expands steps into symbols. `longest` bounds their number.
+    pub(crate) fn text(&self, steps: &[CompletionStep], longest: usize) -> Vec<Symbol> {
         let mut out = Vec::new();
         // Remaining steps, and how often to repeat them.
         let mut stack: Vec<(&[CompletionStep], u64)> = vec![(steps, 1)];
@@ -207,7 +207,7 @@ impl ShortestPaths {
                     }
                 }
                 CompletionStep::On => {}
-                step => out.push(step),
+                CompletionStep::Read(symbol) => out.push(symbol),
             }
         }
         out
@@ -312,21 +312,14 @@ impl ShortestPaths {
             let byte = (edge.lo..=edge.hi).find(|&b| !self.missing.contains(b));
             let cost = Cost { length: 1, missing: u64::from(byte.is_none()) };
             let item = Item { state: edge.to, ..label.item };
-            let step = CompletionStep::Byte(byte.unwrap_or(edge.lo));
+            let step = CompletionStep::Read(Symbol::Byte(byte.unwrap_or(edge.lo)));
             self.push(search, Label { item, cost: label.cost.plus(cost), from, step });
         }
         for &(special, to) in parser.program().special_edges(label.item.state) {
             let cost = Cost { length: self.special, missing: 0 };
             let item = Item { state: to, ..label.item };
-            self.push(
-                search,
-                Label {
-                    item,
-                    cost: label.cost.plus(cost),
-                    from,
-                    step: CompletionStep::Special(special),
-                },
-            );
+            let step = CompletionStep::Read(Symbol::Special(special));
+            self.push(search, Label { item, cost: label.cost.plus(cost), from, step });
         }
     }
 

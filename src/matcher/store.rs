@@ -260,6 +260,11 @@ impl Store {
         self.items_in(self.configs[config as usize].items)
     }
 
+    /// The frames of a configuration's items, one for each.
+    pub(super) fn frames_of(&self, config: ConfigId) -> Vec<FrameId> {
+        self.items(config).iter().map(|item| item.frame).collect()
+    }
+
     /// What is complete at a configuration.
     #[inline]
     pub(crate) fn done(&self, config: ConfigId) -> Completed {
@@ -300,14 +305,20 @@ impl Store {
             return id;
         }
         let span = self.push_items(items);
+        self.push_config(hash, span, done, self.configs.len() as u32)
+    }
+
+    /// Adds a configuration that is not interned yet.
+    fn push_config(
+        &mut self,
+        hash: u64,
+        items: ArenaSpan,
+        done: Completed,
+        plain: ConfigId,
+    ) -> ConfigId {
         let id = self.configs.len() as u32;
-        self.configs.push(InternedConfig {
-            items: span,
-            done,
-            plain: id,
-            canonical: UNKNOWN,
-            representative: UNKNOWN,
-        });
+        let (canonical, representative) = (UNKNOWN, UNKNOWN);
+        self.configs.push(InternedConfig { items, done, plain, canonical, representative });
         self.config_ids.insert(hash, id);
         id
     }
@@ -326,16 +337,7 @@ impl Store {
         if let Some(id) = self.config_ids.find(hash, same) {
             return id;
         }
-        let id = self.configs.len() as u32;
-        self.configs.push(InternedConfig {
-            items: span,
-            done,
-            plain,
-            canonical: UNKNOWN,
-            representative: UNKNOWN,
-        });
-        self.config_ids.insert(hash, id);
-        id
+        self.push_config(hash, span, done, plain)
     }
 
     /// The configuration without names.

@@ -3,7 +3,8 @@
 //! Spans are read from the parser's items, so they cannot disagree with the grammar.
 
 use super::parser::Parser;
-use super::store::{ConfigId, Item, Owner};
+use super::store::{ConfigId, Owner};
+use super::symbol::Symbol;
 use crate::compile::DispatchMark;
 use crate::ids::Label;
 
@@ -34,39 +35,11 @@ pub(crate) struct StepTrace {
 }
 
 impl Parser {
-    /// The trace of a step over `byte` from `config` to `next`.
-    pub(crate) fn trace(&self, config: ConfigId, byte: u8, next: ConfigId) -> StepTrace {
-        let targets = |item: &Item| {
-            let edges = self.program().byte_edges(item.state).iter();
-            edges.filter(|e| e.lo <= byte && byte <= e.hi).map(|e| e.to).collect::<Vec<_>>()
-        };
-        self.trace_step(config, next, targets)
-    }
-
-    /// The trace of a step over a special token from `config` to `next`.
-    pub(crate) fn trace_special(
-        &self,
-        config: ConfigId,
-        special: u32,
-        next: ConfigId,
-    ) -> StepTrace {
-        let targets = |item: &Item| {
-            let edges = self.program().special_edges(item.state).iter();
-            edges.filter(|(s, _)| *s == special).map(|&(_, to)| to).collect::<Vec<_>>()
-        };
-        self.trace_step(config, next, targets)
-    }
-
-    /// The trace of a step; `targets` gives the states that an item leads to.
-    fn trace_step(
-        &self,
-        config: ConfigId,
-        next: ConfigId,
-        targets: impl Fn(&Item) -> Vec<u32>,
-    ) -> StepTrace {
+    /// The trace of a step over a symbol from `config` to `next`.
+    pub(crate) fn trace(&self, config: ConfigId, symbol: Symbol, next: ConfigId) -> StepTrace {
         let (mut owner, mut mark, mut text) = (None, None, None);
         for item in self.store().items(config) {
-            for to in targets(item) {
+            for to in symbol.targets(self.program(), item.state) {
                 let item_owner = self.store().owner(self.program(), item);
                 owner = Some(Owner::merge(owner, item_owner));
                 let target_mark = self.program().dispatch_mark(to);

@@ -26,17 +26,8 @@ pub(crate) enum WhiteSpaceBound {
 impl Parser {
     /// Switches whether new configurations are relaxed. No effect in grammars without white-space
     /// bounds.
-    pub(crate) fn set_relaxed(&mut self, loose: bool) {
-        self.relaxed = loose && self.compiled().has_bounded_white_space;
-    }
-
-    /// The relaxed configuration, and the white space that may follow.
-    pub(crate) fn relax_with_bound(
-        &mut self,
-        config: ConfigId,
-    ) -> Result<(ConfigId, WhiteSpaceBound), ParserLimit> {
-        let gap = self.white_space_bound(config)?;
-        Ok((self.relax(config), gap))
+    pub(crate) fn set_relaxed(&mut self, relaxed: bool) {
+        self.relaxed = relaxed && self.compiled().has_bounded_white_space;
     }
 
     /// The relaxed configuration; the same one in grammars without white-space bounds.

@@ -4,12 +4,12 @@
 //! Further indexes answer questions about all tokens at once: tokens by shape, by code points, by
 //! white space, by quotes, and by trigrams.
 
-mod quotes;
+mod by_count;
 mod shape_tree;
 mod trie;
 mod white_space;
 
-pub(crate) use quotes::QuotedTokens;
+pub(crate) use by_count::TokensByCount;
 pub(crate) use shape_tree::ShapeTree;
 pub use trie::{Node, Tree, Trie};
 pub(crate) use trie::{descend, descend_from};
@@ -17,7 +17,7 @@ pub(crate) use trie::{descend, descend_from};
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 
-use crate::fsm::{ByteSet, Csr, Trigrams};
+use crate::fsm::{ByteSet, Trigrams};
 use crate::ids::TokenId;
 
 pub(crate) use white_space::WhiteSpaceIndex;
@@ -112,23 +112,31 @@ pub struct Vocabulary {
 struct TokenIndexes {
     trie: Trie,
     shape_tree: ShapeTree,
-    /// See [`Vocabulary::with_chars_at_least`].
-    by_chars: Vec<(u32, TokenId)>,
-    quoted_tokens: QuotedTokens,
+    /// See [`Vocabulary::by_chars`].
+    by_chars: TokensByCount,
+    /// See [`Vocabulary::by_quotes`].
+    by_quotes: TokensByCount,
     white_space: WhiteSpaceIndex,
     trigrams: Trigrams,
 }
 
 impl TokenIndexes {
-    /// Indexes tokens of a vocabulary of this width. Cost: linear in all bytes, and one sort.
-    fn new(entries: Vec<(&[u8], TokenId)>, width: usize) -> TokenIndexes {
-        let by_chars = sorted_by_chars(&entries);
-        let quoted_tokens = QuotedTokens::new(&entries);
-        let white_space = WhiteSpaceIndex::new(&entries, width);
+    /// Indexes tokens. Cost: linear in all bytes, and one sort.
+    fn new(entries: Vec<(&[u8], TokenId)>) -> TokenIndexes {
+        let number_of = |bytes: &[u8], is_counted: fn(&u8) -> bool| {
+            bytes.iter().filter(|byte| is_counted(byte)).count() as u32
+        };
+        let with_number =
+            |is_counted| entries.iter().map(move |&(bytes, id)| (number_of(bytes, is_counted), id));
+        let chars: Vec<_> = with_number(|byte| byte & 0xC0 != 0x80).collect();
+        let quotes: Vec<_> =
+            with_number(|byte| *byte == b'"').filter(|&(quotes, _)| quotes > 1).collect();
+        let [by_chars, by_quotes] = [chars, quotes].map(|pairs| TokensByCount::from_pairs(&pairs));
+        let white_space = WhiteSpaceIndex::new(&entries);
         let trigrams = Trigrams::new(entries.iter().map(|(bytes, _)| *bytes));
         let trie = Trie::build(entries);
         let shape_tree = ShapeTree::new(&trie);
-        TokenIndexes { trie, shape_tree, by_chars, quoted_tokens, white_space, trigrams }
+        TokenIndexes { trie, shape_tree, by_chars, by_quotes, white_space, trigrams }
     }
 }
 
@@ -189,16 +197,15 @@ impl Vocabulary {
         self.tokens.len()
     }
 
-    /// Tokens of at least `chars` code points, each with their number. Bytes that continue a code
-    /// point are not counted.
-    pub(crate) fn with_chars_at_least(&self, chars: usize) -> &[(u32, TokenId)] {
-        let by_chars = &self.indexes.by_chars;
-        &by_chars[..by_chars.partition_point(|&(n, _)| n as usize >= chars)]
+    /// Tokens by their number of code points. Bytes that continue a code point are not counted.
+    pub(crate) fn by_chars(&self) -> &TokensByCount {
+        &self.indexes.by_chars
     }
 
-    /// Tokens with enough quotes to contain whole JSON strings.
-    pub(crate) fn quoted_tokens(&self) -> &QuotedTokens {
-        &self.indexes.quoted_tokens
+    /// Tokens with at least two quotes, by their number: a token with two can contain a whole JSON
+    /// string, and one with four can contain two, such as two member names.
+    pub(crate) fn by_quotes(&self) -> &TokensByCount {
+        &self.indexes.by_quotes
     }
 
     /// Tokens by the runs of white space in them.
@@ -248,8 +255,7 @@ impl Vocabulary {
     /// assert_eq!(vocab.find(b"tru"), None);
     /// ```
     pub fn find(&self, bytes: &[u8]) -> Option<TokenId> {
-        let node = bytes.iter().try_fold(0, |node, &byte| self.trie().child(node, byte))?;
-        self.trie().tokens_at(node).first().copied()
+        self.trie().tokens_at(self.trie().find(bytes)?).first().copied()
     }
 
     /// Whether the id is a special token.
@@ -260,6 +266,12 @@ impl Vocabulary {
     /// The name of a special token. Cost: linear in the number of special tokens.
     pub fn special_name(&self, token: TokenId) -> Option<&str> {
         self.special_ids.iter().find(|(id, _)| *id == token).map(|(_, name)| name.as_str())
+    }
+
+    /// What a token adds to the text: the name of a special token, or its bytes.
+    pub(crate) fn text(&self, token: TokenId) -> &[u8] {
+        let name = self.special_name(token).map(str::as_bytes);
+        name.or_else(|| self.bytes(token)).unwrap_or_default()
     }
 
     /// A token for display: its text; `\xNN` for each byte if it is no UTF-8; the name of a special
@@ -351,18 +363,6 @@ impl PartialEq for Vocabulary {
 
 impl Eq for Vocabulary {}
 
-/// Tokens with their number of code points, in descending order.
-fn sorted_by_chars(entries: &[(&[u8], TokenId)]) -> Vec<(u32, TokenId)> {
-    let chars = |bytes: &[u8]| bytes.iter().filter(|&&byte| byte & 0xC0 != 0x80).count() as u32;
-    let counted: Vec<(u32, TokenId)> =
-        entries.iter().map(|&(bytes, id)| (chars(bytes), id)).collect();
-    // A counting sort: tokens are short.
-    let max_chars = counted.iter().map(|&(n, _)| n).max().unwrap_or(0);
-    let sorted = Csr::new(max_chars as usize + 1, || counted.iter().map(|&(n, id)| (n, id.raw())));
-    let of_length = |n: u32| sorted.row(n).iter().map(move |&id| (n, TokenId::from_raw(id)));
-    (0..=max_chars).rev().flat_map(of_length).collect()
-}
-
 impl VocabularyBuilder {
     /// Sets what an id stands for.
     fn set(&mut self, id: u32, token: Token) {
@@ -453,7 +453,7 @@ impl VocabularyBuilder {
                 missing.remove(*byte);
             }
         }
-        let indexes = TokenIndexes::new(entries, self.tokens.len());
+        let indexes = TokenIndexes::new(entries);
         let fingerprint = self.fingerprint();
         let specials = self.special_ids.iter().map(|(id, name)| (name.clone(), *id)).collect();
         Ok(Vocabulary {

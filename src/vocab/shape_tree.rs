@@ -112,7 +112,7 @@ mod tests {
                 for &word in shapes.tree().tokens_at(node) {
                     prop_assert!(!std::mem::replace(&mut seen[word.index()], true));
                     let bytes = &words[word.index()];
-                    let own = bytes.iter().try_fold(0, |node, &byte| trie.child(node, byte));
+                    let own = trie.find(bytes);
                     prop_assert!(own.is_some_and(|own| shapes.sources(node).contains(&own)));
                     let at = shapes.tree().node(node);
                     prop_assert_eq!(

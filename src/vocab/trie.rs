@@ -38,7 +38,7 @@ pub struct Tree {
 /// use louver::TokenId;
 ///
 /// let trie = Trie::build(vec![(b"an", TokenId::from_raw(0)), (b"and", TokenId::from_raw(1))]);
-/// let node = b"an".iter().try_fold(0, |node, &byte| trie.child(node, byte)).unwrap();
+/// let node = trie.find(b"an").unwrap();
 /// assert_eq!(trie.tokens_at(node), [TokenId::from_raw(0)]);
 /// assert_eq!(trie.words_below(node).len(), 2);
 /// ```
@@ -167,11 +167,11 @@ pub(crate) fn descend<T: Copy, E>(
 pub(crate) fn descend_from<T: Copy, E>(
     tree: &Tree,
     node: u32,
-    left: T,
+    value: T,
     mut visit: impl FnMut(u32, u8, T) -> Result<Option<T>, E>,
 ) -> Result<(), E> {
     let end = tree.node(node).end;
-    let mut stack = vec![(end, left)];
+    let mut stack = vec![(end, value)];
     let mut index = node + 1;
     while index < end {
         fuel::charge(1);
@@ -180,8 +180,8 @@ pub(crate) fn descend_from<T: Copy, E>(
         }
         let node = tree.node(index);
         match visit(index, node.byte, stack[stack.len() - 1].1)? {
-            Some(left) => {
-                stack.push((node.end, left));
+            Some(value) => {
+                stack.push((node.end, value));
                 index += 1;
             }
             None => index = node.end,
@@ -376,5 +376,20 @@ impl Trie {
         }
         let child = self.children(node).find(|&child| self.node(child).byte >= byte)?;
         (self.node(child).byte == byte).then_some(child)
+    }
+
+    /// The node that these bytes lead to.
+    pub fn find(&self, bytes: &[u8]) -> Option<u32> {
+        bytes.iter().try_fold(0, |node, &byte| self.child(node, byte))
+    }
+
+    /// The words that a text begins with, the shortest first: the length of each, and its ids.
+    pub(crate) fn prefixes(&self, text: &[u8]) -> impl Iterator<Item = (usize, &[TokenId])> {
+        let mut node = 0;
+        let words = text.iter().zip(1..).map_while(move |(&byte, length)| {
+            node = self.child(node, byte)?;
+            Some((length, self.tokens_at(node)))
+        });
+        words.filter(|(_, ids)| !ids.is_empty())
     }
 }

@@ -122,9 +122,7 @@ fn drafts_past_the_memory_limit_are_followed_path_by_path() {
     let mut matcher = constraint.matcher();
     let whole = {
         let mut state = constraint.index.lock();
-        matcher.with_retry(&constraint.index, &mut state, |m, state| {
-            m.follow_tree(&constraint.index, state, &tree)
-        })
+        matcher.with_retry(&mut state, |m, state| m.follow_tree(state, &tree))
     };
     assert_eq!(whole.err(), Some(ParserLimit::Memory));
     let nodes = check(&mut matcher, &tree);

@@ -4,9 +4,9 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{ConstraintConfig, PathSymbol};
+use super::ConstraintConfig;
 use crate::hash::HashMap;
-use crate::matcher::ConfigId;
+use crate::matcher::{ConfigId, Symbol};
 
 /// Least likelihood, relative to the start of the text, at which a candidate is added.
 const MIN_LIKELIHOOD: f64 = 1e-5;
@@ -25,7 +25,7 @@ pub(super) struct Candidate {
     /// The configuration before the token, in the constraint's own parser; `None` at the start.
     pub(super) origin: Option<ConstraintConfig>,
     /// The symbols of the token.
-    pub(super) path: Arc<[PathSymbol]>,
+    pub(super) path: Arc<[Symbol]>,
     /// Estimated likelihood that a text passes here, relative to the start of the text.
     pub(super) likelihood: f64,
     /// The last byte of the token, if it is no special token.

@@ -17,9 +17,9 @@ use super::byte_groups::{NAME_CLASSES, is_punctuation};
 use super::continuations::{ContinuationMemo, TextKind};
 use super::frontier::{Candidate, Frontier};
 use super::token_walk::{TokenTarget, TokenTargets, TokenWalk};
-use super::{ConstraintConfig, PathSymbol, word_cuts};
+use super::{ConstraintConfig, word_cuts};
 use crate::hash::HashMap;
-use crate::matcher::{ConfigId, DEAD, Parser, ParserLimit};
+use crate::matcher::{ConfigId, DEAD, Parser, ParserLimit, Symbol};
 use crate::vocab::Trie;
 
 /// Likelihood that a word is not cut where [`word_cuts`] says.
@@ -30,8 +30,8 @@ type IsWordByte = fn(&u8) -> bool;
 
 /// The state of the search.
 pub(super) struct PathSearch {
-    frontier: Frontier,
-    continuations: ContinuationMemo,
+    pub(super) frontier: Frontier,
+    pub(super) continuations: ContinuationMemo,
     /// Memoised lengths of the first tokens of words.
     word_cuts: HashMap<Vec<u8>, usize>,
 }
@@ -48,31 +48,9 @@ impl PathSearch {
         }
     }
 
-    /// Removes and returns the likeliest candidate; `None` at the end of the search or of its
-    /// budget.
-    pub(super) fn next_candidate(&mut self) -> Option<Candidate> {
-        self.frontier.pop()
-    }
-
     /// Likelihood of the next candidate; `None` at the end of the search or of its budget.
     pub(super) fn next_likelihood(&self) -> Option<f64> {
-        self.frontier.next_likelihood().filter(|_| !self.is_spent())
-    }
-
-    /// Charges the growth of the parser, in bytes, as steps: in ambiguous grammars it measures the
-    /// cost of masks.
-    pub(super) fn charge_growth(&mut self, bytes: usize) {
-        self.continuations.charge_growth(bytes);
-    }
-
-    /// Whether the budget of steps is spent.
-    pub(super) fn is_spent(&self) -> bool {
-        self.continuations.is_spent()
-    }
-
-    /// Whether an expanded configuration reads free text that leads back to it.
-    pub(super) fn loops_on_text(&self, config: ConfigId) -> bool {
-        self.continuations.loops_on_text(config)
+        self.frontier.next_likelihood().filter(|_| !self.continuations.is_spent())
     }
 
     /// Adds the configurations at which the next token may end. `target` is the candidate's
@@ -84,7 +62,7 @@ impl PathSearch {
         trie: &Trie,
         candidate: &Candidate,
         target: ConstraintConfig,
-    ) -> Result<Vec<Arc<[PathSymbol]>>, ParserLimit> {
+    ) -> Result<Vec<Arc<[Symbol]>>, ParserLimit> {
         let walk = TokenWalk::new(trie, candidate, self.frontier.likelihood_floor());
         let mut found = walk.run(parser, &mut self.continuations)?;
         self.apply_word_cuts(parser, trie, candidate, &mut found)?;
@@ -93,11 +71,8 @@ impl PathSearch {
             if to == DEAD {
                 continue;
             }
-            let last_byte = match path.last() {
-                Some(PathSymbol::Byte(byte)) => Some(*byte),
-                _ => None,
-            };
-            let (likelihood, path): (f64, Arc<[PathSymbol]>) =
+            let last_byte = path.last().and_then(|symbol| symbol.byte());
+            let (likelihood, path): (f64, Arc<[Symbol]>) =
                 (candidate.likelihood * likelihood, path.into());
             let representative = parser.canonical(to);
             if !self.frontier.add(Candidate {
@@ -124,7 +99,7 @@ impl PathSearch {
         found: &mut TokenTargets,
     ) -> Result<(), ParserLimit> {
         let min_likelihood = self.frontier.likelihood_floor() / candidate.likelihood;
-        let mut cut_targets: Vec<(ConfigId, f64, Vec<PathSymbol>)> = Vec::new();
+        let mut cut_targets: Vec<(ConfigId, f64, Vec<Symbol>)> = Vec::new();
         for target in found.list.iter_mut().filter(|target| target.likelihood >= min_likelihood) {
             let Some((begun, is_word_byte)) = begun_word(&target.path, candidate.last_byte) else {
                 continue;
@@ -138,8 +113,8 @@ impl PathSearch {
                 .or_insert_with_key(|word| word_cuts::first_token_length(trie, word));
             if cut < target.path.len() {
                 let mut to = candidate.config;
-                for symbol in &target.path[..cut] {
-                    to = symbol.step(parser, to)?;
+                for &symbol in &target.path[..cut] {
+                    to = parser.step_symbol(to, symbol)?;
                 }
                 cut_targets.push((
                     to,
@@ -182,7 +157,7 @@ impl PathSearch {
         is_word_byte: IsWordByte,
     ) -> Result<Option<Option<(u8, ConfigId)>>, ParserLimit> {
         let continuations = self.continuations.get(parser, config)?;
-        if continuations.text_kind == TextKind::Returns || self.is_spent() {
+        if continuations.text_kind == TextKind::Returns || self.continuations.is_spent() {
             return Ok(None);
         }
         let (mut next, mut is_over) = (None, false);
@@ -206,13 +181,9 @@ impl PathSearch {
 /// The bytes of a path, and which bytes are of one word with them, if they begin a word: letters
 /// after at most one other byte, or punctuation after at most a space. `last_byte` is the byte
 /// before the path.
-fn begun_word(path: &[PathSymbol], last_byte: Option<u8>) -> Option<(Vec<u8>, IsWordByte)> {
-    let bytes = path.iter().map_while(|symbol| match symbol {
-        PathSymbol::Byte(byte) => Some(*byte),
-        PathSymbol::Special(_) => None,
-    });
-    let word: Vec<u8> = bytes.collect();
-    let &head = word.first().filter(|_| word.len() == path.len())?;
+fn begun_word(path: &[Symbol], last_byte: Option<u8>) -> Option<(Vec<u8>, IsWordByte)> {
+    let word: Vec<u8> = path.iter().map(|symbol| symbol.byte()).collect::<Option<_>>()?;
+    let &head = word.first()?;
     let is_word_byte: IsWordByte = match word.last() {
         Some(last) if is_punctuation(last) => is_punctuation,
         _ => u8::is_ascii_alphabetic,

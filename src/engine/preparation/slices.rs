@@ -138,10 +138,10 @@ impl PreparationProgress {
         paths: &mut PathSearch,
     ) -> Result<bool, ParserLimit> {
         let report = &mut self.report.report;
-        if report.built >= self.budget.masks || paths.is_spent() {
+        if report.built >= self.budget.masks || paths.continuations.is_spent() {
             return Ok(false);
         }
-        let Some(candidate) = paths.next_candidate() else { return Ok(false) };
+        let Some(candidate) = paths.frontier.pop() else { return Ok(false) };
         let Some(target) = job.step_to_candidate(&candidate) else { return Ok(false) };
         report.candidates += 1;
         count(&job.counters.candidates_explored, 1);
@@ -159,8 +159,8 @@ impl PreparationProgress {
                 break;
             }
         }
-        paths.charge_growth(state.parser.bytes().saturating_sub(bytes));
-        if paths.loops_on_text(candidate.config) {
+        paths.continuations.charge_growth(state.parser.bytes().saturating_sub(bytes));
+        if paths.continuations.loops_on_text(candidate.config) {
             job.cache_transitions(target, state.parser.allowed(candidate.config));
         }
         Ok(true)

@@ -1,17 +1,16 @@
 //! The branches of a token: the groups of bytes and the special tokens that may go on with it, and
 //! how likely each is.
 
-use super::PathSymbol;
 use super::byte_groups::{ByteGroup, CLASSES, NAME_CLASSES, weight};
 use super::continuations::{Continuations, MANY_BYTES, TextKind};
 use crate::fsm::ByteSet;
-use crate::matcher::ConfigId;
+use crate::matcher::{ConfigId, Symbol};
 use crate::vocab::Trie;
 
 /// One group or special token that may follow a partial token.
 pub(super) struct TokenBranch {
     /// Of a group: the byte with the most tokens.
-    pub(super) symbol: PathSymbol,
+    pub(super) symbol: Symbol,
     pub(super) to: ConfigId,
     /// The trie node that the byte leads to, if a token goes on so.
     pub(super) child: Option<u32>,
@@ -31,7 +30,7 @@ impl TokenBranch {
             && (weight, nodes) > self.best
         {
             self.best = (weight, nodes);
-            (self.symbol, self.child) = (PathSymbol::Byte(byte), Some(child));
+            (self.symbol, self.child) = (Symbol::Byte(byte), Some(child));
         }
     }
 }
@@ -53,7 +52,7 @@ impl Continuations {
             let is_text = self.text == Some(number);
             let likelihood = self.likelihood(group, is_text, (node, last)).unwrap_or(likeliest);
             out.push(TokenBranch {
-                symbol: PathSymbol::Byte(group.bytes.iter().next().unwrap_or_default()),
+                symbol: Symbol::Byte(group.bytes.iter().next().unwrap_or_default()),
                 to: group.to,
                 child: None,
                 likelihood: likelihood * group.likelihood,
@@ -62,7 +61,7 @@ impl Continuations {
             });
         }
         out.extend(self.specials.iter().map(|&(special, to)| TokenBranch {
-            symbol: PathSymbol::Special(special),
+            symbol: Symbol::Special(special),
             to,
             child: None,
             likelihood: 1.0,

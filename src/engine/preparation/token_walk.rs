@@ -1,11 +1,10 @@
 //! The walk of grammar and token trie together that finds where the next token is likely to end.
 
-use super::PathSymbol;
 use super::byte_groups::character_kind;
 use super::continuations::ContinuationMemo;
 use super::frontier::Candidate;
 use super::token_branches::TokenBranch;
-use crate::matcher::{ConfigId, Parser, ParserLimit};
+use crate::matcher::{ConfigId, Parser, ParserLimit, Symbol};
 use crate::vocab::Trie;
 
 /// Least likelihood, relative to the start of a token, at which a partial token is followed.
@@ -21,7 +20,7 @@ struct PartialToken {
     config: ConfigId,
     node: u32,
     likelihood: f64,
-    path: Vec<PathSymbol>,
+    path: Vec<Symbol>,
     /// Length of the longest prefix of the path that is a token, and the configuration it leads to.
     longest_token: Option<(usize, ConfigId)>,
 }
@@ -39,12 +38,12 @@ pub(super) struct TokenTarget {
     pub(super) likelihood: f64,
     /// Likelihood of the token in `path`, the likeliest one.
     best_path_likelihood: f64,
-    pub(super) path: Vec<PathSymbol>,
+    pub(super) path: Vec<Symbol>,
 }
 
 impl TokenTargets {
     /// Adds a token that leads to `to`.
-    pub(super) fn add(&mut self, to: ConfigId, likelihood: f64, path: &[PathSymbol]) {
+    pub(super) fn add(&mut self, to: ConfigId, likelihood: f64, path: &[Symbol]) {
         match self.list.iter_mut().find(|target| target.to == to) {
             Some(target) => {
                 target.likelihood += likelihood;
@@ -109,11 +108,7 @@ impl<'w> TokenWalk<'w> {
             if visited > MAX_TRIE_NODES || memo.is_spent() {
                 break;
             }
-            let last = match partial.path.last() {
-                Some(PathSymbol::Byte(byte)) => Some(*byte),
-                Some(PathSymbol::Special(_)) => None,
-                None => self.candidate.last_byte,
-            };
+            let last = partial.path.last().map_or(self.candidate.last_byte, |symbol| symbol.byte());
             let min_likelihood = self.min_likelihood / partial.likelihood;
             let continuations = memo.get(parser, partial.config)?;
             let branches = continuations.branches(self.trie, partial.node, (last, min_likelihood));
@@ -131,7 +126,7 @@ impl<'w> TokenWalk<'w> {
     fn follow(&mut self, partial: &PartialToken, last: Option<u8>, branch: &TokenBranch) {
         let PartialToken { path, longest_token, .. } = partial;
         let likelihood = partial.likelihood * branch.likelihood;
-        if let (Some((len, to)), PathSymbol::Byte(byte), Some(_)) =
+        if let (Some((len, to)), Symbol::Byte(byte), Some(_)) =
             (*longest_token, branch.symbol, branch.child)
             && len == path.len()
         {
@@ -143,10 +138,10 @@ impl<'w> TokenWalk<'w> {
             return;
         }
         match (branch.symbol, branch.child) {
-            (PathSymbol::Special(_), _) if path.is_empty() => {
+            (Symbol::Special(_), _) if path.is_empty() => {
                 self.found.add(branch.to, likelihood, &[branch.symbol]);
             }
-            (PathSymbol::Byte(_), Some(child)) => {
+            (Symbol::Byte(_), Some(child)) => {
                 self.descend(partial, branch, (child, likelihood));
             }
             _ => {

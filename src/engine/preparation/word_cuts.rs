@@ -39,11 +39,7 @@ pub(super) fn first_token_length(trie: &Trie, word: &[u8]) -> usize {
 
 /// The smallest id of the tokens with these bytes; `u32::MAX` if there is none.
 fn merge_rank(trie: &Trie, bytes: &[u8]) -> u32 {
-    let mut node = Some(0);
-    for &byte in bytes {
-        node = node.and_then(|node| trie.child(node, byte));
-    }
-    let tokens = node.map_or(&[][..], |node| trie.tokens_at(node));
+    let tokens = trie.find(bytes).map_or(&[][..], |node| trie.tokens_at(node));
     tokens.iter().map(|token| token.raw()).min().unwrap_or(u32::MAX)
 }
 

@@ -6,8 +6,8 @@
 
 use super::{Completion, CompletionOptions, Matcher, ShortestPaths, to_pieces};
 use crate::hash::HashSet;
-use crate::mask::{Index, IndexState};
-use crate::matcher::{CompletionStep, ConfigId, DEAD, Parser, ParserLimit};
+use crate::mask::IndexState;
+use crate::matcher::{CompletionStep, ConfigId, DEAD, Parser, ParserLimit, Symbol};
 
 /// Most positions at which a detour is searched.
 const MAX_DETOURS: usize = 4096;
@@ -16,7 +16,6 @@ impl Matcher {
     /// A short completion in which no value is repeated.
     pub(super) fn complete_with_distinct_values(
         &self,
-        index: &Index,
         state: &mut IndexState,
         options: &CompletionOptions,
     ) -> Result<Completion, ParserLimit> {
@@ -34,10 +33,10 @@ impl Matcher {
             }
             search.follow(&search.lengths.text(&steps, options.longest))?;
             if search.parser.store().done(search.config).root {
-                let text: Vec<CompletionStep> = search.path.iter().map(|(_, step)| *step).collect();
+                let text: Vec<Symbol> = search.path.iter().map(|(_, symbol)| *symbol).collect();
                 return Ok(Completion {
                     length: search.length(),
-                    pieces: Some(to_pieces(index, &text)),
+                    pieces: Some(to_pieces(&self.index, &text)),
                 });
             }
             search.detour()?;
@@ -53,20 +52,20 @@ struct DetourSearch<'s> {
     /// The configuration at the end of the path.
     config: ConfigId,
     /// The configurations passed, and the symbol read from each.
-    path: Vec<(ConfigId, CompletionStep)>,
+    path: Vec<(ConfigId, Symbol)>,
     /// Configurations without a way on.
     dead_ends: HashSet<ConfigId>,
 }
 
 impl DetourSearch<'_> {
     /// The cost of a symbol.
-    fn cost(&self, step: &CompletionStep) -> u64 {
-        if matches!(step, CompletionStep::Special(_)) { self.lengths.special() } else { 1 }
+    fn cost(&self, symbol: Symbol) -> u64 {
+        symbol.byte().map_or(self.lengths.special(), |_| 1)
     }
 
     /// The cost of the path.
     fn length(&self) -> u64 {
-        self.path.iter().map(|(_, step)| self.cost(step)).sum()
+        self.path.iter().map(|(_, symbol)| self.cost(*symbol)).sum()
     }
 
     /// The shortest completion if values may be equal.
@@ -75,21 +74,17 @@ impl DetourSearch<'_> {
         self.lengths.shortest(self.parser, config)?.ok_or(ParserLimit::Search)
     }
 
-    /// The configuration after a step; `None` if it is a dead end.
-    fn take_step(&mut self, step: CompletionStep) -> Result<Option<ConfigId>, ParserLimit> {
-        let next = match step {
-            CompletionStep::Byte(byte) => self.parser.advance(self.config, byte)?,
-            CompletionStep::Special(special) => self.parser.step_special(self.config, special)?,
-            CompletionStep::Part { .. } | CompletionStep::On => self.config,
-        };
+    /// The configuration after a symbol; `None` if it is a dead end.
+    fn take_step(&mut self, symbol: Symbol) -> Result<Option<ConfigId>, ParserLimit> {
+        let next = self.parser.advance_symbol(self.config, symbol)?;
         Ok((next != DEAD && !self.dead_ends.contains(&next)).then_some(next))
     }
 
     /// Follows a completion until an element would equal an earlier one.
-    fn follow(&mut self, steps: &[CompletionStep]) -> Result<(), ParserLimit> {
-        for &step in steps {
-            let Some(next) = self.take_step(step)? else { break };
-            self.path.push((self.config, step));
+    fn follow(&mut self, text: &[Symbol]) -> Result<(), ParserLimit> {
+        for &symbol in text {
+            let Some(next) = self.take_step(symbol)? else { break };
+            self.path.push((self.config, symbol));
             self.config = next;
         }
         Ok(())
@@ -97,19 +92,19 @@ impl DetourSearch<'_> {
 
     /// Takes the symbol with the shortest completion, or goes back from a dead end.
     fn detour(&mut self) -> Result<(), ParserLimit> {
-        let mut best: Option<(u64, CompletionStep, ConfigId)> = None;
+        let mut best: Option<(u64, Symbol, ConfigId)> = None;
         let specials: Vec<u32> = self.parser.specials(self.config).collect();
-        let bytes = self.parser.allowed(self.config).iter().map(CompletionStep::Byte);
-        for step in bytes.chain(specials.into_iter().map(CompletionStep::Special)) {
-            let Some(next) = self.take_step(step)? else { continue };
-            let length = self.shortest(next)?.0.saturating_add(self.cost(&step));
+        let bytes = self.parser.allowed(self.config).iter().map(Symbol::Byte);
+        for symbol in bytes.chain(specials.into_iter().map(Symbol::Special)) {
+            let Some(next) = self.take_step(symbol)? else { continue };
+            let length = self.shortest(next)?.0.saturating_add(self.cost(symbol));
             if best.is_none_or(|(least, ..)| length < least) {
-                best = Some((length, step, next));
+                best = Some((length, symbol, next));
             }
         }
         match best {
-            Some((_, step, next)) => {
-                self.path.push((self.config, step));
+            Some((_, symbol, next)) => {
+                self.path.push((self.config, symbol));
                 self.config = next;
             }
             None => {

@@ -13,10 +13,10 @@
 use std::collections::VecDeque;
 
 use super::registers::{Registers, RivalState};
-use crate::compile::{DistinctRole, ReturnRole, UNKNOWN_REGISTER};
+use crate::compile::{DistinctRole, Program, ReturnRole, UNKNOWN_REGISTER};
 use crate::fsm::ByteSet;
 use crate::hash::HashSet;
-use crate::matcher::frame_rewrite::{ItemMap, RewriteScope, with_rewritten_frame};
+use crate::matcher::frame_rewrite::{RewriteScope, with_rewritten_frame};
 use crate::matcher::limit::ParserLimit;
 use crate::matcher::parser::Parser;
 use crate::matcher::store::{Completed, ConfigId, DEAD, FrameId, Item, Tracked};
@@ -53,11 +53,6 @@ impl Parser {
         !self.tracked(config).intersects(Tracked::CLOSED)
     }
 
-    /// The configuration of one item with its frame.
-    pub(crate) fn intern_single(&mut self, item: Item) -> ConfigId {
-        self.intern_unchecked(&[item], Completed::default())
-    }
-
     /// Whether an item's rule may call an element of a scope outside the rule.
     pub(crate) fn exposes(&self, item: &Item) -> bool {
         self.compiled().scopes.may_call_outer_element(self.program().rule(item.state))
@@ -71,28 +66,24 @@ impl Parser {
         change: &dyn Fn(&mut Registers, u32) -> Option<u32>,
     ) {
         let scope = RewriteScope { tracked: Tracked::SCOPE, stops_at_scope: true };
-        let (store, program, reach) = self.store_and_program();
-        let mut map = |registers: &mut Registers, item: Item| {
+        let mut map = |program: &Program, registers: &mut Registers, item: Item| {
             if program.state(item.state).return_role != ReturnRole::Scope {
                 return Some(item);
             }
             change(registers, item.count).map(|count| Item { count, ..item })
         };
-        let map: ItemMap<'_> = &mut map;
+        let program = self.program();
         let inner: Vec<FrameId> =
             items.iter().filter(|i| !scope.is_boundary(program, i)).map(|i| i.frame).collect();
-        let rewritten = store.rewrite_frames(program, reach, (scope, inner.into_iter()), map);
+        let rewritten = self.rewrite_frames(scope, inner, &mut map);
+        let (store, program, _) = self.store_and_program();
         items.retain_mut(|item| {
             let new = match scope.is_boundary(program, item) {
-                true => map(&mut store.registers, *item),
+                true => map(program, &mut store.registers, *item),
                 false => with_rewritten_frame(&rewritten, *item),
             };
-            new.is_some_and(|new| {
-                *item = new;
-                true
-            })
+            new.map(|new| *item = new).is_some()
         });
-        self.names.follow_rewrite(&rewritten);
     }
 
     /// An element begins and will return to these items. Removes the items whose scope allows no
@@ -108,7 +99,7 @@ impl Parser {
     ) -> Result<Vec<Item>, ParserLimit> {
         let mut returns = self.store().returns(frame).to_vec();
         self.update_scopes(&mut returns, &|registers, register| registers.end_element(register));
-        match std::mem::take(&mut self.store_and_program().0.registers.too_deep) {
+        match std::mem::take(&mut self.store_mut().registers.too_deep) {
             true => Err(ParserLimit::Values),
             false => Ok(returns),
         }
@@ -122,7 +113,17 @@ impl Parser {
         byte: u8,
     ) -> Result<ConfigId, ParserLimit> {
         let next = self.step_unchecked(config, byte)?;
-        Ok(if self.has_continuation(next)? { next } else { DEAD })
+        self.if_live(config, next)
+    }
+
+    /// `next`, which follows `config`; or [`DEAD`] if values are compared and none can follow.
+    pub(in crate::matcher) fn if_live(
+        &mut self,
+        config: ConfigId,
+        next: ConfigId,
+    ) -> Result<ConfigId, ParserLimit> {
+        let is_live = !self.compares_values(config) || self.has_continuation(next)?;
+        Ok(if is_live { next } else { DEAD })
     }
 
     /// The configuration after a byte, whether or not it has a continuation.
@@ -136,10 +137,7 @@ impl Parser {
     }
 
     /// Whether the open elements of a configuration can still become distinct values.
-    pub(in crate::matcher) fn has_continuation(
-        &mut self,
-        config: ConfigId,
-    ) -> Result<bool, ParserLimit> {
+    fn has_continuation(&mut self, config: ConfigId) -> Result<bool, ParserLimit> {
         if self.is_trivially_live(config) {
             return Ok(true);
         }
@@ -278,7 +276,7 @@ impl Parser {
     /// Visits the registers of scopes, innermost first, as far as open elements have rivals.
     fn visit_rivalled_registers(&self, config: ConfigId, visit: &mut dyn FnMut(&Registers, u32)) {
         let mut seen: HashSet<FrameId> = HashSet::default();
-        let mut queue: Vec<FrameId> = self.store().items(config).iter().map(|i| i.frame).collect();
+        let mut queue = self.store().frames_of(config);
         while let Some(frame) = queue.pop() {
             if !self.store().tracked(frame).intersects(Tracked::RIVALS) || !seen.insert(frame) {
                 continue;
@@ -296,9 +294,7 @@ impl Parser {
     /// as tokens that need no individual check; see [`Registers::limited`].
     pub(crate) fn with_counting_scopes(&mut self, config: ConfigId) -> ConfigId {
         let scope = RewriteScope { tracked: Tracked::SCOPE, stops_at_scope: false };
-        let items = self.store().items(config).to_vec();
-        let (store, program, reach) = self.store_and_program();
-        let mut limit = |registers: &mut Registers, item: Item| {
+        let mut limit = |program: &Program, registers: &mut Registers, item: Item| {
             let open = match program.compiled().scopes.role(program.rule(item.state)) {
                 Some(DistinctRole::Scope { open })
                     if program.state(item.state).return_role == ReturnRole::Scope =>
@@ -314,16 +310,8 @@ impl Parser {
             };
             Some(Item { count, ..item })
         };
-        let rewritten = store.rewrite_frames(
-            program,
-            reach,
-            (scope, items.iter().map(|i| i.frame)),
-            &mut limit,
-        );
-        let limited = self.intern_like(
-            items.into_iter().filter_map(|i| with_rewritten_frame(&rewritten, i)),
-            config,
-        );
+        let rewritten = self.rewrite_frames(scope, self.store().frames_of(config), &mut limit);
+        let limited = self.store_mut().with_rewritten_frames(config, &rewritten);
         self.canonical(limited)
     }
 }

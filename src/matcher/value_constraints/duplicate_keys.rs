@@ -22,11 +22,12 @@ use smallvec::SmallVec;
 use naming_frames::FrameList;
 
 use super::name_tracker::{NameList, TokenLookup};
-use crate::compile::{EMPTY_REGISTER, Program};
+use crate::compile::EMPTY_REGISTER;
 use crate::fsm::ByteSet;
 use crate::matcher::limit::ParserLimit;
 use crate::matcher::parser::Parser;
 use crate::matcher::store::{ConfigId, DEAD, FrameId, Item, Tracked};
+use crate::matcher::symbol::Symbol;
 
 /// Names begin and end with this byte.
 const QUOTE: u8 = b'"';
@@ -62,6 +63,18 @@ impl Parser {
             return Ok(self.step_with_names(config, byte)?.0);
         }
         self.step(config, byte)
+    }
+
+    /// As [`Parser::step_symbol`], but records the names that begin here.
+    pub(crate) fn advance_symbol(
+        &mut self,
+        config: ConfigId,
+        symbol: Symbol,
+    ) -> Result<ConfigId, ParserLimit> {
+        match symbol {
+            Symbol::Byte(byte) => self.advance(config, byte),
+            Symbol::Special(special) => self.step_special(config, special),
+        }
     }
 
     /// As [`Parser::advance_over`], and caches every transition.
@@ -192,7 +205,7 @@ impl Parser {
             return DEAD;
         }
         let names = self.names.intern_list(list);
-        self.store_and_program().0.with_name_list(plain, names)
+        self.store_mut().with_name_list(plain, names)
     }
 
     /// Reads the bytes of the first name of a rule, as long as they only extend the name. Returns
@@ -224,8 +237,7 @@ impl Parser {
             read += 1;
         }
         if read > 0 {
-            split.list[0].1 =
-                self.store_and_program().0.registers.read_bytes(register, &bytes[..read]);
+            split.list[0].1 = self.store_mut().registers.read_bytes(register, &bytes[..read]);
         }
         Ok(read)
     }
@@ -234,9 +246,8 @@ impl Parser {
     fn may_end_naming(&self, plain: ConfigId, frame: FrameId, byte: u8) -> bool {
         let program = self.program();
         self.store().items(plain).iter().filter(|item| item.frame == frame).any(|item| {
-            let mut edges =
-                program.byte_edges(item.state).iter().filter(|e| e.lo <= byte && byte <= e.hi);
-            edges.any(|e| program.ends_unique_names(item.state, e.to))
+            let mut targets = Symbol::Byte(byte).targets(program, item.state);
+            targets.any(|to| program.ends_unique_names(item.state, to))
         })
     }
 
@@ -246,23 +257,14 @@ impl Parser {
         let duplicates = self.update_names(list, plain, byte)?;
         let distinguishes_bytes =
             byte == QUOTE || self.has_open_name(list) || self.compares_values(plain);
-        self.drop_ended_rules(list, plain, |program, state| {
-            program.expand(state);
-            let mut edges =
-                program.byte_edges(state).iter().filter(|e| e.lo <= byte && byte <= e.hi);
-            edges.any(|e| program.ends_unique_names(state, e.to))
-        });
+        self.drop_ended_rules(list, plain, Symbol::Byte(byte));
         let rewrites = !duplicates.is_empty();
         self.names.duplicates = duplicates;
         let stepped =
             self.step_tracking_frames(list, rewrites, |parser, uncached| match uncached {
                 true => {
                     let next = parser.compute_byte(plain, byte)?;
-                    Ok(if parser.compares_values(plain) && !parser.has_continuation(next)? {
-                        DEAD
-                    } else {
-                        next
-                    })
+                    parser.if_live(plain, next)
                 }
                 false => parser.step(plain, byte),
             });
@@ -278,25 +280,14 @@ impl Parser {
         config: ConfigId,
         special: u32,
     ) -> Result<ConfigId, ParserLimit> {
-        if let Some(&cached) = self.names.specials.get(&(config, special)) {
-            return Ok(cached);
-        }
-        let plain = self.store().plain(config);
-        let mut list = self.names.list(self.store().done(config).names);
-        self.drop_ended_rules(&mut list, plain, |program, state| {
-            program.expand(state);
-            let mut edges =
-                program.special_edges(state).iter().filter(|(read, _)| *read == special);
-            edges.any(|&(_, to)| program.ends_unique_names(state, to))
-        });
+        let SplitConfig { plain, mut list } = self.split(config);
+        self.drop_ended_rules(&mut list, plain, Symbol::Special(special));
         let next =
             self.step_tracking_frames(&mut list, false, |parser, uncached| match uncached {
                 true => parser.compute_special(plain, special),
                 false => parser.step_special(plain, special),
             })?;
-        let next = self.join_after_step(list, (plain, next));
-        self.names.specials.insert((config, special), next);
-        Ok(next)
+        Ok(self.join_after_step(list, (plain, next)))
     }
 
     /// The configuration after the end of a token, for a configuration with names.
@@ -304,8 +295,7 @@ impl Parser {
         &mut self,
         config: ConfigId,
     ) -> Result<ConfigId, ParserLimit> {
-        let plain = self.store().plain(config);
-        let mut list = self.names.list(self.store().done(config).names);
+        let SplitConfig { plain, mut list } = self.split(config);
         let next =
             self.step_tracking_frames(&mut list, false, |parser, uncached| match uncached {
                 true => parser.compute_token_end(plain),
@@ -328,7 +318,7 @@ impl Parser {
         );
         let both = self.union(a, b);
         let names = self.names.intern_list(list);
-        self.store_and_program().0.with_name_list(both, names)
+        self.store_mut().with_name_list(both, names)
     }
 
     /// Steps from a plain configuration, and updates the frames in the list. `step` is told to
@@ -375,18 +365,14 @@ impl Parser {
                     .find(|(listed, _)| *listed == frame)
                     .map_or(EMPTY_REGISTER, |&(_, register)| register);
                 if !self.store().registers.status(register).element_open {
-                    let begun = self
-                        .store_and_program()
-                        .0
-                        .registers
-                        .begin_element(register)
-                        .unwrap_or(register);
+                    let begun =
+                        self.store_mut().registers.begin_element(register).unwrap_or(register);
                     list.retain(|(listed, _)| *listed != frame);
                     list.push((frame, begun));
                 }
             }
         }
-        let registers = &mut self.store_and_program().0.registers;
+        let registers = &mut self.store_mut().registers;
         list.iter_mut().for_each(|(_, register)| {
             *register = registers.read_symbol(*register, u32::from(byte))
         });
@@ -404,7 +390,7 @@ impl Parser {
             if ended.peek().is_none() {
                 continue;
             }
-            let registers = &mut self.store_and_program().0.registers;
+            let registers = &mut self.store_mut().registers;
             match registers.end_element(*register) {
                 Some(new) => *register = new,
                 None if std::mem::take(&mut registers.too_deep) => return Err(ParserLimit::Values),
@@ -417,22 +403,19 @@ impl Parser {
         Ok(duplicates)
     }
 
-    /// Drops the names of rules that call no more of them; `ends` tells whether the input leads a
-    /// state there.
-    fn drop_ended_rules(
-        &mut self,
-        list: &mut NameList,
-        plain: ConfigId,
-        ends: impl Fn(&mut Program, u32) -> bool,
-    ) {
+    /// Drops the names of rules that call no more of them after a symbol.
+    fn drop_ended_rules(&mut self, list: &mut NameList, plain: ConfigId, symbol: Symbol) {
         if list.is_empty() {
             return;
         }
-        for item in SmallVec::<[Item; 8]>::from(self.store().items(plain)) {
-            if list.iter().any(|(frame, _)| *frame == item.frame)
-                && ends(self.program_mut(), item.state)
-            {
-                list.retain(|(frame, _)| *frame != item.frame);
+        for Item { state, frame, .. } in SmallVec::<[Item; 8]>::from(self.store().items(plain)) {
+            if list.iter().any(|(owner, _)| *owner == frame) {
+                let program = self.program_mut();
+                program.expand(state);
+                let mut targets = symbol.targets(program, state);
+                if targets.any(|to| program.ends_unique_names(state, to)) {
+                    list.retain(|(owner, _)| *owner != frame);
+                }
             }
         }
     }
@@ -455,7 +438,7 @@ impl Parser {
         }
         if self.has_open_name(list) {
             let naming = self.naming_frames(plain);
-            let registers = &mut self.store_and_program().0.registers;
+            let registers = &mut self.store_mut().registers;
             for (frame, register) in list.iter_mut() {
                 if registers.status(*register).element_open && !naming.contains(frame) {
                     *register = registers.discard_element(*register);
@@ -479,7 +462,7 @@ impl Parser {
         plain: ConfigId,
     ) -> ConfigId {
         let names = self.store().done(config).names;
-        self.store_and_program().0.with_name_list(plain, names)
+        self.store_mut().with_name_list(plain, names)
     }
 
     /// Whether a name is open.
@@ -515,7 +498,7 @@ impl Parser {
         let mut out = ByteSet::EMPTY;
         for i in 0..self.names.lists[names].len() {
             let (frame, register) = self.names.lists[names][i];
-            let registers = &mut self.store_and_program().0.registers;
+            let registers = &mut self.store_mut().registers;
             let register = match registers.status(register).element_open {
                 true => register,
                 false if naming.contains(&frame) => {

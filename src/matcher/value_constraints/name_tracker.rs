@@ -20,8 +20,6 @@ pub(in crate::matcher) struct NameTracker {
     ids: HashMap<NameList, u32>,
     /// Transitions over bytes of names, which byte classes do not describe.
     pub(in crate::matcher) steps: HashMap<(ConfigId, u8), ConfigId>,
-    /// Transitions over special tokens.
-    pub(in crate::matcher) specials: HashMap<(ConfigId, u32), ConfigId>,
     /// Transitions over likely tokens; see [`crate::matcher::parser::Parser::memoise_token`].
     pub(in crate::matcher) tokens: hashbrown::HashMap<(ConfigId, TokenBytes), ConfigId, Seeded>,
     /// Frames to follow while they are rewritten: the old and the new one.
@@ -49,7 +47,6 @@ impl NameTracker {
             lists: vec![NameList::new()],
             ids: [(NameList::new(), 0)].into_iter().collect(),
             steps: HashMap::default(),
-            specials: HashMap::default(),
             tokens: hashbrown::HashMap::default(),
             followed_frames: Vec::new(),
             duplicates: Vec::new(),
@@ -66,7 +63,7 @@ impl NameTracker {
     /// Approximate memory in bytes.
     pub(in crate::matcher) fn bytes(&self) -> usize {
         self.lists.len() * 2 * (size_of::<NameList>() + 8)
-            + (self.steps.len() + self.specials.len()) * 16
+            + self.steps.len() * 16
             + self.tokens.len() * size_of::<(ConfigId, TokenBytes, ConfigId)>()
     }
 

@@ -6,6 +6,7 @@ use super::QUOTE;
 use crate::hash::HashSet;
 use crate::matcher::parser::Parser;
 use crate::matcher::store::{ConfigId, FrameId, Item, Tracked};
+use crate::matcher::symbol::Symbol;
 use crate::matcher::value_constraints::name_tracker::NameList;
 
 /// Up to this many frames, a linear search replaces the hash set.
@@ -86,9 +87,8 @@ impl Parser {
         for item in SmallVec::<[Item; 8]>::from(self.store().items(config)) {
             let program = self.program_mut();
             program.expand(item.state);
-            let edges =
-                program.byte_edges(item.state).iter().filter(|e| e.lo <= QUOTE && QUOTE <= e.hi);
-            ends.extend(edges.map(|e| Item { state: e.to, ..item }));
+            let targets = Symbol::Byte(QUOTE).targets(program, item.state);
+            ends.extend(targets.map(|state| Item { state, ..item }));
         }
         let mut out = SmallVec::new();
         while let Some(item) = ends.pop() {

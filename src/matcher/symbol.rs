@@ -1,0 +1,32 @@
+//! Symbols: what the texts of a grammar consist of.
+
+use crate::compile::Program;
+
+/// A byte, or a special token by its index in the grammar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Symbol {
+    Byte(u8),
+    Special(u32),
+}
+
+impl Symbol {
+    /// The byte; `None` for a special token.
+    pub(crate) fn byte(self) -> Option<u8> {
+        match self {
+            Symbol::Byte(byte) => Some(byte),
+            Symbol::Special(_) => None,
+        }
+    }
+
+    /// Where the symbol leads from an expanded state of a rule.
+    pub(super) fn targets(self, program: &Program, state: u32) -> impl Iterator<Item = u32> {
+        let (bytes, specials) = match self {
+            Symbol::Byte(_) => (program.byte_edges(state), &[][..]),
+            Symbol::Special(_) => (&[][..], program.special_edges(state)),
+        };
+        let reads = move |lo, hi| self.byte().is_some_and(|byte| lo <= byte && byte <= hi);
+        let over_byte = bytes.iter().filter(move |e| reads(e.lo, e.hi)).map(|e| e.to);
+        let over_special = specials.iter().filter(move |(s, _)| self == Symbol::Special(*s));
+        over_byte.chain(over_special.map(|&(_, to)| to))
+    }
+}
