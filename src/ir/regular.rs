@@ -1,9 +1,10 @@
 //! Conversion of regular expressions of the IR to DFAs, and splitting of regular languages at a
 //! marker.
 
+use std::borrow::Borrow;
 use std::collections::hash_map::Entry;
 
-use super::{Expr, Rule};
+use super::{Expr, Graph, Rule};
 use crate::fsm::{Combine, Dfa, DfaBuilder, Nfa, StatePairs, Thompson, TooLarge};
 use crate::hash::HashMap;
 use crate::ids::RuleId;
@@ -146,40 +147,29 @@ impl NfaBuilder<'_> {
                 self.nfa.epsilon(from, begin);
                 end
             }
-            Expr::Graph(graph) => {
-                let edges = graph.edges.iter().map(|(a, e, b)| (*a, e, *b));
-                self.graph(from, (graph.nodes, graph.start, &graph.ends), edges)?
-            }
-            Expr::Members(members) => {
-                let paths = members.to_graph(self.limit)?;
-                self.graph(from, (paths.nodes, 0, &paths.ends), paths.edges.iter().copied())?
-            }
+            Expr::Graph(graph) => self.graph(from, graph)?,
+            Expr::Members(members) => self.graph(from, &members.to_graph(self.limit)?)?,
             Expr::Counted(counted) => self.append(from, &counted.to_graph())?,
             Expr::Except(except) => self.append(from, &except.to_graph())?,
             Expr::Repeat { body, min, max } => self.append_repeat(from, body, (*min, *max))?,
         })
     }
 
-    /// Appends a graph of `count` nodes.
-    fn graph<'e>(
-        &mut self,
-        from: u32,
-        (count, start, ends): (u32, u32, &[u32]),
-        edges: impl Iterator<Item = (u32, &'e Expr, u32)>,
-    ) -> Result<u32, NotRegular> {
+    /// Appends a graph.
+    fn graph<E: Borrow<Expr>>(&mut self, from: u32, graph: &Graph<E>) -> Result<u32, NotRegular> {
         let mut nodes = Vec::new();
-        for _ in 0..count {
+        for _ in 0..graph.nodes {
             nodes.push(self.state()?);
         }
-        self.nfa.epsilon(from, nodes[start as usize]);
-        for (a, e, b) in edges {
+        self.nfa.epsilon(from, nodes[graph.start as usize]);
+        for (a, expr, b) in &graph.edges {
             let begin = self.state()?;
-            self.nfa.epsilon(nodes[a as usize], begin);
-            let to = self.append(begin, e)?;
-            self.nfa.epsilon(to, nodes[b as usize]);
+            self.nfa.epsilon(nodes[*a as usize], begin);
+            let to = self.append(begin, expr.borrow())?;
+            self.nfa.epsilon(to, nodes[*b as usize]);
         }
         let end = self.state()?;
-        ends.iter().for_each(|&node| self.nfa.epsilon(nodes[node as usize], end));
+        graph.ends.iter().for_each(|&node| self.nfa.epsilon(nodes[node as usize], end));
         Ok(end)
     }
 
