@@ -246,7 +246,7 @@ pub fn split(
 /// The pairs of states of both automata that a common prefix leads to, and the automaton of these
 /// prefixes, by pair and without final states.
 fn common_prefixes(whole: &Dfa, body: &Dfa, limit: usize) -> Result<(StatePairs, Dfa), TooLarge> {
-    let mut pairs = StatePairs::new(limit);
+    let mut pairs = StatePairs::new((0, 0), limit);
     let mut prefixes = DfaBuilder::new();
     let mut at = 0;
     while let Some((w, b)) = pairs.get(at) {
