@@ -23,6 +23,12 @@ impl Dfa {
         words.sort_unstable_by(|a, b| a.as_ref().cmp(b.as_ref()));
         AcyclicBuilder::build(words.iter().map(AsRef::as_ref))
     }
+
+    /// A finite set of texts, as its minimal acyclic automaton over code points.
+    pub(crate) fn texts<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> Dfa {
+        let symbols = |text: T| text.as_ref().chars().map(u32::from).collect();
+        Dfa::words(texts.into_iter().map(symbols).collect::<Vec<Vec<u32>>>())
+    }
 }
 
 /// An automaton under construction.

@@ -254,6 +254,11 @@ impl Dfa {
         self.is_final(state)
     }
 
+    /// Whether the text, as code points, is in the language.
+    pub(crate) fn accepts_text(&self, text: &str) -> bool {
+        self.accepts(text.chars().map(u32::from))
+    }
+
     /// Whether the language is infinite. The automaton must be trim.
     pub fn is_infinite(&self) -> bool {
         !self.finite_states()[0]
