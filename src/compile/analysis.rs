@@ -55,7 +55,7 @@ pub(super) fn analyze(compiled: &mut Compiled, limits: &Limits) -> Result<(), Co
     }
     // Deferred bodies are JSON, which has such white space.
     compiled.has_bounded_white_space =
-        (scan.has_gaps || !scan.deferred.is_empty()) && compiled.budgets.is_empty();
+        (scan.has_bounded_white_space || !scan.deferred.is_empty()) && compiled.budgets.is_empty();
     compiled.deferred = scan.deferred.iter().map(|&rule| (rule, OnceLock::new())).collect();
     let Scan { bodies, rules, calls, auxiliary, boundaries, member_sets, .. } = scan;
     (compiled.rules, compiled.auxiliary) = (rules, auxiliary);

@@ -5,8 +5,6 @@ const NEW: u32 = u32::MAX;
 
 /// Components in reverse topological order: a callee's number is at most its caller's.
 pub(super) struct Components {
-    /// By node: its component.
-    pub(super) component_of: Vec<u32>,
     /// By component: whether it has a cycle.
     pub(super) cyclic: Vec<bool>,
     /// Number of components.
@@ -29,7 +27,6 @@ impl Components {
         let (mut index, mut low, mut open) = (vec![NEW; n], vec![0u32; n], vec![false; n]);
         let (mut stack, mut work): (Vec<u32>, Vec<(u32, usize)>) = (Vec::new(), Vec::new());
         let mut out = Components {
-            component_of: vec![0; n],
             cyclic: Vec::new(),
             count: 0,
             order: Vec::with_capacity(n),
@@ -68,7 +65,6 @@ impl Components {
                     out.cyclic.push(stack.len() - from > 1 || edges(v).contains(&(v as u32)));
                     for m in stack.drain(from..) {
                         open[m as usize] = false;
-                        out.component_of[m as usize] = out.count;
                         out.order.push(m);
                     }
                     out.begins.push(out.order.len() as u32);

@@ -162,7 +162,7 @@ pub(crate) struct Block {
     pub(crate) min: u32,
     /// Most repetitions; `None` is unbounded.
     pub(crate) max: Option<u32>,
-    /// The start rule.
+    /// The start state of the body.
     pub(crate) start: u32,
     /// The state after the block.
     pub(crate) exit: u32,

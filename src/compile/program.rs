@@ -383,7 +383,7 @@ impl Program {
         matches!(self.source_of(state), Some((StateSource::Dispatch(_), _)))
     }
 
-    /// The gate with this number in the dispatch of `state`.
+    /// The state of the dispatch of `state` with this [`Program::trigger_state_number`].
     pub(crate) fn trigger_state(&mut self, state: u32, number: u32) -> u32 {
         self.intern(self.states.get(state).key.instance, &[number])
     }

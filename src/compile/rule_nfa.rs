@@ -71,7 +71,7 @@ pub(super) struct BlockNfa {
     pub(super) min: u32,
     pub(super) max: Option<u32>,
     /// See [`super::Block::is_bounded_white_space`].
-    pub(super) gap: bool,
+    pub(super) is_bounded_white_space: bool,
     pub(super) body: LiveNfa,
 }
 

@@ -25,7 +25,7 @@ mod options;
 mod spell;
 mod translate;
 
-use regex_syntax::hir::{Hir, HirKind};
+use regex_syntax::hir::Hir;
 
 use crate::front::diagnostic::{Diagnostic, Diagnostics};
 use crate::fsm::{Dfa, TooLarge};
@@ -35,7 +35,7 @@ use crate::limits::Limits;
 
 use assertions::{MarkCondition, MarkedDfa};
 pub(crate) use cache::{CachedPattern, CountedDfa, cached_pattern, pattern_stats};
-use hir::{HirBranch, length_bounds, lower_hir, node_count, split_branches};
+use hir::{length_bounds, lower_hir, node_count, split_branches};
 pub(crate) use lengths::Lengths;
 pub use options::{Case, Classes, Dot, LookAround, RegexOptions, Scope};
 pub use spell::{edges_by_target, spell_dfa, spell_utf8};
@@ -256,55 +256,6 @@ impl Pattern {
     /// advance both the counter and the body.
     pub(crate) fn repeats_unbounded_texts(&self) -> bool {
         hir::repeats_unbounded_texts(&self.hir)
-    }
-
-    /// The texts of `min..=max` code points that contain a match, as an expression. `None` where
-    /// that needs an automaton. It needs none if the pattern is anchored at both ends, has no
-    /// alternatives, and only one part of variable length, which repeats single code points.
-    pub fn expr_of_length(
-        &self,
-        min: u32,
-        max: Option<u32>,
-        spell: &mut dyn FnMut(&[(u32, u32)]) -> Expr,
-    ) -> Option<Expr> {
-        let branches = split_branches(&self.hir).filter(|_| self.assertions.is_empty())?;
-        let [HirBranch { at_start: true, at_end: true, parts }] = &branches[..] else {
-            return None;
-        };
-        fn without_captures(mut part: &Hir) -> &Hir {
-            while let HirKind::Capture(capture) = part.kind() {
-                part = &capture.sub;
-            }
-            part
-        }
-        let parts: Vec<&Hir> = parts.iter().map(|part| without_captures(part)).collect();
-        let is_fixed = |part: &Hir| {
-            let (fewest, most) = length_bounds(part);
-            most == Some(fewest)
-        };
-        let mut varying = parts.iter().filter(|part| !is_fixed(part));
-        let (Some(repeat), None) = (varying.next(), varying.next()) else { return None };
-        let HirKind::Repetition(repetition) = repeat.kind() else { return None };
-        if length_bounds(&repetition.sub) != (1, Some(1)) {
-            return None;
-        }
-        let fixed_length = parts
-            .iter()
-            .filter(|part| is_fixed(part))
-            .fold(0u32, |n, part| n.saturating_add(length_bounds(part).0));
-        let fewest = repetition.min.max(min.saturating_sub(fixed_length));
-        let most = match (repetition.max, max) {
-            (repeat_max, Some(max)) => {
-                Some(repeat_max.unwrap_or(u32::MAX).min(max.checked_sub(fixed_length)?))
-            }
-            (repeat_max, None) => repeat_max,
-        };
-        Some(Expr::seq(parts.iter().map(|part| match part.kind() {
-            HirKind::Repetition(r) if !is_fixed(part) => {
-                Expr::repeat(lower_hir(&r.sub, spell), fewest, most)
-            }
-            _ => lower_hir(part, spell),
-        })))
     }
 
     /// The minimal automaton of the texts that contain a match (JSON Schema's `pattern`).

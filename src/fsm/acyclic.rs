@@ -23,6 +23,12 @@ impl Dfa {
         words.sort_unstable_by(|a, b| a.as_ref().cmp(b.as_ref()));
         AcyclicBuilder::build(words.iter().map(AsRef::as_ref))
     }
+
+    /// A finite set of texts, as its minimal acyclic automaton over code points.
+    pub(crate) fn texts<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> Dfa {
+        let symbols = |text: T| text.as_ref().chars().map(u32::from).collect();
+        Dfa::words(texts.into_iter().map(symbols).collect::<Vec<Vec<u32>>>())
+    }
 }
 
 /// An automaton under construction.
@@ -45,9 +51,8 @@ struct OpenState {
 impl AcyclicBuilder {
     /// The automaton of sorted words, numbered breadth-first. Cost: linear.
     fn build<'w>(words: impl Iterator<Item = &'w [u32]>) -> Dfa {
-        let done = Dfa::from_parts(vec![0], Vec::new(), Vec::new());
-        let mut build =
-            AcyclicBuilder { done, by_content: HashTable::new(), open: vec![OpenState::default()] };
+        let (done, open) = (Dfa::unfinished(), vec![OpenState::default()]);
+        let mut build = AcyclicBuilder { done, by_content: HashTable::new(), open };
         let mut last: &[u32] = &[];
         for word in words {
             let shared = last.iter().zip(word).take_while(|(a, b)| a == b).count();
@@ -60,7 +65,8 @@ impl AcyclicBuilder {
         }
         build.finish_suffix(0, last);
         let start = build.finish_state(0);
-        build.renumbered(start)
+        let classes: Vec<u32> = (0..build.done.len() as u32).collect();
+        build.done.quotient(&classes, start)
     }
 
     /// Finishes the states after the first `keep` symbols of the last word.
@@ -86,9 +92,8 @@ impl AcyclicBuilder {
             Some(&state) => state,
             None => {
                 let state = done.len() as u32;
-                done.edges.extend_from_slice(edges);
-                done.offsets.push(done.edges.len() as u32);
-                done.finals.push(*is_final);
+                edges.iter().for_each(|e| done.push_edge(*e));
+                done.end_state(*is_final);
                 by_content.insert_unique(content_hash, state, |&state| {
                     hash(done.edges(state), done.is_final(state))
                 });
@@ -98,30 +103,6 @@ impl AcyclicBuilder {
         edges.clear();
         *is_final = false;
         state
-    }
-
-    /// The automaton with states numbered breadth-first from `start`.
-    fn renumbered(self, start: u32) -> Dfa {
-        let mut number = vec![u32::MAX; self.done.len()];
-        let mut order = vec![start];
-        number[start as usize] = 0;
-        let mut out =
-            Dfa::from_parts(vec![0], Vec::with_capacity(self.done.edge_count()), Vec::new());
-        let mut current = 0;
-        while current < order.len() {
-            let state = order[current];
-            out.finals.push(self.done.is_final(state));
-            for e in self.done.edges(state) {
-                if number[e.to as usize] == u32::MAX {
-                    number[e.to as usize] = order.len() as u32;
-                    order.push(e.to);
-                }
-                out.edges.push(Edge { to: number[e.to as usize], ..*e });
-            }
-            out.offsets.push(out.edges.len() as u32);
-            current += 1;
-        }
-        out
     }
 }
 

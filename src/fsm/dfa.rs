@@ -68,6 +68,24 @@ impl Dfa {
         Dfa { offsets, edges, finals, derived: DerivedProperties::default() }
     }
 
+    /// An automaton without states, to be filled with [`Dfa::push_edge`] and [`Dfa::end_state`].
+    pub(super) fn unfinished() -> Dfa {
+        Dfa::from_parts(vec![0], Vec::new(), Vec::new())
+    }
+
+    /// Appends an edge to the state that has not ended, merging it with the last one if their
+    /// ranges touch.
+    pub(super) fn push_edge(&mut self, edge: Edge) {
+        let begin = self.offsets[self.offsets.len() - 1] as usize;
+        push_merged(&mut self.edges, begin, edge);
+    }
+
+    /// Ends a state: the edges pushed since the last call leave it.
+    pub(super) fn end_state(&mut self, is_final: bool) {
+        self.offsets.push(self.edges.len() as u32);
+        self.finals.push(is_final);
+    }
+
     /// By state: a number that identifies the language read from there. `find` computes them on the
     /// first call.
     pub(crate) fn residuals(
@@ -236,60 +254,40 @@ impl Dfa {
         self.is_final(state)
     }
 
+    /// Whether the text, as code points, is in the language.
+    pub(crate) fn accepts_text(&self, text: &str) -> bool {
+        self.accepts(text.chars().map(u32::from))
+    }
+
     /// Whether the language is infinite. The automaton must be trim.
     pub fn is_infinite(&self) -> bool {
-        /// Depth-first search: not visited, on the stack, finished.
-        #[derive(Clone, Copy, PartialEq)]
-        enum VisitState {
-            New,
-            Open,
-            Done,
-        }
-        let mut visits = vec![VisitState::New; self.len()];
-        let mut stack: Vec<(u32, usize)> = vec![(0, 0)];
-        visits[0] = VisitState::Open;
-        while let Some((s, i)) = stack.last_mut() {
-            let edges = self.edges(*s);
-            if *i == edges.len() {
-                visits[*s as usize] = VisitState::Done;
-                stack.pop();
-                continue;
-            }
-            let to = edges[*i].to;
-            *i += 1;
-            match visits[to as usize] {
-                VisitState::Open => return true,
-                VisitState::New => {
-                    visits[to as usize] = VisitState::Open;
-                    stack.push((to, 0));
-                }
-                VisitState::Done => {}
-            }
-        }
-        false
+        !self.finite_states()[0]
     }
 
     /// Whether infinitely many words can be read from every state that has an edge. Cost: linear.
     pub fn has_infinite_residuals(&self) -> bool {
-        // A state that leads only to states with finite languages has a finite one. Each edge is
-        // removed once.
+        let finite = self.finite_states();
+        (0..self.len() as u32).all(|s| !finite[s as usize] || self.edges(s).is_empty())
+    }
+
+    /// By state: whether no cycle can be reached from it, so that its language is finite.
+    fn finite_states(&self) -> Vec<bool> {
         let states = 0..self.len() as u32;
         let edges =
             || states.clone().flat_map(|from| self.edges(from).iter().map(move |e| (e.to, from)));
         let back = Csr::new(self.len(), edges);
-        let mut edges_left: Vec<usize> =
-            states.clone().map(|state| self.edges(state).len()).collect();
-        let mut ended: Vec<u32> =
-            states.clone().filter(|&state| edges_left[state as usize] == 0).collect();
-        while let Some(state) = ended.pop() {
+        // A state that leads only to finite states is finite. Each edge is removed once.
+        let mut edges_left: Vec<usize> = states.clone().map(|s| self.edges(s).len()).collect();
+        let mut open: Vec<u32> = states.filter(|&s| edges_left[s as usize] == 0).collect();
+        while let Some(state) = open.pop() {
             for &from in back.row(state) {
                 edges_left[from as usize] -= 1;
                 if edges_left[from as usize] == 0 {
-                    return false;
+                    open.push(from);
                 }
             }
         }
-        true
+        edges_left.into_iter().map(|left| left == 0).collect()
     }
 }
 
@@ -345,21 +343,17 @@ impl DfaBuilder {
     }
 
     /// The automaton. Panics in debug builds if edges of one state overlap.
-    pub fn finish(mut self) -> Dfa {
+    pub fn finish(self) -> Dfa {
         if self.finals.is_empty() {
             return Dfa::empty_language();
         }
-        let mut offsets = Vec::with_capacity(self.finals.len() + 1);
-        let mut edges = Vec::with_capacity(self.edges.iter().map(Vec::len).sum());
-        offsets.push(0);
-        for list in &mut self.edges {
-            list.sort_unstable();
-            for e in list.iter() {
-                push_merged(&mut edges, offsets[offsets.len() - 1] as usize, *e);
-            }
-            offsets.push(edges.len() as u32);
+        let mut out = Dfa::unfinished();
+        for (mut edges, is_final) in self.edges.into_iter().zip(self.finals) {
+            edges.sort_unstable();
+            edges.into_iter().for_each(|e| out.push_edge(e));
+            out.end_state(is_final);
         }
-        Dfa::from_parts(offsets, edges, self.finals)
+        out
     }
 }
 
@@ -375,8 +369,8 @@ pub(crate) fn elementary_cuts<'e>(edges: impl IntoIterator<Item = &'e Edge>, cut
     cuts.dedup();
 }
 
-/// Appends an edge to the state whose edges begin at `begin`, merging it with the last one if their
-/// ranges touch.
+/// Appends an edge to a list of edges from `begin` on, merging it with the last one if their ranges
+/// touch.
 pub(super) fn push_merged(edges: &mut Vec<Edge>, begin: usize, edge: Edge) {
     if edges.len() > begin {
         let last = edges.last_mut().expect("edges.len() > begin");

@@ -1,11 +1,9 @@
 //! Complements, and languages without some words.
 
-use super::dfa::push_merged;
 use super::pairs::StatePairs;
 use super::product::{Combine, DEAD};
 use super::{Csr, Dfa, Edge, TooLarge};
 use crate::fuel;
-use crate::hash::HashMap;
 
 impl Dfa {
     /// The pairs of states that a common prefix of this language and `words` leads to, numbered,
@@ -15,7 +13,7 @@ impl Dfa {
         words: &Dfa,
         limit: usize,
     ) -> Result<(StatePairs, Vec<bool>), TooLarge> {
-        let mut pairs = StatePairs::new(limit);
+        let mut pairs = StatePairs::new((0, 0), limit);
         let mut steps: Vec<(u32, u32)> = Vec::new();
         let mut current = 0;
         while let Some((a, b)) = pairs.get(current) {
@@ -43,22 +41,17 @@ impl Dfa {
     /// or nearly so if `self` is: after what is no prefix of an excluded word, states are those of
     /// `self`. Fails past `limit` states.
     pub fn without(&self, words: &Dfa, limit: usize) -> Result<Dfa, TooLarge> {
-        let (pairs, leads_to_common) = self.common_prefix_pairs(words, limit)?;
+        let (common, leads_to_common) = self.common_prefix_pairs(words, limit)?;
         // The second state is needed only while an excluded word may still be read.
-        let state = |a: u32, b: u32| match pairs.find((a, b)) {
+        let state = |a: u32, b: u32| match common.find((a, b)) {
             Some(pair) if b != DEAD && leads_to_common[pair as usize] => (a, b),
             _ => (a, DEAD),
         };
-        let mut numbers: HashMap<(u32, u32), u32> = HashMap::default();
-        let mut order = vec![state(0, 0)];
-        numbers.insert(order[0], 0);
-        let mut out = Dfa::from_parts(vec![0], Vec::new(), Vec::new());
+        let mut pairs = StatePairs::new(state(0, 0), limit);
+        let mut out = Dfa::unfinished();
         let mut current = 0;
-        while current < order.len() {
-            let (a, b) = order[current];
+        while let Some((a, b)) = pairs.get(current) {
             fuel::spend(1 + self.edges(a).len())?;
-            out.finals.push(self.is_final(a) && (b == DEAD || !words.is_final(b)));
-            let begin = out.edges.len();
             let word_edges = if b == DEAD { &[][..] } else { words.edges(b) };
             for e in self.edges(a) {
                 let mut lo = e.lo;
@@ -66,30 +59,23 @@ impl Dfa {
                 // Intervals between edges of `words` lead where this edge leads; intervals under
                 // them lead to pairs.
                 let mut push_edge = |lo: u32, hi: u32, to: (u32, u32)| {
-                    let next = order.len() as u32;
-                    let id = *numbers.entry(to).or_insert(next);
-                    if id == next {
-                        order.push(to);
-                    }
-                    push_merged(&mut out.edges, begin, Edge { lo, hi, to: id });
+                    out.push_edge(Edge { lo, hi, to: pairs.number(to)? });
+                    Ok::<(), TooLarge>(())
                 };
                 let mut has_rest = true;
                 for other in word_edges[first..].iter().take_while(|other| other.lo <= e.hi) {
                     if other.lo > lo {
-                        push_edge(lo, other.lo - 1, (e.to, DEAD));
+                        push_edge(lo, other.lo - 1, (e.to, DEAD))?;
                     }
-                    push_edge(other.lo.max(lo), other.hi.min(e.hi), state(e.to, other.to));
+                    push_edge(other.lo.max(lo), other.hi.min(e.hi), state(e.to, other.to))?;
                     has_rest = other.hi < e.hi;
                     lo = other.hi.saturating_add(1);
                 }
                 if has_rest {
-                    push_edge(lo, e.hi, (e.to, DEAD));
+                    push_edge(lo, e.hi, (e.to, DEAD))?;
                 }
             }
-            if order.len() > limit {
-                return Err(TooLarge::States { limit });
-            }
-            out.offsets.push(out.edges.len() as u32);
+            out.end_state(self.is_final(a) && (b == DEAD || !words.is_final(b)));
             current += 1;
         }
         Ok(out.trim())

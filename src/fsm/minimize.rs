@@ -7,7 +7,6 @@
 //! Functions", STACS 2008.
 
 use super::alphabet::Alphabet;
-use super::dfa::push_merged;
 use super::{Csr, Dfa, Edge};
 use crate::fuel;
 
@@ -121,42 +120,22 @@ impl Partition {
 /// every label, edges into the same class or none. Elements with equal keys must have at most one
 /// edge a label. Returns each element's class. O(m log n) for m edges `(tail, label, head)`.
 pub(crate) fn coarsest(keys: &[u32], tail: &[u32], label: &[u32], head: &[u32]) -> Vec<u32> {
-    refine(keys, tail, label, head).set_of
-}
-
-/// The partition of [`coarsest`].
-fn refine(keys: &[u32], tail: &[u32], label: &[u32], head: &[u32]) -> Partition {
-    let n = keys.len();
     let mut blocks = Partition::by_key(keys);
     let mut cords = Partition::by_key(label);
-    let mut incoming_at = vec![0u32; n + 1];
-    for &h in head {
-        incoming_at[h as usize + 1] += 1;
-    }
-    for i in 0..n {
-        incoming_at[i + 1] += incoming_at[i];
-    }
-    let mut incoming = vec![0u32; head.len()];
-    let mut fill = incoming_at.clone();
-    for (i, &h) in head.iter().enumerate() {
-        incoming[fill[h as usize] as usize] = i as u32;
-        fill[h as usize] += 1;
-    }
+    let incoming = Csr::new(keys.len(), || head.iter().copied().zip(0..));
     // Every block but one must split the cords (sets of edges with one label); block 0 is left out.
     let (mut b, mut c) = (1, 0);
     loop {
         while b < blocks.blocks() {
             for i in blocks.first[b]..blocks.past[b] {
-                let s = blocks.elems[i as usize] as usize;
-                for j in incoming_at[s]..incoming_at[s + 1] {
-                    cords.mark(incoming[j as usize]);
-                }
+                let edges = incoming.row(blocks.elems[i as usize]);
+                edges.iter().for_each(|&edge| cords.mark(edge));
             }
             cords.split();
             b += 1;
         }
         if c >= cords.blocks() {
-            return blocks;
+            return blocks.set_of;
         }
         for i in cords.first[c]..cords.past[c] {
             blocks.mark(tail[cords.elems[i as usize] as usize]);
@@ -194,7 +173,7 @@ impl Dfa {
             return self.clone();
         }
         let keys: Vec<u32> = self.finals.iter().map(|&is_final| u32::from(is_final)).collect();
-        self.quotient(&refine(&keys, &tail, &label, &head))
+        self.quotient(&coarsest(&keys, &tail, &label, &head), 0)
     }
 
     /// The automaton without states that cannot be reached or cannot reach a final state.
@@ -211,17 +190,14 @@ impl Dfa {
     /// The automaton of these states; the start must be among them.
     fn restricted_to(&self, keep: &[bool]) -> Dfa {
         let mut number = vec![0u32; self.len()];
-        let mut kept = 0;
-        for (number, _) in number.iter_mut().zip(keep).filter(|(_, keep)| **keep) {
-            *number = kept;
-            kept += 1;
-        }
-        let mut out = Dfa::from_parts(vec![0], Vec::new(), Vec::with_capacity(kept as usize));
+        let kept = number.iter_mut().zip(keep).filter(|(_, keep)| **keep);
+        kept.zip(0..).for_each(|((number, _), kept)| *number = kept);
+        let mut out = Dfa::unfinished();
         for state in (0..self.len() as u32).filter(|&s| keep[s as usize]) {
-            let kept = self.edges(state).iter().filter(|e| keep[e.to as usize]);
-            out.edges.extend(kept.map(|e| Edge { to: number[e.to as usize], ..*e }));
-            out.offsets.push(out.edges.len() as u32);
-            out.finals.push(self.is_final(state));
+            for e in self.edges(state).iter().filter(|e| keep[e.to as usize]) {
+                out.push_edge(Edge { to: number[e.to as usize], ..*e });
+            }
+            out.end_state(self.is_final(state));
         }
         out
     }
@@ -247,27 +223,26 @@ impl Dfa {
         back.reached(order.iter().copied().filter(|&s| self.is_final(s)))
     }
 
-    /// The automaton with each block as one state, numbered breadth-first.
-    fn quotient(&self, blocks: &Partition) -> Dfa {
-        let mut number = vec![u32::MAX; blocks.blocks()];
-        let mut order: Vec<u32> = vec![0];
-        number[blocks.set_of[0] as usize] = 0;
-        let mut out = Dfa::from_parts(vec![0], Vec::new(), Vec::new());
-        let mut i = 0;
-        while i < order.len() {
-            let s = order[i];
-            out.finals.push(self.is_final(s));
-            let begin = out.edges.len();
-            for e in self.edges(s) {
-                let block = blocks.set_of[e.to as usize] as usize;
-                if number[block] == u32::MAX {
-                    number[block] = order.len() as u32;
+    /// The automaton with each class of equivalent states as one state, numbered breadth-first from
+    /// the class of `start`. Classes are numbered from 0, and there are at most as many as states.
+    pub(super) fn quotient(&self, class_of: &[u32], start: u32) -> Dfa {
+        let mut number = vec![u32::MAX; self.len()];
+        let mut order = vec![start];
+        number[class_of[start as usize] as usize] = 0;
+        let mut out = Dfa::unfinished();
+        let mut current = 0;
+        while current < order.len() {
+            let state = order[current];
+            for e in self.edges(state) {
+                let number = &mut number[class_of[e.to as usize] as usize];
+                if *number == u32::MAX {
+                    *number = order.len() as u32;
                     order.push(e.to);
                 }
-                push_merged(&mut out.edges, begin, Edge { to: number[block], ..*e });
+                out.push_edge(Edge { to: *number, ..*e });
             }
-            out.offsets.push(out.edges.len() as u32);
-            i += 1;
+            out.end_state(self.is_final(state));
+            current += 1;
         }
         out
     }

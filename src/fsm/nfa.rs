@@ -5,7 +5,7 @@ use std::hash::BuildHasher;
 
 use hashbrown::HashTable;
 
-use super::dfa::{elementary_cuts, push_merged};
+use super::dfa::elementary_cuts;
 use super::{Csr, Dfa, Edge, TooLarge};
 use crate::fuel;
 use crate::hash::Seeded;
@@ -173,13 +173,13 @@ impl Nfa {
             return Ok(Dfa::empty_language());
         }
         let mut subsets = SubsetConstruction::new(self, limit);
-        let mut out = Dfa::from_parts(vec![0], Vec::new(), Vec::new());
+        let mut out = Dfa::unfinished();
         let (mut pending, mut over): (Vec<Edge>, Vec<Edge>) = (Vec::new(), Vec::new());
         let (mut cuts, mut targets): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
         let mut current = 0;
         while current < subsets.sets.len() {
             let set = subsets.sets.get(current);
-            out.finals.push(set.iter().any(|&s| self.finals[s as usize]));
+            let is_final = set.iter().any(|&s| self.finals[s as usize]);
             pending.clear();
             for &s in set {
                 pending.extend(self.edges(s));
@@ -187,7 +187,6 @@ impl Nfa {
             fuel::spend(1 + pending.len())?;
             pending.sort_unstable();
             elementary_cuts(&pending, &mut cuts);
-            let begin = out.edges.len();
             let mut rest = &pending[..];
             over.clear();
             for (i, &lo) in cuts.iter().enumerate() {
@@ -206,9 +205,9 @@ impl Nfa {
                 targets.sort_unstable();
                 targets.dedup();
                 let to = subsets.closed(&targets)?;
-                push_merged(&mut out.edges, begin, Edge { lo, hi, to });
+                out.push_edge(Edge { lo, hi, to });
             }
-            out.offsets.push(out.edges.len() as u32);
+            out.end_state(is_final);
             current += 1;
         }
         Ok(out)

@@ -15,10 +15,10 @@ pub(crate) struct StatePairs {
 }
 
 impl StatePairs {
-    /// The pair of both start states only.
-    pub(crate) fn new(limit: usize) -> StatePairs {
-        let numbers = HashMap::from_iter([((0, 0), 0)]);
-        StatePairs { numbers, pairs: vec![(0, 0)], limit }
+    /// The start of the product only.
+    pub(crate) fn new(start: (u32, u32), limit: usize) -> StatePairs {
+        let numbers = HashMap::from_iter([(start, 0)]);
+        StatePairs { numbers, pairs: vec![start], limit }
     }
 
     /// The pair with this number.

@@ -1,6 +1,6 @@
 //! Boolean operations on two languages by the product construction.
 
-use super::dfa::push_merged;
+use super::dfa::elementary_cuts;
 use super::pairs::StatePairs;
 use super::{Dfa, Edge, TooLarge};
 use crate::fuel;
@@ -22,30 +22,21 @@ pub(super) const DEAD: u32 = u32::MAX;
 impl Dfa {
     /// Combines two languages. Minimal. Fails past `limit` product states.
     pub fn combine(&self, other: &Dfa, how: Combine, limit: usize) -> Result<Dfa, TooLarge> {
-        let mut pairs = StatePairs::new(limit);
-        let mut out = Dfa::from_parts(vec![0], Vec::new(), Vec::new());
+        let mut pairs = StatePairs::new((0, 0), limit);
+        let mut out = Dfa::unfinished();
         let mut cuts = Vec::new();
         let mut current = 0;
         while let Some((a, b)) = pairs.get(current) {
             let (fa, fb) = (a != DEAD && self.is_final(a), b != DEAD && other.is_final(b));
-            out.finals.push(match how {
+            let is_final = match how {
                 Combine::And => fa && fb,
                 Combine::Or => fa || fb,
                 Combine::Minus => fa && !fb,
-            });
+            };
             let ea = if a == DEAD { &[][..] } else { self.edges(a) };
             let eb = if b == DEAD { &[][..] } else { other.edges(b) };
-            cuts.clear();
-            for e in ea.iter().chain(eb) {
-                cuts.push(e.lo);
-                if let Some(past) = e.hi.checked_add(1) {
-                    cuts.push(past);
-                }
-            }
-            fuel::spend(1 + cuts.len())?;
-            cuts.sort_unstable();
-            cuts.dedup();
-            let begin = out.edges.len();
+            fuel::spend(1 + 2 * (ea.len() + eb.len()))?;
+            elementary_cuts(ea.iter().chain(eb), &mut cuts);
             let (mut i, mut j) = (0, 0);
             for (k, &lo) in cuts.iter().enumerate() {
                 let hi = cuts.get(k + 1).map_or(u32::MAX, |&next| next - 1);
@@ -60,9 +51,9 @@ impl Dfa {
                     continue;
                 }
                 let to = pairs.number((na, nb))?;
-                push_merged(&mut out.edges, begin, Edge { lo, hi, to });
+                out.push_edge(Edge { lo, hi, to });
             }
-            out.offsets.push(out.edges.len() as u32);
+            out.end_state(is_final);
             current += 1;
         }
         Ok(out.minimize())
@@ -71,12 +62,11 @@ impl Dfa {
     /// Words of `min..=max` symbols. Trimmed, not minimal: states count the symbols read, as far as
     /// that matters. Fails past `limit` states.
     pub fn of_length(&self, min: u32, max: Option<u32>, limit: usize) -> Result<Dfa, TooLarge> {
-        let mut pairs = StatePairs::new(limit);
-        let mut out = Dfa::from_parts(vec![0], Vec::new(), Vec::new());
+        let mut pairs = StatePairs::new((0, 0), limit);
+        let mut out = Dfa::unfinished();
         let mut current = 0;
         while let Some((state, read)) = pairs.get(current) {
             fuel::spend(1 + self.edges(state).len())?;
-            out.finals.push(self.is_final(state) && read >= min);
             let next = match max {
                 Some(max) if read >= max => None,
                 Some(_) => Some(read + 1),
@@ -84,9 +74,9 @@ impl Dfa {
             };
             for e in next.map_or(&[][..], |_| self.edges(state)) {
                 let to = pairs.number((e.to, next.unwrap_or(read)))?;
-                out.edges.push(Edge { to, ..*e });
+                out.push_edge(Edge { to, ..*e });
             }
-            out.offsets.push(out.edges.len() as u32);
+            out.end_state(self.is_final(state) && read >= min);
             current += 1;
         }
         Ok(out.trim())

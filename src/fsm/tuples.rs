@@ -4,7 +4,6 @@ use std::collections::hash_map::Entry;
 use std::rc::Rc;
 
 use super::alphabet::Alphabet;
-use super::dfa::push_merged;
 use super::product::{Combine, DEAD};
 use super::{Dfa, Edge, TooLarge};
 use crate::fuel;
@@ -95,7 +94,7 @@ impl Dfa {
         let mut parts = vec![(self, true)];
         // The others do not restrict the words.
         parts.extend(others.iter().map(|dfa| (*dfa, false)));
-        let Some(mut tuples) = Tuples::new(&parts, limit)? else { return Ok(None) };
+        let Some(tuples) = Tuples::new(&parts, limit)? else { return Ok(None) };
         let mut numbers: HashMap<Vec<bool>, usize> = HashMap::default();
         let mut classes = Vec::new();
         let class_of = tuples.states.chunks(parts.len()).map(|tuple| {
@@ -109,7 +108,6 @@ impl Dfa {
             })
         });
         let class_of: Vec<Option<usize>> = class_of.collect();
-        tuples.dfa.finals = vec![false; class_of.len()];
         Ok(Some(ClassifiedLanguage { dfa: tuples.dfa, classes, class_of }))
     }
 }
@@ -238,7 +236,7 @@ impl Tuples {
         let mut ids = TupleIds::new(&automata);
         let mut states = vec![0u32; width];
         ids.id(&states, || Some(0));
-        let mut dfa = Dfa::from_parts(vec![0], Vec::new(), Vec::new());
+        let mut dfa = Dfa::unfinished();
         let mut targets = vec![DEAD; classes];
         let mut next = vec![0u32; width];
         let mut offset = 0;
@@ -260,14 +258,13 @@ impl Tuples {
                 };
                 *target = ids.id(&next, fresh).ok_or(TooLarge::States { limit })?;
             }
-            let begin = dfa.edges.len();
             for (interval, &lo) in symbols.starts.iter().enumerate() {
                 let to = symbols.class(interval).map_or(DEAD, |class| targets[class as usize]);
                 if to != DEAD {
-                    push_merged(&mut dfa.edges, begin, Edge { lo, hi: symbols.end(interval), to });
+                    dfa.push_edge(Edge { lo, hi: symbols.end(interval), to });
                 }
             }
-            dfa.offsets.push(dfa.edges.len() as u32);
+            dfa.end_state(false);
             offset += width;
         }
         Ok(Some(Tuples { dfa, states }))

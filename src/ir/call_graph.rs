@@ -1,36 +1,28 @@
 //! The call graph of a grammar.
 
 use super::Rule;
+use crate::fsm::Csr;
 use crate::ids::RuleId;
 
-/// Calls as flat arrays, in the order of the bodies.
-pub(crate) struct CallGraph {
-    offsets: Vec<u32>,
-    targets: Vec<u32>,
-}
+/// By rule: its callees, in the order of the body.
+pub(crate) struct CallGraph(Csr);
 
 impl CallGraph {
     /// The call graph. Cost: linear.
     pub(crate) fn build(rules: &[Rule]) -> CallGraph {
-        let mut calls =
-            CallGraph { offsets: Vec::with_capacity(rules.len() + 1), targets: Vec::new() };
-        calls.offsets.push(0);
-        for rule in rules {
-            rule.body.each_ref(&mut |target| calls.targets.push(target.raw()));
-            calls.offsets.push(calls.targets.len() as u32);
-        }
-        calls
+        CallGraph(Csr::from_rows(rules, |rule, callees| {
+            rule.body.each_ref(&mut |callee| callees.push(callee.raw()));
+        }))
     }
 
     /// Number of rules.
     pub(super) fn len(&self) -> usize {
-        self.offsets.len() - 1
+        self.0.len()
     }
 
     /// The callees of a rule; with repetitions.
     pub(super) fn callees(&self, rule: u32) -> &[u32] {
-        &self.targets
-            [self.offsets[rule as usize] as usize..self.offsets[rule as usize + 1] as usize]
+        self.0.row(rule)
     }
 
     /// The rules reachable from `roots` in postorder: callees before callers, except along cycles.
@@ -66,30 +58,22 @@ impl CallGraph {
         self.callees_first((0..self.len()).map(RuleId::new))
     }
 
+    /// All calls, as pairs of caller and callee.
+    fn calls(&self) -> impl Iterator<Item = (u32, u32)> {
+        (0..self.len() as u32)
+            .flat_map(|caller| self.callees(caller).iter().map(move |&callee| (caller, callee)))
+    }
+
     /// By rule: number of calls of it.
     pub(super) fn reference_counts(&self) -> Vec<u32> {
         let mut counts = vec![0; self.len()];
-        self.targets.iter().for_each(|&target| counts[target as usize] += 1);
+        self.calls().for_each(|(_, callee)| counts[callee as usize] += 1);
         counts
     }
 
     /// The graph with all edges reversed.
     pub(super) fn reversed(&self) -> CallGraph {
-        let counts = self.reference_counts();
-        let mut offsets = vec![0u32; self.len() + 1];
-        for (i, n) in counts.iter().enumerate() {
-            offsets[i + 1] = offsets[i] + n;
-        }
-        let mut fill = offsets.clone();
-        let mut targets = vec![0; self.targets.len()];
-        for caller in 0..self.len() as u32 {
-            for &callee in self.callees(caller) {
-                let at = &mut fill[callee as usize];
-                targets[*at as usize] = caller;
-                *at += 1;
-            }
-        }
-        CallGraph { offsets, targets }
+        CallGraph(Csr::new(self.len(), || self.calls().map(|(caller, callee)| (callee, caller))))
     }
 
     /// Rules on a cycle, or on a path between two cycles.

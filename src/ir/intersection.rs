@@ -1,11 +1,11 @@
 //! Intersection of a grammar with a regular language (Bar-Hillel, Perles and Shamir, 1961).
 
-mod graph_view;
+mod graphs;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use self::graph_view::GraphView;
+use self::graphs::{end_flags, graph_of, to_sequence};
 use super::algebra::AlgebraError;
 use super::{Counted, Expr, Grammar, GrammarBuilder, GrammarError, Graph, Rule};
 use crate::fsm::{ByteSet, Combine, Csr, Dfa};
@@ -263,8 +263,8 @@ impl Intersection<'_> {
                 }
             }
             Expr::Seq(_) | Expr::Repeat { .. } | Expr::Graph(_) | Expr::Members(_) => {
-                match GraphView::of(expr, self.limits.nodes)? {
-                    Some(view) => self.graph_ends(&view, from, depth)?,
+                match graph_of(expr, self.limits.nodes)? {
+                    Some(graph) => self.graph_ends(&graph, from, depth)?,
                     None => BTreeSet::new(),
                 }
             }
@@ -295,12 +295,12 @@ impl Intersection<'_> {
     /// The states in which a path of a graph that begins in `from` may end.
     fn graph_ends(
         &mut self,
-        view: &GraphView<'_>,
+        graph: &Graph<&Expr>,
         from: u32,
         depth: usize,
     ) -> Result<BTreeSet<u32>> {
-        let (pairs, _) = self.product(view, from, depth)?;
-        let is_end = view.end_flags();
+        let (pairs, _) = self.product(graph, from, depth)?;
+        let is_end = end_flags(graph);
         let ends = pairs.into_iter().filter(|(node, _)| is_end[*node as usize]);
         Ok(ends.map(|(_, state)| state).collect())
     }
@@ -320,22 +320,22 @@ impl Intersection<'_> {
     /// edges between them as (from, edge, to).
     fn product(
         &mut self,
-        view: &GraphView<'_>,
+        graph: &Graph<&Expr>,
         from: u32,
         depth: usize,
     ) -> Result<(Vec<(u32, u32)>, Vec<[u32; 3]>)> {
-        let mut out: Vec<Vec<u32>> = vec![Vec::new(); view.nodes as usize];
-        for (i, (node, ..)) in (0u32..).zip(&view.edges) {
+        let mut out: Vec<Vec<u32>> = vec![Vec::new(); graph.nodes as usize];
+        for (i, (node, ..)) in (0u32..).zip(&graph.edges) {
             out[*node as usize].push(i);
         }
-        let mut pairs = vec![(view.start, from)];
-        let mut indices: HashMap<(u32, u32), u32> = HashMap::from_iter([((view.start, from), 0)]);
+        let mut pairs = vec![(graph.start, from)];
+        let mut indices: HashMap<(u32, u32), u32> = HashMap::from_iter([((graph.start, from), 0)]);
         let mut edges = Vec::new();
         let mut at = 0;
         while at < pairs.len() {
             let (node, state) = pairs[at];
             for &i in &out[node as usize] {
-                let (_, expr, to) = view.edges[i as usize];
+                let (_, expr, to) = graph.edges[i as usize];
                 for end in self.ends_of(expr, state, depth)? {
                     self.step()?;
                     let next = *indices.entry((to, end)).or_insert_with(|| {
@@ -413,8 +413,8 @@ impl Intersection<'_> {
                 }
             }
             Expr::Seq(_) | Expr::Repeat { .. } | Expr::Graph(_) | Expr::Members(_) => {
-                match GraphView::of(expr, self.limits.nodes)? {
-                    Some(view) => self.restrict_graph(&view, from, to, depth)?,
+                match graph_of(expr, self.limits.nodes)? {
+                    Some(graph) => self.restrict_graph(&graph, from, to, depth)?,
                     None => Expr::Never,
                 }
             }
@@ -426,13 +426,13 @@ impl Intersection<'_> {
     /// The part of a graph that leads from one state to another.
     fn restrict_graph(
         &mut self,
-        view: &GraphView<'_>,
+        graph: &Graph<&Expr>,
         from: u32,
         to: u32,
         depth: usize,
     ) -> Result<Expr> {
-        let (pairs, edges) = self.product(view, from, depth)?;
-        let is_end = view.end_flags();
+        let (pairs, edges) = self.product(graph, from, depth)?;
+        let is_end = end_flags(graph);
         let ends: Vec<u32> = (0u32..)
             .zip(&pairs)
             .filter(|(_, (node, state))| is_end[*node as usize] && *state == to)
@@ -444,16 +444,16 @@ impl Intersection<'_> {
         if !live[0] {
             return Ok(Expr::Never);
         }
-        let mut graph = Graph { nodes: pairs.len() as u32, start: 0, ends, edges: Vec::new() };
+        let mut out = Graph { nodes: pairs.len() as u32, start: 0, ends, edges: Vec::new() };
         for [a, i, b] in
             edges.into_iter().filter(|[a, _, b]| live[*a as usize] && live[*b as usize])
         {
-            let (_, expr, _) = view.edges[i as usize];
+            let (_, expr, _) = graph.edges[i as usize];
             let part = self.restrict(expr, pairs[a as usize].1, pairs[b as usize].1, depth)?;
             if part != Expr::Never {
-                graph.edge(a, part, b);
+                out.edge(a, part, b);
             }
         }
-        Ok(graph_view::to_sequence(graph))
+        Ok(to_sequence(out))
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::hash_map::Entry;
 use std::ops::Range;
 
-use super::Expr;
+use super::{Expr, Graph};
 use crate::fsm::TooLarge;
 use crate::hash::HashMap;
 
@@ -224,11 +224,16 @@ impl Members {
     /// The set as a graph: for each reachable set of seen members, a node in front of the next
     /// member and a node after the last one. Exponential in the number of members. Fails beyond
     /// `limit` nodes.
-    pub(crate) fn to_graph(&self, limit: usize) -> Result<MemberGraph<'_>, TooLarge> {
+    pub(crate) fn to_graph(&self, limit: usize) -> Result<Graph<&Expr>, TooLarge> {
         let bounds = self.bounds(|expr| *expr != Expr::Never);
-        let mut paths = MemberGraph { nodes: 1, ends: Vec::new(), edges: Vec::new() };
+        let add_node = |graph: &mut Graph<&Expr>| match graph.nodes as usize >= limit {
+            true => Err(TooLarge::States { limit }),
+            false => Ok(graph.node()),
+        };
+        let mut graph = Graph::default();
+        graph.node();
         if self.nullable() {
-            paths.ends.push(0);
+            graph.ends.push(0);
         }
         // By seen members: the node after the last one.
         let mut nodes: HashMap<SeenMembers, u32> = HashMap::default();
@@ -239,51 +244,27 @@ impl Members {
                 let node_after = match nodes.entry(after.clone()) {
                     Entry::Occupied(entry) => *entry.get(),
                     Entry::Vacant(new) => {
-                        let node_after = paths.node(limit)?;
+                        let node_after = add_node(&mut graph)?;
                         if bounds.may_end(&after) {
-                            paths.ends.push(node_after);
+                            graph.ends.push(node_after);
                         }
                         if bounds.may_continue(&after) {
-                            let before = paths.node(limit)?;
-                            paths.edges.push((node_after, &self.separator, before));
+                            let before = add_node(&mut graph)?;
+                            graph.edge(node_after, &self.separator, before);
                             todo.push((after, before));
                         }
                         *new.insert(node_after)
                     }
                 };
                 match next {
-                    NextMember::Once(i) => {
-                        paths.edges.push((before, &self.once[i].body, node_after))
-                    }
+                    NextMember::Once(i) => graph.edge(before, &self.once[i].body, node_after),
                     NextMember::Often => {
-                        paths.edges.extend(self.often.iter().map(|body| (before, body, node_after)))
+                        self.often.iter().for_each(|body| graph.edge(before, body, node_after))
                     }
                 }
             }
         }
-        Ok(paths)
-    }
-}
-
-/// A member set as a graph from node 0.
-#[derive(Debug)]
-pub(crate) struct MemberGraph<'m> {
-    /// Number of nodes.
-    pub(crate) nodes: u32,
-    /// Accepting nodes.
-    pub(crate) ends: Vec<u32>,
-    /// `(from, expression, to)`.
-    pub(crate) edges: Vec<(u32, &'m Expr, u32)>,
-}
-
-impl MemberGraph<'_> {
-    /// Adds a node.
-    fn node(&mut self, limit: usize) -> Result<u32, TooLarge> {
-        if self.nodes as usize >= limit {
-            return Err(TooLarge::States { limit });
-        }
-        self.nodes += 1;
-        Ok(self.nodes - 1)
+        Ok(graph)
     }
 }
 

@@ -234,8 +234,8 @@ pub enum Expr {
 
 /// A generalised finite automaton: concatenations of edge expressions along paths from `start` to
 /// an end node.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
-pub struct Graph {
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Graph<E = Expr> {
     /// Number of nodes.
     pub nodes: u32,
     /// The start node.
@@ -243,10 +243,17 @@ pub struct Graph {
     /// The accepting nodes.
     pub ends: Vec<u32>,
     /// `(from, expression, to)`; `Expr::Empty` is an epsilon edge.
-    pub edges: Vec<(u32, Expr, u32)>,
+    pub edges: Vec<(u32, E, u32)>,
 }
 
-impl Graph {
+/// No node and no edge.
+impl<E> Default for Graph<E> {
+    fn default() -> Self {
+        Graph { nodes: 0, start: 0, ends: Vec::new(), edges: Vec::new() }
+    }
+}
+
+impl<E> Graph<E> {
     /// Adds a node.
     pub fn node(&mut self) -> u32 {
         self.nodes += 1;
@@ -254,8 +261,32 @@ impl Graph {
     }
 
     /// Adds an edge.
-    pub fn edge(&mut self, from: u32, expr: Expr, to: u32) {
+    pub fn edge(&mut self, from: u32, expr: E, to: u32) {
         self.edges.push((from, expr, to));
+    }
+
+    /// The graph with other expressions on its edges.
+    pub(crate) fn map<'e, F>(&'e self, mut expr: impl FnMut(&'e E) -> F) -> Graph<F> {
+        Graph {
+            nodes: self.nodes,
+            start: self.start,
+            ends: self.ends.clone(),
+            edges: self.edges.iter().map(|(from, e, to)| (*from, expr(e), *to)).collect(),
+        }
+    }
+
+    /// `min..=max` repetitions: a node in front of each and one after the last.
+    fn repeat(body: E, min: u32, max: Option<u32>) -> Graph<E>
+    where
+        E: Clone,
+    {
+        let last = max.unwrap_or(min);
+        let mut edges: Vec<(u32, E, u32)> =
+            (0..last).map(|run| (run, body.clone(), run + 1)).collect();
+        if max.is_none() {
+            edges.push((last, body, last));
+        }
+        Graph { nodes: last + 1, start: 0, ends: (min..=last).collect(), edges }
     }
 }
 

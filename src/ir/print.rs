@@ -33,7 +33,7 @@ pub(crate) const MACROS: [&str; 9] = [
 ///   and repeats are [`Expr::Empty`] or [`Expr::Never`];
 /// * deferred bodies are built and included;
 /// * a budget without bounds and a NaN temperature are dropped, and a list of one special token is
-///   that token.
+///   that token;
 /// * counted graphs whose unrolled form is very large are abbreviated, and cannot be read back.
 ///
 /// `{:#}` abbreviates automata to their size; that form cannot be read back.

@@ -1,10 +1,11 @@
 //! Conversion of regular expressions of the IR to DFAs, and splitting of regular languages at a
 //! marker.
 
+use std::borrow::Borrow;
 use std::collections::hash_map::Entry;
 
-use super::{Expr, Rule};
-use crate::fsm::{Combine, Dfa, DfaBuilder, Nfa, StatePairs, TooLarge};
+use super::{Expr, Graph, Rule};
+use crate::fsm::{Combine, Dfa, DfaBuilder, Nfa, StatePairs, Thompson, TooLarge};
 use crate::hash::HashMap;
 use crate::ids::RuleId;
 
@@ -64,7 +65,7 @@ pub fn automaton(expr: &Expr, rules: &[Rule], limit: usize) -> Result<Dfa, NotRe
         nfa: Nfa::new(),
     };
     let start = build.nfa.state();
-    let end = build.expr(start, expr)?;
+    let end = build.append(start, expr)?;
     build.nfa.set_final(end);
     Ok(build.nfa.determinize(limit)?.minimize())
 }
@@ -79,7 +80,13 @@ struct NfaBuilder<'r> {
     nfa: Nfa,
 }
 
-impl NfaBuilder<'_> {
+impl Thompson<Expr> for NfaBuilder<'_> {
+    type Error = NotRegular;
+
+    fn states(&self) -> usize {
+        self.nfa.len()
+    }
+
     /// A new state, within the limit.
     fn state(&mut self) -> Result<u32, NotRegular> {
         // A DFA may be smaller than its NFA, but in practice not four times.
@@ -89,19 +96,24 @@ impl NfaBuilder<'_> {
         Ok(self.nfa.state())
     }
 
-    /// Appends `expr`, beginning at state `from`; returns its last state.
-    fn expr(&mut self, from: u32, expr: &Expr) -> Result<u32, NotRegular> {
+    fn epsilon(&mut self, from: u32, to: u32) {
+        self.nfa.epsilon(from, to);
+    }
+
+    fn append(&mut self, from: u32, expr: &Expr) -> Result<u32, NotRegular> {
         if self.depth >= MAX_DEPTH {
             return Err(NotRegular::TooDeep);
         }
         self.depth += 1;
-        let to = self.append(from, expr);
+        let to = self.expr(from, expr);
         self.depth -= 1;
         to
     }
+}
 
-    /// Appends `expr`; the nesting has been checked.
-    fn append(&mut self, from: u32, expr: &Expr) -> Result<u32, NotRegular> {
+impl NfaBuilder<'_> {
+    /// Appends an expression; the nesting has been checked.
+    fn expr(&mut self, from: u32, expr: &Expr) -> Result<u32, NotRegular> {
         Ok(match expr {
             Expr::Empty => from,
             Expr::Never => self.state()?,
@@ -125,17 +137,8 @@ impl NfaBuilder<'_> {
             Expr::Dispatch(_) => return Err(NotRegular::Dispatch),
             Expr::Deferred(_) => return Err(NotRegular::Deferred),
             Expr::Ref(rule) => self.rule(from, *rule)?,
-            Expr::Seq(parts) => parts.iter().try_fold(from, |at, part| self.expr(at, part))?,
-            Expr::Alt(parts) => {
-                let end = self.state()?;
-                for part in parts {
-                    let begin = self.state()?;
-                    self.nfa.epsilon(from, begin);
-                    let to = self.expr(begin, part)?;
-                    self.nfa.epsilon(to, end);
-                }
-                end
-            }
+            Expr::Seq(parts) => self.append_sequence(from, parts)?,
+            Expr::Alt(parts) => self.append_alternatives(from, parts)?,
             Expr::Automaton(dfa) => {
                 if self.nfa.len() + dfa.len() > self.limit.saturating_mul(4) {
                     return Err(TooLarge::States { limit: self.limit }.into());
@@ -144,40 +147,29 @@ impl NfaBuilder<'_> {
                 self.nfa.epsilon(from, begin);
                 end
             }
-            Expr::Graph(graph) => {
-                let edges = graph.edges.iter().map(|(a, e, b)| (*a, e, *b));
-                self.graph(from, (graph.nodes, graph.start, &graph.ends), edges)?
-            }
-            Expr::Members(members) => {
-                let paths = members.to_graph(self.limit)?;
-                self.graph(from, (paths.nodes, 0, &paths.ends), paths.edges.iter().copied())?
-            }
-            Expr::Counted(counted) => self.expr(from, &counted.to_graph())?,
-            Expr::Except(except) => self.expr(from, &except.to_graph())?,
-            Expr::Repeat { body, min, max } => self.repeat(from, body, *min, *max)?,
+            Expr::Graph(graph) => self.graph(from, graph)?,
+            Expr::Members(members) => self.graph(from, &members.to_graph(self.limit)?)?,
+            Expr::Counted(counted) => self.append(from, &counted.to_graph())?,
+            Expr::Except(except) => self.append(from, &except.to_graph())?,
+            Expr::Repeat { body, min, max } => self.append_repeat(from, body, (*min, *max))?,
         })
     }
 
-    /// Appends a graph of `count` nodes.
-    fn graph<'e>(
-        &mut self,
-        from: u32,
-        (count, start, ends): (u32, u32, &[u32]),
-        edges: impl Iterator<Item = (u32, &'e Expr, u32)>,
-    ) -> Result<u32, NotRegular> {
+    /// Appends a graph.
+    fn graph<E: Borrow<Expr>>(&mut self, from: u32, graph: &Graph<E>) -> Result<u32, NotRegular> {
         let mut nodes = Vec::new();
-        for _ in 0..count {
+        for _ in 0..graph.nodes {
             nodes.push(self.state()?);
         }
-        self.nfa.epsilon(from, nodes[start as usize]);
-        for (a, e, b) in edges {
+        self.nfa.epsilon(from, nodes[graph.start as usize]);
+        for (a, expr, b) in &graph.edges {
             let begin = self.state()?;
-            self.nfa.epsilon(nodes[a as usize], begin);
-            let to = self.expr(begin, e)?;
-            self.nfa.epsilon(to, nodes[b as usize]);
+            self.nfa.epsilon(nodes[*a as usize], begin);
+            let to = self.append(begin, expr.borrow())?;
+            self.nfa.epsilon(to, nodes[*b as usize]);
         }
         let end = self.state()?;
-        ends.iter().for_each(|&node| self.nfa.epsilon(nodes[node as usize], end));
+        graph.ends.iter().for_each(|&node| self.nfa.epsilon(nodes[node as usize], end));
         Ok(end)
     }
 
@@ -191,46 +183,9 @@ impl NfaBuilder<'_> {
         if std::mem::replace(&mut self.in_progress[rule.index()], true) {
             return Err(NotRegular::Recursive { rule });
         }
-        let to = self.expr(from, &callee.body)?;
+        let to = self.append(from, &callee.body)?;
         self.in_progress[rule.index()] = false;
         Ok(to)
-    }
-
-    /// Unrolls a repeat.
-    fn repeat(
-        &mut self,
-        from: u32,
-        body: &Expr,
-        min: u32,
-        max: Option<u32>,
-    ) -> Result<u32, NotRegular> {
-        let mut at = from;
-        for _ in 0..min {
-            let (states, before) = (self.nfa.len(), at);
-            at = self.expr(at, body)?;
-            if self.nfa.len() == states && at == before {
-                break; // the body adds nothing
-            }
-        }
-        let end = self.state()?;
-        self.nfa.epsilon(at, end);
-        match max {
-            None => {
-                let begin = self.state()?;
-                self.nfa.epsilon(end, begin);
-                let to = self.expr(begin, body)?;
-                self.nfa.epsilon(to, end);
-            }
-            Some(max) => {
-                for _ in min..max {
-                    let begin = self.state()?;
-                    self.nfa.epsilon(at, begin);
-                    at = self.expr(begin, body)?;
-                    self.nfa.epsilon(at, end);
-                }
-            }
-        }
-        Ok(end)
     }
 }
 
@@ -291,7 +246,7 @@ pub fn split(
 /// The pairs of states of both automata that a common prefix leads to, and the automaton of these
 /// prefixes, by pair and without final states.
 fn common_prefixes(whole: &Dfa, body: &Dfa, limit: usize) -> Result<(StatePairs, Dfa), TooLarge> {
-    let mut pairs = StatePairs::new(limit);
+    let mut pairs = StatePairs::new((0, 0), limit);
     let mut prefixes = DfaBuilder::new();
     let mut at = 0;
     while let Some((w, b)) = pairs.get(at) {

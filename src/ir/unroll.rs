@@ -27,20 +27,10 @@ impl Expr {
         let cost = copies.saturating_mul(size);
         if copies > 1 && cost <= most.min(*budget) {
             *budget -= cost;
-            *self = unrolled_graph(body, *min, *max);
+            let graph = Graph::repeat((**body).clone(), *min, *max);
+            *self = Expr::Graph(Box::new(graph));
         }
     }
-}
-
-/// A graph with a node in front of each repetition and one after the last.
-fn unrolled_graph(body: &Expr, min: u32, max: Option<u32>) -> Expr {
-    let last = max.unwrap_or(min);
-    let mut edges: Vec<(u32, Expr, u32)> =
-        (0..last).map(|run| (run, body.clone(), run + 1)).collect();
-    if max.is_none() {
-        edges.push((last, body.clone(), last));
-    }
-    Expr::Graph(Box::new(Graph { nodes: last + 1, start: 0, ends: (min..=last).collect(), edges }))
 }
 
 #[cfg(test)]

@@ -66,7 +66,7 @@ pub(super) struct Scan<'g> {
     /// Member sets, with the rules that contain them.
     pub(super) member_sets: Vec<(u32, &'g Members)>,
     /// Some repeat is bounded white space.
-    pub(super) has_gaps: bool,
+    pub(super) has_bounded_white_space: bool,
     /// Rules with deferred bodies.
     pub(super) deferred: Vec<u32>,
     /// States so far, against the limit.
@@ -87,7 +87,7 @@ impl<'g> Scan<'g> {
             auxiliary: AuxiliaryRules::default(),
             boundaries: ByteSet::EMPTY,
             member_sets: Vec::new(),
-            has_gaps: false,
+            has_bounded_white_space: false,
             deferred: Vec::new(),
             total: 0,
             content: BodyContent::default(),
@@ -262,7 +262,7 @@ impl<'g> Scan<'g> {
             return Ok(self.expr(owner, body, nesting)?.saturating_add(1).saturating_mul(copies));
         }
         self.content.has_counters = true;
-        self.has_gaps |= repeat.is_bounded_white_space();
+        self.has_bounded_white_space |= repeat.is_bounded_white_space();
         if nesting == Nesting::Block {
             self.auxiliary(whole);
             return Ok(1);

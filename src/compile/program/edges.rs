@@ -209,7 +209,8 @@ impl Program {
             max: part.max,
             start: UNKNOWN,
             exit,
-            is_bounded_white_space: part.gap && self.compiled.has_bounded_white_space,
+            is_bounded_white_space: part.is_bounded_white_space
+                && self.compiled.has_bounded_white_space,
         });
         let inner =
             self.add_instance(StateSource::Sets(rule_nfa.clone(), block + 1), (rule, from), placed);

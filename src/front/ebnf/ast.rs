@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::front::regex::RegexOptions;
 use crate::fsm::{ByteSet, Dfa};
-use crate::ir::{AfterTag, Attributes, DispatchEnd, SpecialToken};
+use crate::ir::{AfterTag, Attributes, DispatchEnd, Graph, SpecialToken};
 
 /// A byte range of the text.
 pub(super) type ByteSpan = Range<usize>;
@@ -91,7 +91,7 @@ pub(super) enum SyntaxKind {
     /// An automaton over bytes.
     Automaton(Arc<Dfa>),
     /// A graph of expressions.
-    Graph { nodes: u32, start: u32, ends: Vec<u32>, edges: Vec<(u32, Node, u32)> },
+    Graph(Graph<Node>),
 }
 
 /// A regular expression in a grammar.

@@ -20,8 +20,8 @@ use crate::hash::{HashMap, HashSet};
 use crate::ids::RuleId;
 use crate::ir::regular::{self, BYTES, NotRegular};
 use crate::ir::{
-    AfterTag, CallGraph, Dispatch, Expr, Grammar, GrammarBuilder, Graph, Member, Members,
-    SpecialToken, Trigger,
+    AfterTag, CallGraph, Dispatch, Expr, Grammar, GrammarBuilder, Member, Members, SpecialToken,
+    Trigger,
 };
 use crate::limits::Limits;
 
@@ -301,16 +301,7 @@ impl EbnfLowering<'_> {
             SyntaxKind::TokenDispatch(dispatch) => self.token_dispatch(dispatch),
             SyntaxKind::Members(members) => self.members(members),
             SyntaxKind::Automaton(dfa) => Expr::Automaton(dfa.clone()),
-            SyntaxKind::Graph { nodes, start, ends, edges } => {
-                let edges =
-                    edges.iter().map(|(from, expr, to)| (*from, self.expr(expr), *to)).collect();
-                Expr::Graph(Box::new(Graph {
-                    nodes: *nodes,
-                    start: *start,
-                    ends: ends.clone(),
-                    edges,
-                }))
-            }
+            SyntaxKind::Graph(graph) => Expr::Graph(Box::new(graph.map(|node| self.expr(node)))),
         }
     }
 

@@ -12,7 +12,7 @@ use super::parse::Parser;
 use crate::front::diagnostic::{Diagnostic, UniqueKeys};
 use crate::front::regex::{Case, Classes, Dot, LookAround, RegexOptions};
 use crate::fsm::{DfaBuilder, Edge};
-use crate::ir::{AfterTag, DispatchEnd, SpecialToken};
+use crate::ir::{AfterTag, DispatchEnd, Graph, SpecialToken};
 
 impl Parser<'_> {
     /// Parses the arguments of a macro, at its `(`.
@@ -456,7 +456,7 @@ impl Parser<'_> {
             let message = format!("a graph has at most {} nodes", self.states);
             return self.cursor.error(Diagnostic::error(begin..self.cursor.offset, message));
         }
-        Ok(SyntaxKind::Graph { nodes, start, ends, edges })
+        Ok(SyntaxKind::Graph(Graph { nodes, start, ends, edges }))
     }
 
     /// Consumes a number.

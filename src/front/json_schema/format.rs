@@ -271,8 +271,7 @@ mod tests {
         let format = lookup(name).unwrap_or_else(|| panic!("no {name}"));
         let pattern = cached_pattern(&format.pattern, &Limits::default());
         let dfa = pattern.unwrap_or_else(|e| panic!("{name}: {e}")).search_dfa(20_000).unwrap();
-        format.max.is_none_or(|max| text.chars().count() <= max as usize)
-            && dfa.accepts(text.chars().map(u32::from))
+        format.max.is_none_or(|max| text.chars().count() <= max as usize) && dfa.accepts_text(text)
     }
 
     #[test]

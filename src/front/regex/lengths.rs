@@ -4,11 +4,14 @@
 //! The automaton of such a pattern has a state for each length, and look-ahead multiplies them with
 //! the states of the rest. The pattern without the bounds is small, and the length is counted.
 
+use std::borrow::Borrow;
+
 use regex_syntax::hir::{Hir, HirKind, Look, Repetition};
 
-use super::hir::{length_bounds, split_branches};
+use super::hir::{HirBranch, length_bounds, lower_hir, split_branches};
 use super::translate::mark_number;
 use super::{Assertion, Pattern};
+use crate::ir::Expr;
 
 /// Bounds on a number of code points.
 pub(crate) type Lengths = (u32, Option<u32>);
@@ -30,6 +33,31 @@ const MIN_COUNTED: u32 = 32;
 const MAX_FORMS: usize = 8;
 
 impl Pattern {
+    /// The texts of `min..=max` code points that contain a match, as an expression. `None` where
+    /// that needs an automaton. It needs none if the pattern is anchored at both ends, has no
+    /// alternatives, and only one part of variable length, which repeats single code points.
+    pub fn expr_of_length(
+        &self,
+        min: u32,
+        max: Option<u32>,
+        spell: &mut dyn FnMut(&[(u32, u32)]) -> Expr,
+    ) -> Option<Expr> {
+        let branches = split_branches(&self.hir).filter(|_| self.assertions.is_empty())?;
+        let [HirBranch { at_start: true, at_end: true, parts }] = &branches[..] else {
+            return None;
+        };
+        let (at, repeat, fixed) = only_repeat(parts, |repeat| repeat.max != Some(repeat.min))?;
+        let fewest = repeat.min.max(min.saturating_sub(fixed));
+        let most = match max {
+            Some(max) => Some(repeat.max.unwrap_or(u32::MAX).min(max.checked_sub(fixed)?)),
+            None => repeat.max,
+        };
+        Some(Expr::seq(parts.iter().enumerate().map(|(i, part)| match i == at {
+            true => Expr::repeat(lower_hir(&repeat.sub, spell), fewest, most),
+            false => lower_hir(part, spell),
+        })))
+    }
+
     /// The texts that contain a match, as a union of forms. `None` if the pattern bounds no length,
     /// or only in ways that need an automaton.
     pub(crate) fn length_forms(&self) -> Option<Vec<LengthForm>> {
@@ -124,27 +152,39 @@ fn whole_forms(hir: &Hir, starts: bool) -> Option<Vec<WholeForm>> {
 /// The form of a sequence that has one long repeat of single code points, and whose other parts
 /// have fixed lengths.
 fn counted_form(parts: &[Hir], starts: bool) -> Option<WholeForm> {
-    let mut counted = (0..parts.len()).filter_map(|i| Some((i, long_repeat(&parts[i])?)));
-    let (Some((at, repeat)), None) = (counted.next(), counted.next()) else { return None };
-    let others = parts.iter().enumerate().filter(|&(i, _)| i != at).map(|(_, part)| part);
-    if !others.clone().all(is_fixed) {
-        return None;
-    }
-    let fixed = others.fold(0u32, |sum, part| sum.saturating_add(length_bounds(part).0));
+    let is_long = |repeat: &Repetition| repeat.max.is_some_and(|max| max >= MIN_COUNTED);
+    let (at, repeat, fixed) = only_repeat(parts, is_long)?;
     let mut relaxed = parts.to_vec();
     relaxed[at] = Hir::repetition(Repetition { min: 0, max: None, ..repeat.clone() });
     let max = repeat.max.map(|max| max.saturating_add(fixed));
     Some((anchored(relaxed, starts), repeat.min.saturating_add(fixed), max))
 }
 
-/// The part as a bounded repeat of single code points that is worth counting.
-fn long_repeat(mut part: &Hir) -> Option<&Repetition> {
+/// The only part that is a repeat of single code points which is `counted`, with its index and the
+/// length of all others. `None` if the length of another part is not fixed.
+fn only_repeat<H: Borrow<Hir>>(
+    parts: &[H],
+    counted: impl Fn(&Repetition) -> bool,
+) -> Option<(usize, &Repetition, u32)> {
+    let mut repeats = parts.iter().enumerate().filter_map(|(i, part)| {
+        Some((i, single_repeat(part.borrow()).filter(|repeat| counted(repeat))?))
+    });
+    let (Some((at, repeat)), None) = (repeats.next(), repeats.next()) else { return None };
+    let mut fixed = 0u32;
+    for (_, part) in parts.iter().enumerate().filter(|&(i, _)| i != at) {
+        let (fewest, most) = length_bounds(part.borrow());
+        fixed = fixed.saturating_add(most.filter(|&most| most == fewest)?);
+    }
+    Some((at, repeat, fixed))
+}
+
+/// The part as a repeat of single code points.
+fn single_repeat(mut part: &Hir) -> Option<&Repetition> {
     while let HirKind::Capture(capture) = part.kind() {
         part = &capture.sub;
     }
     let HirKind::Repetition(repeat) = part.kind() else { return None };
-    let is_long = repeat.max.is_some_and(|max| max >= MIN_COUNTED);
-    (is_long && length_bounds(&repeat.sub) == (1, Some(1))).then_some(repeat)
+    (length_bounds(&repeat.sub) == (1, Some(1))).then_some(repeat)
 }
 
 /// Whether all matches have the same number of code points.

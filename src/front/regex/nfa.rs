@@ -1,12 +1,12 @@
 //! Automata of patterns, with anchors at any position and marks in place of assertions.
 
-use regex_syntax::hir::{Hir, HirKind, Look, Repetition};
+use regex_syntax::hir::{Hir, HirKind, Look};
 
 use super::SCALARS;
 use super::assertions::FIRST_MARK;
 use super::hir::{class_ranges, literal_chars};
 use super::translate::mark_number;
-use crate::fsm::{Dfa, Nfa, TooLarge};
+use crate::fsm::{Dfa, Nfa, Thompson, TooLarge};
 use crate::fuel;
 
 /// Layers of the automaton. In this one, nothing has been read. After `$`, nothing more may be
@@ -39,7 +39,7 @@ pub(super) fn marked_dfa(
         from = builder.state()?;
         builder.epsilon(start, from);
     }
-    let to = builder.hir(from, hir)?;
+    let to = builder.append(from, hir)?;
     builder.epsilon(to, end);
     if open.1 {
         builder.any_loop(end);
@@ -69,7 +69,13 @@ struct PatternNfaBuilder {
     limit: usize,
 }
 
-impl PatternNfaBuilder {
+impl Thompson<Hir> for PatternNfaBuilder {
+    type Error = TooLarge;
+
+    fn states(&self) -> usize {
+        self.nfa.len()
+    }
+
     /// Adds a state in all layers.
     fn state(&mut self) -> Result<u32, TooLarge> {
         if self.nfa.len() >= self.limit.saturating_mul(4)
@@ -92,27 +98,7 @@ impl PatternNfaBuilder {
         }
     }
 
-    /// Adds edges that read one code point of the ranges.
-    fn symbols(&mut self, from: u32, ranges: &[(u32, u32)], to: u32) {
-        self.edges += ranges.len();
-        fuel::charge(ranges.len());
-        for &(lo, hi) in ranges {
-            if self.layers == 1 {
-                self.nfa.edge(from, lo, hi, to);
-            } else {
-                self.nfa.edge(from + FRESH, lo, hi, to + READ);
-                self.nfa.edge(from + READ, lo, hi, to + READ);
-            }
-        }
-    }
-
-    /// Adds a loop that reads any code point.
-    fn any_loop(&mut self, state: u32) {
-        self.symbols(state, &SCALARS, state);
-    }
-
-    /// Adds the states of a subpattern after `from`; returns its last state.
-    fn hir(&mut self, from: u32, hir: &Hir) -> Result<u32, TooLarge> {
+    fn append(&mut self, from: u32, hir: &Hir) -> Result<u32, TooLarge> {
         Ok(match hir.kind() {
             HirKind::Empty => from,
             HirKind::Literal(literal) => {
@@ -139,30 +125,36 @@ impl PatternNfaBuilder {
                     }
                     to
                 }
-                None => self.hir(from, &capture.sub)?,
+                None => self.append(from, &capture.sub)?,
             },
-            HirKind::Concat(parts) => {
-                let mut at = from;
-                for part in parts {
-                    at = self.hir(at, part)?;
-                }
-                at
-            }
-            HirKind::Alternation(parts) => {
-                let end = self.state()?;
-                for part in parts {
-                    let begin = self.state()?;
-                    self.epsilon(from, begin);
-                    let to = self.hir(begin, part)?;
-                    self.epsilon(to, end);
-                }
-                end
-            }
-            HirKind::Repetition(r) => self.repetition(from, r)?,
+            HirKind::Concat(parts) => self.append_sequence(from, parts)?,
+            HirKind::Alternation(parts) => self.append_alternatives(from, parts)?,
+            HirKind::Repetition(r) => self.append_repeat(from, &r.sub, (r.min, r.max))?,
         })
     }
+}
 
-    /// As [`PatternNfaBuilder::hir`], for an anchor.
+impl PatternNfaBuilder {
+    /// Adds edges that read one code point of the ranges.
+    fn symbols(&mut self, from: u32, ranges: &[(u32, u32)], to: u32) {
+        self.edges += ranges.len();
+        fuel::charge(ranges.len());
+        for &(lo, hi) in ranges {
+            if self.layers == 1 {
+                self.nfa.edge(from, lo, hi, to);
+            } else {
+                self.nfa.edge(from + FRESH, lo, hi, to + READ);
+                self.nfa.edge(from + READ, lo, hi, to + READ);
+            }
+        }
+    }
+
+    /// Adds a loop that reads any code point.
+    fn any_loop(&mut self, state: u32) {
+        self.symbols(state, &SCALARS, state);
+    }
+
+    /// Appends an anchor; returns its last state.
     fn anchor(&mut self, from: u32, look: Look) -> Result<u32, TooLarge> {
         let to = self.state()?;
         if look == Look::Start {
@@ -179,39 +171,5 @@ impl PatternNfaBuilder {
             }
         }
         Ok(to)
-    }
-
-    /// As [`PatternNfaBuilder::hir`], for a repeat.
-    fn repetition(&mut self, from: u32, r: &Repetition) -> Result<u32, TooLarge> {
-        let mut at = from;
-        for _ in 0..r.min {
-            let before = self.nfa.len();
-            at = self.hir(at, &r.sub)?;
-            if self.nfa.len() == before {
-                break; // The body is empty.
-            }
-        }
-        match r.max {
-            None => {
-                let hub = self.state()?;
-                self.epsilon(at, hub);
-                let begin = self.state()?;
-                self.epsilon(hub, begin);
-                let to = self.hir(begin, &r.sub)?;
-                self.epsilon(to, hub);
-                Ok(hub)
-            }
-            Some(max) => {
-                let end = self.state()?;
-                self.epsilon(at, end);
-                for _ in r.min..max {
-                    let begin = self.state()?;
-                    self.epsilon(at, begin);
-                    at = self.hir(begin, &r.sub)?;
-                    self.epsilon(at, end);
-                }
-                Ok(end)
-            }
-        }
     }
 }

@@ -61,10 +61,8 @@ impl<'a> SchemaLowering<'a, '_> {
             }
         }
         if !texts.is_empty() {
-            let texts = Dfa::words(
-                texts.iter().map(|text| text.chars().map(u32::from).collect::<Vec<_>>()),
-            );
-            match spelling.words(&texts, self.normalizer.reader.limits.compiled_states) {
+            match spelling.words(&Dfa::texts(texts), self.normalizer.reader.limits.compiled_states)
+            {
                 Ok(spelled) => parts.push(Expr::Automaton(Arc::new(spelled))),
                 Err(error) => parts.push(self.too_large(&error)),
             }

@@ -64,7 +64,7 @@ impl<'a> SchemaLowering<'a, '_> {
         let excluded: Vec<&'a str> = declared.iter().chain(&facets.forbidden).copied().collect();
         let classes = self.name_classes(facets, &name_tests(facets));
         let (classes, lengths) = classes.unwrap_or_default();
-        let excluded = name_automaton(&excluded);
+        let excluded = Dfa::texts(&excluded);
         let located = classes.into_iter().filter_map(|(names, matched)| {
             let names = self.subtract_names((&names, lengths), &excluded)?;
             Some((names, matched_locations(facets, &matched)))
@@ -202,9 +202,7 @@ impl<'a> SchemaLowering<'a, '_> {
             let texts: Vec<&str> = values.iter().filter_map(|v| v.as_str()).collect();
             let accepted =
                 texts.into_iter().filter(|text| self.normalizer.accepts_text(&facets.string, text));
-            return Some(Dfa::words(
-                accepted.map(|text| text.chars().map(u32::from).collect::<Vec<_>>()),
-            ));
+            return Some(Dfa::texts(accepted));
         }
         let unconstrained = StringFacets::default();
         let string = if facets.string.allows_all() { &unconstrained } else { &facets.string };
@@ -251,9 +249,4 @@ pub(super) fn matched_locations<'a>(facets: &ObjectFacets<'a>, matched: &[NameTe
         }
     }
     locs
-}
-
-/// These names, as an automaton over code points.
-pub(super) fn name_automaton(names: &[&str]) -> Dfa {
-    Dfa::words(names.iter().map(|name| name.chars().map(u32::from).collect::<Vec<_>>()))
 }

@@ -234,7 +234,7 @@ impl<'a> SchemaLowering<'a, '_> {
     /// The tags of members with the names of an automaton, but that of elements. The names need no
     /// escapes.
     pub(super) fn nested_names(&mut self, style: &NestedStyle, names: &CountedNames) -> Expr {
-        let item = Dfa::words([style.item.chars().map(u32::from).collect::<Vec<_>>()]);
+        let item = Dfa::word(style.item.chars().map(u32::from));
         let limit = self.normalizer.reader.limits.automaton_states;
         let names = match names.0.combine(&item, Combine::Minus, limit) {
             Ok(others) => self.bare_names(&(others, names.1)),

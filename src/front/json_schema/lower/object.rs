@@ -15,7 +15,7 @@ use super::super::read::doc::{LocId, Locs};
 use super::super::read::facets::{ObjectFacets, Witness};
 use super::SchemaLowering;
 use super::member_graph::{ObjectMember, ObjectMembers};
-use super::name_classes::{matched_locations, name_automaton, name_tests, uniform_undeclared};
+use super::name_classes::{matched_locations, name_tests, uniform_undeclared};
 use super::names::NameSet;
 use super::punctuation::Delimiters;
 use super::syntax::{PythonDialect, ValueSyntax};
@@ -332,7 +332,7 @@ impl<'a> SchemaLowering<'a, '_> {
         let Some((classes, lengths)) = self.name_classes(facets, &tests) else {
             return (Vec::new(), NameSupply::Finite);
         };
-        let excluded = name_automaton(&excluded);
+        let excluded = Dfa::texts(&excluded);
         let (mut out, mut open, mut infinite) = (Vec::new(), true, false);
         for (names, matched) in classes {
             let locs = matched_locations(facets, &matched);

@@ -76,7 +76,7 @@ impl RawStrings {
 
     /// Whether a text is a string, and not another value of these types.
     pub(super) fn reads_as_string(&self, text: &str, types: JsonTypes) -> bool {
-        let is_ambiguous = |others: &Dfa| others.accepts(text.chars().map(u32::from));
+        let is_ambiguous = |others: &Dfa| others.accepts_text(text);
         let is_quoted = |quotes: &RawQuotes| text.as_bytes().starts_with(&quotes.begin);
         !self.forbidden().iter().any(|forbidden| contains(text, forbidden))
             && !self.quotes.as_ref().is_some_and(is_quoted)

@@ -491,9 +491,8 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// The automaton of all texts except the given ones.
     pub(super) fn all_but(&mut self, excluded: &[&str]) -> Option<Dfa> {
-        let words =
-            Dfa::words(excluded.iter().map(|text| text.chars().map(u32::from).collect::<Vec<_>>()));
-        match words.complement(&SCALARS, self.normalizer.reader.limits.automaton_states) {
+        let limit = self.normalizer.reader.limits.automaton_states;
+        match Dfa::texts(excluded).complement(&SCALARS, limit) {
             Ok(dfa) => Some(dfa),
             Err(error) => {
                 self.too_large(&error);
@@ -578,7 +577,7 @@ mod tests {
                     let letters = ['a', 'b', 'Z', '_', '$', '9', '-', '.', 'é', ' '];
                     texts.extend(letters.iter().map(|letter| format!("{text}{letter}")));
                 }
-                let is_bare = bare_name_dfa().accepts(text.chars().map(u32::from));
+                let is_bare = bare_name_dfa().accepts_text(&text);
                 let is_other = is_bare && !excluded.contains(&&*text);
                 let accepts = dfa.accepts(text.bytes().map(u32::from));
                 assert_eq!(accepts, is_other, "{text:?} beside {excluded:?}");

@@ -18,7 +18,6 @@ use super::SchemaLowering;
 use super::array::Comparison;
 use crate::fsm::{Combine, Dfa};
 use crate::ir::Expr;
-use crate::spec::json::Json;
 
 /// A number of values that no text can exhaust.
 const INEXHAUSTIBLE: u64 = 1 << 32;
@@ -200,9 +199,8 @@ impl<'a> SchemaLowering<'a, '_> {
                 Some(values) => {
                     let accepted =
                         values.iter().filter(|value| self.normalizer.accepts(facets, value));
-                    let symbols =
-                        |value: &&Json| Some(value.as_str()?.chars().map(u32::from).collect());
-                    Arc::new(Dfa::words(accepted.map(symbols).collect::<Option<Vec<Vec<u32>>>>()?))
+                    let texts = accepted.map(|value| value.as_str());
+                    Arc::new(Dfa::texts(texts.collect::<Option<Vec<&str>>>()?))
                 }
                 None if facets.types == JsonTypes::STRING => {
                     self.normalizer.text_dfa(&facets.string)?

@@ -57,7 +57,7 @@ impl<'a> Normalizer<'a> {
                 let accepts = |(dfa, (min, max)): &CountedDfa| {
                     let fits =
                         length >= *min as usize && max.is_none_or(|max| length <= max as usize);
-                    fits && dfa.accepts(text.chars().map(u32::from))
+                    fits && dfa.accepts_text(text)
                 };
                 let forms = self.reader.counted_dfas(p);
                 forms.is_none_or(|forms| forms.iter().any(accepts) != p.negated)
@@ -126,10 +126,9 @@ impl<'a> Normalizer<'a> {
     /// Whether a name passes a test.
     fn passes(&mut self, test: &NameTest<'a>, name: &str) -> bool {
         match test {
-            NameTest::Pattern(pattern) => self
-                .reader
-                .pattern_dfa(pattern)
-                .is_some_and(|dfa| dfa.accepts(name.chars().map(u32::from))),
+            NameTest::Pattern(pattern) => {
+                self.reader.pattern_dfa(pattern).is_some_and(|dfa| dfa.accepts_text(name))
+            }
             NameTest::Schema(loc) => self.satisfies(vec![*loc], &Json::String(name.to_owned())),
         }
     }
@@ -169,11 +168,7 @@ impl<'a> Normalizer<'a> {
             let before = out.len();
             out.extend(part.property(name));
             for (pattern, schema) in &part.patterns {
-                if self
-                    .reader
-                    .pattern_dfa(pattern)
-                    .is_some_and(|dfa| dfa.accepts(name.chars().map(u32::from)))
-                {
+                if self.reader.pattern_dfa(pattern).is_some_and(|dfa| dfa.accepts_text(name)) {
                     out.push(*schema);
                 }
             }
@@ -350,8 +345,7 @@ fn texts(
     if facets.excluded.is_empty() {
         return Ok(all);
     }
-    let words = facets.excluded.iter().map(|text| text.chars().map(u32::from).collect::<Vec<_>>());
-    all.without(&Dfa::words(words), limit).map(Arc::new)
+    all.without(&Dfa::texts(&facets.excluded), limit).map(Arc::new)
 }
 
 /// Whether certainly no word has a length within the bounds.
