@@ -34,6 +34,33 @@ async fn routes_and_methods_are_checked() {
     assert_eq!(server.metric("louver_requests_total").await, before + 2.0);
 }
 
+/// Every route with an id in its path.
+#[tokio::test(flavor = "multi_thread")]
+async fn paths_that_cannot_be_decoded_are_errors_in_the_format_of_their_route() {
+    let server = Server::start("").await;
+    for (method, path) in [
+        ("GET", "/v1/models/%ff"),
+        ("GET", "/v1/models/a/%c3%28"),
+        ("GET", "/v1/responses/%ff"),
+        ("DELETE", "/v1/responses/%ff"),
+        ("POST", "/v1/responses/%ff/cancel"),
+        ("GET", "/v1/responses/%ff/input_items"),
+        ("GET", "/v1/louver/traces/%ff"),
+    ] {
+        let send = |client: &str| {
+            let request =
+                server.client.request(method.parse().unwrap(), server.base.clone() + path);
+            server.send(request.header(client, "2023-06-01"))
+        };
+        let answer = send("x-other").await;
+        assert_eq!(answer.error(), (400, "invalid_path".to_owned(), None), "{method} {path}");
+        assert_eq!(answer.headers["content-type"], "application/json", "{method} {path}");
+        assert!(answer.headers.contains_key("x-request-id"), "{method} {path}");
+        let is_anthropic = send("anthropic-version").await.json()["type"] == "error";
+        assert_eq!(is_anthropic, path.starts_with("/v1/models"), "{method} {path}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn invalid_bodies_are_rejected() {
     let server = Server::start("[limits.http]\nbody_bytes = 2000\nread_timeout_s = 0.5").await;
