@@ -271,7 +271,15 @@ fn schema_fault(error: SchemaError) -> ApiFault {
         SchemaErrorReason::Limit(_) => "schema_limit",
         _ => "schema",
     };
-    let message = format!("{}; {}", error.reason, error.hint());
+    let hint = match error.reason {
+        // Requests set neither limits nor the policy.
+        SchemaErrorReason::Limit(_) => {
+            "simplify the schema; limits (`limits.schema`) and their relaxation (`policy`) are \
+             settings of the server"
+        }
+        _ => error.hint(),
+    };
+    let message = format!("{}; {hint}", error.reason);
     ApiFault::at(error.pointer, code, message)
 }
 
