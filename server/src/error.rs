@@ -114,6 +114,11 @@ impl ApiFault {
         ApiFault { param, ..ApiFault::general(code, message) }
     }
 
+    /// A list with more than `limit` items.
+    pub(crate) fn too_many(pointer: impl Into<String>, limit: usize, items: &str) -> ApiFault {
+        ApiFault::at(pointer, "too_many", format!("at most {limit} {items}"))
+    }
+
     /// A fault of the request as a whole. Of a long message, the middle is left out.
     pub fn general(code: &'static str, message: impl Into<String>) -> ApiFault {
         ApiFault { message: without_middle(message.into()), param: None, code }
