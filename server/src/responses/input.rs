@@ -7,6 +7,7 @@ use crate::request::members::{Faults, Members};
 use crate::request::messages::call_members;
 use crate::request::pointers::PointerMap;
 use crate::request::{object, replace_member, text};
+use crate::responses::call_order::with_results_in_turn;
 use crate::responses::tools::{OfferedTool, ToolTranslator};
 
 /// Translates the conversation of a request.
@@ -33,7 +34,12 @@ impl<'s> InputTranslator<'s> {
             let members = [("role", text("system")), ("content", text(instructions))];
             self.message("/instructions", members);
         }
-        earlier.iter().for_each(|item| self.item(item, "/previous_response_id".to_owned()));
+        let sent = body.get("input").and_then(Json::as_array).unwrap_or_default();
+        let sent = sent.iter().enumerate().map(|(j, item)| (item, format!("/input/{j}")));
+        let earlier = earlier.iter().map(|item| (item, "/previous_response_id".to_owned()));
+        for (item, pointer) in with_results_in_turn(earlier.chain(sent)) {
+            self.item(item, pointer);
+        }
         match body.get("input") {
             None => drop(body.require(&mut self.faults, "input")),
             Some(Json::String(input)) => {
@@ -42,13 +48,10 @@ impl<'s> InputTranslator<'s> {
                 let content = format!("/messages/{}/content", self.messages.len() - 1);
                 self.pointers.insert(content, "/input");
             }
-            Some(Json::Array(items)) if !items.is_empty() => {
-                let items = items.iter().enumerate();
-                items.for_each(|(j, item)| self.item(item, format!("/input/{j}")));
-            }
-            Some(Json::Array(_)) => {
+            Some(Json::Array(items)) if items.is_empty() => {
                 body.fail(&mut self.faults, "input", "out_of_range", "must not be empty");
             }
+            Some(Json::Array(_)) => {}
             Some(_) => {
                 let message = "must be a string or a list of items";
                 body.fail(&mut self.faults, "input", "invalid_type", message);

@@ -6,6 +6,7 @@
 //!              └── pointers: of errors, back into the Responses body
 //! ```
 
+mod call_order;
 mod call_pointers;
 mod input;
 mod items;
