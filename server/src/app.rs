@@ -3,7 +3,7 @@
 use std::io;
 
 use axum::Router;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
@@ -17,7 +17,7 @@ use crate::http::error_format::ANTHROPIC_VERSION;
 use crate::http::origin::check_origin;
 use crate::http::phase::ServerPhase;
 use crate::http::routes::{self, Route};
-use crate::http::{authorize, json_response, observe, serve_router};
+use crate::http::{PathId, authorize, json_response, observe, serve_router};
 use crate::served_model::ServedModel;
 use crate::state::App;
 use crate::{chat, check, completions, inspect, messages, responses, unsupported};
@@ -114,7 +114,7 @@ async fn models(State(app): State<App>, headers: HeaderMap) -> Response {
 
 async fn model(
     State(app): State<App>,
-    Path(id): Path<String>,
+    PathId(id): PathId,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let served = app.model(Some(&id))?;

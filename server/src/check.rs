@@ -17,7 +17,7 @@ use crate::http::body::read_json;
 use crate::http::error_format::ANTHROPIC_VERSION;
 use crate::http::routes;
 use crate::http::{ApiKey, json_response};
-use crate::messages::{self, BodyUse};
+use crate::messages::{self, BodyRules};
 use crate::request::pointers::PointerMap;
 use crate::request::replace_member;
 use crate::served_model::ServedModel;
@@ -35,8 +35,8 @@ pub(crate) fn routes() -> Router<App> {
 struct Sender {
     /// The API key.
     owner: Option<ApiKey>,
-    /// Whether the client is one of Anthropic's API.
-    is_messages: bool,
+    /// The rules of a body, if the client is one of Anthropic's API.
+    rules: Option<BodyRules>,
 }
 
 /// A parsed request of any generating route, or the errors that parsing found.
@@ -55,7 +55,8 @@ async fn check(State(app): State<App>, request: Request) -> Result<Response, Api
     let body = read_json(&app, &parts.headers, body, |body, _| Ok(body)).await?;
     let served = app.model(body.get("model").and_then(Json::as_str))?.clone();
     let is_messages = parts.headers.contains_key(ANTHROPIC_VERSION);
-    let sender = Sender { owner, is_messages };
+    let rules = is_messages.then(|| BodyRules::new(false, &parts.headers));
+    let sender = Sender { owner, rules };
     let work_app = app.clone();
     let work = move || Ok(parse_request(body, sender, &work_app).answer(&served));
     Ok(json_response(&run_check(app, work).await?))
@@ -64,18 +65,19 @@ async fn check(State(app): State<App>, request: Request) -> Result<Response, Api
 fn parse_request(body: Json, sender: Sender, app: &App) -> CheckRequest {
     let has = |name: &str| body.get(name).is_some();
     let has_messages = has("messages");
-    if !sender.is_messages && has("input") && !has_messages {
+    let is_messages = sender.rules.is_some();
+    if !is_messages && has("input") && !has_messages {
         let request = responses::parse(&body, app, sender.owner);
         let request = request.map(|parsed| parsed.request);
         return CheckRequest { request, has_prompt: true };
     }
-    if !sender.is_messages && has("prompt") && !has_messages {
+    if !is_messages && has("prompt") && !has_messages {
         return CheckRequest { request: completions::parse(&body, app), has_prompt: true };
     }
     let body = if has_messages { body } else { add_empty_message(body) };
-    let request = match sender.is_messages {
-        true => messages::parse(&body, app, BodyUse::Inspect),
-        false => chat::parse(&body, app),
+    let request = match sender.rules {
+        Some(rules) => messages::parse(&body, app, rules).map(|(request, _)| request),
+        None => chat::parse(&body, app),
     };
     CheckRequest { request, has_prompt: has_messages }
 }

@@ -114,6 +114,11 @@ impl ApiFault {
         ApiFault { param, ..ApiFault::general(code, message) }
     }
 
+    /// A list with more than `limit` items.
+    pub(crate) fn too_many(pointer: impl Into<String>, limit: usize, items: &str) -> ApiFault {
+        ApiFault::at(pointer, "too_many", format!("at most {limit} {items}"))
+    }
+
     /// A fault of the request as a whole. Of a long message, the middle is left out.
     pub fn general(code: &'static str, message: impl Into<String>) -> ApiFault {
         ApiFault { message: without_middle(message.into()), param: None, code }
@@ -271,7 +276,15 @@ fn schema_fault(error: SchemaError) -> ApiFault {
         SchemaErrorReason::Limit(_) => "schema_limit",
         _ => "schema",
     };
-    let message = format!("{}; {}", error.reason, error.hint());
+    let hint = match error.reason {
+        // Requests set neither limits nor the policy.
+        SchemaErrorReason::Limit(_) => {
+            "simplify the schema; limits (`limits.schema`) and their relaxation (`policy`) are \
+             settings of the server"
+        }
+        _ => error.hint(),
+    };
+    let message = format!("{}; {hint}", error.reason);
     ApiFault::at(error.pointer, code, message)
 }
 

@@ -46,12 +46,11 @@ pub(crate) async fn read_json<T: Send + 'static>(
     let timed_out = |_| ApiError::timeout("body_timeout", "http.read_timeout_s", limit);
     let announced = body.size_hint().upper().and_then(|n| usize::try_from(n).ok());
     if announced.is_some_and(|length| length > limits.body_bytes) {
-        drain(
-            &mut body.into_data_stream(),
-            limits.body_bytes * DRAIN_FACTOR,
-            limits.read_timeout_s.0,
-        )
-        .await;
+        // A client that waits for `100 Continue` sends nothing yet, and reading would ask for it.
+        if !headers.contains_key(header::EXPECT) {
+            let mut stream = body.into_data_stream();
+            drain(&mut stream, limits.body_bytes * DRAIN_FACTOR, limits.read_timeout_s.0).await;
+        }
         return Err(too_long(limits.body_bytes));
     }
     let collecting = collect(body, &limits, app.body_budget());

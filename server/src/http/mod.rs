@@ -6,6 +6,7 @@ mod connection;
 pub(crate) mod error_format;
 mod layers;
 pub(crate) mod origin;
+mod path_id;
 pub(crate) mod phase;
 mod response;
 pub(crate) mod routes;
@@ -35,6 +36,7 @@ use tower::ServiceExt;
 pub(crate) use api_key::ApiKey;
 pub(crate) use connection::Peer;
 pub(crate) use layers::{RequestId, authorize, count_error, fresh_id, observe};
+pub(crate) use path_id::PathId;
 pub(crate) use response::{json_response, json_text_response};
 pub(crate) use task::spawn_owned;
 

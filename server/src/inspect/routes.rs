@@ -1,14 +1,14 @@
 //! The inspector's routes.
 
 use axum::Router;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::header::CACHE_CONTROL;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
 use super::page::FILES;
 use crate::error::{ApiError, ErrorKind};
-use crate::http::{json_response, json_text_response, routes};
+use crate::http::{PathId, json_response, json_text_response, routes};
 use crate::state::App;
 
 /// The routes of the page, which is public, and of the traces, which are confidential.
@@ -29,7 +29,7 @@ async fn list_traces(State(app): State<App>) -> Result<Response, ApiError> {
     Ok(([(CACHE_CONTROL, "no-store")], json_response(&list)).into_response())
 }
 
-async fn get_trace(State(app): State<App>, Path(id): Path<String>) -> Result<Response, ApiError> {
+async fn get_trace(State(app): State<App>, PathId(id): PathId) -> Result<Response, ApiError> {
     let not_found = || {
         let message =
             format!("there is no trace {id:?}: it was not recorded, or newer ones replaced it");

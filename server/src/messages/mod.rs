@@ -17,6 +17,7 @@ use std::time::Instant;
 
 use axum::Router;
 use axum::extract::{Request, State};
+use axum::http::HeaderMap;
 use axum::response::Response;
 use axum::routing::post;
 use louver::spec::json::Json;
@@ -35,13 +36,21 @@ use blocks::ContentBlocks;
 use message::MessageBuilder;
 use translate::{MessageOptions, TranslatedMessages, translate};
 
-/// What a body is parsed for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum BodyUse {
-    /// To create a message: `max_tokens` is required.
-    Create,
-    /// To count the prompt's tokens or to check the request.
-    Inspect,
+/// Rules of a body that depend on its route and its headers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BodyRules {
+    /// Whether `max_tokens` is required: to create a message, not to count or check.
+    requires_max_tokens: bool,
+    /// Whether the budget of thinking is that of several turns, and so may exceed `max_tokens`.
+    has_interleaved_thinking: bool,
+}
+
+impl BodyRules {
+    pub(crate) fn new(requires_max_tokens: bool, headers: &HeaderMap) -> BodyRules {
+        let mut betas = headers.get_all("anthropic-beta").iter().filter_map(|v| v.to_str().ok());
+        let has_interleaved_thinking = betas.any(|betas| betas.contains("interleaved-thinking"));
+        BodyRules { requires_max_tokens, has_interleaved_thinking }
+    }
 }
 
 /// The routes.
@@ -52,17 +61,13 @@ pub(crate) fn routes() -> Router<App> {
 }
 
 /// Parses a Messages body. JSON pointers of errors refer to that body.
-pub(crate) fn parse(body: &Json, app: &App, body_use: BodyUse) -> Result<TurnRequest, ApiError> {
-    Ok(parse_with_options(body, app, body_use)?.0)
-}
-
-fn parse_with_options(
+pub(crate) fn parse(
     body: &Json,
     app: &App,
-    body_use: BodyUse,
+    rules: BodyRules,
 ) -> Result<(TurnRequest, MessageOptions), ApiError> {
     let TranslatedMessages { body, pointers, call_pointers, options } =
-        translate(body, app.config().unknown_members, body_use)?;
+        translate(body, app.config().unknown_members, rules)?;
     let order = ResultOrder::AfterMessage;
     let translated = chat::ChatBody { body: &body, pointers, call_pointers, order };
     Ok((chat::parse_translated(translated, app)?, options))
@@ -71,7 +76,8 @@ fn parse_with_options(
 async fn create(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     let arrived = Instant::now();
     let request_id = request.extensions().get::<RequestId>().map(|id| id.0.clone());
-    let parse = |body: &_, app: &_| parse_with_options(body, app, BodyUse::Create);
+    let rules = BodyRules::new(true, request.headers());
+    let parse = move |body: &_, app: &_| self::parse(body, app, rules);
     let (request, options) = read_request(&app, request, routes::MESSAGES, "msg_", parse).await?;
     let (stream, id) = (request.stream, request.id.clone());
     spawn_owned(async move {
@@ -95,9 +101,9 @@ async fn create(State(app): State<App>, request: Request) -> Result<Response, Ap
 /// choice may change the prompt. It shares the slots and the deadline of checks.
 async fn count_tokens(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
-    let parsed =
-        read_json(&app, &parts.headers, body, |body, app| parse(&body, app, BodyUse::Inspect));
-    let request = parsed.await?;
+    let rules = BodyRules::new(false, &parts.headers);
+    let parse = move |body, app: &_| parse(&body, app, rules);
+    let (request, _) = read_json(&app, &parts.headers, body, parse).await?;
     let served = app.model(request.model.as_deref())?.clone();
     let count = move || {
         let prompt = || -> Result<Vec<u32>, ApiError> {

@@ -5,7 +5,7 @@ use louver::spec::json::{Json, Object};
 
 use crate::config::UnknownMembers;
 use crate::error::{ApiError, ApiFault};
-use crate::messages::BodyUse;
+use crate::messages::BodyRules;
 use crate::messages::conversation::ConversationTranslator;
 use crate::messages::tools::{translate_choice, translate_tools};
 use crate::request::member_table::MemberTable;
@@ -113,7 +113,7 @@ const MEMBER_TABLE: MemberTable = MemberTable {
 pub(super) fn translate(
     body: &Json,
     unknown: UnknownMembers,
-    body_use: BodyUse,
+    rules: BodyRules,
 ) -> Result<TranslatedMessages, ApiError> {
     let (members, mut faults) = (Members::of_body(body)?, Faults::new());
     // The first fault: on this code Anthropic's client libraries send the whole conversation.
@@ -122,7 +122,7 @@ pub(super) fn translate(
         members.fail(&mut faults, "thread", "thread_unsupported_request", message);
     }
     MEMBER_TABLE.check(&members, unknown, &mut faults);
-    if body_use == BodyUse::Create {
+    if rules.requires_max_tokens {
         members.require(&mut faults, "max_tokens");
     }
     let mut translator = BodyTranslator {
@@ -138,7 +138,7 @@ pub(super) fn translate(
         }
     }
     translator.stop();
-    translator.thinking();
+    translator.thinking(rules);
     translator.output_format();
     translator.tools();
     let BodyTranslator { mut out, mut pointers, mut faults, options, .. } = translator;
@@ -177,7 +177,7 @@ impl BodyTranslator<'_> {
     }
 
     /// Translates `thinking` to `enable_thinking` and `louver.reasoning_budget`.
-    fn thinking(&mut self) {
+    fn thinking(&mut self, rules: BodyRules) {
         self.pointers.insert("/enable_thinking", "/thinking/type");
         self.pointers.insert("/reasoning_effort", "/thinking/type");
         let Some(thinking) = self.members.object(&mut self.faults, "thinking") else { return };
@@ -193,12 +193,16 @@ impl BodyTranslator<'_> {
             let message = "requires the type \"enabled\"";
             thinking.fail(faults, "budget_tokens", "contradiction", message);
         }
+        // Invalid values of `max_tokens` are reported when the result is parsed.
+        let max_tokens = self.members.integer(&mut Faults::new(), "max_tokens", 1..=i64::MAX);
+        if max_tokens.is_some_and(|max| budget >= Some(max)) && !rules.has_interleaved_thinking {
+            let message = "must be less than `max_tokens`, which includes thinking";
+            thinking.fail(faults, "budget_tokens", "contradiction", message);
+        }
         if let Some(kind) = kind {
             self.set("enable_thinking", Json::Bool(kind != "disabled"));
         }
-        if budget.is_some()
-            && let Some(value) = thinking.get("budget_tokens")
-        {
+        if let Some(value) = thinking.get("budget_tokens") {
             self.reasoning_budget(value);
         }
     }
@@ -283,7 +287,8 @@ mod tests {
         let pointers = |error: ApiError| {
             error.faults().map(|fault| fault.param.clone().unwrap_or_default()).collect()
         };
-        translate(&body, UnknownMembers::Ignore, BodyUse::Create).map_err(pointers)
+        let rules = BodyRules { requires_max_tokens: true, has_interleaved_thinking: false };
+        translate(&body, UnknownMembers::Ignore, rules).map_err(pointers)
     }
 
     #[test]
@@ -293,7 +298,7 @@ mod tests {
             "model": "m", "max_tokens": 9, "system": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}],
             "messages": [{"role": "user", "content": "hi"}],
             "stop_sequences": ["x"], "temperature": 0.5, "top_k": 3, "stream": true, "service_tier": "auto",
-            "metadata": {"user_id": "u"}, "thinking": {"type": "enabled", "budget_tokens": 50, "display": "omitted"},
+            "metadata": {"user_id": "u"}, "thinking": {"type": "enabled", "budget_tokens": 5, "display": "omitted"},
             "louver": {"whitespace": "compact"}, "output_config": {"effort": "low", "format": {"type": "json_schema", "schema": schema}},
             "tools": [{"name": "f", "input_schema": schema, "description": "d", "strict": true, "cache_control": {"type": "ephemeral"}},
                 {"type": "custom", "name": "g", "input_schema": schema, "input_examples": [{}]}],
@@ -302,7 +307,7 @@ mod tests {
         let translated = read(&body).unwrap();
         let expected = json!({
             "model": "m", "max_tokens": 9, "temperature": 0.5, "top_k": 3, "stream": true, "stop": ["x"],
-            "enable_thinking": true, "louver": {"whitespace": "compact", "reasoning_budget": 50},
+            "enable_thinking": true, "louver": {"whitespace": "compact", "reasoning_budget": 5},
             "response_format": {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}},
             "tools": [
                 {"type": "function", "function": {"name": "f", "description": "d", "parameters": schema, "strict": true}},

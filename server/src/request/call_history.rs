@@ -55,10 +55,10 @@ impl CallHistory {
         self.by_id.clear();
         let has_invalid_id = std::mem::take(&mut self.has_invalid_id);
         for call in self.calls.drain(..).filter(|call| !call.has_result && !has_invalid_id) {
-            let message = format!(
-                "the call of {:?} has no result: one must follow, before any other message",
-                call.tool
-            );
+            let is_next = self.order == ResultOrder::AfterMessage;
+            let place = if is_next { ", before any other message" } else { "" };
+            let message =
+                format!("the call of {:?} has no result: one must follow{place}", call.tool);
             faults.push(ApiFault::at(call.pointer, "missing_result", message));
         }
     }

@@ -8,7 +8,7 @@ use louver_formats::Parallel;
 use louver_mistralrs::{Truncation, Whitespace};
 
 use crate::config::Overrides;
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiFault};
 use crate::limits::RequestLimits;
 use crate::request::members::{Faults, Members};
 use crate::request::to_value;
@@ -272,7 +272,7 @@ pub(crate) fn check_counts(members: &Members<'_>, limits: &RequestLimits) -> Res
     {
         let count = members.get(name).and_then(Json::as_array).map_or(0, <[Json]>::len);
         if count > limit {
-            members.fail(&mut faults, name, "too_many", format!("at most {limit} {what}"));
+            faults.push(ApiFault::too_many(members.pointer(name), limit, what));
         }
     }
     ApiError::reject(faults)

@@ -4,6 +4,8 @@ use std::collections::{HashMap, VecDeque};
 
 use louver::spec::json::Json;
 
+use crate::responses::call_order::{CallItem, string};
+
 /// The pointers of an item and of its call's id.
 type ItemPointers = (String, String);
 
@@ -39,18 +41,12 @@ fn item_pointers<'b>(earlier: &'b [Json], body: &'b Json) -> (PointersById<'b>, 
     const EARLIER: &str = "/previous_response_id";
     let (mut calls, mut results) = (HashMap::new(), HashMap::new());
     let mut add = |item: &'b Json, pointer: Option<String>| {
-        let kind = string(item, "type").unwrap_or_default();
-        let (name, map) = match kind {
-            "mcp_call" => ("id", &mut calls),
-            _ if kind.ends_with("_call") => ("call_id", &mut calls),
-            _ if kind.ends_with("_output") => ("call_id", &mut results),
-            _ => return,
-        };
-        let Some(id) = string(item, name) else { return };
+        let Some(CallItem { id, id_member, is_result }) = CallItem::of(item) else { return };
         let pointers = match pointer {
             None => (EARLIER.to_owned(), EARLIER.to_owned()),
-            Some(pointer) => (pointer.clone(), format!("{pointer}/{name}")),
+            Some(pointer) => (pointer.clone(), format!("{pointer}/{id_member}")),
         };
+        let map = if is_result { &mut results } else { &mut calls };
         map.entry(id).or_insert_with(VecDeque::new).push_back(pointers);
     };
     earlier.iter().for_each(|item| add(item, None));
@@ -61,10 +57,6 @@ fn item_pointers<'b>(earlier: &'b [Json], body: &'b Json) -> (PointersById<'b>, 
 
 fn next(map: &mut PointersById<'_>, id: Option<&str>) -> Option<ItemPointers> {
     map.get_mut(id?)?.pop_front()
-}
-
-fn string<'b>(holder: &'b Json, name: &str) -> Option<&'b str> {
-    holder.get(name).and_then(Json::as_str)
 }
 
 fn array<'b>(holder: &'b Json, name: &str) -> &'b [Json] {

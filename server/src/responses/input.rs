@@ -7,6 +7,7 @@ use crate::request::members::{Faults, Members};
 use crate::request::messages::call_members;
 use crate::request::pointers::PointerMap;
 use crate::request::{object, replace_member, text};
+use crate::responses::call_order::with_results_in_turn;
 use crate::responses::tools::{OfferedTool, ToolTranslator};
 
 /// Translates the conversation of a request.
@@ -18,6 +19,18 @@ pub(crate) struct InputTranslator<'s> {
     pub(crate) tools: ToolTranslator<'s>,
     pub(crate) faults: Faults,
 }
+
+/// Items that are calls of tools of OpenAI's, which conversations begun elsewhere have, and the
+/// member that is shown as their argument.
+const OPENAI_CALLS: [(&str, &str); 7] = [
+    ("web_search_call", "action"),
+    ("file_search_call", "queries"),
+    ("code_interpreter_call", "code"),
+    ("image_generation_call", "revised_prompt"),
+    ("local_shell_call", "action"),
+    ("shell_call", "action"),
+    ("apply_patch_call", "operation"),
+];
 
 const NOT_STORED: &str = "it was not stored, or newer ones replaced it; send the item itself";
 
@@ -33,7 +46,12 @@ impl<'s> InputTranslator<'s> {
             let members = [("role", text("system")), ("content", text(instructions))];
             self.message("/instructions", members);
         }
-        earlier.iter().for_each(|item| self.item(item, "/previous_response_id".to_owned()));
+        let sent = body.get("input").and_then(Json::as_array).unwrap_or_default();
+        let sent = sent.iter().enumerate().map(|(j, item)| (item, format!("/input/{j}")));
+        let earlier = earlier.iter().map(|item| (item, "/previous_response_id".to_owned()));
+        for (item, pointer) in with_results_in_turn(earlier.chain(sent)) {
+            self.item(item, pointer);
+        }
         match body.get("input") {
             None => drop(body.require(&mut self.faults, "input")),
             Some(Json::String(input)) => {
@@ -42,13 +60,10 @@ impl<'s> InputTranslator<'s> {
                 let content = format!("/messages/{}/content", self.messages.len() - 1);
                 self.pointers.insert(content, "/input");
             }
-            Some(Json::Array(items)) if !items.is_empty() => {
-                let items = items.iter().enumerate();
-                items.for_each(|(j, item)| self.item(item, format!("/input/{j}")));
-            }
-            Some(Json::Array(_)) => {
+            Some(Json::Array(items)) if items.is_empty() => {
                 body.fail(&mut self.faults, "input", "out_of_range", "must not be empty");
             }
+            Some(Json::Array(_)) => {}
             Some(_) => {
                 let message = "must be a string or a list of items";
                 body.fail(&mut self.faults, "input", "invalid_type", message);
@@ -104,10 +119,21 @@ impl<'s> InputTranslator<'s> {
                 let message = format!("there is no item {id:?}: {NOT_STORED}");
                 members.fail(&mut self.faults, "id", "item_not_found", message);
             }
-            Some(other) => {
-                let message = format!("items of type {other:?} are not supported");
-                members.fail(&mut self.faults, "type", "unsupported", message);
+            Some("local_shell_call_output" | "shell_call_output" | "apply_patch_call_output") => {
+                let name = if members.get("call_id").is_none() { "id" } else { "call_id" };
+                let id = members.required_string(&mut self.faults, name);
+                self.result(&pointer, id, text(&outcome(&members)));
             }
+            Some(kind) => match OPENAI_CALLS.iter().find(|(call, _)| *call == kind) {
+                Some((_, argument)) => self.openai_call(&members, kind, argument, &pointer),
+                None => {
+                    let message = match kind {
+                        "compaction" => "only OpenAI reads it: send what it replaces".to_owned(),
+                        _ => format!("items of type {kind:?} are not supported"),
+                    };
+                    members.fail(&mut self.faults, "type", "unsupported", message);
+                }
+            },
             None => drop(members.require(&mut self.faults, "type")),
         }
     }
@@ -154,18 +180,30 @@ impl<'s> InputTranslator<'s> {
         self.result(pointer, id, text(&output));
     }
 
+    /// A call of a tool of OpenAI's, which the model sees as a call of a function.
+    fn openai_call(&mut self, members: &Members<'_>, kind: &str, argument: &str, pointer: &str) {
+        let name = kind.trim_end_matches("_call");
+        let arguments = object(members.get(argument).map(|value| (argument, value.clone())));
+        if ["local_shell", "shell", "apply_patch"].contains(&name) {
+            // The client ran it: the result is an item of its own.
+            let id = members.required_string(&mut self.faults, "call_id");
+            return self.add_call(id, name, CallKind::Function, &arguments.to_string());
+        }
+        // Some clients leave out the ids of these items.
+        let id = format!("{name}_{}", self.messages.len());
+        self.add_call(&id, name, CallKind::Function, &arguments.to_string());
+        self.result(pointer, &id, text(&outcome(members)));
+    }
+
     /// A search that the server executed had no call.
     fn search_call(&mut self, members: &Members<'_>) {
         if !self.is_search_of_client(members) {
             return;
         }
         let id = members.required_string(&mut self.faults, "call_id");
-        let arguments = match members.require(&mut self.faults, "arguments") {
-            Some(Json::String(arguments)) => arguments.clone(),
-            Some(arguments) => crate::request::to_value(arguments).to_string(),
-            None => return,
-        };
-        self.add_call(id, OfferedTool::SEARCH, CallKind::Function, &arguments);
+        if let Some(arguments) = members.require(&mut self.faults, "arguments") {
+            self.add_call(id, OfferedTool::SEARCH, CallKind::Function, &shown(arguments));
+        }
     }
 
     /// The result of a search: its tools are offered from here on, and the model sees their names.
@@ -204,4 +242,15 @@ impl<'s> InputTranslator<'s> {
         }
         self.calls.push(call);
     }
+}
+
+/// What a tool of OpenAI's returned, as far as the item has it. Images are not shown.
+fn outcome(item: &Members<'_>) -> String {
+    let outcome = ["output", "outputs", "results", "status"].iter().find_map(|name| item.get(name));
+    outcome.map_or_else(|| "completed".to_owned(), shown)
+}
+
+/// A text itself, and any other value as JSON.
+fn shown(value: &Json) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

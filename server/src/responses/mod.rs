@@ -6,6 +6,7 @@
 //!              └── pointers: of errors, back into the Responses body
 //! ```
 
+mod call_order;
 mod call_pointers;
 mod input;
 mod items;
@@ -19,7 +20,7 @@ mod translate;
 use std::time::Instant;
 
 use axum::Router;
-use axum::extract::{Extension, Path, Request, State};
+use axum::extract::{Extension, Request, State};
 use axum::http::Uri;
 use axum::response::Response;
 use axum::routing::{get, post};
@@ -29,7 +30,7 @@ use serde_json::{Value, json};
 use crate::chat;
 use crate::error::{ApiError, ErrorKind};
 use crate::http::routes;
-use crate::http::{ApiKey, json_response, json_text_response, spawn_owned};
+use crate::http::{ApiKey, PathId, json_response, json_text_response, spawn_owned};
 use crate::request::call_history::ResultOrder;
 use crate::request::members::{Faults, Members};
 use crate::request::{object, replace_member, text};
@@ -198,7 +199,7 @@ fn not_found(id: &str) -> ApiError {
 
 async fn get_stored(
     State(app): State<App>,
-    Path(id): Path<String>,
+    PathId(id): PathId,
     uri: Uri,
     key: Option<Extension<ApiKey>>,
 ) -> Result<Response, ApiError> {
@@ -209,7 +210,7 @@ async fn get_stored(
 
 async fn delete_stored(
     State(app): State<App>,
-    Path(id): Path<String>,
+    PathId(id): PathId,
     key: Option<Extension<ApiKey>>,
 ) -> Result<Response, ApiError> {
     match app.responses().remove(&id, key.map(|key| key.0)) {
@@ -219,7 +220,7 @@ async fn delete_stored(
 }
 
 /// Responses are complete when they are stored, and their items have no ids of their own.
-async fn reject_stored(Path(id): Path<String>) -> ApiError {
+async fn reject_stored(PathId(id): PathId) -> ApiError {
     let message = format!("not supported for response {id:?}: see `GET /v1/responses/{id}`");
     ApiError::general(ErrorKind::NotFound, "unsupported_route", message)
 }

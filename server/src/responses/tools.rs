@@ -202,7 +202,7 @@ impl<'s> ToolTranslator<'s> {
     fn list(&mut self, tools: &[Json], pointer: &str, faults: &mut Faults) -> Vec<String> {
         let mut offered = Vec::new();
         if tools.len() > self.max_tools {
-            self.too_many(pointer, faults);
+            faults.push(ApiFault::too_many(pointer, self.max_tools, "tools"));
             return offered;
         }
         for (k, tool) in tools.iter().enumerate() {
@@ -225,11 +225,6 @@ impl<'s> ToolTranslator<'s> {
         offered
     }
 
-    fn too_many(&self, pointer: &str, faults: &mut Faults) {
-        let message = format!("at most {} tools", self.max_tools);
-        faults.push(ApiFault::at(pointer, "too_many", message));
-    }
-
     fn namespace(&mut self, tool: &Json, pointer: &str, faults: &mut Faults) -> Vec<String> {
         let mut offered = Vec::new();
         let Some(members) = Members::from_json(tool, pointer, faults) else { return offered };
@@ -240,7 +235,7 @@ impl<'s> ToolTranslator<'s> {
         let namespace = Namespace { name, description };
         let tools = members.array(faults, "tools").unwrap_or_default();
         if tools.len() > self.max_tools {
-            self.too_many(&members.pointer("tools"), faults);
+            faults.push(ApiFault::too_many(members.pointer("tools"), self.max_tools, "tools"));
             return offered;
         }
         if (name.len() + description.len()) * tools.len() > MAX_NAMESPACE_BYTES {
@@ -356,7 +351,7 @@ impl<'s> ToolTranslator<'s> {
             return;
         }
         if self.offered.len() == self.max_tools {
-            return self.too_many(&pointer, faults);
+            return faults.push(ApiFault::too_many(pointer, self.max_tools, "tools"));
         }
         self.by_name.entry(name.to_owned()).or_insert(self.offered.len());
         self.offered.push(tool);

@@ -1,4 +1,5 @@
-//! Conversations with calls and results, from a table: what is refused, and where.
+//! Conversations with calls and results, from a table: what is refused, where, and what the model
+//! sees.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -12,6 +13,8 @@ struct Case {
     route: String,
     body: String,
     errors: Vec<(String, String)>,
+    /// Another conversation that the model sees as the same.
+    same: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -20,13 +23,22 @@ struct Cases {
     case: Vec<Case>,
 }
 
-async fn send(server: &Server, route: &str, history: &Value) -> Answer {
+async fn send(server: &Server, route: &str, history: &str) -> Answer {
+    let history: Value = serde_json::from_str(history).unwrap_or_else(|e| panic!("{history}: {e}"));
     let (path, body) = match route {
         "chat" => ("/v1/chat/completions", json!({"messages": history, "max_tokens": 1})),
-        "responses" => ("/v1/responses", json!({"input": history, "max_output_tokens": 1})),
+        "responses" => {
+            ("/v1/responses", json!({"input": history, "max_output_tokens": 12, "seed": 1}))
+        }
         _ => ("/v1/messages", json!({"messages": history, "max_tokens": 1})),
     };
     server.post(path, body.to_string()).await
+}
+
+/// What the model wrote and the length of its prompt. They differ if the prompts do.
+fn seen(answer: &Answer) -> (Value, Value) {
+    let body = answer.json();
+    (body["output"][0]["content"].clone(), body["usage"]["input_tokens"].clone())
 }
 
 /// The pointers and messages of an answer's faults.
@@ -45,9 +57,8 @@ fn faults(answer: &Answer) -> Vec<(String, String)> {
 async fn calls_and_results_belong_together() {
     let cases: Cases = toml::from_str(include_str!("histories.toml")).unwrap();
     let server = Server::start("").await;
-    for Case { name, route, body, errors } in &cases.case {
-        let history = serde_json::from_str(body).unwrap_or_else(|e| panic!("{name}: {e}"));
-        let answer = send(&server, route, &history).await;
+    for Case { name, route, body, errors, same } in &cases.case {
+        let answer = send(&server, route, body).await;
         let status = if errors.is_empty() { 200 } else { 400 };
         assert_eq!(answer.status, status, "{name}: {}", answer.text);
         let found = faults(&answer);
@@ -56,6 +67,9 @@ async fn calls_and_results_belong_together() {
                 pointer == expected && message.contains(part)
             });
         assert!(is_same, "{name}: {found:#?}");
+        if let Some(same) = same {
+            assert_eq!(seen(&answer), seen(&send(&server, route, same).await), "{name}");
+        }
     }
 }
 
@@ -75,9 +89,12 @@ async fn stored_calls_need_their_results() {
     body["input"] = json!([result(&id), result("other")]);
     let answer = server.post("/v1/responses", body.to_string()).await;
     assert_eq!(faults(&answer)[0].0, "/input/1/call_id", "{}", answer.text);
-    body["input"] = json!([result(&id)]);
-    let answer = server.post("/v1/responses", body.to_string()).await;
-    assert_eq!(answer.status, 200, "{}", answer.text);
+    let message = json!({"role": "user", "content": "v"});
+    for input in [json!([result(&id)]), json!([message, result(&id)])] {
+        body["input"] = input;
+        let answer = server.post("/v1/responses", body.to_string()).await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

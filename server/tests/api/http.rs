@@ -34,6 +34,33 @@ async fn routes_and_methods_are_checked() {
     assert_eq!(server.metric("louver_requests_total").await, before + 2.0);
 }
 
+/// Every route with an id in its path.
+#[tokio::test(flavor = "multi_thread")]
+async fn paths_that_cannot_be_decoded_are_errors_in_the_format_of_their_route() {
+    let server = Server::start("").await;
+    for (method, path) in [
+        ("GET", "/v1/models/%ff"),
+        ("GET", "/v1/models/a/%c3%28"),
+        ("GET", "/v1/responses/%ff"),
+        ("DELETE", "/v1/responses/%ff"),
+        ("POST", "/v1/responses/%ff/cancel"),
+        ("GET", "/v1/responses/%ff/input_items"),
+        ("GET", "/v1/louver/traces/%ff"),
+    ] {
+        let send = |client: &str| {
+            let request =
+                server.client.request(method.parse().unwrap(), server.base.clone() + path);
+            server.send(request.header(client, "2023-06-01"))
+        };
+        let answer = send("x-other").await;
+        assert_eq!(answer.error(), (400, "invalid_path".to_owned(), None), "{method} {path}");
+        assert_eq!(answer.headers["content-type"], "application/json", "{method} {path}");
+        assert!(answer.headers.contains_key("x-request-id"), "{method} {path}");
+        let is_anthropic = send("anthropic-version").await.json()["type"] == "error";
+        assert_eq!(is_anthropic, path.starts_with("/v1/models"), "{method} {path}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn invalid_bodies_are_rejected() {
     let server = Server::start("[limits.http]\nbody_bytes = 2000\nread_timeout_s = 0.5").await;
@@ -80,6 +107,36 @@ async fn invalid_bodies_are_rejected() {
         "{}",
         String::from_utf8_lossy(&answer[..read])
     );
+}
+
+/// Clients that wait for `100 Continue` are told at once that the body is too long, and only those
+/// whose body is read are told to send it.
+#[tokio::test(flavor = "multi_thread")]
+async fn bodies_that_are_too_long_are_not_asked_for() {
+    let server = Server::start("[limits.http]\nbody_bytes = 2000").await;
+    let body = ask(json!({"max_tokens": 1})).to_string();
+    for (length, kind, first_line) in [
+        (body.len(), "application/json", "HTTP/1.1 100 Continue"),
+        (2001, "application/json", "HTTP/1.1 413 Payload Too Large"),
+        (body.len(), "text/plain", "HTTP/1.1 415 Unsupported Media Type"),
+    ] {
+        let mut client = TcpStream::connect(server.address()).await.unwrap();
+        let head = format!(
+            "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-type: {kind}\r\n\
+             content-length: {length}\r\nexpect: 100-continue\r\n\r\n"
+        );
+        client.write_all(head.as_bytes()).await.unwrap();
+        let mut answer = vec![0; 1000];
+        let read = tokio::time::timeout(TIMEOUT, client.read(&mut answer)).await.unwrap().unwrap();
+        let answer = String::from_utf8_lossy(&answer[..read]).into_owned();
+        assert_eq!(answer.lines().next(), Some(first_line), "{answer}");
+        // A connection whose body was not asked for is closed, as the client may send it anyway.
+        let mut rest = Vec::new();
+        if !first_line.contains("Continue") {
+            tokio::time::timeout(TIMEOUT, client.read_to_end(&mut rest)).await.unwrap().unwrap();
+            assert!(!String::from_utf8_lossy(&rest).contains("HTTP/1.1"), "{rest:?}");
+        }
+    }
 }
 
 /// Opens a connection that sends part of an announced body.

@@ -346,6 +346,28 @@ async fn messages_can_be_checked() {
     assert_eq!(answer["errors"][0]["pointer"], "/tools/0/input_schema/type", "{answer}");
 }
 
+/// Its budget is that of several turns, so that it may exceed the length of one.
+#[tokio::test(flavor = "multi_thread")]
+async fn budgets_of_interleaved_thinking_may_exceed_the_length() {
+    let server = Server::start("").await;
+    let body =
+        ask(&json!({"max_tokens": 20, "thinking": {"type": "enabled", "budget_tokens": 2000}}));
+    for path in ["/v1/messages", "/v1/messages/count_tokens", "/v1/louver/check"] {
+        for (beta, is_accepted) in [
+            ("context-1m-2025-08-07", false),
+            ("context-1m-2025-08-07,interleaved-thinking-2025-05-14", true),
+        ] {
+            let request = server.client.post(format!("{}{path}", server.base));
+            let request = request.header("content-type", "application/json");
+            let request = request.header("anthropic-version", "2023-06-01");
+            let request = request.header("anthropic-beta", beta).body(body.to_string());
+            let answer = server.send(request).await;
+            let is_named = answer.text.contains("/thinking/budget_tokens");
+            assert_eq!(is_named, !is_accepted, "{path} {beta}: {}", answer.text);
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn errors_have_anthropics_format_on_these_routes_only() {
     let server = Server::start("api_keys = [\"secret\"]").await;
