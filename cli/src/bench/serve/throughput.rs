@@ -84,8 +84,8 @@ struct Bench {
     endless: Arc<dyn CustomLogitsProcessor>,
 }
 
-/// The plans and the prompt of a shape. Requests have the prompt as tokens: writing and splitting it
-/// takes longer than some steps, and would spread requests that are to run at once.
+/// The plans and the prompt of a shape. Requests have the prompt as tokens: rendering and
+/// tokenizing it takes longer than some steps, and would spread requests that are to run at once.
 struct Arrangement {
     constrained: Plan,
     free: Plan,
