@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 mod support;
 
-use support::{Folder, louver, path, read_lines, write_lines};
+use support::{Folder, bpe_tokenizer, louver, path, read_lines, write_lines};
 
 /// `bench schema` with a tokenizer, cases and an output file.
 fn bench_schema([tokenizer, cases, out]: [&Path; 3], extra: &[&str]) -> Output {
@@ -28,19 +28,7 @@ fn tokenizer(folder: &Folder) -> PathBuf {
     }
     vocab.insert("tr".into(), json!(256));
     vocab.insert("\":".into(), json!(257));
-    let text = json!({
-        "version": "1.0", "truncation": null, "padding": null, "normalizer": null, "post_processor": null,
-        "added_tokens": [
-            {"id": 258, "content": "<|im_end|>", "special": true, "single_word": false, "lstrip": false,
-             "rstrip": false, "normalized": false},
-        ],
-        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false},
-        "decoder": {"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true, "use_regex": true},
-        "model": {"type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": null,
-                  "end_of_word_suffix": null, "fuse_unk": false, "byte_fallback": false,
-                  "vocab": vocab, "merges": ["t r", "\" :"]},
-    });
-    folder.file("tokenizer.json", &text.to_string())
+    folder.file("tokenizer.json", &bpe_tokenizer(&vocab, 258, &["t r", "\" :"]))
 }
 
 #[test]

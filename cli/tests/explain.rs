@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 mod support;
 
-use support::{Folder, louver};
+use support::{Folder, bpe_tokenizer, louver};
 
 fn explain(args: &[&str]) -> (Option<i32>, String, String) {
     let out = louver(&[&["explain"], args].concat());
@@ -45,19 +45,7 @@ fn tokenizer(name: &str) -> File {
     for (word, id) in [("tr", 94), ("fa", 95), ("true", 96), ("tru", 97)] {
         vocab.insert(word.into(), json!(id));
     }
-    let text = json!({
-        "version": "1.0", "truncation": null, "padding": null, "normalizer": null, "post_processor": null,
-        "added_tokens": [
-            {"id": 98, "content": "<|im_end|>", "special": true, "single_word": false, "lstrip": false,
-             "rstrip": false, "normalized": false},
-        ],
-        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false},
-        "decoder": {"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true, "use_regex": true},
-        "model": {"type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": null,
-                  "end_of_word_suffix": null, "fuse_unk": false, "byte_fallback": false,
-                  "vocab": vocab, "merges": ["t r", "f a", "tr u", "tru e"]},
-    });
-    File::new(name, &text.to_string())
+    File::new(name, &bpe_tokenizer(&vocab, 98, &["t r", "f a", "tr u", "tru e"]))
 }
 
 #[test]

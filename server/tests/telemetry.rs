@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use louver_server::SPAN_TARGET;
-use serde_json::json;
+use serde_json::{Value, json};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
@@ -161,10 +161,12 @@ async fn requests_have_spans_and_events() {
     let events = collector.take_events();
     assert_eq!(only_event(&events, "rejected: ").fields["code"], "invalid_type");
 
+    let schema_request = |schema: Value, max_tokens: u32| {
+        let format = json!({"type": "json_schema", "json_schema": {"schema": schema}});
+        ask(json!({"response_format": format, "max_tokens": max_tokens}))
+    };
     // A truncation.
-    let long = json!({"type": "string", "minLength": 100});
-    let long = json!({"type": "json_schema", "json_schema": {"schema": long}});
-    server.chat(&ask(json!({"response_format": long, "max_tokens": 4}))).await;
+    server.chat(&schema_request(json!({"type": "string", "minLength": 100}), 4)).await;
     let events = collector.take_events();
     let truncated = only_event(&events, "the answer was truncated");
     assert_eq!((truncated.level, &*truncated.fields["limit"]), (Level::INFO, "4"));
@@ -172,8 +174,7 @@ async fn requests_have_spans_and_events() {
 
     // A completion near the limit.
     let text = json!({"type": "string", "minLength": 40, "maxLength": 4000});
-    let text = json!({"type": "json_schema", "json_schema": {"schema": text}});
-    server.chat(&ask(json!({"response_format": text, "max_tokens": 60}))).await;
+    server.chat(&schema_request(text, 60)).await;
     let events = collector.take_events();
     let completed = only_event(&events, "the answer was completed near the length limit");
     assert_eq!((completed.level, &*completed.fields["limit"]), (Level::DEBUG, "60"));

@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 /// A folder that is removed at the end of the test.
 pub(crate) struct Folder(pub(crate) PathBuf);
@@ -58,4 +58,26 @@ pub(crate) fn read_lines(path: &Path) -> Vec<Value> {
 
 pub(crate) fn path(path: &Path) -> &str {
     path.to_str().expect("a path of UTF-8")
+}
+
+/// A tokenizer.json of byte pairs, with these tokens and merges, that ends turns with `<|im_end|>`.
+pub(crate) fn bpe_tokenizer(vocab: &Map<String, Value>, end: u32, merges: &[&str]) -> String {
+    let byte_level = |is_pre_tokenizer: bool| {
+        json!({"type": "ByteLevel", "add_prefix_space": !is_pre_tokenizer, "trim_offsets": true,
+               "use_regex": !is_pre_tokenizer})
+    };
+    let text = json!({
+        "version": "1.0", "truncation": null, "padding": null, "normalizer": null,
+        "post_processor": null,
+        "added_tokens": [
+            {"id": end, "content": "<|im_end|>", "special": true, "single_word": false,
+             "lstrip": false, "rstrip": false, "normalized": false},
+        ],
+        "pre_tokenizer": byte_level(true),
+        "decoder": byte_level(false),
+        "model": {"type": "BPE", "dropout": null, "unk_token": null,
+                  "continuing_subword_prefix": null, "end_of_word_suffix": null,
+                  "fuse_unk": false, "byte_fallback": false, "vocab": vocab, "merges": merges},
+    });
+    text.to_string()
 }
