@@ -13,7 +13,7 @@ use crate::hash::HashMap;
 use crate::matcher::UNBOUNDED_COUNT;
 
 /// Longest key, in numbers. States of larger automata are keyed by their grammar's program instead.
-const MAX_KEY: usize = 4096;
+const MAX_KEY: usize = 16384;
 /// Deepest chain of rules that a key follows.
 const MAX_DEPTH: u32 = 64;
 /// A member set is described only if at most so many members may still come: it has a state for

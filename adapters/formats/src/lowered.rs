@@ -132,7 +132,7 @@ impl LoweredTool {
         format: &'f WireFormat,
         spelling: Option<usize>,
     ) -> CallSyntax<'f> {
-        match spelling.and_then(|k| format.spellings.get(k)) {
+        match spelling.and_then(|k| format.all_spellings().nth(k)) {
             Some(spelling) => format.spelling_syntax(spelling),
             None => format.tool_syntax(self.is_builtin, self.takes_code()),
         }

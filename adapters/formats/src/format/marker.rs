@@ -104,6 +104,16 @@ impl Marker {
         unique(texts)
     }
 
+    /// Whether a variant that is text alone begins the text.
+    pub(crate) fn begins(&self, text: &str) -> bool {
+        match self {
+            Marker::Text(begin) | Marker::Either(begin) => text.starts_with(begin.as_str()),
+            Marker::Token(_) => false,
+            Marker::Any(markers) => markers.iter().any(|marker| marker.begins(text)),
+            Marker::Seq(_) => self.plain_texts().iter().any(|begin| text.starts_with(begin)),
+        }
+    }
+
     /// Adds the texts of special tokens: those that the marker needs, and those that it may be.
     pub(crate) fn add_tokens(&self, needed: &mut Vec<String>, possible: &mut Vec<String>) {
         match self {

@@ -8,6 +8,7 @@ mod call_syntax;
 mod catalog;
 mod check;
 mod detection;
+mod json_objects;
 mod marker;
 mod messages;
 mod part;
@@ -64,6 +65,9 @@ pub struct WireFormat {
     /// Other spellings of calls that the family's models are known to write.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spellings: Vec<CallSpelling>,
+    /// Whether a JSON object in free text with the name of an offered tool and arguments is a call.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub json_objects: bool,
     /// Calls of built-in tools, if the family has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub builtin: Option<BuiltinFormat>,
@@ -81,6 +85,15 @@ pub struct WireFormat {
     /// Rules that recognise a model of this family. One that holds is enough.
     #[serde(default)]
     pub detect: Vec<DetectRule>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+fn is_yes(value: &bool) -> bool {
+    *value
 }
 
 /// Free text.
@@ -307,6 +320,7 @@ impl WireFormat {
                 id: WireId::Made,
             },
             spellings: Vec::new(),
+            json_objects: true,
             builtin: None,
             frame: None,
             end: None,

@@ -8,6 +8,7 @@
 use louver::limits::Limits;
 use serde::{Deserialize, Serialize};
 
+use super::json_objects::{JSON_OBJECTS, UNTYPED_OBJECTS};
 use super::marker::unique;
 use super::{ArgumentStyle, FixedParts, Marker, NameStyle, Part, TagPart, TaggedStyle, WireFormat};
 use crate::pattern::pattern_dfa;
@@ -71,14 +72,40 @@ impl CallSpelling {
 }
 
 impl WireFormat {
+    /// The alternative spellings of the description, then that of all families: JSON objects
+    /// ([`WireFormat::json_objects`]). It is left out where text and calls are messages or text is
+    /// marked.
+    pub fn all_spellings(&self) -> impl Iterator<Item = &CallSpelling> {
+        let is_marked = self.text.begin.is_some() && self.text.end.is_some();
+        let has_objects = self.json_objects && self.messages.is_none() && !is_marked;
+        let objects = has_objects.then(|| self.spelling_of_objects());
+        self.spellings.iter().chain(objects)
+    }
+
+    /// JSON objects without those that begin a spelling of the description.
+    fn spelling_of_objects(&self) -> &'static CallSpelling {
+        let is_typed = |text: &String| text.starts_with("{\"type\"");
+        let mut own = self.unambiguous_spellings().map(|own| own.begin.plain_texts());
+        match own.any(|texts| texts.iter().any(is_typed)) {
+            true => &UNTYPED_OBJECTS,
+            false => &JSON_OBJECTS,
+        }
+    }
+
     pub(crate) fn unambiguous_spellings(&self) -> impl Iterator<Item = &CallSpelling> {
         self.spellings.iter().filter(|spelling| !spelling.is_ambiguous())
     }
 
     /// Begin markers that may be text.
     pub(crate) fn ambiguous_begin_texts(&self) -> Vec<String> {
-        let ambiguous = self.spellings.iter().filter(|spelling| spelling.is_ambiguous());
+        let ambiguous = self.all_spellings().filter(|spelling| spelling.is_ambiguous());
         ambiguous.flat_map(|spelling| spelling.begin.plain_texts()).collect()
+    }
+
+    /// Whether a text begins with a begin marker that may be text.
+    pub(crate) fn begins_ambiguously(&self, text: &str) -> bool {
+        let mut ambiguous = self.all_spellings().filter(|spelling| spelling.is_ambiguous());
+        ambiguous.any(|spelling| spelling.begin.begins(text))
     }
 
     /// Begin markers that always start a call.
@@ -86,9 +113,7 @@ impl WireFormat {
         let spellings = self.unambiguous_spellings().map(|spelling| &spelling.begin);
         let markers =
             self.calls_begin_marker().into_iter().chain(self.builtin_begin()).chain(spellings);
-        let ambiguous = self.ambiguous_begin_texts();
-        let is_unambiguous = |text: &String| !ambiguous.iter().any(|begin| text.starts_with(begin));
-        unique(markers.flat_map(Marker::plain_texts).filter(is_unambiguous))
+        unique(markers.flat_map(Marker::plain_texts).filter(|text| !self.begins_ambiguously(text)))
     }
 
     /// Texts that no unescaped string of an argument contains: what begins arguments and calls, and

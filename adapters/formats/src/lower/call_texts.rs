@@ -1,5 +1,7 @@
 //! Texts that begin calls in free text, and other texts that free text is searched for.
 
+use std::sync::Arc;
+
 use super::Lowering;
 use super::markers::is_single_character;
 use crate::format::{Marker, fixed_prefix};
@@ -36,7 +38,7 @@ impl Lowering<'_> {
 
     /// Texts that free text must not skip: begin markers of calls, excluded texts, stop strings and
     /// bans.
-    pub(crate) fn watched_texts(&self) -> Vec<Vec<u8>> {
+    pub(crate) fn watched_texts(&self) -> Arc<[Vec<u8>]> {
         let begins = self.call_begin_texts().into_iter().chain(self.format.ambiguous_begin_texts());
         let excludes = &self.format.text.excludes;
         let others = excludes.iter().chain(&self.request.stop).chain(&self.request.bans).cloned();

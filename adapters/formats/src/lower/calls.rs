@@ -122,11 +122,10 @@ impl Lowering<'_> {
         let mut out = Vec::new();
         if *calls != Expr::Never {
             // Begin markers that may be text are those of a spelling.
-            let ambiguous = self.format.ambiguous_begin_texts();
             let mut triggers = self.begin_triggers(begin);
             triggers.retain(|(trigger, _)| match trigger {
                 Trigger::Text(text) => {
-                    !ambiguous.iter().any(|begin| text.starts_with(begin.as_bytes()))
+                    !self.format.begins_ambiguously(&String::from_utf8_lossy(text))
                 }
                 Trigger::Special(_) | Trigger::Led(..) => true,
             });

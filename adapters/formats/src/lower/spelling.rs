@@ -1,5 +1,7 @@
 //! Alternative spellings of calls, as grammar.
 
+use std::sync::Arc;
+
 use louver::fsm::ByteSet;
 use louver::ids::RuleId;
 use louver::ir::{Except, Expr, Literal};
@@ -29,7 +31,7 @@ impl Lowering<'_> {
             tools.iter().filter(|tool| !tool.is_builtin).map(|tool| tool.name.clone()).collect();
         let watched = self.watched_texts();
         let mut styles = vec![&format.call.arguments];
-        for spelling in &format.spellings {
+        for spelling in format.all_spellings() {
             let syntax = format.spelling_syntax(spelling);
             if !styles.contains(&syntax.arguments) {
                 styles.push(syntax.arguments);
@@ -64,7 +66,7 @@ impl Lowering<'_> {
         &mut self,
         spelling: &CallSpelling,
         names: &[String],
-        watched: &[Vec<u8>],
+        watched: &Arc<[Vec<u8>]>,
     ) -> Result<Option<RuleId>, LowerError> {
         let (Some(pattern), Some((style, end))) = (&spelling.text_unless, spelling.leading_name())
         else {
@@ -78,12 +80,23 @@ impl Lowering<'_> {
         words.sort_unstable();
         words.dedup();
         let after = self.text_automaton(watched, TextKind::Mismatch(pattern.clone()))?;
-        let name = self.text_automaton(watched, TextKind::UpTo(end))?;
-        let first: Vec<u8> =
-            watched.iter().filter_map(|text| text.first().copied()).chain([end]).collect();
-        let tail = self.builder.rule("other name", Expr::Automaton(name));
-        let other = self.builder.rule("nothing", Expr::Never);
-        let leave = ByteSet::from_bytes(&first).complement();
+        let tail = self.text_automaton(watched, TextKind::UpTo(end, None))?;
+        let begins: Vec<u8> = watched.iter().filter_map(|text| text.first().copied()).collect();
+        let leave = ByteSet::from_bytes(&[&begins[..], &[end]].concat()).complement();
+        // A letter that begins a watched text is read by the automaton that looks for that text.
+        let is_free = |byte: &u8| {
+            byte.is_ascii_alphanumeric() && !words.iter().any(|word| word.contains(byte))
+        };
+        let letters: Vec<u8> = begins.into_iter().filter(is_free).collect();
+        let other = match letters.is_empty() {
+            true => Expr::Never,
+            false => {
+                let letters = Some(ByteSet::from_bytes(&letters));
+                Expr::Automaton(self.text_automaton(watched, TextKind::UpTo(end, letters))?)
+            }
+        };
+        let tail = self.builder.rule("other name", Expr::Automaton(tail));
+        let other = self.builder.rule("other name", other);
         let except = Except { words, leave, tail, other, close: vec![end].into() };
         let body = Expr::seq([Expr::Except(Box::new(except)), Expr::Automaton(after)]);
         Ok(Some(self.builder.labelled("text after a marker", Role::ResumedText.label(), body)))

@@ -103,7 +103,7 @@ impl Lowering<'_> {
         let usual = begin.map_or_else(Vec::new, |begin| self.begin_triggers(begin));
         let usual: Vec<Trigger> = usual.into_iter().map(|(trigger, _)| trigger).collect();
         let mut out = Vec::new();
-        for (k, spelling) in format.spellings.iter().enumerate() {
+        for (k, spelling) in format.all_spellings().enumerate() {
             let LoweredSpelling { calls, text: begin_is_text } = self.spellings[k].clone();
             let mut bodies = Vec::new();
             if !calls.is_empty() {
@@ -111,16 +111,27 @@ impl Lowering<'_> {
                 bodies.push(Expr::seq([calls, next.clone()]));
             }
             bodies.extend(begin_is_text.map(|rule| Expr::seq([Expr::Ref(rule), text.clone()])));
+            // Triggers with the same rest share their rules.
+            let mut rules: Vec<((Expr, bool), Vec<RuleId>)> = Vec::new();
             for (trigger, rest) in self.begin_triggers(&spelling.begin) {
-                for body in &bodies {
-                    let body = Expr::seq([rest.clone(), body.clone()]);
-                    let body = self.builder.labelled("calls", Role::Marker.label(), body);
-                    self.builder.attributes(body).unusual = !usual.contains(&trigger);
-                    out.push((trigger.clone(), body));
+                let key = (rest, !usual.contains(&trigger));
+                let at = rules.iter().position(|(known, _)| *known == key).unwrap_or(rules.len());
+                if at == rules.len() {
+                    let ruled = bodies.iter().map(|body| self.spelled_rule(&key, body)).collect();
+                    rules.push((key, ruled));
                 }
+                out.extend(rules[at].1.iter().map(|&rule| (trigger.clone(), rule)));
             }
         }
         out
+    }
+
+    /// The rule of a body after the rest of a begin marker.
+    fn spelled_rule(&mut self, (rest, unusual): &(Expr, bool), body: &Expr) -> RuleId {
+        let body = Expr::seq([rest.clone(), body.clone()]);
+        let rule = self.builder.labelled("calls", Role::Marker.label(), body);
+        self.builder.attributes(rule).unusual = *unusual;
+        rule
     }
 
     fn text_dispatch(&mut self, tags: Vec<(Trigger, RuleId)>, after: AfterTag) -> Expr {

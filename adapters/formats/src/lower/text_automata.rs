@@ -19,12 +19,13 @@ pub(crate) enum TextKind {
     Mismatch(String),
     /// The shortest texts that do not begin any of the watched texts.
     Unwatched,
-    /// Texts up to the first occurrence of this byte.
-    UpTo(u8),
+    /// Texts up to the first occurrence of a byte. They begin with one of the bytes of the set, if
+    /// there is a set.
+    UpTo(u8, Option<ByteSet>),
 }
 
 /// The automata of [`Lowering::text_automaton`], by watched texts, kind and limit of states.
-type TextAutomata = HashMap<(Vec<Vec<u8>>, TextKind, usize), Arc<Dfa>>;
+type TextAutomata = HashMap<(Arc<[Vec<u8>]>, TextKind, usize), Arc<Dfa>>;
 
 /// Shared by all requests of the process: formats are few, and most requests watch for the texts
 /// of the format alone.
@@ -34,14 +35,14 @@ static TEXT_AUTOMATA: LazyLock<Mutex<TextAutomata>> = LazyLock::new(Mutex::defau
 const MAX_CACHED_AUTOMATA: usize = 1024;
 
 /// The most bytes of watched texts of an automaton in [`TEXT_AUTOMATA`].
-const MAX_CACHED_TEXT_BYTES: usize = 1024;
+const MAX_CACHED_TEXT_BYTES: usize = 16 << 10;
 
 impl Lowering<'_> {
     /// The automaton of texts of a kind that contain no watched text and do not end with the
     /// beginning of one. Small automata are cached for the process.
     pub(crate) fn text_automaton(
         &self,
-        watched: &[Vec<u8>],
+        watched: &Arc<[Vec<u8>]>,
         kind: TextKind,
     ) -> Result<Arc<Dfa>, LowerError> {
         let limit = self.request.limits.automaton_states;
@@ -50,7 +51,7 @@ impl Lowering<'_> {
         let too_large = || error(TooLarge::States { limit });
         let automaton = |expr: &Expr| regular::automaton(expr, &[], limit).map_err(|_| too_large());
         let cache = || TEXT_AUTOMATA.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (watched.to_vec(), kind, limit);
+        let key = (watched.clone(), kind, limit);
         if let Some(dfa) = cache().get(&key) {
             return Ok(dfa.clone());
         }
@@ -63,10 +64,11 @@ impl Lowering<'_> {
                 let watched = Expr::alt(watched.iter().map(|text| Expr::bytes(text)));
                 shortest_non_prefixes(&automaton(&watched)?)
             }
-            TextKind::UpTo(end) => {
+            TextKind::UpTo(end, first) => {
                 let end = ByteSet::from_bytes(&[*end]);
                 let before = Expr::star(Expr::Class(end.complement()));
-                automaton(&Expr::seq([before, Expr::Class(end)]))?
+                let first = first.map_or(Expr::Empty, Expr::class);
+                automaton(&Expr::seq([first, before, Expr::Class(end)]))?
             }
         };
         let dfa = dfa.combine(&ends_clean(watched), Combine::And, limit).map_err(error)?;

@@ -20,7 +20,7 @@ pub(super) fn parse_header(
 ) -> Option<ParsedHeader> {
     let format = &lowered.inner.format;
     let tool = lowered.tools().get(tool)?;
-    let spellings = format.spellings.iter().enumerate().filter(|_| !tool.is_builtin);
+    let spellings = format.all_spellings().enumerate().filter(|_| !tool.is_builtin);
     let headers = (tool.syntax(format, None).headers.into_iter())
         .map(|header| (None, header))
         .chain(spellings.map(|(k, spelling)| (Some(k), &spelling.header[..])));

@@ -38,11 +38,45 @@ pub(super) fn find_marker(text: &str, marker: &Marker) -> Option<(usize, usize)>
     found.min_by_key(|(at, len)| (*at, std::cmp::Reverse(*len)))
 }
 
-/// The offset of the first text that may be the marker: the marker up to its first white space.
-pub(super) fn find_head(text: &str, marker: &Marker) -> Option<usize> {
-    let variants = marker.as_texts().into_iter();
-    let heads = variants.map(|text| text.split_whitespace().next().unwrap_or_default().to_owned());
-    heads.filter(|head| !head.is_empty()).filter_map(|head| text.find(&head)).min()
+/// Searches a text for what may be a begin marker: the first word of a marker.
+pub(super) struct Heads(Vec<Head>);
+
+struct Head {
+    text: String,
+    /// Begins a marker that always begins a call.
+    is_sure: bool,
+    /// The length of the text from its next occurrence on: 0 if there is none.
+    next: Option<usize>,
+}
+
+impl Heads {
+    /// The first words of markers that always begin calls, and of markers that may be text.
+    pub(super) fn new(sure: impl Iterator<Item = String>, ambiguous: &[String]) -> Heads {
+        let sure = sure.map(|text| (text, true));
+        let all = sure.chain(ambiguous.iter().map(|text| (text.clone(), false)));
+        let mut out: Vec<Head> = Vec::new();
+        for (text, is_sure) in all {
+            let Some(head) = text.split_whitespace().next() else { continue };
+            match out.iter_mut().find(|known| known.text == head) {
+                Some(known) => known.is_sure |= is_sure,
+                None => out.push(Head { text: head.to_owned(), is_sure, next: None }),
+            }
+        }
+        Heads(out)
+    }
+
+    /// The offset of the first, and whether a marker may be there that always begins a call.
+    /// `rest`: an end of the text of the last call. Cost: each byte is searched once for each.
+    pub(super) fn first(&mut self, rest: &str) -> Option<(usize, bool)> {
+        for head in &mut self.0 {
+            if head.next.is_none_or(|next| next > rest.len()) {
+                head.next = Some(rest.find(&head.text).map_or(0, |at| rest.len() - at));
+            }
+        }
+        let next = self.0.iter().filter_map(|head| head.next).max().filter(|&next| next > 0)?;
+        let is_sure = self.0.iter().any(|head| head.is_sure && head.next == Some(next));
+        Some((rest.len() - next, is_sure))
+    }
 }
 
 pub(super) fn eat_parts<'t>(text: &'t str, parts: &[Part]) -> Option<&'t str> {

@@ -6,8 +6,8 @@ use louver::spec::json::{Json, Object};
 
 use super::events::Cut;
 use super::matching::{
-    closing_parenthesis, eat, eat_end, eat_header, eat_marker, eat_parts, find_head, find_marker,
-    json, last_key, loose_headers,
+    Heads, closing_parenthesis, eat, eat_end, eat_header, eat_marker, eat_parts, find_marker, json,
+    last_key, loose_headers,
 };
 use super::turn::Call;
 use crate::arguments::{ArgumentReader, spaced};
@@ -113,15 +113,13 @@ impl Scanner<'_> {
             out.text.push_str(rest);
             return;
         };
-        let spellings = self.format.spellings.iter().map(|spelling| &spelling.begin);
-        let openings: Vec<&Marker> =
-            std::iter::once(opening).chain(self.format.builtin_begin()).chain(spellings).collect();
-        let first =
-            |rest: &str| openings.iter().filter_map(|opening| find_head(rest, opening)).min();
-        let separator = self.format.text_separator();
+        let spellings = self.format.unambiguous_spellings().map(|spelling| &spelling.begin);
+        let openings = std::iter::once(opening).chain(self.format.builtin_begin()).chain(spellings);
         let ambiguous = self.format.ambiguous_begin_texts();
+        let mut heads = Heads::new(openings.flat_map(Marker::as_texts), &ambiguous);
+        let separator = self.format.text_separator();
         while out.malformed.len() < MAX_MALFORMED
-            && let Some(at) = first(rest)
+            && let Some((at, is_sure)) = heads.first(rest)
         {
             let (before, found) = rest.split_at(at);
             if let Some(after) = self.any_call(found, out) {
@@ -132,7 +130,7 @@ impl Scanner<'_> {
                 rest = after;
                 continue;
             }
-            if !ambiguous.iter().any(|begin| eat(found, begin).is_some()) {
+            if is_sure && !ambiguous.iter().any(|begin| eat(found, begin).is_some()) {
                 out.malformed.push(whole.len() - found.len());
             }
             let step = at + found.chars().next().map_or(1, char::len_utf8);
@@ -228,7 +226,7 @@ impl Scanner<'_> {
     /// Calls in another spelling. Returns what follows.
     fn spelling<'t>(&self, text: &'t str, out: &mut ScannedTurn) -> Option<&'t str> {
         let is_offered = |name: &str| self.tools.iter().any(|tool| tool.name == name);
-        for spelling in &self.format.spellings {
+        for spelling in self.format.all_spellings() {
             let syntax = self.format.spelling_syntax(spelling);
             let Some(mut rest) = eat_marker(text, &spelling.begin) else { continue };
             let mut calls = Vec::new();

@@ -21,8 +21,14 @@ A family's file also lists alternative spellings of calls (`[[spellings]]`) that
 known to write beside the syntax of the chat template. In free text they begin a call, which is
 constrained as any other. If a call is forced, the template's syntax is the only one. The begin
 marker of a call cannot occur in reasoning or in a string between tags, unless it is a single
-character. An ambiguous begin marker (`text_unless`) is text unless the name of an offered tool
-follows.
+character or ambiguous. An ambiguous begin marker (`text_unless`) is text unless the name of an
+offered tool follows.
+
+In all families whose free text has no markers, a JSON object with the name of an offered tool is
+such a call, too: `{\"name\": \"get_weather\", \"arguments\": {...}}`, with `parameters` for
+`arguments`, with `function`, `tool` or `tool_name` for `name`, perhaps after
+`\"type\": \"function\"`, and in the white space that encoders of JSON write. Any other object is
+text. `json_objects = false` in a description leaves all of them to the text.
 
 Markers are shown as text. `bind` replaces those that a vocabulary has as special tokens. The
 markers of Harmony are always special tokens.

@@ -27,6 +27,7 @@ mod real_calls;
 mod requests;
 mod rig;
 mod shared_automata;
+mod shared_masks;
 mod special_tokens;
 mod spellings;
 mod tags;

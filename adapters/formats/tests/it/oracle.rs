@@ -309,7 +309,7 @@ impl TurnPattern<'_> {
     /// ones.
     fn begins(&self) -> (Vec<String>, Vec<String>) {
         let is_sure = |spelling: &&CallSpelling| spelling.text_unless.is_none();
-        let (sure, unsure): (Vec<_>, Vec<_>) = self.format.spellings.iter().partition(is_sure);
+        let (sure, unsure): (Vec<_>, Vec<_>) = self.format.all_spellings().partition(is_sure);
         let all = |of: Vec<&CallSpelling>| {
             of.iter().flat_map(|s| spellings(&s.begin)).collect::<Vec<String>>()
         };
@@ -341,7 +341,7 @@ impl TurnPattern<'_> {
     fn spelled(&self) -> Vec<End> {
         let names: Vec<String> = KNOWN.iter().map(|tool| tool.0.to_owned()).collect();
         let mut out = Vec::new();
-        for spelling in &self.format.spellings {
+        for spelling in self.format.all_spellings() {
             let style = spelling.arguments.as_ref().unwrap_or(&self.format.call.arguments);
             let calls = KNOWN[..self.demand.tools].iter().map(|tool| {
                 let (header, trailer) =

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use louver_formats::{Call, Catalog, Parallel, Reasoning, ToolRequest, Turn};
+use louver_formats::{Call, Catalog, Parallel, Reasoning, ToolRequest, Turn, WireFormat};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -158,6 +158,52 @@ fn every_spelling_is_a_call_or_cannot_be_written() {
     let missing: Vec<String> =
         Catalog::shipped().names().into_iter().filter(|name| !listed.contains(name)).collect();
     assert_eq!(missing, ["harmony", "inkling", "kimi_k3", "muse_glimmer"]);
+}
+
+/// A JSON object with the name of an offered tool is a call in every family whose text has no
+/// markers, whatever white space an encoder writes.
+#[test]
+fn json_objects_are_calls_in_all_families() {
+    const OBJECTS: [&str; 7] = [
+        r#"{"name": "get_weather", "arguments": {"city": "Oslo"}}"#,
+        r#"{"name":"get_weather","parameters":{"city": "Oslo"}}"#,
+        "{\n        \"name\": \"get_weather\",\n        \"arguments\": {\"city\": \"Oslo\"}\n    }",
+        "{\r\n  \"name\": \"get_weather\",\r\n  \"arguments\": {\"city\": \"Oslo\"}\r\n}",
+        r#"{"tool_name": "get_weather", "parameters": {"city": "Oslo"} }"#,
+        r#"{"type": "function", "name": "get_weather", "parameters": {"city": "Oslo"}}"#,
+        "{\n  \"type\": \"function\",\n  \"function\": \"get_weather\",\n  \"arguments\": {\"city\": \"Oslo\"}\n}",
+    ];
+    let catalog = Catalog::shipped();
+    let begins = |format: &WireFormat| -> Vec<String> {
+        format.all_spellings().map(|spelling| spelling.begin.write()).collect()
+    };
+    let (mut wrong, mut checked) = (Vec::new(), 0);
+    for format in catalog.formats() {
+        if !begins(format).iter().any(|begin| begin.starts_with("{\"name")) {
+            continue;
+        }
+        checked += 1;
+        let setting = settings(&format.name, Reasoning::Off).remove(0);
+        let written = |run: &Run| run.taken.is_ok() && run.complete;
+        for wire in OBJECTS {
+            let run = setting.run(wire);
+            if !written(&run) || run.turn.calls != weather() {
+                wrong.push(format!("{}: {wire:?} is not the call: {run:?}", setting.at));
+            }
+            if written(&setting.run(&wire.replace("city", "cty"))) {
+                wrong.push(format!("{}: {wire:?} is taken with another argument", setting.at));
+            }
+            let text = wire.replace("get_weather", "Alice").replace("arguments", "wine");
+            let text =
+                text.replace("parameters", "wine").replace("\"type\": \"function\"", "\"a\": 1");
+            let run = setting.run(&text);
+            if !written(&run) || run.turn.text != text {
+                wrong.push(format!("{}: {text:?} is not text: {run:?}", setting.at));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}\n{}", wrong.len(), wrong.join("\n"));
+    assert!(checked > 60, "{checked}");
 }
 
 /// Without tools, the begin markers of alternative spellings are text.

@@ -41,19 +41,23 @@ fn other_name(text: &[u8], names: &[String], watched: &[String]) -> (usize, Opti
     let begins = |of: &[u8]| names.iter().any(|name| name.as_bytes().starts_with(of));
     let known = (0..=name.len()).rev().find(|&n| begins(&name[..n])).unwrap_or(0);
     if let Some(&left) = name.get(known) {
-        if watched.iter().any(|text| text.as_bytes()[0] == left) {
+        // A letter that begins a watched text is searched, too. No name may have it.
+        let begins = watched.iter().any(|text| text.as_bytes()[0] == left);
+        let is_named = || names.iter().any(|name| name.as_bytes().contains(&left));
+        if begins && (!left.is_ascii_alphanumeric() || is_named()) {
             return (known, None);
         }
-        let rest = &name[known + 1..];
+        let from = if begins { known } else { known + 1 };
+        let rest = &name[from..];
         let clean = (0..=rest.len())
             .take_while(|&n| !contains_any(&rest[..n], watched))
             .last()
             .unwrap_or(0);
         if clean < rest.len() {
-            return (known + 1 + clean, None);
+            return (from + clean, None);
         }
         let Some(quote) = quote else { return (text.len(), None) };
-        let closed = &text[known + 1..=quote];
+        let closed = &text[from..=quote];
         if contains_any(closed, watched) || ends_with_begin(closed, watched) {
             return (quote, None);
         }
