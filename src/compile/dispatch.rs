@@ -180,10 +180,7 @@ impl UnresolvedDispatch {
 impl DispatchTexts {
     /// Approximate memory use in bytes.
     fn bytes(&self) -> usize {
-        let texts = self.tags.iter().chain(&self.stops).map(|trigger| match trigger {
-            Trigger::Text(text) | Trigger::Led(text, _) => text.len(),
-            Trigger::Special(_) => 0,
-        });
+        let texts = self.tags.iter().chain(&self.stops).map(|trigger| trigger.bytes().len());
         texts.chain(self.excludes.iter().map(Vec::len)).map(|len| len + 48).sum()
     }
 

@@ -318,6 +318,27 @@ pub struct Dispatch {
     pub after: AfterTag,
     /// Where the dispatch may end.
     pub end: DispatchEnd,
+impl Trigger {
+    /// Its bytes, without the special token.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match self {
+            Trigger::Text(bytes) | Trigger::Led(bytes, _) => bytes,
+            Trigger::Special(_) => &[],
+        }
+    }
+
+    /// The expression that matches exactly what fires the trigger.
+    pub fn expr(&self) -> Expr {
+        match self {
+            Trigger::Text(bytes) => Expr::bytes(bytes),
+            Trigger::Special(special) => Expr::Special(*special),
+            Trigger::Led(bytes, special) => {
+                Expr::seq([Expr::bytes(bytes), Expr::Special(*special)])
+            }
+        }
+    }
+}
+
 }
 
 impl Dispatch {
@@ -327,16 +348,39 @@ impl Dispatch {
         let mut seen: HashSet<&Trigger> = HashSet::default();
         let tags =
             self.tags.iter().map(|(trigger, _)| trigger).filter(|trigger| seen.insert(trigger));
-        let texts = tags.chain(&self.stops).map(|trigger| match trigger {
-            Trigger::Text(text) | Trigger::Led(text, _) => text.len(),
-            Trigger::Special(_) => 0,
-        });
+        let texts = tags.chain(&self.stops).map(|trigger| trigger.bytes().len());
         texts.chain(self.excludes.iter().map(Vec::len)).sum()
     }
 }
 
 /// What follows the body of a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    /// Free text up to and including the first stop.
+    pub fn until(stops: Vec<Trigger>) -> Dispatch {
+        let (tags, excludes) = (Vec::new(), Vec::new());
+        Dispatch { tags, stops, excludes, after: AfterTag::End, end: DispatchEnd::AtStop }
+    }
+
+    /// Adds ends: triggers, each with the expression that follows it. A trigger that nothing
+    /// follows is a stop; `rule` makes the rules of the other expressions.
+    pub fn add_ends(
+        &mut self,
+        ends: impl IntoIterator<Item = (Trigger, Expr)>,
+        mut rule: impl FnMut(Expr) -> RuleId,
+    ) {
+        for (trigger, following) in ends {
+            match following {
+                Expr::Empty => self.stops.push(trigger),
+                following => self.tags.push((trigger, rule(following))),
+            }
+        }
+    }
+
+    /// The triggers of tags, in their order, and then the stops.
+    pub(crate) fn triggers_and_stops(&self) -> impl Iterator<Item = &Trigger> {
+        self.tags.iter().map(|(trigger, _)| trigger).chain(&self.stops)
+    }
+
 pub enum AfterTag {
     /// Free text and further tags.
     Loop,

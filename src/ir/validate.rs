@@ -114,7 +114,7 @@ impl Grammar {
                 [except.tail, except.other].into_iter().try_for_each(|r| self.check_rule(rule, r))
             }
             Expr::Dispatch(dispatch) => {
-                for trigger in dispatch.tags.iter().map(|(t, _)| t).chain(&dispatch.stops) {
+                for trigger in dispatch.triggers_and_stops() {
                     match trigger {
                         Trigger::Text(text) | Trigger::Led(text, _) if text.is_empty() => {
                             return malformed("a trigger or stop has no text");

@@ -352,13 +352,10 @@ impl<'g> Scan<'g> {
             });
         }
         self.calls.callees.extend(dispatch.tags.iter().map(|(_, body)| body.raw()));
-        let texts = dispatch.tags.iter().map(|(trigger, _)| trigger).chain(&dispatch.stops);
-        let texts = texts.filter_map(|t| match t {
-            Trigger::Text(text) | Trigger::Led(text, _) => Some(text),
-            Trigger::Special(_) => None,
-        });
+        let texts = dispatch.triggers_and_stops().map(Trigger::bytes);
+        let texts = texts.chain(dispatch.excludes.iter().map(Vec::as_slice));
         let mut bytes = ByteSet::EMPTY;
-        texts.chain(&dispatch.excludes).flatten().for_each(|&b| bytes.insert(b));
+        texts.flatten().for_each(|&b| bytes.insert(b));
         bytes.iter().for_each(|b| self.add_boundary(b, b));
         let limit = self.limits.automaton_states;
         let pending = UnresolvedDispatch::new(dispatch, limit).map_err(|error| match error {

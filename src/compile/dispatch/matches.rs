@@ -99,23 +99,16 @@ pub(super) struct MatchTable {
     pub(super) fired: Vec<bool>,
 }
 
-/// The text of a trigger, without its special token.
-fn text_of(trigger: &Trigger) -> Option<&[u8]> {
-    match trigger {
-        Trigger::Text(text) | Trigger::Led(text, _) => Some(text),
-        Trigger::Special(_) => None,
-    }
-}
-
 impl MatchTable {
     /// Builds the trie and finds all matches.
     pub(super) fn new(dispatch_texts: &DispatchTexts) -> MatchTable {
         let tags = dispatch_texts.tags.iter().zip((0..).map(Some));
         let all: Vec<(&Trigger, TriggerOrStop)> =
             tags.chain(dispatch_texts.stops.iter().map(|stop| (stop, None))).collect();
-        let with_text = || all.iter().filter(|(trigger, _)| text_of(trigger).is_some());
+        let with_text =
+            || all.iter().filter(|(trigger, _)| !matches!(trigger, Trigger::Special(_)));
         let patterns: Vec<&[u8]> = with_text()
-            .filter_map(|(trigger, _)| text_of(trigger))
+            .map(|(trigger, _)| trigger.bytes())
             .chain(dispatch_texts.excludes.iter().map(|exclude| &exclude[..]))
             .collect();
         let (trie, nodes) = AhoCorasickTrie::new(&patterns);

@@ -109,13 +109,8 @@ fn cost(dispatch_texts: &DispatchTexts) -> [usize; 3] {
 fn building_a_dispatch_is_linear_in_its_texts() {
     for (kind, make) in KINDS {
         let bytes = |dispatch_texts: &DispatchTexts| {
-            let tags =
-                dispatch_texts.tags.iter().chain(&dispatch_texts.stops).map(
-                    |trigger| match trigger {
-                        Trigger::Text(text) | Trigger::Led(text, _) => text.len(),
-                        Trigger::Special(_) => 1,
-                    },
-                );
+            let triggers = dispatch_texts.tags.iter().chain(&dispatch_texts.stops);
+            let tags = triggers.map(|trigger| trigger.bytes().len().max(1));
             tags.chain(dispatch_texts.excludes.iter().map(Vec::len)).sum::<usize>()
         };
         let (small, large) = (make(8_000), make(16_000));

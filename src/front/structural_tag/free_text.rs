@@ -61,17 +61,11 @@ impl TagLowering<'_> {
 
     /// Lowers free text up to and including the first of the ends.
     pub(super) fn text_until(&mut self, ends: &[String], excludes: &[String]) -> Expr {
-        let (mut tags, mut stops) = (Vec::new(), Vec::new());
-        for (trigger, rest) in ends.iter().flat_map(|end| self.triggers(end)).collect::<Vec<_>>() {
-            match rest {
-                Expr::Empty => stops.push(trigger),
-                rest => tags.push((trigger, self.builder.rule("end", rest))),
-            }
-        }
-        let excludes = excludes.iter().map(|text| text.clone().into_bytes()).collect();
-        let body =
-            Dispatch { tags, stops, excludes, after: AfterTag::End, end: DispatchEnd::AtStop };
-        Expr::Ref(self.builder.rule("text", Expr::Dispatch(Box::new(body))))
+        let ends: Vec<_> = ends.iter().flat_map(|end| self.triggers(end)).collect();
+        let mut text = Dispatch::until(Vec::new());
+        text.excludes = excludes.iter().map(|text| text.clone().into_bytes()).collect();
+        text.add_ends(ends, |rest| self.builder.rule("end", rest));
+        Expr::Ref(self.builder.rule("text", Expr::Dispatch(Box::new(text))))
     }
 
     /// Lowers free text with tags that begin with a trigger.

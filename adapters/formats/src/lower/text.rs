@@ -14,21 +14,12 @@ use crate::request::LowerError;
 impl Lowering<'_> {
     /// Text up to and with one of the ends: a trigger and what follows the trigger.
     pub(crate) fn dispatch(&mut self, ends: Vec<(Trigger, Expr)>, excludes: Vec<Vec<u8>>) -> Expr {
-        let (tags, stops) = (Vec::new(), Vec::new());
-        let (after, end) = (AfterTag::End, DispatchEnd::AtStop);
-        self.with_ends(Dispatch { tags, stops, excludes, after, end }, ends)
+        self.with_ends(Dispatch { excludes, ..Dispatch::until(Vec::new()) }, ends)
     }
 
     /// A dispatch with these ends, too.
     fn with_ends(&mut self, mut dispatch: Dispatch, ends: Vec<(Trigger, Expr)>) -> Expr {
-        for (trigger, rest) in ends {
-            if rest == Expr::Empty {
-                dispatch.stops.push(trigger);
-            } else {
-                let rest = self.builder.labelled("end", Role::Marker.label(), rest);
-                dispatch.tags.push((trigger, rest));
-            }
-        }
+        dispatch.add_ends(ends, |rest| self.builder.labelled("end", Role::Marker.label(), rest));
         Expr::Dispatch(Box::new(dispatch))
     }
 
@@ -69,7 +60,7 @@ impl Lowering<'_> {
             self.builder.labelled("first of text", Role::Text.label(), Expr::Automaton(first));
         let mut starts = vec![Expr::seq([Expr::Ref(first), free.clone()])];
         for (trigger, rule) in self.spelling_tags(next.as_ref().unwrap_or(&free), &free) {
-            starts.push(Expr::seq([trigger_expr(&trigger), Expr::Ref(rule)]));
+            starts.push(Expr::seq([trigger.expr(), Expr::Ref(rule)]));
         }
         Ok(Expr::optional(Expr::alt(starts)))
     }
@@ -155,14 +146,5 @@ impl Lowering<'_> {
             None => DispatchEnd::Anywhere,
         };
         self.with_ends(Dispatch { tags, stops: Vec::new(), excludes, after, end }, ends)
-    }
-}
-
-/// The text or special token that fires a trigger.
-fn trigger_expr(trigger: &Trigger) -> Expr {
-    match trigger {
-        Trigger::Text(text) => Expr::bytes(text),
-        Trigger::Special(special) => Expr::Special(*special),
-        Trigger::Led(text, special) => Expr::seq([Expr::bytes(text), Expr::Special(*special)]),
     }
 }

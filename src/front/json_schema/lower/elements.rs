@@ -7,7 +7,7 @@ use super::super::read::facets::{JsonTypes, StringFacets};
 use super::SchemaLowering;
 use super::punctuation::Delimiters;
 use super::syntax::{CountedNames, ElementStyle, ValueSyntax};
-use crate::ir::{AfterTag, Dispatch, DispatchEnd, Expr, Trigger};
+use crate::ir::{Dispatch, Expr, Trigger};
 
 impl<'a> SchemaLowering<'a, '_> {
     /// Lowers the outermost object, without an element around its members.
@@ -58,13 +58,7 @@ impl<'a> SchemaLowering<'a, '_> {
     ) -> Expr {
         let close = elements.close.as_bytes();
         if facets.allows_all() {
-            let free = Dispatch {
-                tags: Vec::new(),
-                stops: vec![Trigger::Text(close.to_vec())],
-                excludes: Vec::new(),
-                after: AfterTag::End,
-                end: DispatchEnd::AtStop,
-            };
+            let free = Dispatch::until(vec![Trigger::Text(close.to_vec())]);
             let free = Expr::Ref(self.rule("text".into(), Expr::Dispatch(Box::new(free))));
             return Expr::seq([Expr::text(&elements.text), free]);
         }

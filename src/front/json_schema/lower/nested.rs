@@ -21,7 +21,7 @@ use super::syntax::{CountedNames, NestedStyle, ValueSyntax};
 use super::value_types::{ValueNode, ValueTypes};
 use crate::fsm::{Combine, Dfa};
 use crate::hash::HashMap;
-use crate::ir::{AfterTag, Dispatch, DispatchEnd, Expr};
+use crate::ir::{Dispatch, Expr};
 use crate::spec::json::Json;
 
 /// The largest number of nodes of a schema whose values have types of their own.
@@ -194,13 +194,7 @@ impl<'a> SchemaLowering<'a, '_> {
     pub(super) fn nested_text(&mut self, style: &NestedStyle, facets: &StringFacets<'a>) -> Expr {
         let others = self.expected.intersect(SCALARS);
         if facets.allows_all() && others == JsonTypes::default() {
-            return Expr::Dispatch(Box::new(Dispatch {
-                tags: Vec::new(),
-                stops: style.mark.clone(),
-                excludes: Vec::new(),
-                after: AfterTag::End,
-                end: DispatchEnd::AtStop,
-            }));
+            return Expr::Dispatch(Box::new(Dispatch::until(style.mark.clone())));
         }
         let mut strings = Facets { types: JsonTypes::STRING, ..Facets::any() };
         if !facets.allows_all() {

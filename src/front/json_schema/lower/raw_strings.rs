@@ -10,11 +10,11 @@ use super::super::read::facets::{Facets, JsonTypes, StringFacets};
 use super::SchemaLowering;
 use super::lookalikes::lookalike_dfa;
 use super::python_values::{PythonValues, python_words};
-use super::syntax::{any_trigger, contains, trigger_texts, without_texts};
+use super::syntax::{contains, trigger_texts, without_texts};
 use crate::cache::ProcessCache;
 use crate::front::regex::{Lengths, spell_utf8};
 use crate::fsm::{Combine, Dfa, TooLarge};
-use crate::ir::{AfterTag, Dispatch, DispatchEnd, Expr, Trigger, regular};
+use crate::ir::{Dispatch, Expr, Trigger, regular};
 use crate::spec::json::Json;
 
 /// Strings written without quotes and escapes.
@@ -68,9 +68,7 @@ pub enum AmbiguousText {
 impl RawStrings {
     /// The texts that end a value.
     fn terminator(&self) -> Expr {
-        let end = |(trigger, rest): &(Trigger, Expr)| {
-            Expr::seq([any_trigger(std::slice::from_ref(trigger)), rest.clone()])
-        };
+        let end = |(trigger, rest): &(Trigger, Expr)| Expr::seq([trigger.expr(), rest.clone()]);
         Expr::alt(self.end.iter().map(end))
     }
 
@@ -85,8 +83,7 @@ impl RawStrings {
 
     /// The texts that a string must not contain.
     pub(crate) fn forbidden(&self) -> Vec<&[u8]> {
-        let ends =
-            self.end.iter().flat_map(|(trigger, _)| trigger_texts(std::slice::from_ref(trigger)));
+        let ends = trigger_texts(self.end.iter().map(|(trigger, _)| trigger));
         ends.chain(self.excludes.iter().map(Vec::as_slice)).collect()
     }
 }
@@ -152,17 +149,10 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// Any text, with what ends it.
     fn any_raw_text(&mut self, raw: &RawStrings) -> Expr {
-        let (mut tags, mut stops) = (Vec::new(), Vec::new());
-        for (trigger, rest) in raw.end.clone() {
-            match rest {
-                Expr::Empty => stops.push(trigger),
-                rest => tags.push((trigger, self.rule("end".into(), rest))),
-            }
-        }
-        let excludes = raw.excludes.clone();
-        let (after, end) = (AfterTag::End, DispatchEnd::AtStop);
-        let body = Expr::Dispatch(Box::new(Dispatch { tags, stops, excludes, after, end }));
-        Expr::Ref(self.rule("text".into(), body))
+        let mut text = Dispatch::until(Vec::new());
+        text.excludes = raw.excludes.clone();
+        text.add_ends(raw.end.iter().cloned(), |rest| self.rule("end".into(), rest));
+        Expr::Ref(self.rule("text".into(), Expr::Dispatch(Box::new(text))))
     }
 
     /// Lowers a raw string, except texts that a reader would take for another value.

@@ -233,16 +233,14 @@ impl ValueSyntax {
 
 /// An expression for any of the triggers.
 pub(super) fn any_trigger(marks: &[Trigger]) -> Expr {
-    Expr::alt(marks.iter().map(|mark| match mark {
-        Trigger::Text(bytes) => Expr::bytes(bytes),
-        Trigger::Special(special) => Expr::Special(*special),
-        Trigger::Led(bytes, special) => Expr::seq([Expr::bytes(bytes), Expr::Special(*special)]),
-    }))
+    Expr::alt(marks.iter().map(Trigger::expr))
 }
 
 /// The triggers that are texts.
-pub(crate) fn trigger_texts(marks: &[Trigger]) -> impl Iterator<Item = &[u8]> {
-    marks.iter().filter_map(|mark| match mark {
+pub(crate) fn trigger_texts<'t>(
+    triggers: impl IntoIterator<Item = &'t Trigger>,
+) -> impl Iterator<Item = &'t [u8]> {
+    triggers.into_iter().filter_map(|mark| match mark {
         Trigger::Text(bytes) => Some(&bytes[..]),
         Trigger::Special(_) | Trigger::Led(..) => None,
     })
