@@ -138,6 +138,28 @@ impl Diagnostics {
         similar(name, candidates, self.list.len())
     }
 
+    /// Advice to write the candidate that is most similar to a name.
+    pub(super) fn suggest<'a>(
+        &self,
+        name: &str,
+        candidates: impl IntoIterator<Item = &'a str>,
+    ) -> Option<String> {
+        self.similar(name, candidates).map(|name| format!("is `{name}` meant?"))
+    }
+
+    /// The error that none of the named grammars is called so.
+    pub(super) fn unknown_grammar<'a>(
+        &self,
+        name: &str,
+        span: &Range<usize>,
+        known: impl IntoIterator<Item = &'a String>,
+    ) -> Diagnostic {
+        let similar = self.similar(name, known.into_iter().map(String::as_str));
+        let help = similar.map(|name| format!("is `@{name}` meant?"));
+        let message = format!("there is no grammar `{name}`");
+        Diagnostic { help, ..Diagnostic::error(span.clone(), message) }
+    }
+
     /// The diagnostics.
     pub fn list(&self) -> &[Diagnostic] {
         &self.list
@@ -301,6 +323,11 @@ pub fn similar<'a>(
         .map(|candidate| (strsim::normalized_damerau_levenshtein(name, candidate), candidate));
     let best = scored.filter(|(score, _)| *score >= 0.6).max_by(|a, b| a.0.total_cmp(&b.0));
     best.map(|(_, candidate)| candidate)
+}
+
+/// The end of a message that suggests a name; empty without a name.
+pub(super) fn suggestion(name: Option<&str>) -> String {
+    name.map(|name| format!("; is `{name}` meant?")).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -225,12 +225,11 @@ impl EbnfLowering<'_> {
                 if root_rule.is_none() && !self.diagnostics.has_errors() {
                     let message = format!("there is no rule `{root}`, in which derivations begin");
                     let first = rules.first().map(|rule| rule.name.span.clone());
-                    let mut diagnostic = Diagnostic::error(first.unwrap_or(0..0), message);
                     let candidates = self.candidates.iter().map(String::as_str);
-                    if let Some(name) = similar(root, candidates, 0) {
-                        diagnostic = diagnostic.help(format!("is `{name}` meant?"));
-                    }
-                    self.diagnostics.push(diagnostic);
+                    let help =
+                        similar(root, candidates, 0).map(|name| format!("is `{name}` meant?"));
+                    let error = Diagnostic::error(first.unwrap_or(0..0), message);
+                    self.diagnostics.push(Diagnostic { help, ..error });
                 }
                 root_rule
             }
@@ -244,8 +243,7 @@ impl EbnfLowering<'_> {
             None if self.broken.contains(name) => Expr::Never,
             None => {
                 let candidates = self.candidates.iter().map(String::as_str);
-                let help = self.diagnostics.similar(name, candidates);
-                let help = help.map(|name| format!("is `{name}` meant?"));
+                let help = self.diagnostics.suggest(name, candidates);
                 let message = format!("there is no rule `{name}`");
                 self.diagnostics
                     .push(Diagnostic { help, ..Diagnostic::error(span.clone(), message) });
@@ -324,11 +322,8 @@ impl EbnfLowering<'_> {
             return Expr::Ref(id);
         }
         let Some(grammar) = self.options.grammars.get(name) else {
-            let known = self.options.grammars.keys().map(String::as_str);
-            let help = self.diagnostics.similar(name, known);
-            let help = help.map(|name| format!("is `@{name}` meant?"));
-            let message = format!("there is no grammar `{name}`");
-            self.diagnostics.push(Diagnostic { help, ..Diagnostic::error(span.clone(), message) });
+            let known = self.options.grammars.keys();
+            self.diagnostics.push(self.diagnostics.unknown_grammar(name, span, known));
             return Expr::Never;
         };
         let id = self.builder.import(grammar);

@@ -111,11 +111,7 @@ impl Parser<'_> {
             let help = "as in `name[max_tokens=3, capture=\"x\", lazy] ::= ...`";
             return self.cursor.error(Diagnostic::error(key.span, message).help(help));
         }
-        let help = self
-            .cursor
-            .diagnostics
-            .similar(name, OPTIONS)
-            .map(|name| format!("is `{name}` meant?"));
+        let help = self.cursor.diagnostics.suggest(name, OPTIONS);
         let message = format!("there is no option `{name}`");
         self.cursor.error(Diagnostic { help, ..Diagnostic::error(key.span, message) })
     }

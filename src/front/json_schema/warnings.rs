@@ -6,7 +6,7 @@
 use super::format;
 use super::keyword::{Keyword, KeywordVocabulary, SchemaPosition, keywords};
 use crate::front::DocumentWarning;
-use crate::front::diagnostic::is_same_name;
+use crate::front::diagnostic::{is_same_name, suggestion};
 use crate::hash::HashSet;
 use crate::spec::json::{Json, Object, push_token};
 
@@ -109,8 +109,8 @@ impl<'s> Walk<'s> {
         let Json::String(name) = value else { return };
         if format::lookup(name).is_none() && self.formats.insert(name) {
             let meant = format::names().find(|known| is_similar(name, known, 3));
-            let meant = meant.map(|meant| format!("; is `{meant}` meant?")).unwrap_or_default();
-            self.warn(place, Some(format!("an unknown format, so it constrains nothing{meant}")));
+            let message = "an unknown format, so it constrains nothing".to_owned();
+            self.warn(place, Some(message + &suggestion(meant)));
         }
     }
 
@@ -148,8 +148,8 @@ fn unknown_name(name: &str, value: &Json, members: &Object) -> Option<String> {
         let message = "no keyword of JSON Schema, so it is ignored; write \"null\" among the types";
         return is_ignored.then(|| message.to_owned());
     }
-    let meant = meant(name)?;
-    Some(format!("no keyword, so it constrains nothing; is `{meant}` meant?"))
+    let meant = suggestion(Some(meant(name)?));
+    Some(format!("no keyword, so it constrains nothing{meant}"))
 }
 
 /// Whether the types of a schema have `null`.

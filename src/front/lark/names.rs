@@ -18,13 +18,10 @@ impl<'t> FileLowering<'_, '_, '_, 't> {
         let mut first: HashMap<&'t str, std::ops::Range<usize>> = HashMap::default();
         for import in &file.imports {
             let Some(source) = common::pattern(import.name.value) else {
-                let help =
-                    match self.session.diagnostics.similar(import.name.value, common::names()) {
-                        Some(name) => format!("is `{name}` meant?"),
-                        None => {
-                            format!("it has {}", common::names().collect::<Vec<_>>().join(", "))
-                        }
-                    };
+                let similar = self.session.diagnostics.suggest(import.name.value, common::names());
+                let help = similar.unwrap_or_else(|| {
+                    format!("it has {}", common::names().collect::<Vec<_>>().join(", "))
+                });
                 let message = format!("`common` has no terminal `{}`", import.name.value);
                 self.session
                     .report(Diagnostic::error(import.name.span.clone(), message).help(help));
@@ -110,10 +107,9 @@ impl<'t> FileLowering<'_, '_, '_, 't> {
             names.filter(|other| is_terminal(other) == is_terminal(name)).collect();
         candidates.sort_unstable();
         let what = if is_terminal(name) { "terminal" } else { "rule" };
-        let help = match self.session.diagnostics.similar(name, candidates) {
-            Some(other) => Some(format!("is `{other}` meant?")),
-            None => common::pattern(name).map(|_| format!("`%import common.{name}` has one")),
-        };
+        let similar = self.session.diagnostics.suggest(name, candidates);
+        let help = similar
+            .or_else(|| common::pattern(name).map(|_| format!("`%import common.{name}` has one")));
         let message = format!("there is no {what} `{name}`");
         self.session.report(Diagnostic { help, ..Diagnostic::error(span.clone(), message) });
         Expr::Never

@@ -453,10 +453,9 @@ impl<'t> Parser<'t, '_> {
             "suffix" => out.marker = Some(self.marker(MarkerKind::Suffix)?),
             "stop" => out.marker = Some(self.marker(MarkerKind::Stop)?),
             _ => {
-                let help = match self.diagnostics.similar(key.value, ATTRIBUTES) {
-                    Some(name) => format!("is `{name}` meant?"),
-                    None => format!("known are {}", ATTRIBUTES.join(", ")),
-                };
+                let similar = self.diagnostics.suggest(key.value, ATTRIBUTES);
+                let help =
+                    similar.unwrap_or_else(|| format!("known are {}", ATTRIBUTES.join(", ")));
                 let message = format!("there is no attribute `{}`", key.value);
                 return self.fail(Diagnostic::error(key.span.clone(), message).help(help));
             }

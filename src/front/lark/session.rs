@@ -119,11 +119,8 @@ impl<'o> Session<'o> {
         }
         let rule = match self.options.named.get_key_value(name) {
             None => {
-                let known = self.options.named.keys().map(String::as_str);
-                let help = self.diagnostics.similar(name, known);
-                let help = help.map(|name| format!("is `@{name}` meant?"));
-                let message = format!("there is no grammar `{name}`");
-                self.report(Diagnostic { help, ..Diagnostic::error(span.clone(), message) });
+                let known = self.options.named.keys();
+                self.report(self.diagnostics.unknown_grammar(name, span, known));
                 return Expr::Never;
             }
             Some((key, NamedGrammar::Grammar(grammar))) => {

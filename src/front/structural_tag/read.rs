@@ -5,7 +5,7 @@ mod members;
 
 use super::model::{Begin, End, Format, JsonSchema, StructuralTag, Style, Tag};
 use super::{StructuralTagError, StructuralTagErrorReason as Reason, StructuralTagErrors};
-use crate::front::diagnostic::{MAX_ERRORS, similar};
+use crate::front::diagnostic::{MAX_ERRORS, similar, suggestion};
 use crate::ir::MAX_COUNT;
 use crate::limits::Limits;
 use crate::spec::json::{Json, Object, push_token};
@@ -170,8 +170,7 @@ impl TagReader {
     pub(super) fn check_members(&mut self, object: &Object, pointer: &str, names: &[&str]) {
         for (name, _) in object.iter().filter(|(name, _)| !names.contains(name)) {
             let known = similar(name, names.iter().copied(), self.errors.len());
-            let help = known.map(|known| format!("; is `{known}` meant?"));
-            let what = format!("no such member here{}", help.unwrap_or_default());
+            let what = format!("no such member here{}", suggestion(known));
             self.malformed::<()>(&member_pointer(pointer, name), what);
         }
     }
@@ -192,9 +191,7 @@ impl TagReader {
                     Some(kind) => kind,
                     None => {
                         let known = FORMAT_TYPES.iter().map(|(known, ..)| *known);
-                        let help = similar(name, known, self.errors.len());
-                        let help =
-                            help.map(|known| format!("; is `{known}` meant?")).unwrap_or_default();
+                        let help = suggestion(similar(name, known, self.errors.len()));
                         return self.malformed(
                             &member_pointer(pointer, "type"),
                             format!("there is no format {name:?}{help}"),

@@ -21,7 +21,7 @@ use super::facets::{Bound, Facets, JsonTypes, PatternUse, intersect_values, min_
 use super::relaxations::KeywordTreatment;
 use super::vocabulary::unknown_required_vocabularies;
 use crate::decimal::Decimal;
-use crate::front::diagnostic::similar;
+use crate::front::diagnostic::{similar, suggestion};
 use crate::ir::MAX_COUNT;
 use crate::spec::json::{Json, Object};
 
@@ -163,11 +163,10 @@ impl<'a> SchemaReader<'a> {
             let help = unknown.map(|name| {
                 let synonym =
                     TYPE_SYNONYMS.iter().find(|(other, _)| other.eq_ignore_ascii_case(name));
-                let suggestion = synonym
+                let meant = synonym
                     .map(|(_, meant)| *meant)
-                    .or_else(|| similar(&name.to_lowercase(), TYPE_NAMES, self.errors.len()))
-                    .map(|name| format!("; is `{name}` meant?"));
-                format!(": {name:?} is not a type{}", suggestion.unwrap_or_default())
+                    .or_else(|| similar(&name.to_lowercase(), TYPE_NAMES, self.errors.len()));
+                format!(": {name:?} is not a type{}", suggestion(meant))
             });
             let what = format!(
                 "must be a type name or an array of type names{}",
