@@ -15,7 +15,7 @@
 //!   -> matcher    interned Earley configurations, traces      stage 4   AdvanceError
 //!   -> mask       configuration + vocabulary -> bitset        stage 5   never fails
 //!   -> engine     the door: Engine, Constraint, Matcher       stage 6
-//! leaves used by all: ids, limits, fuel, cache, decimal, setters, switches, fsm, vocab
+//! leaves used by all: ids, limits, fuel, cache, decimal, utf16, setters, switches, fsm, vocab
 //! ```
 //!
 //! A stage imports only earlier stages and leaves. [`compile::Compiled`] is immutable and shared; a
@@ -154,6 +154,7 @@ mod setters;
 pub mod spec;
 #[doc(hidden)]
 pub mod switches;
+mod utf16;
 pub mod vocab;
 
 pub use compile::{CompileError, Compiled};

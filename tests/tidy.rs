@@ -28,8 +28,8 @@ const CRATES: &[&str] = &[
 
 /// Leaves of the engine, which all stages may use.
 const LEAVES: &[&str] = &[
-    "ids", "limits", "fuel", "cache", "interner", "capacity", "decimal", "setters", "switches",
-    "hash", "fsm",
+    "ids", "limits", "fuel", "cache", "interner", "capacity", "decimal", "utf16", "setters",
+    "switches", "hash", "fsm",
 ];
 /// What each stage may import beside the leaves.
 const STAGES: &[(&str, &[&str])] = &[
@@ -40,6 +40,7 @@ const STAGES: &[(&str, &[&str])] = &[
     ("interner", &[]),
     ("capacity", &[]),
     ("decimal", &[]),
+    ("utf16", &[]),
     ("setters", &[]),
     ("switches", &[]),
     ("hash", &[]),

@@ -7,6 +7,7 @@ use super::EbnfDialect;
 use super::ast::ByteSpan;
 use crate::front::diagnostic::{Diagnostic, Diagnostics};
 use crate::fsm::ByteSet;
+use crate::utf16::surrogate_pair;
 
 /// An error that has been reported.
 #[derive(Clone, Copy, Debug)]
@@ -333,14 +334,13 @@ impl<'t> Cursor<'t> {
             return if self.eat("}") { Ok(code) } else { self.expected("`}`") };
         }
         let first = self.hex(begin, 4..5)?;
-        if (0xD800..0xDC00).contains(&first)
-            && self.rest().starts_with("\\u")
+        if self.rest().starts_with("\\u")
             && let Some(second) =
                 self.rest().get(2..6).and_then(|d| u32::from_str_radix(d, 16).ok())
-            && (0xDC00..0xE000).contains(&second)
+            && let Some(code_point) = surrogate_pair(first, second)
         {
             self.offset += 6;
-            return Ok(0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00));
+            return Ok(code_point.into());
         }
         Ok(first)
     }

@@ -3,6 +3,8 @@
 
 use std::fmt::Write;
 
+use crate::utf16::surrogate_pair;
+
 /// A rewritten pattern.
 pub(super) struct RewrittenPattern {
     pub(super) text: String,
@@ -83,16 +85,13 @@ fn rewrite_escape(rest: &str, in_class: bool, out: &mut String) -> usize {
             }
         },
         Some('u') if rest.get(6..8) == Some("\\u") => {
-            match (code(rest.get(2..6)), code(rest.get(8..12))) {
-                (Some(high @ 0xD800..0xDC00), Some(low @ 0xDC00..0xE000)) => {
-                    let _ = write!(
-                        out,
-                        "\\x{{{:X}}}",
-                        0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00)
-                    );
+            let units = code(rest.get(2..6)).zip(code(rest.get(8..12)));
+            match units.and_then(|(high, low)| surrogate_pair(high, low)) {
+                Some(code_point) => {
+                    let _ = write!(out, "\\x{{{:X}}}", u32::from(code_point));
                     12
                 }
-                _ => {
+                None => {
                     out.push_str("\\u");
                     2
                 }

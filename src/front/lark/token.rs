@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::front::diagnostic::{Diagnostic, Diagnostics};
+use crate::utf16::{HIGH_SURROGATES, surrogate_pair};
 
 /// A token with its byte range.
 #[derive(Clone, Debug, PartialEq)]
@@ -290,18 +291,14 @@ impl<'t> Lexer<'t, '_> {
             'U' => self.code(8)?,
             'u' => {
                 let first = self.hex(4)?;
-                let pair = (0xD800..0xDC00).contains(&first) && self.rest().starts_with("\\u");
-                let code = if pair {
-                    self.offset += 2;
-                    let second = self.hex(4)?;
-                    if !(0xDC00..0xE000).contains(&second) {
-                        return Err("half of a surrogate pair");
-                    }
-                    0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00)
-                } else {
-                    first
-                };
-                char::from_u32(code).ok_or("half of a surrogate pair")?
+                let code_point =
+                    if HIGH_SURROGATES.contains(&first) && self.rest().starts_with("\\u") {
+                        self.offset += 2;
+                        surrogate_pair(first, self.hex(4)?)
+                    } else {
+                        char::from_u32(first)
+                    };
+                code_point.ok_or("half of a surrogate pair")?
             }
             _ => return Err(EXPECTED),
         })

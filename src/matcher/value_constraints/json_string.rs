@@ -1,6 +1,7 @@
 //! Incremental decoding of JSON strings: escapes, surrogate pairs and their continuations.
 
 use crate::fsm::ByteSet;
+use crate::utf16::surrogate_pair;
 
 /// An incomplete character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -105,11 +106,9 @@ impl EscapeState {
 
     /// A `\u` escape is complete.
     fn finish_unit(&mut self, unit: u16, decoded: &mut Decoded) {
-        if self.high_surrogate != 0 && (0xDC00..0xE000).contains(&unit) {
-            let high = u32::from(self.high_surrogate) - 0xD800;
+        if let Some(code_point) = surrogate_pair(self.high_surrogate.into(), unit.into()) {
             self.high_surrogate = 0;
-            decoded.code_point(0x10000 + (high << 10) + u32::from(unit) - 0xDC00);
-            return;
+            return decoded.code_point(code_point.into());
         }
         self.flush_surrogate(decoded);
         match unit {

@@ -2,6 +2,7 @@
 
 use super::{Json, Number, Object};
 use crate::limits::Limits;
+use crate::utf16::{HIGH_SURROGATES, surrogate_pair};
 
 /// Error of a text that is not JSON or exceeds a limit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -271,18 +272,15 @@ impl JsonParser<'_> {
     /// Parses `uXXXX` or a surrogate pair.
     fn unicode_escape(&mut self) -> ParseResult<char> {
         let first = self.hex4()?;
-        let code =
-            if (0xD800..0xDC00).contains(&first) && self.text[self.offset..].starts_with(b"\\u") {
-                self.offset += 1;
-                let second = self.hex4()?;
-                if !(0xDC00..0xE000).contains(&second) {
-                    return Err(JsonErrorReason::LoneSurrogate);
-                }
-                0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00)
-            } else {
-                first
-            };
-        char::from_u32(code).ok_or(JsonErrorReason::LoneSurrogate)
+        let is_pair =
+            HIGH_SURROGATES.contains(&first) && self.text[self.offset..].starts_with(b"\\u");
+        let code_point = if is_pair {
+            self.offset += 1;
+            surrogate_pair(first, self.hex4()?)
+        } else {
+            char::from_u32(first)
+        };
+        code_point.ok_or(JsonErrorReason::LoneSurrogate)
     }
 
     /// Consumes the `u` and four hexadecimal digits.

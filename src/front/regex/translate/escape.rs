@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::super::{Classes, LookAround, RegexError};
 use super::{LOOK_AROUND_IN_TERMINAL, Translator};
+use crate::utf16::{HIGH_SURROGATES, surrogate_pair};
 
 /// `\s` of ECMA-262: WhiteSpace and LineTerminator.
 const SPACE: &str = concat!(
@@ -161,14 +162,10 @@ impl Translator<'_> {
             let Some(first) = self.hex(4) else {
                 return self.syntax(at, "\\u needs four hexadecimal digits");
             };
-            if (0xD800..0xDC00).contains(&first) && self.rest().starts_with("\\u") {
+            if HIGH_SURROGATES.contains(&first) && self.rest().starts_with("\\u") {
                 self.skip(2);
-                match self.hex(4) {
-                    Some(second) if (0xDC00..0xE000).contains(&second) => {
-                        0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00)
-                    }
-                    _ => first,
-                }
+                let second = self.hex(4).unwrap_or_default();
+                surrogate_pair(first, second).map_or(first, u32::from)
             } else {
                 first
             }
