@@ -102,18 +102,12 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// A rule with these names that are distinct in each object.
     pub(super) fn distinct_name_rule(&mut self, name: RuleId) -> RuleId {
-        if name != self.string_rule() {
-            self.builder.attributes(name).name = true;
-            return name;
-        }
-        match self.common_rules.name {
-            Some(rule) => rule,
-            None => {
-                let rule = self.rule("name".into(), Expr::Ref(name));
-                self.builder.attributes(rule).name = true;
-                *self.common_rules.name.insert(rule)
-            }
-        }
+        let rule = match name == self.string_rule() {
+            true => self.common_rule(|rules| &mut rules.name, "name", |_| Expr::Ref(name)),
+            false => name,
+        };
+        self.builder.attributes(rule).name = true;
+        rule
     }
 
     /// As [`SchemaLowering::distinct_name_rule`], for finitely many names under some prefix: the

@@ -60,11 +60,6 @@ impl<'a> SchemaLowering<'a, '_> {
             && self.normalizer.reader.doc.dialect(LocId::ROOT) > Draft::Draft4
     }
 
-    /// An integer without bounds.
-    pub(super) fn any_integer(&mut self) -> Expr {
-        self.bounded(&NumberFacets::default(), JsonTypes::INTEGER, self.location)
-    }
-
     /// Lowers numbers listed by `enum` or `const`. Each comes with its text in the schema, which is
     /// accepted whatever the options say. Texts without an automaton are appended to `scalars`.
     pub(super) fn listed_numbers(

@@ -30,67 +30,93 @@ pub(super) struct CommonRules {
     pub(super) array: Option<RuleId>,
 }
 
+/// The field of a rule.
+type CommonRuleField = fn(&mut CommonRules) -> &mut Option<RuleId>;
+
 impl SchemaLowering<'_, '_> {
-    /// The rule of all strings.
-    pub(super) fn string_rule(&mut self) -> RuleId {
-        if let Some(rule) = self.common_rules.string {
+    /// The rule in a field; made on first use, from a body that does not refer to it.
+    pub(super) fn common_rule(
+        &mut self,
+        field: CommonRuleField,
+        name: &str,
+        body: impl FnOnce(&mut Self) -> Expr,
+    ) -> RuleId {
+        if let Some(rule) = *field(&mut self.common_rules) {
             return rule;
         }
-        let body = if self.syntax.is_json() {
-            Expr::seq([Expr::text("\""), Expr::Ref(self.tail_rule())])
-        } else {
-            self.non_json_string(&StringFacets::default())
-        };
-        let rule = self.rule("string".into(), body);
-        *self.common_rules.string.insert(rule)
+        let body = body(self);
+        let rule = self.builder.rule(name, body);
+        *field(&mut self.common_rules).insert(rule)
+    }
+
+    /// As [`SchemaLowering::common_rule`], for a body that may refer to the rule.
+    fn recursive_common_rule(
+        &mut self,
+        field: CommonRuleField,
+        name: &str,
+        body: impl FnOnce(&mut Self) -> Expr,
+    ) -> RuleId {
+        if let Some(rule) = *field(&mut self.common_rules) {
+            return rule;
+        }
+        let rule = self.builder.declare(name);
+        *field(&mut self.common_rules) = Some(rule);
+        let body = body(self);
+        self.builder.define(rule, body);
+        rule
+    }
+
+    /// The rule of all strings.
+    pub(super) fn string_rule(&mut self) -> RuleId {
+        self.common_rule(
+            |rules| &mut rules.string,
+            "string",
+            |this| match this.syntax.is_json() {
+                true => Expr::seq([Expr::text("\""), Expr::Ref(this.tail_rule())]),
+                false => this.non_json_string(&StringFacets::default()),
+            },
+        )
     }
 
     /// The rule of the rest of an unconstrained string, closing quote included.
     pub(super) fn tail_rule(&mut self) -> RuleId {
-        if let Some(rule) = self.common_rules.tail {
-            return rule;
-        }
-        let rule = self.rule("string-tail".into(), self.spelling().free_tail());
-        *self.common_rules.tail.insert(rule)
+        self.common_rule(|rules| &mut rules.tail, "string-tail", |this| this.spelling().free_tail())
     }
 
     /// The rule of a character that is not plain ASCII (escaped only where JSON requires it), and
     /// the rest of an unconstrained string.
     pub(super) fn special_tail_rule(&mut self) -> RuleId {
-        if let Some(rule) = self.common_rules.special_tail {
-            return rule;
-        }
-        let rule = self.rule("special-tail".into(), self.spelling().special_tail());
-        *self.common_rules.special_tail.insert(rule)
+        self.common_rule(
+            |rules| &mut rules.special_tail,
+            "special-tail",
+            |this| this.spelling().special_tail(),
+        )
     }
 
     /// The rule of all numbers.
     pub(super) fn number_rule(&mut self) -> RuleId {
-        if let Some(rule) = self.common_rules.number {
-            return rule;
-        }
-        let body = self.bounded(&NumberFacets::default(), JsonTypes::NUMBER, self.location);
-        let rule = self.rule("number".into(), body);
-        *self.common_rules.number.insert(rule)
+        self.common_rule(
+            |rules| &mut rules.number,
+            "number",
+            |this| this.bounded(&NumberFacets::default(), JsonTypes::NUMBER, this.location),
+        )
     }
 
     /// The rule of all integers.
     pub(super) fn integer_rule(&mut self) -> RuleId {
-        if let Some(rule) = self.common_rules.integer {
-            return rule;
-        }
-        let body = self.any_integer();
-        let rule = self.rule("integer".into(), body);
-        *self.common_rules.integer.insert(rule)
+        self.common_rule(
+            |rules| &mut rules.integer,
+            "integer",
+            |this| this.bounded(&NumberFacets::default(), JsonTypes::INTEGER, this.location),
+        )
     }
 
     /// The rule of all JSON values.
     pub(super) fn json_rule(&mut self) -> RuleId {
-        if let Some(rule) = self.common_rules.json {
-            return rule;
-        }
-        let rule = self.builder.declare("json");
-        self.common_rules.json = Some(rule);
+        self.recursive_common_rule(|rules| &mut rules.json, "json", Self::json_body)
+    }
+
+    fn json_body(&mut self) -> Expr {
         let outer = std::mem::replace(&mut self.expected, JsonTypes::ALL);
         let words = self.syntax.words().concat();
         let words = word_set(words.into_iter().map(Literal::from).collect());
@@ -98,30 +124,27 @@ impl SchemaLowering<'_, '_> {
         let number = Expr::Ref(self.number_rule());
         let scalars = self.scalar(Expr::alt([number, words]));
         self.expected = outer;
-        self.builder.define(rule, Expr::alt(rules.into_iter().map(Expr::Ref).chain([scalars])));
-        rule
+        Expr::alt(rules.into_iter().map(Expr::Ref).chain([scalars]))
     }
 
     /// The rule of all arrays.
     pub(super) fn any_array_rule(&mut self) -> RuleId {
-        if let Some(rule) = self.common_rules.array {
-            return rule;
-        }
-        let rule = self.builder.declare("json-array");
-        self.common_rules.array = Some(rule);
-        let item = Expr::Ref(self.json_rule());
-        let body = list_in(&self.punctuation().brackets, item);
-        self.builder.define(rule, body);
-        rule
+        self.recursive_common_rule(
+            |rules| &mut rules.array,
+            "json-array",
+            |this| {
+                let item = Expr::Ref(this.json_rule());
+                list_in(&this.punctuation().brackets, item)
+            },
+        )
     }
 
     /// The rule of all objects.
     pub(super) fn any_object_rule(&mut self) -> RuleId {
-        if let Some(rule) = self.common_rules.object {
-            return rule;
-        }
-        let rule = self.builder.declare("json-object");
-        self.common_rules.object = Some(rule);
+        self.recursive_common_rule(|rules| &mut rules.object, "json-object", Self::object_body)
+    }
+
+    fn object_body(&mut self) -> Expr {
         let punctuation = self.punctuation();
         let name = match self.syntax {
             ValueSyntax::Json if self.names_are_distinct() => {
@@ -137,9 +160,7 @@ impl SchemaLowering<'_, '_> {
         let value = Expr::Ref(self.json_rule());
         let after = self.syntax.after_member(None);
         let item = Expr::seq([name, punctuation.colon.clone(), value, after]);
-        let body = list_in(&punctuation.braces, item);
-        self.builder.define(rule, body);
-        rule
+        list_in(&punctuation.braces, item)
     }
 }
 
