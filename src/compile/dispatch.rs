@@ -12,11 +12,9 @@ mod trie;
 
 use std::sync::{Arc, OnceLock};
 
-use self::layout::{StateEdges, TagBodies};
+use self::layout::TagBodies;
 use self::matches::{MatchTable, TriggerOrStop};
-use super::DispatchMark;
 use super::rule_facts::RuleFacts;
-use super::rule_nfa::StateSummary;
 use crate::cache::ProcessCache;
 use crate::fsm::TooLarge;
 use crate::fuel;
@@ -53,7 +51,7 @@ pub(super) struct UnresolvedDispatch {
 /// A dispatch of a compiled grammar.
 #[derive(Debug)]
 pub(crate) struct CompiledDispatch {
-    automaton: Arc<DispatchAutomaton>,
+    pub(super) automaton: Arc<DispatchAutomaton>,
     /// Grammars with the same texts have the same automaton.
     is_shared: bool,
     /// By trigger: the productive rules of its tags.
@@ -64,16 +62,6 @@ pub(crate) struct CompiledDispatch {
 }
 
 impl CompiledDispatch {
-    /// The start state.
-    pub(super) fn start(&self) -> u32 {
-        self.automaton.start()
-    }
-
-    /// The meaning of a state.
-    pub(super) fn mark(&self, state: u32) -> DispatchMark {
-        self.automaton.mark(state)
-    }
-
     /// Whether a state has begun, or read, excludes and triggers with unusual bodies only; `None`
     /// where it has begun nothing. `unusual` tells which rules are. Cost: the first call looks at
     /// all texts.
@@ -84,16 +72,6 @@ impl CompiledDispatch {
         let node = self.automaton.begun_node(state)?;
         let usual = self.usual_nodes.get_or_init(|| self.automaton.usual_nodes(is_usual));
         Some(!usual[node as usize])
-    }
-
-    /// The edges of a state. Computed anew in each call.
-    pub(super) fn state_edges(&self, state: u32) -> StateEdges {
-        self.automaton.state_edges(state)
-    }
-
-    /// The summary of a state.
-    pub(super) fn summarize(&self, state: u32) -> StateSummary {
-        self.automaton.summarize(state)
     }
 
     /// The tag bodies that follow a trigger.
@@ -153,14 +131,10 @@ impl UnresolvedDispatch {
     pub(super) fn resolve(&self, facts: &[RuleFacts]) -> CompiledDispatch {
         let productive = |rule: &u32| facts[*rule as usize].productive;
         let nullable = |rule: &u32| facts[*rule as usize].nullable;
-        let all = || self.rules.iter().flatten();
-        if all().all(|rule| productive(rule) && !nullable(rule)) {
-            return CompiledDispatch {
-                automaton: self.automaton.clone(),
-                is_shared: true,
-                rules: self.rules.clone(),
-                usual_nodes: OnceLock::new(),
-            };
+        let usual_nodes = OnceLock::new();
+        if self.rules.iter().flatten().all(|rule| productive(rule) && !nullable(rule)) {
+            let (automaton, rules) = (self.automaton.clone(), self.rules.clone());
+            return CompiledDispatch { automaton, is_shared: true, rules, usual_nodes };
         }
         let bodies = self.rules.iter().map(|rules| TagBodies {
             productive: rules.iter().any(productive),
@@ -172,7 +146,6 @@ impl UnresolvedDispatch {
             .iter()
             .map(|rules| rules.iter().copied().filter(productive).collect())
             .collect();
-        let usual_nodes = OnceLock::new();
         CompiledDispatch { automaton: automaton.into(), is_shared: false, rules, usual_nodes }
     }
 }

@@ -340,7 +340,7 @@ impl Program {
     /// The meaning of a state within its tag dispatch.
     pub(crate) fn dispatch_mark(&self, state: u32) -> DispatchMark {
         match self.source_of(state) {
-            Some((StateSource::Dispatch(dispatch), set)) => dispatch.mark(set[0]),
+            Some((StateSource::Dispatch(dispatch), set)) => dispatch.automaton.mark(set[0]),
             _ => DispatchMark::Plain,
         }
     }

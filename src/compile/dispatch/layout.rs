@@ -166,7 +166,7 @@ impl DispatchAutomaton {
     }
 
     /// The start state.
-    pub(super) fn start(&self) -> u32 {
+    pub(in crate::compile) fn start(&self) -> u32 {
         START
     }
 
@@ -398,7 +398,7 @@ impl DispatchAutomaton {
     }
 
     /// The meaning of a state for traces.
-    pub(super) fn mark(&self, state: u32) -> DispatchMark {
+    pub(in crate::compile) fn mark(&self, state: u32) -> DispatchMark {
         match self.kind(state) {
             StateKind::Start | StateKind::End => DispatchMark::Plain,
             StateKind::TextBefore(node)
@@ -435,7 +435,7 @@ impl DispatchAutomaton {
     }
 
     /// The summary of a state.
-    pub(super) fn summarize(&self, state: u32) -> StateSummary {
+    pub(in crate::compile) fn summarize(&self, state: u32) -> StateSummary {
         let kind = self.kind(state);
         if let StateKind::TextBefore(node) | StateKind::TextAfter(node) = kind
             && self.matches.trie.can_return_to_root(node)
@@ -456,7 +456,7 @@ impl DispatchAutomaton {
     }
 
     /// Computes the edges of a state.
-    pub(super) fn state_edges(&self, state: u32) -> StateEdges {
+    pub(in crate::compile) fn state_edges(&self, state: u32) -> StateEdges {
         let mut out = StateEdges::default();
         match self.kind(state) {
             StateKind::Start => self.add_text_edges(StateKind::TextBefore(ROOT), &mut out),

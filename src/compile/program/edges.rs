@@ -52,7 +52,7 @@ impl Program {
         out: &mut EdgeLists,
     ) {
         let first = self.instances[instance as usize].from;
-        for e in &dispatch.state_edges(state).edges {
+        for e in &dispatch.automaton.state_edges(state).edges {
             let to = self.intern(instance, &[e.to]);
             match EdgeSymbol::decode(e.lo) {
                 EdgeSymbol::Byte(_) => out.push_bytes(e.lo, e.hi, to),

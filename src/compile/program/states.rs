@@ -72,7 +72,7 @@ impl Program {
             }
             StateSource::Dispatch(dispatch) => {
                 set.clear();
-                set.push(dispatch.start());
+                set.push(dispatch.automaton.start());
             }
             StateSource::Sets(rule_nfa, part) => {
                 self.close(instance, &[rule_nfa.part(part).nfa.start()], &mut set)
@@ -140,7 +140,7 @@ impl Program {
         let Instance { rule, block, source, .. } = &self.instances[instance as usize];
         // A return state of a dispatch keeps its mark, which traces read.
         let mark = match source {
-            StateSource::Dispatch(dispatch) => dispatch.mark(set[0]),
+            StateSource::Dispatch(dispatch) => dispatch.automaton.mark(set[0]),
             _ => DispatchMark::Plain,
         };
         let (rule, block) = (*rule, *block);
@@ -187,7 +187,7 @@ impl Program {
                 let states: Vec<u32> = set.iter().copied().step_by(2).collect();
                 rule_nfa.main.summarize(&states)
             }
-            StateSource::Dispatch(dispatch) => dispatch.summarize(set[0]),
+            StateSource::Dispatch(dispatch) => dispatch.automaton.summarize(set[0]),
         }
     }
 }
