@@ -7,8 +7,7 @@
 use std::sync::Arc;
 
 use crate::hash::HashMap;
-use crate::ids::RuleId;
-use crate::ir::{Attributes, Expr, Grammar, Rule, Spent};
+use crate::ir::{Grammar, Spent};
 
 /// What the return address of a budgeted call counts down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,19 +112,13 @@ pub(super) fn split_budgets(grammar: Arc<Grammar>) -> (Arc<Grammar>, HashMap<u32
         let tokens =
             budget.tokens.map(|most| BudgetMeter::new(BudgetUnit::Token, most, budget.spent));
         for meter in chars.into_iter().chain(tokens) {
-            let inner = RuleId::new(out.rules.len());
-            let rule = &mut out.rules[id];
-            let body = std::mem::replace(&mut rule.body, Expr::Ref(inner));
-            // It keeps a budget attribute, so that it is not inlined into the outer rule.
-            let attributes =
-                Attributes { budget: Some(budget), ..std::mem::take(&mut rule.attributes) };
-            let name = rule.name.clone();
+            let inner = out.split_rule(id);
+            // So that the inner rule is not inlined into the outer one.
+            out.rules[inner].attributes.budget = Some(budget);
             // The budget added before now belongs to the inner rule.
-            if let Some(outer) = meters.remove(&(id as u32)) {
-                meters.insert(inner.raw(), outer);
+            if let Some(outer) = meters.insert(id as u32, meter) {
+                meters.insert(inner as u32, outer);
             }
-            meters.insert(id as u32, meter);
-            out.rules.push(Rule { name, body, attributes });
         }
     }
     (Arc::new(out), meters)

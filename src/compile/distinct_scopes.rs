@@ -11,7 +11,7 @@ use super::{CompileError, Compiled, shared_automata};
 use crate::fsm::Dfa;
 use crate::hash::{HashMap, HashSet};
 use crate::ids::RuleId;
-use crate::ir::{Attributes, Expr, Grammar, Rule};
+use crate::ir::{Attributes, Expr, Grammar};
 
 /// The register of a scope whose values are unknown: nothing is compared.
 pub(crate) const UNKNOWN_REGISTER: u32 = 0;
@@ -88,21 +88,15 @@ pub(super) fn split_scopes(grammar: Arc<Grammar>) -> (Arc<Grammar>, DistinctScop
     let mut out = (*grammar).clone();
     for mut id in 0..grammar.rules.len() {
         let Attributes { scope, element, .. } = out.rules[id].attributes;
-        // A rule may be both: an element of the enclosing scope, and a scope.
+        // A rule may be both: an element of the enclosing scope, and a scope. The inner rule keeps
+        // its attributes, so that it is not inlined into the outer one.
         for role in element
             .then_some(DistinctRole::Element)
             .into_iter()
             .chain(scope.then_some(DistinctRole::Scope { open: false }))
         {
-            let inner = RuleId::new(out.rules.len());
-            let rule = &mut out.rules[id];
-            let body = std::mem::replace(&mut rule.body, Expr::Ref(inner));
-            // The inner rule keeps its attributes, so that it is not inlined into the outer one.
-            let attributes = std::mem::take(&mut rule.attributes);
-            let name = rule.name.clone();
             scopes.roles.insert(id as u32, role);
-            out.rules.push(Rule { name, body, attributes });
-            id = inner.index();
+            id = out.split_rule(id);
         }
     }
     (Arc::new(out), scopes)

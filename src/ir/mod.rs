@@ -54,6 +54,22 @@ pub struct Grammar {
     pub specials: Vec<SpecialToken>,
 }
 
+impl Grammar {
+    /// Moves the body and the attributes of a rule to a new rule, and leaves a call of that rule.
+    /// Returns the index of the new rule.
+    pub(crate) fn split_rule(&mut self, outer: usize) -> usize {
+        let inner = self.rules.len();
+        let rule = &mut self.rules[outer];
+        let moved = Rule {
+            name: rule.name.clone(),
+            body: std::mem::replace(&mut rule.body, Expr::Ref(RuleId::new(inner))),
+            attributes: std::mem::take(&mut rule.attributes),
+        };
+        self.rules.push(moved);
+        inner
+    }
+}
+
 /// Clones the grammar.
 impl From<&Grammar> for Arc<Grammar> {
     fn from(grammar: &Grammar) -> Self {
@@ -302,22 +318,6 @@ pub enum Trigger {
     Led(Vec<u8>, SpecialId),
 }
 
-/// Tag dispatch (XGrammar 2, section on TagDispatch): free text that is searched for triggers,
-/// stops and excludes with an Aho-Corasick automaton. A trigger starts the body of its tag; free
-/// text continues after the body. The trigger's bytes belong to the dispatch, not to the body. See
-/// docs/internals/DISPATCH.md.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Dispatch {
-    /// `(trigger, body)`. Several tags may share a trigger: any of their bodies may follow.
-    pub tags: Vec<(Trigger, RuleId)>,
-    /// Each of these ends the dispatch.
-    pub stops: Vec<Trigger>,
-    /// Free text must not contain any of these.
-    pub excludes: Vec<Vec<u8>>,
-    /// What follows a body.
-    pub after: AfterTag,
-    /// Where the dispatch may end.
-    pub end: DispatchEnd,
 impl Trigger {
     /// Its bytes, without the special token.
     pub(crate) fn bytes(&self) -> &[u8] {
@@ -339,22 +339,25 @@ impl Trigger {
     }
 }
 
+/// Tag dispatch (XGrammar 2, section on TagDispatch): free text that is searched for triggers,
+/// stops and excludes with an Aho-Corasick automaton. A trigger starts the body of its tag; free
+/// text continues after the body. The trigger's bytes belong to the dispatch, not to the body. See
+/// docs/internals/DISPATCH.md.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Dispatch {
+    /// `(trigger, body)`. Several tags may share a trigger: any of their bodies may follow.
+    pub tags: Vec<(Trigger, RuleId)>,
+    /// Each of these ends the dispatch.
+    pub stops: Vec<Trigger>,
+    /// Free text must not contain any of these.
+    pub excludes: Vec<Vec<u8>>,
+    /// What follows a body.
+    pub after: AfterTag,
+    /// Where the dispatch may end.
+    pub end: DispatchEnd,
 }
 
 impl Dispatch {
-    /// Total bytes of triggers, stops and excludes, each trigger counted once; bounded by
-    /// [`dispatch_bytes`](crate::limits::Limits::dispatch_bytes).
-    pub fn bytes(&self) -> usize {
-        let mut seen: HashSet<&Trigger> = HashSet::default();
-        let tags =
-            self.tags.iter().map(|(trigger, _)| trigger).filter(|trigger| seen.insert(trigger));
-        let texts = tags.chain(&self.stops).map(|trigger| trigger.bytes().len());
-        texts.chain(self.excludes.iter().map(Vec::len)).sum()
-    }
-}
-
-/// What follows the body of a tag.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     /// Free text up to and including the first stop.
     pub fn until(stops: Vec<Trigger>) -> Dispatch {
         let (tags, excludes) = (Vec::new(), Vec::new());
@@ -381,6 +384,19 @@ impl Dispatch {
         self.tags.iter().map(|(trigger, _)| trigger).chain(&self.stops)
     }
 
+    /// Total bytes of triggers, stops and excludes, each trigger counted once; bounded by
+    /// [`dispatch_bytes`](crate::limits::Limits::dispatch_bytes).
+    pub fn bytes(&self) -> usize {
+        let mut seen: HashSet<&Trigger> = HashSet::default();
+        let tags =
+            self.tags.iter().map(|(trigger, _)| trigger).filter(|trigger| seen.insert(trigger));
+        let texts = tags.chain(&self.stops).map(|trigger| trigger.bytes().len());
+        texts.chain(self.excludes.iter().map(Vec::len)).sum()
+    }
+}
+
+/// What follows the body of a tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AfterTag {
     /// Free text and further tags.
     Loop,
