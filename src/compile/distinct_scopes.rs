@@ -111,28 +111,10 @@ pub(super) fn check_scopes<'c>(
     if compiled.scopes.is_empty() {
         return Ok(());
     }
-    let rules = compiled.rules.len();
-    let mut callers: Vec<Vec<u32>> = vec![Vec::new(); rules];
-    for rule in (0..rules).filter(|&rule| compiled.rules[rule].reached) {
-        calls(rule).iter().for_each(|&callee| callers[callee as usize].push(rule as u32));
-    }
-    let role = |rule: u32| compiled.scopes.role(rule);
-    let mut exposes = vec![false; rules];
-    let mut queue: Vec<u32> =
-        (0..rules as u32).filter(|&rule| role(rule) == Some(DistinctRole::Element)).collect();
-    while let Some(rule) = queue.pop() {
-        for &caller in &callers[rule as usize] {
-            if !std::mem::replace(&mut exposes[caller as usize], true)
-                && !matches!(role(caller), Some(DistinctRole::Scope { .. }))
-            {
-                queue.push(caller);
-            }
-        }
-    }
+    let exposes = exposing_rules(compiled, calls);
     let mut open: Vec<u32> = Vec::new();
-    for rule in (0..rules as u32).filter(|&rule| compiled.rules[rule as usize].reached) {
-        let facts = &compiled.rules[rule as usize];
-        let what = match role(rule) {
+    for (rule, facts) in (0u32..).zip(&compiled.rules).filter(|(_, facts)| facts.reached) {
+        let what = match compiled.scopes.role(rule) {
             None => continue,
             Some(_) if facts.left_recursive => "is left-recursive",
             Some(DistinctRole::Element) if facts.nullable => "is nullable",
@@ -161,6 +143,29 @@ pub(super) fn check_scopes<'c>(
         compiled.rules[*rule as usize].tracked = true;
     }
     Ok(())
+}
+
+/// By rule: whether it may call an element of an enclosing scope.
+fn exposing_rules<'c>(compiled: &Compiled, calls: &impl Fn(usize) -> &'c [u32]) -> Vec<bool> {
+    let rules = compiled.rules.len();
+    let mut callers: Vec<Vec<u32>> = vec![Vec::new(); rules];
+    for rule in (0..rules).filter(|&rule| compiled.rules[rule].reached) {
+        calls(rule).iter().for_each(|&callee| callers[callee as usize].push(rule as u32));
+    }
+    let role = |rule: u32| compiled.scopes.role(rule);
+    let mut exposes = vec![false; rules];
+    let mut queue: Vec<u32> =
+        (0..rules as u32).filter(|&rule| role(rule) == Some(DistinctRole::Element)).collect();
+    while let Some(rule) = queue.pop() {
+        for &caller in &callers[rule as usize] {
+            if !std::mem::replace(&mut exposes[caller as usize], true)
+                && !matches!(role(caller), Some(DistinctRole::Scope { .. }))
+            {
+                queue.push(caller);
+            }
+        }
+    }
+    exposes
 }
 
 /// Whether all elements of a scope are strings that always have infinitely many completions.

@@ -32,6 +32,18 @@ pub(super) struct Alphabet {
 impl Alphabet {
     /// The classes of some automata. Cost: their edges, times the intervals under each.
     pub(super) fn new(automata: &[&Dfa]) -> Alphabet {
+        let mut alphabet = Alphabet::without_classes(automata);
+        alphabet.classify(automata);
+        if !automata.iter().all(|dfa| alphabet.edges(dfa, |_, _, _| {})) {
+            // A collision of sums.
+            alphabet.class = (0..alphabet.starts.len() as u32).collect();
+            alphabet.sizes = vec![1; alphabet.starts.len()];
+        }
+        alphabet
+    }
+
+    /// The intervals between the bounds of edges.
+    fn without_classes(automata: &[&Dfa]) -> Alphabet {
         let (mut is_begin, mut high) = ([false; TABLE_SYMBOLS], Vec::new());
         let mut begin = |symbol: u32| match is_begin.get_mut(symbol as usize) {
             Some(is_begin) => *is_begin = true,
@@ -53,15 +65,19 @@ impl Alphabet {
             starts_below[symbol + 1] = starts.len() as u32;
         }
         starts.append(&mut high);
+        Alphabet { starts, starts_below, class: Vec::new(), sizes: Vec::new() }
+    }
+
+    /// Forms classes of the intervals under equal sets of edges.
+    fn classify(&mut self, automata: &[&Dfa]) {
         // For each interval, the sum of the hashes of the edges over it. Equal sets of edges have
-        // equal sums; collisions are detected below.
-        let mut sums = vec![0u128; starts.len() + 1];
-        let mut alphabet = Alphabet { starts, starts_below, class: Vec::new(), sizes: Vec::new() };
+        // equal sums; the caller detects collisions.
+        let mut sums = vec![0u128; self.starts.len() + 1];
         for (number, dfa) in automata.iter().enumerate() {
             for state in 0..dfa.len() as u32 {
                 for e in dfa.edges(state) {
                     let edge = hash(number as u64, state, e.to);
-                    let (from, to) = alphabet.span(e.lo, e.hi);
+                    let (from, to) = self.span(e.lo, e.hi);
                     sums[from] = sums[from].wrapping_add(edge);
                     sums[to] = sums[to].wrapping_sub(edge);
                 }
@@ -69,27 +85,21 @@ impl Alphabet {
         }
         let mut class_of_sum: HashMap<u128, u32> = HashMap::default();
         let mut sum = 0u128;
-        for part in &sums[..alphabet.starts.len()] {
+        for part in &sums[..self.starts.len()] {
             sum = sum.wrapping_add(*part);
             let class = match class_of_sum.entry(sum) {
                 _ if sum == 0 => NO_CLASS,
                 Entry::Occupied(class_of_sum) => *class_of_sum.get(),
                 Entry::Vacant(new) => {
-                    alphabet.sizes.push(0);
-                    *new.insert(alphabet.sizes.len() as u32 - 1)
+                    self.sizes.push(0);
+                    *new.insert(self.sizes.len() as u32 - 1)
                 }
             };
             if class != NO_CLASS {
-                alphabet.sizes[class as usize] += 1;
+                self.sizes[class as usize] += 1;
             }
-            alphabet.class.push(class);
+            self.class.push(class);
         }
-        if !automata.iter().all(|dfa| alphabet.edges(dfa, |_, _, _| {})) {
-            // A collision of sums.
-            alphabet.class = (0..alphabet.starts.len() as u32).collect();
-            alphabet.sizes = vec![1; alphabet.starts.len()];
-        }
-        alphabet
     }
 
     /// Number of classes.

@@ -314,22 +314,7 @@ impl Index {
         let any_wide = items.iter().any(|i| state.entries.wide_states[i.state as usize]);
         let by_item = any_wide || !state.walks_whole_configs() || self.reads_text(state, config);
         if by_item || !state.walk_directly(&self.vocab, config, self.options.direct_walk)? {
-            let mut wide: Vec<Item> = Vec::new();
-            for &item in &items {
-                if !state.entries.wide_states[item.state as usize] {
-                    let isolated = state.parser.isolated(item);
-                    state.entries.wide_states[item.state as usize] = self
-                        .reads_text(state, isolated)
-                        || !state.walk_item_directly(
-                            &self.vocab,
-                            item,
-                            self.options.direct_walk,
-                        )?;
-                }
-                if state.entries.wide_states[item.state as usize] {
-                    wide.push(item);
-                }
-            }
+            let wide = self.walk_narrow_items(state, &items)?;
             let groups = group_with_tail_calls(&mut state.parser, &wide);
             self.add_entries(state, &groups, &mut entries)?;
             let IndexState { parser, rule_walks, walk, .. } = &mut *state;
@@ -338,6 +323,25 @@ impl Index {
         let mut sets = self.special_and_stop_tokens(state, config);
         sets.extend(entries.iter().map(|entry| entry.accepted.clone()));
         Ok(self.assemble(&mut state.walk, sets))
+    }
+
+    /// Walks with each item that reads few tokens. Returns the others, the wide ones.
+    fn walk_narrow_items(
+        &self,
+        state: &mut IndexState,
+        items: &[Item],
+    ) -> Result<Vec<Item>, ParserLimit> {
+        let mut wide = Vec::new();
+        for &item in items {
+            let index = item.state as usize;
+            if !state.entries.wide_states[index] {
+                let isolated = state.parser.isolated(item);
+                state.entries.wide_states[index] = self.reads_text(state, isolated)
+                    || !state.walk_item_directly(&self.vocab, item, self.options.direct_walk)?;
+            }
+            wide.extend(state.entries.wide_states[index].then_some(item));
+        }
+        Ok(wide)
     }
 
     /// Adds the entries of wide items, and those of their context-dependent tokens that what

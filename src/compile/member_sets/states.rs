@@ -150,23 +150,12 @@ impl MemberSetStates {
             return false;
         }
         match member_sets.role(position) {
-            StateRole::None | StateRole::First => {
-                rule_nfa
-                    .main
-                    .nfa
-                    .epsilons(position)
-                    .filter(|&to| live(to))
-                    .for_each(|to| out.push(self.encode(seen_id, to)));
-                rule_nfa.main.is_relevant(position)
-            }
-            StateRole::Start(_) => {
-                rule_nfa
-                    .main
-                    .nfa
-                    .epsilons(position)
-                    .filter(|&to| live(to))
-                    .for_each(|to| out.push(self.encode(NO_MEMBERS, to)));
-                false
+            role @ (StateRole::None | StateRole::First | StateRole::Start(_)) => {
+                let is_start = matches!(role, StateRole::Start(_));
+                let seen_id = if is_start { NO_MEMBERS } else { seen_id };
+                let next = rule_nfa.main.nfa.epsilons(position).filter(|&to| live(to));
+                next.for_each(|to| out.push(self.encode(seen_id, to)));
+                !is_start && rule_nfa.main.is_relevant(position)
             }
             StateRole::Before(member_set) | StateRole::Name(member_set, _) => {
                 let choices = member_sets.set(member_set).bounds.choices(self.seen(state));
@@ -194,11 +183,10 @@ impl MemberSetStates {
                 }
                 if continues {
                     out.push(self.encode(seen_id, member_set.separator));
-                    out.extend(
-                        member_set
-                            .separator_nullable
-                            .then(|| self.encode(seen_id, member_set.before)),
-                    );
+                    let before = member_set
+                        .separator_nullable
+                        .then(|| self.encode(seen_id, member_set.before));
+                    out.extend(before);
                 }
                 // The state itself is kept where both are possible: see
                 // [`MemberSetStates::nearing_end`].
@@ -385,14 +373,11 @@ impl MemberSetStates {
         member_set: usize,
         with_others: bool,
     ) -> Vec<u32> {
-        let member_set = &rule_nfa.member_sets.all[member_set];
-        let others = if with_others { &member_set.often[..] } else { &[] };
-        let firsts = member_set
-            .once
-            .iter()
-            .chain(others)
-            .filter(|&&first| rule_nfa.main.live[first as usize]);
-        firsts.map(|&first| self.encode(NO_MEMBERS, first)).collect()
+        let mut starts = self.live_starts(rule_nfa, &rule_nfa.member_sets.all[member_set].once);
+        if with_others {
+            starts.extend(self.repeatable_starts(rule_nfa, member_set));
+        }
+        starts
     }
 
     /// Start states of the repeatable members.
@@ -401,11 +386,13 @@ impl MemberSetStates {
         rule_nfa: &RuleNfa,
         member_set: usize,
     ) -> Vec<u32> {
-        let others = rule_nfa.member_sets.all[member_set]
-            .often
-            .iter()
-            .filter(|&&first| rule_nfa.main.live[first as usize]);
-        others.map(|&first| self.encode(NO_MEMBERS, first)).collect()
+        self.live_starts(rule_nfa, &rule_nfa.member_sets.all[member_set].often)
+    }
+
+    /// The live ones of some positions, before any member.
+    fn live_starts(&mut self, rule_nfa: &RuleNfa, firsts: &[u32]) -> Vec<u32> {
+        let live = firsts.iter().filter(|&&first| rule_nfa.main.live[first as usize]);
+        live.map(|&first| self.encode(NO_MEMBERS, first)).collect()
     }
 
     /// The most at-most-once members that may still come in one of these states.

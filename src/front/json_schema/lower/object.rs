@@ -313,26 +313,30 @@ impl<'a> SchemaLowering<'a, '_> {
         facets: &ObjectFacets<'a>,
         declared: &[&'a str],
     ) -> (Vec<ObjectMember>, NameSupply) {
-        let tests = name_tests(facets);
         let excluded: Vec<&'a str> = declared.iter().chain(&facets.forbidden).copied().collect();
-        if let Some(locs) = uniform_undeclared(facets) {
-            if self.lower_value(locs.clone()) == Expr::Never {
-                return (Vec::new(), NameSupply::Finite);
-            }
-            let names = self.name_expr(NameSet::AllBut(excluded));
-            let after = self.syntax.after_member(None);
-            let candidates = self.witness_candidates(facets, |_, _| true);
-            return (
-                self.member_variants((names, after, locs), &candidates, false)
-                    .into_iter()
-                    .collect(),
-                NameSupply::InfiniteUnderPrefixes,
-            );
+        let Some(locs) = uniform_undeclared(facets) else {
+            return self.members_by_name_class(facets, &excluded);
+        };
+        if self.lower_value(locs.clone()) == Expr::Never {
+            return (Vec::new(), NameSupply::Finite);
         }
-        let Some((classes, lengths)) = self.name_classes(facets, &tests) else {
+        let names = self.name_expr(NameSet::AllBut(excluded));
+        let after = self.syntax.after_member(None);
+        let candidates = self.witness_candidates(facets, |_, _| true);
+        let member = self.member_variants((names, after, locs), &candidates, false);
+        (member.into_iter().collect(), NameSupply::InfiniteUnderPrefixes)
+    }
+
+    /// As [`SchemaLowering::additional_members`], where the schema of a member depends on its name.
+    fn members_by_name_class(
+        &mut self,
+        facets: &ObjectFacets<'a>,
+        excluded: &[&'a str],
+    ) -> (Vec<ObjectMember>, NameSupply) {
+        let Some((classes, lengths)) = self.name_classes(facets, &name_tests(facets)) else {
             return (Vec::new(), NameSupply::Finite);
         };
-        let excluded = Dfa::texts(&excluded);
+        let excluded = Dfa::texts(excluded);
         let (mut out, mut open, mut infinite) = (Vec::new(), true, false);
         for (names, matched) in classes {
             let locs = matched_locations(facets, &matched);
