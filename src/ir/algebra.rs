@@ -1,6 +1,6 @@
 //! Grammar algebra: union, concatenation and repetition, and the error of all operations.
 
-use super::{Expr, Grammar, GrammarBuilder, GrammarError, Rule};
+use super::{Attributes, Expr, Grammar, GrammarBuilder, GrammarError, Rule};
 use crate::fsm::TooLarge;
 use crate::fuel::OutOfFuel;
 
@@ -37,21 +37,25 @@ pub enum AlgebraError {
 }
 
 impl AlgebraError {
-    pub(super) const BUDGET: &'static str = "a budget";
-    pub(super) const DISTINCT_VALUES: &'static str = "distinct values";
-
-    /// The error for a rule.
-    pub(super) fn undefined(rule: &Rule, what: &'static str) -> AlgebraError {
-        AlgebraError::Undefined { rule: rule.name.clone(), what }
+    /// The error if operations are not defined for the attributes of a rule.
+    pub(super) fn check_attributes(rule: &Rule) -> Result<(), AlgebraError> {
+        let Attributes { budget, scope, element, .. } = &rule.attributes;
+        let what = match budget {
+            Some(_) => "a budget",
+            None if *scope || *element => "distinct values",
+            None => return Ok(()),
+        };
+        Err(AlgebraError::Undefined { rule: rule.name.clone(), what })
     }
 
-    /// What an expression is that operations are not defined for.
-    pub(super) fn kind_of(expr: &Expr) -> &'static str {
-        match expr {
+    /// The error for an expression of a rule that operations are not defined for.
+    pub(super) fn undefined_expr(rule: &Rule, expr: &Expr) -> AlgebraError {
+        let what = match expr {
             Expr::Special(_) => "a special token, which is not a byte",
             Expr::Deferred(_) => "a deferred body",
             _ => "a tag dispatch",
-        }
+        };
+        AlgebraError::Undefined { rule: rule.name.clone(), what }
     }
 }
 

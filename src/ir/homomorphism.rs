@@ -89,13 +89,7 @@ impl Grammar {
         while let Some(rule) = todo.pop() {
             mapping.rule = rule;
             let source = &self.rules[rule.index()];
-            let Attributes { budget, scope, element, .. } = &source.attributes;
-            if budget.is_some() {
-                return Err(AlgebraError::undefined(source, AlgebraError::BUDGET));
-            }
-            if *scope || *element {
-                return Err(AlgebraError::undefined(source, AlgebraError::DISTINCT_VALUES));
-            }
+            AlgebraError::check_attributes(source)?;
             let body = mapping.expr(&source.body, 0, &mut todo)?;
             builder.define(rule, body);
         }
@@ -142,7 +136,7 @@ impl ImageBuilder<'_> {
             }
             Expr::Special(_) | Expr::Dispatch(_) | Expr::Deferred(_) => {
                 let rule = &self.grammar.rules[self.rule.index()];
-                return Err(AlgebraError::undefined(rule, AlgebraError::kind_of(expr)));
+                return Err(AlgebraError::undefined_expr(rule, expr));
             }
             Expr::Ref(rule) => {
                 if !std::mem::replace(&mut self.reached[rule.index()], true) {

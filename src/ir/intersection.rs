@@ -212,12 +212,7 @@ impl Intersection<'_> {
         while let Some(start) = self.ends.next() {
             self.rule = start.0;
             let rule = &grammar.rules[start.0.index()];
-            if rule.attributes.budget.is_some() {
-                return Err(AlgebraError::undefined(rule, AlgebraError::BUDGET));
-            }
-            if rule.attributes.scope || rule.attributes.element {
-                return Err(AlgebraError::undefined(rule, AlgebraError::DISTINCT_VALUES));
-            }
+            AlgebraError::check_attributes(rule)?;
             let found = self.ends_of(&rule.body, start.1, 0)?;
             self.ends.add(start, found);
         }
@@ -241,7 +236,7 @@ impl Intersection<'_> {
             }
             Expr::Special(_) | Expr::Dispatch(_) | Expr::Deferred(_) => {
                 let rule = &self.grammar.rules[self.rule.index()];
-                return Err(AlgebraError::undefined(rule, AlgebraError::kind_of(expr)));
+                return Err(AlgebraError::undefined_expr(rule, expr));
             }
             Expr::Ref(rule) => self.ends.of((*rule, from)),
             Expr::Counted(counted) => self.ends_of(&self.unrolled(counted)?, from, depth)?,
