@@ -10,7 +10,7 @@ use super::super::read::facets::{Facets, JsonTypes, StringFacets};
 use super::SchemaLowering;
 use super::lookalikes::lookalike_dfa;
 use super::python_values::{PythonValues, python_words};
-use super::syntax::{contains, trigger_texts, without_texts};
+use super::syntax::{TextPosition, contains, trigger_texts, without_texts};
 use crate::cache::ProcessCache;
 use crate::front::regex::{Lengths, spell_utf8};
 use crate::fsm::{Combine, Dfa, TooLarge};
@@ -254,12 +254,12 @@ impl<'a> SchemaLowering<'a, '_> {
             texts = texts.combine(others, Combine::Minus, limit)?;
         }
         if let Some(quotes) = &raw.quotes {
-            let bare = without_texts(&texts, (false, &[&quotes.begin], true), limit)?;
+            let bare = without_texts(&texts, &[&quotes.begin], TextPosition::Begin, limit)?;
             texts = bare.unwrap_or(texts);
         }
         let mut out = Vec::new();
-        for (trail, texts) in optional_frame(texts, (true, &raw.trail, false), limit)? {
-            for (lead, texts) in optional_frame(texts, (false, &raw.lead, true), limit)? {
+        for (trail, texts) in optional_frame(texts, &raw.trail, TextPosition::End, limit)? {
+            for (lead, texts) in optional_frame(texts, &raw.lead, TextPosition::Begin, limit)? {
                 let spelled = self.spell_of_length(&texts, lengths, &mut spell_utf8)?;
                 out.push(Expr::seq([lead, spelled, trail.clone()]));
             }
@@ -272,13 +272,14 @@ impl<'a> SchemaLowering<'a, '_> {
 /// it.
 fn optional_frame(
     texts: Dfa,
-    (before, written, after): (bool, &[u8], bool),
+    written: &[u8],
+    position: TextPosition,
     limit: usize,
 ) -> Result<Vec<(Expr, Dfa)>, TooLarge> {
     if written.is_empty() {
         return Ok(vec![(Expr::Empty, texts)]);
     }
-    Ok(match without_texts(&texts, (before, &[written], after), limit)? {
+    Ok(match without_texts(&texts, &[written], position, limit)? {
         None => vec![(optional(written), texts)],
         Some(bare) => vec![(Expr::bytes(written), texts), (Expr::Empty, bare)],
     })

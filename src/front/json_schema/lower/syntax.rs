@@ -267,19 +267,19 @@ fn python_plain(quote: u8) -> ByteSet {
 /// One code point of an unconstrained Python string, in the usual spellings.
 fn python_char(quote: u8) -> Expr {
     let plain = python_plain(quote);
-    let hex = || Expr::Class(ByteSet::from_bytes(b"0123456789abcdefABCDEF"));
+    let hex = ByteSet::from_bytes(b"0123456789abcdefABCDEF");
     let not_d = ByteSet::from_bytes(b"0123456789abcefABCEF");
     let unit = |first: ByteSet, second: ByteSet| {
-        Expr::seq([Expr::text("u"), Expr::Class(first), Expr::Class(second), hex(), hex()])
+        let digits = [first, second, hex, hex].map(Expr::Class);
+        Expr::seq([Expr::text("u")].into_iter().chain(digits))
     };
-    let any = ByteSet::from_bytes(b"0123456789abcdefABCDEF");
     let scalar = Expr::alt([
-        unit(not_d, any),
+        unit(not_d, hex),
         unit(ByteSet::from_bytes(b"dD"), ByteSet::from_bytes(b"01234567")),
     ]);
     let escape = Expr::alt([
         Expr::Class(ByteSet::from_bytes(b"\\\"'nrtbf")),
-        Expr::seq([Expr::text("x"), hex(), hex()]),
+        Expr::seq([Expr::text("x"), Expr::Class(hex), Expr::Class(hex)]),
         scalar,
     ]);
     Expr::alt([
@@ -320,11 +320,20 @@ fn python_spell(ranges: &[(u32, u32)], quote: u8) -> Expr {
     )
 }
 
-/// The language without the words that consist of one of the texts, preceded by any text if
-/// `before` is set and followed by any text if `after` is set. `None` if it has none of them.
+/// Where a word contains a text.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum TextPosition {
+    Begin,
+    End,
+    Anywhere,
+}
+
+/// The language without the words that contain one of the texts at a position. `None` if it has no
+/// such word.
 pub(super) fn without_texts(
     dfa: &Dfa,
-    (before, texts, after): (bool, &[&[u8]], bool),
+    texts: &[&[u8]],
+    position: TextPosition,
     limit: usize,
 ) -> Result<Option<Dfa>, TooLarge> {
     let texts = texts.iter().map(|text| String::from_utf8_lossy(text));
@@ -340,7 +349,7 @@ pub(super) fn without_texts(
     nfa.set_start(start);
     let any =
         |nfa: &mut Nfa, state| SCALARS.iter().for_each(|&(lo, hi)| nfa.edge(state, lo, hi, state));
-    if before {
+    if position != TextPosition::Begin {
         any(&mut nfa, start);
     }
     for text in texts {
@@ -351,7 +360,7 @@ pub(super) fn without_texts(
             at = next;
         }
         nfa.set_final(at);
-        if after {
+        if position != TextPosition::End {
             any(&mut nfa, at);
             nfa.set_universal(at);
         }
@@ -432,20 +441,14 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// Lowers the member names of an automaton, in a syntax other than JSON.
     pub(super) fn non_json_names(&mut self, names: &CountedNames) -> Expr {
-        match &self.syntax {
+        match self.syntax.clone() {
             ValueSyntax::Json | ValueSyntax::Python(_) => {
                 let (dfa, lengths) = names.clone();
                 self.python_text(&[(dfa.into(), lengths)])
             }
             ValueSyntax::Delimited(_) => self.bare_names(names),
-            ValueSyntax::Elements(elements) => {
-                let elements = elements.clone();
-                self.element_names(&elements, names)
-            }
-            ValueSyntax::Nested(tags) => {
-                let tags = tags.clone();
-                self.nested_names(&tags, names)
-            }
+            ValueSyntax::Elements(elements) => self.element_names(&elements, names),
+            ValueSyntax::Nested(tags) => self.nested_names(&tags, names),
         }
     }
 
@@ -537,7 +540,7 @@ impl<'a> SchemaLowering<'a, '_> {
         let limit = self.normalizer.reader.limits.automaton_states;
         let parts = self.normalizer.text_parts(facets).unwrap_or_default();
         let without = |(dfa, lengths): CountedDfa| {
-            let without = without_texts(&dfa, (true, forbidden, true), limit)?;
+            let without = without_texts(&dfa, forbidden, TextPosition::Anywhere, limit)?;
             Ok((without.map_or(dfa, Arc::new), lengths))
         };
         let parts: Result<Vec<CountedDfa>, TooLarge> = parts.into_iter().map(without).collect();
