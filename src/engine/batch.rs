@@ -303,10 +303,8 @@ fn take_cached_masks(group: &mut [BatchRow<'_>]) -> bool {
         row.row_mask = match matcher.termination() {
             Some(termination) => RowMask::from(termination),
             None if matcher.epoch == state.epoch => {
-                match index.find_mask(&mut state, matcher.config()) {
-                    Some(set) => RowMask::Set(set),
-                    None => RowMask::Pending,
-                }
+                let cached = index.find_mask(&mut state, matcher.config());
+                cached.map_or(RowMask::Pending, RowMask::Set)
             }
             None => RowMask::Pending,
         };

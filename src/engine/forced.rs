@@ -199,26 +199,21 @@ impl Matcher {
         let mut out = Vec::new();
         for run in &runs {
             let mut tokens = spelled_prefix(self.vocab(), &run.bytes, tokenize(&run.bytes));
+            let are_complete = tokens.last().map_or(0, |t| t.1) == run.bytes.len();
+            // A special token does not merge with bytes, so the tokens before it are final.
+            if run.special.is_none() {
+                let extendable = self.with_lock(|matcher, state| {
+                    let runs = matcher.find_forced_runs(state, longest)?;
+                    let end = (&run.bytes[..], runs.last().map_or(DEAD, |run| run.end));
+                    first_extendable(matcher.vocab(), state, end, &tokens, boundaries)
+                });
+                let settled = extendable.unwrap_or(0);
+                tokens.retain(|&(_, end)| end <= settled);
+            }
+            out.extend(tokens.iter().map(|t| t.0));
             match run.special {
-                // A special token does not merge with bytes, so the tokens before it are final.
-                Some(special) if tokens.last().map_or(0, |t| t.1) == run.bytes.len() => {
-                    out.extend(tokens.iter().map(|t| t.0));
-                    out.push(special);
-                }
-                Some(_) => {
-                    out.extend(tokens.iter().map(|t| t.0));
-                    return out;
-                }
-                None => {
-                    let extendable = self.with_lock(|matcher, state| {
-                        let runs = matcher.find_forced_runs(state, longest)?;
-                        let end = (&run.bytes[..], runs.last().map_or(DEAD, |run| run.end));
-                        first_extendable(matcher.vocab(), state, end, &tokens, boundaries)
-                    });
-                    let settled = extendable.unwrap_or(0);
-                    tokens.retain(|&(_, end)| end <= settled);
-                    out.extend(tokens.iter().map(|t| t.0));
-                }
+                Some(special) if are_complete => out.push(special),
+                _ => break,
             }
         }
         out

@@ -361,42 +361,49 @@ impl Job<'_> {
         config: ConfigId,
         target: ConstraintConfig,
     ) -> Result<MaskOutcome, ParserLimit> {
+        let outcome = self.make_uncounted_mask(state, config, target)?;
+        let counters = &self.counters.background_masks;
+        let counter = match outcome {
+            MaskOutcome::Built => &counters.built,
+            MaskOutcome::Cached => &counters.cached,
+            MaskOutcome::Discarded | MaskOutcome::OutOfFuel => &counters.discarded,
+        };
+        count(counter, 1);
+        Ok(outcome)
+    }
+
+    /// As [`Job::make_mask`], without the statistics.
+    fn make_uncounted_mask(
+        &self,
+        state: &mut IndexState,
+        config: ConfigId,
+        target: ConstraintConfig,
+    ) -> Result<MaskOutcome, ParserLimit> {
         let lookup = |own: &mut IndexState| match own.epoch == target.epoch {
             true if self.index.has_mask(own, target.config) => MaskOutcome::Cached,
             true => MaskOutcome::Built,
             false => MaskOutcome::Discarded,
         };
-        let mut outcome = self.with_constraint(lookup);
-        if outcome == MaskOutcome::Built {
-            #[cfg(test)]
-            self.counters.maybe_panic(1);
-            let mask = match fuel::limited(self.index.mask_fuel(), || {
-                self.index.prepare_mask(state, config)
-            }) {
-                Ok(mask) => mask,
-                // A matcher has the same budget, so its attempt would end the same way.
-                Err(ParserLimit::Fuel) if fuel::check().is_ok() => {
-                    count(&self.counters.background_masks.discarded, 1);
-                    return Ok(MaskOutcome::OutOfFuel);
-                }
-                Err(limit) => return Err(limit),
-            };
-            outcome = self.with_constraint(|own| match lookup(own) {
-                MaskOutcome::Built => {
-                    self.index.adopt_prepared(own, target.config, &mask);
-                    MaskOutcome::Built
-                }
-                other => other,
-            });
+        let outcome = self.with_constraint(lookup);
+        if outcome != MaskOutcome::Built {
+            return Ok(outcome);
         }
-        match outcome {
-            MaskOutcome::Built => count(&self.counters.background_masks.built, 1),
-            MaskOutcome::Cached => count(&self.counters.background_masks.cached, 1),
-            MaskOutcome::Discarded | MaskOutcome::OutOfFuel => {
-                count(&self.counters.background_masks.discarded, 1)
+        #[cfg(test)]
+        self.counters.maybe_panic(1);
+        let mask = fuel::limited(self.index.mask_fuel(), || self.index.prepare_mask(state, config));
+        let mask = match mask {
+            Ok(mask) => mask,
+            // A matcher has the same budget, so its attempt would end the same way.
+            Err(ParserLimit::Fuel) if fuel::check().is_ok() => return Ok(MaskOutcome::OutOfFuel),
+            Err(limit) => return Err(limit),
+        };
+        Ok(self.with_constraint(|own| {
+            let outcome = lookup(own);
+            if outcome == MaskOutcome::Built {
+                self.index.adopt_prepared(own, target.config, &mask);
             }
-        }
-        Ok(outcome)
+            outcome
+        }))
     }
 
     /// Steps the second parser to the configuration of a matcher, then makes the masks after

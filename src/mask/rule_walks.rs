@@ -384,7 +384,7 @@ impl RuleWalker<'_> {
             }
             let following = parser.follow(item, exit)?;
             if visited.configs.insert((below, following)) {
-                if parser.store().done(following).open() {
+                if parser.store().flags(following).may_end_item() {
                     exits.extend(parser.exits(following).map(|exit| (exit, below)));
                 }
                 visited.queue.push((below, following));
@@ -471,11 +471,10 @@ impl RuleWalker<'_> {
         // Without counters, an isolated item is determined by its state.
         let plain = parser.program().state(item.state).block == NO_BLOCK
             && parser.compiled().budgets.is_empty();
-        let isolated = if plain {
-            None
-        } else {
-            Some(parser.isolated(item)).map(|isolated| parser.canonical(isolated))
-        };
+        let isolated = (!plain).then(|| {
+            let isolated = parser.isolated(item);
+            parser.canonical(isolated)
+        });
         let key = isolated.map_or((item.state, 0), |isolated| {
             let Item { state, count, .. } = parser.store().items(isolated)[0];
             (state, count)

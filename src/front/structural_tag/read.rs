@@ -380,12 +380,8 @@ impl TagReader {
                 .token_format(value, &end_at, "a string, a list of strings or a token")
                 .map(End::Token),
         };
-        let content = self.format(
-            format.members.get("content")?,
-            &format.pointer_to("content"),
-            format.depth + 1,
-        );
-        Some(Tag { begin: begin?, content: content?, end: end? })
+        let content = self.content(format);
+        Some(Tag { begin: begin?, content: *content?, end: end? })
     }
 
     /// Parses the member `tags`.
