@@ -631,7 +631,7 @@ impl Matcher {
     /// # }
     /// ```
     pub fn is_complete(&mut self) -> bool {
-        self.with_lock(|matcher, state| Ok(state.parser.store().done(matcher.config()).root))
+        self.with_lock(|matcher, state| Ok(state.parser.store().is_complete(matcher.config())))
             .unwrap_or(false)
     }
 

@@ -153,7 +153,7 @@ impl Matcher {
         let mut run = ForcedRun { end: self.config(), ..ForcedRun::default() };
         for _ in 0..longest {
             let parser = &mut state.parser;
-            if parser.store().done(run.end).root {
+            if parser.store().is_complete(run.end) {
                 break;
             }
             let bytes = parser.exact_allowed(run.end)?;

@@ -144,7 +144,7 @@ impl Matcher {
                     specials.push(token.to_string());
                 }
             }
-            let may_end = state.parser.store().done(config).root;
+            let may_end = state.parser.store().is_complete(config);
             Ok(Expected { accepted, bytes: state.parser.exact_allowed(config)?, specials, may_end })
         });
         Ok(found?)

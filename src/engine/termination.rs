@@ -51,7 +51,7 @@ impl TokenStep {
         (config, token): (ConfigId, TokenId),
         over: AdvanceBytesFn,
     ) -> Result<TokenStep, ParserLimit> {
-        let is_complete = state.parser.store().done(config).root;
+        let is_complete = state.parser.store().is_complete(config);
         Ok(match state.step_token_by(index, (config, token), over)? {
             (DEAD, _) if is_complete && index.vocab.is_stop(token) => TokenStep::Stop,
             (DEAD, offset) => TokenStep::Rejected(offset),

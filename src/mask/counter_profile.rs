@@ -144,7 +144,7 @@ impl CounterReading {
     fn read(parser: &mut Parser, config: ConfigId) -> Option<CounterReading> {
         parser.expand(config);
         let (store, program) = (parser.store(), parser.program());
-        let bottom = store.done(config).bottom;
+        let bottom = store.flags(config).bottom;
         let (mut inside, mut outside) = (None, bottom);
         let (mut run_bytes, mut exit_bytes) = (ByteSet::EMPTY, ByteSet::EMPTY);
         for item in store.items(config) {

@@ -87,7 +87,7 @@ impl Index {
             rejected.dedup();
             *rejected = self.rejected_tokens(state, config, rejected)?;
         }
-        let ends = |config| state.parser.store().done(config).root;
+        let ends = |config| state.parser.store().is_complete(config);
         if ends(uncompared) && !ends(config) {
             rejected.extend_from_slice(self.vocab.stops());
         }

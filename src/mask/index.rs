@@ -385,7 +385,7 @@ impl Index {
                 SpecialTokenIds::Many(row) => sets.push(TokenSet::row(row.clone())),
             }
         }
-        if state.parser.store().done(config).root {
+        if state.parser.store().is_complete(config) {
             state.walk.tokens.extend_from_slice(self.vocab.stops());
         }
         sets

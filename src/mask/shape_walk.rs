@@ -83,7 +83,7 @@ impl ShapeWalk {
             return Ok(None);
         }
         self.add_range(shapes.tree().range_at(node));
-        if nodes > 1 && parser.store().done(next).open() {
+        if nodes > 1 && parser.store().flags(next).may_end_item() {
             match shapes.sources(node) {
                 // A single trie node: its suffixes are read there.
                 &[source] => {

@@ -252,7 +252,7 @@ impl TrieWalk {
         if trie.node(node).end == node + 1 {
             return false;
         }
-        if parser.store().done(config).open() {
+        if parser.store().flags(config).may_end_item() {
             self.exits.extend(parser.exits(config).map(|exit| (exit, node)));
             if !parser.reads(config) {
                 return false;

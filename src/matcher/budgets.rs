@@ -8,7 +8,7 @@
 use super::frame_rewrite::{ItemMap, RewriteScope, RewrittenFrames, with_rewritten_frame};
 use super::limit::ParserLimit;
 use super::parser::Parser;
-use super::store::{Completed, ConfigId, FrameId, Item, Tracked};
+use super::store::{ConfigFlags, ConfigId, FrameId, Item, Tracked};
 use super::value_constraints::registers::Registers;
 use crate::compile::{BudgetMeter, BudgetUnit, Program, ReturnRole};
 use crate::hash::HashSet;
@@ -38,14 +38,9 @@ impl Parser {
         self.drop_spent(next, BudgetPoint::Token)
     }
 
-    /// Counts a byte in the frames of the items that have just read it, and appends it to open
-    /// elements. Returns whether any frame tracks such things.
-    pub(super) fn account_byte(&mut self, byte: u8, items: &mut Vec<Item>) -> bool {
-        self.account_symbol(u32::from(byte), items)
-    }
-
-    /// As [`Parser::account_byte`], for a symbol: a byte, or a special token as 256 plus its index.
-    /// Budgets do not count special tokens here.
+    /// Counts a symbol in the frames of the items that have just read it, and appends it to open
+    /// elements. A symbol is a byte, or a special token as 256 plus its index; budgets do not count
+    /// special tokens here. Returns whether any frame has a budget or an open element.
     pub(super) fn account_symbol(&mut self, symbol: u32, items: &mut Vec<Item>) -> bool {
         let scope = RewriteScope {
             tracked: Tracked::BUDGET.union(Tracked::ELEMENT),
@@ -121,7 +116,8 @@ impl Parser {
 
     /// Whether nothing can follow and nothing is complete.
     fn is_dead_end(&self, config: ConfigId) -> bool {
-        self.store().items(config).is_empty() && self.store().done(config) == Completed::default()
+        self.store().items(config).is_empty()
+            && self.store().flags(config) == ConfigFlags::default()
     }
 
     /// The configuration without items whose budget is spent; rules that are cut end here.

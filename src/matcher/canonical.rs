@@ -85,7 +85,7 @@ impl Parser {
         };
         let mut plain = store.plain(config);
         if let Some(items) = map_items(store.items(config), canonical_item) {
-            plain = store.intern_config(&items, store.done(plain));
+            plain = store.intern_config(&items, store.flags(plain));
         }
         let representative = self.with_representative_states(plain, reach);
         if representative == self.store().plain(config) {
@@ -122,9 +122,9 @@ impl Parser {
         if before.is_empty() {
             return Ok(config);
         }
-        let done = self.store().done(config);
+        let flags = self.store().flags(config);
         if self.compiled().frames_hold_no_counts() {
-            let relaxed = std::mem::replace(&mut self.relaxed, done.relaxed);
+            let relaxed = std::mem::replace(&mut self.relaxed, flags.relaxed);
             let both = [&before, &after].map(|items| self.close_items(items));
             self.relaxed = relaxed;
             let [replaced, replacement] = both;
@@ -134,6 +134,6 @@ impl Parser {
         after.extend(self.store().items(config).iter().filter(|item| !before.contains(item)));
         after.sort_unstable();
         after.dedup();
-        Ok(self.store_mut().intern_config(&after, done))
+        Ok(self.store_mut().intern_config(&after, flags))
     }
 }

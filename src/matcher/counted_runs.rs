@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use super::limit::ParserLimit;
 use super::parser::Parser;
 use super::query_caches::RuleResidence;
-use super::store::{BOTTOM, Completed, ConfigId, DEAD, FrameId, Item, ROOT, Tracked};
+use super::store::{BOTTOM, ConfigFlags, ConfigId, DEAD, FrameId, Item, ROOT, Tracked};
 use crate::compile::{NO_BLOCK, ReturnRole};
 
 /// No rule asked for yet.
@@ -56,7 +56,7 @@ impl Parser {
         let items = self.store().items(plain).iter();
         let isolated: SmallVec<[Item; 4]> =
             items.map(|item| Item { count: count(item), frame: BOTTOM, ..*item }).collect();
-        let mut target = self.intern_unchecked(&isolated, Completed::default());
+        let mut target = self.intern_unchecked(&isolated, ConfigFlags::default());
         for &byte in bytes {
             target = self.step(target, byte)?;
             if !self.stays_in_rule(target, position) {
@@ -75,9 +75,10 @@ impl Parser {
         let items: SmallVec<[Item; 4]> = items
             .map(|item| Item { count: count(item.count), frame: position.frame, ..*item })
             .collect();
-        let done = Completed { root: self.store().done(target).bottom, ..Completed::default() };
+        let flags =
+            ConfigFlags { root: self.store().flags(target).bottom, ..ConfigFlags::default() };
         let max_count = items.iter().map(|item| item.count).max().unwrap_or(0);
-        let next = self.intern_sorted(&items, done)?;
+        let next = self.intern_sorted(&items, flags)?;
         if position.max - max_count.min(position.max) > position.reach {
             self.memoise_canonical(next, (target, position.frame));
         }
@@ -163,17 +164,17 @@ impl Parser {
 
     /// Computes [`Parser::stays_in_rule`] for one configuration.
     fn compute_residence(&self, config: ConfigId, rule: u32) -> RuleResidence {
-        let (program, done) = (self.program(), self.store().done(config));
+        let (program, flags) = (self.program(), self.store().flags(config));
         let is_in_rule = |item: &Item| {
             item.frame == BOTTOM && program.rule(item.state) == rule && self.tracks_nothing(item)
         };
         if config == DEAD
-            || done.after_trigger
+            || flags.after_trigger
             || !self.store().items(config).iter().all(is_in_rule)
         {
             return RuleResidence::Outside;
         }
-        if done.bottom { RuleResidence::AtEnd } else { RuleResidence::Inside }
+        if flags.bottom { RuleResidence::AtEnd } else { RuleResidence::Inside }
     }
 
     /// Whether an item tracks no constraint itself.

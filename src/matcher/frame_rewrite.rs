@@ -102,7 +102,7 @@ impl Store {
             items.filter_map(|&item| with_rewritten_frame(rewritten, item)).collect();
         items.sort_unstable();
         items.dedup();
-        self.intern_config(&items, self.done(config))
+        self.intern_config(&items, self.flags(config))
     }
 
     /// Interns the canonical form of a left-recursive group and links it; see [`super::canonical`].

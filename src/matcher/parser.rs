@@ -20,7 +20,7 @@ use predict::CalledRule;
 use super::limit::ParserLimit;
 use super::query_caches::{DistinctCaches, QueryCaches, StepCaches};
 use super::store::{
-    BOTTOM, Completed, ConfigId, DEAD, FAR_FROM_BOUNDS, FrameId, INITIAL_CONFIGS, Item, ROOT,
+    BOTTOM, ConfigFlags, ConfigId, DEAD, FAR_FROM_BOUNDS, FrameId, INITIAL_CONFIGS, Item, ROOT,
     Store, TRIGGER_FRAME,
 };
 use super::symbol::Symbol;
@@ -163,11 +163,12 @@ impl Parser {
         let start = self.program.open(self.compiled().start);
         // The start rule returns to the root frame. If a limit prevents that, the parser is dead,
         // and its first use reports the limit.
-        let done = Completed { root: self.compiled().start_nullable(), ..Completed::default() };
+        let flags =
+            ConfigFlags { root: self.compiled().start_nullable(), ..ConfigFlags::default() };
         self.scratch.kernel.clear();
         self.scratch.kernel.push(Item { state: start, count: 0, frame: ROOT });
         self.enter_blocks();
-        let start = self.predict(done).and_then(|start| self.byte_ended(start));
+        let start = self.predict(flags).and_then(|start| self.byte_ended(start));
         self.start = start.and_then(|start| self.token_ended(start));
     }
 
@@ -295,7 +296,7 @@ impl Parser {
             // Comparison of values distinguishes bytes that share a class.
             return self.step_comparing_values(config, byte);
         }
-        debug_assert!(config == DEAD || self.store.done(config).relaxed == self.relaxed);
+        debug_assert!(config == DEAD || self.store.flags(config).relaxed == self.relaxed);
         self.transitions.adopt_classes(self.program.classes());
         let first = self.transitions.first_of_class(byte);
         let (next, bytes) = self.compute_byte_range(config, first)?;
@@ -345,7 +346,7 @@ impl Parser {
         }
         if !self.compiled().frames_hold_no_counts() {
             let mut kernel = std::mem::take(&mut self.scratch.kernel);
-            if self.account_byte(byte, &mut kernel) {
+            if self.account_symbol(byte.into(), &mut kernel) {
                 (low, high) = (byte, byte);
             }
             self.scratch.kernel = kernel;
@@ -451,12 +452,12 @@ impl Parser {
     /// The configuration of one item with an unknown continuation.
     pub(crate) fn isolated(&mut self, item: Item) -> ConfigId {
         let frame = if self.program.is_dispatch(item.state) { TRIGGER_FRAME } else { BOTTOM };
-        self.intern_unchecked(&[Item { frame, ..item }], Completed::default())
+        self.intern_unchecked(&[Item { frame, ..item }], ConfigFlags::default())
     }
 
     /// The configuration of one item with its frame.
     pub(crate) fn intern_single(&mut self, item: Item) -> ConfigId {
-        self.intern_unchecked(&[item], Completed::default())
+        self.intern_unchecked(&[item], ConfigFlags::default())
     }
 
     /// The union of two configurations.
@@ -473,14 +474,14 @@ impl Parser {
         let mut items: Vec<Item> = [self.store.items(a), self.store.items(b)].concat();
         items.sort_unstable();
         items.dedup();
-        let (a, b) = (self.store.done(a), self.store.done(b));
-        let done = Completed {
+        let (a, b) = (self.store.flags(a), self.store.flags(b));
+        let flags = ConfigFlags {
             root: a.root || b.root,
             bottom: a.bottom || b.bottom,
             after_trigger: a.after_trigger || b.after_trigger,
-            ..Completed::default()
+            ..ConfigFlags::default()
         };
-        self.intern_unchecked(&items, done)
+        self.intern_unchecked(&items, flags)
     }
 
     /// The distance of an item's counter from its block's bounds. `None` outside of blocks, for
@@ -506,12 +507,12 @@ impl Parser {
         }
         self.scratch.kernel.clear();
         self.scratch.kernel.extend_from_slice(self.store.returns(frame));
-        let done = Completed {
+        let flags = ConfigFlags {
             root: frame == ROOT,
             bottom: matches!(frame, BOTTOM | TRIGGER_FRAME),
-            ..Completed::default()
+            ..ConfigFlags::default()
         };
-        let after = self.close_with(done)?;
+        let after = self.close_with(flags)?;
         self.steps.after_frames.insert((frame, self.relaxed), after);
         Ok(after)
     }
@@ -527,7 +528,7 @@ impl Parser {
 
     /// The exits by which the isolated item of a configuration ends or may end here.
     pub(crate) fn exits(&self, config: ConfigId) -> impl Iterator<Item = Exit> + '_ {
-        let end = self.store.done(config).bottom.then_some(Exit::End);
+        let end = self.store.flags(config).bottom.then_some(Exit::End);
         let dispatches = self.store.items(config).iter().filter(|i| i.frame == TRIGGER_FRAME);
         end.into_iter().chain(
             dispatches
@@ -542,20 +543,20 @@ impl Parser {
 
     /// As [`Parser::close_with`], if nothing has ended yet.
     fn close(&mut self) -> Result<ConfigId, ParserLimit> {
-        self.close_with(Completed::default())
+        self.close_with(ConfigFlags::default())
     }
 
     /// Completes and predicts from the kernel (the items that scanning produced), then interns.
-    fn close_with(&mut self, mut done: Completed) -> Result<ConfigId, ParserLimit> {
-        if self.scratch.kernel.is_empty() && done == Completed::default() {
+    fn close_with(&mut self, mut flags: ConfigFlags) -> Result<ConfigId, ParserLimit> {
+        if self.scratch.kernel.is_empty() && flags == ConfigFlags::default() {
             return Ok(DEAD);
         }
         if self.compiled().frames_hold_no_counts() && self.kernel_is_closed() {
-            return self.intern_kernel(done);
+            return self.intern_kernel(flags);
         }
-        self.complete(&mut done)?;
+        self.complete(&mut flags)?;
         self.enter_blocks();
-        let next = self.predict(done)?;
+        let next = self.predict(flags)?;
         self.byte_ended(next)
     }
 
@@ -568,9 +569,9 @@ impl Parser {
     }
 
     /// Interns the kernel as it is.
-    fn intern_kernel(&mut self, done: Completed) -> Result<ConfigId, ParserLimit> {
+    fn intern_kernel(&mut self, flags: ConfigFlags) -> Result<ConfigId, ParserLimit> {
         let mut out = std::mem::take(&mut self.scratch.kernel);
-        let result = self.intern(&mut out, done);
+        let result = self.intern(&mut out, flags);
         self.scratch.kernel = out;
         result
     }
@@ -579,21 +580,21 @@ impl Parser {
     pub(super) fn intern(
         &mut self,
         items: &mut Vec<Item>,
-        done: Completed,
+        flags: ConfigFlags,
     ) -> Result<ConfigId, ParserLimit> {
         if items.len() > 1 {
             fuel::charge_sort(items.len());
             items.sort_unstable();
             items.dedup();
         }
-        self.intern_sorted(items, done)
+        self.intern_sorted(items, flags)
     }
 
     /// Interns items that are sorted and without duplicates. Checks the same limits.
     pub(super) fn intern_sorted(
         &mut self,
         items: &[Item],
-        done: Completed,
+        flags: ConfigFlags,
     ) -> Result<ConfigId, ParserLimit> {
         if items.len() > self.limits.items {
             return Err(ParserLimit::Items);
@@ -608,22 +609,22 @@ impl Parser {
                 return Err(ParserLimit::Memory);
             }
         }
-        Ok(self.intern_unchecked(items, done))
+        Ok(self.intern_unchecked(items, flags))
     }
 
     /// Interns items that are sorted and without duplicates, without checking limits.
-    pub(super) fn intern_unchecked(&mut self, items: &[Item], done: Completed) -> ConfigId {
-        self.store.intern_config(items, Completed { relaxed: self.relaxed, ..done })
+    pub(super) fn intern_unchecked(&mut self, items: &[Item], flags: ConfigFlags) -> ConfigId {
+        self.store.intern_config(items, ConfigFlags { relaxed: self.relaxed, ..flags })
     }
 
     /// Completes and predicts from these items, without checking budgets.
     pub(super) fn close_items(&mut self, items: &[Item]) -> Result<ConfigId, ParserLimit> {
-        let mut done = Completed::default();
+        let mut flags = ConfigFlags::default();
         self.scratch.kernel.clear();
         self.scratch.kernel.extend_from_slice(items);
-        self.complete(&mut done)?;
+        self.complete(&mut flags)?;
         self.enter_blocks();
-        self.predict(done)
+        self.predict(flags)
     }
 
     /// The store, the program and the longest token: what [`Store::rewrite_frames`] needs.

@@ -104,7 +104,7 @@ impl Recognizer {
 
     /// Whether the input is a complete text of the grammar.
     pub fn is_complete(&self) -> bool {
-        self.parser.store().done(self.config).root
+        self.parser.store().is_complete(self.config)
     }
 
     /// The bytes that may follow.

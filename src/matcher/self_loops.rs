@@ -35,7 +35,7 @@ impl Parser {
         let [ref others @ .., item] = *self.store().items(isolated) else { return Ok(None) };
         let single = others.is_empty();
         let Some(next) = self.majority_target(isolated)? else { return Ok(None) };
-        if self.store().done(next).after_trigger {
+        if self.store().flags(next).after_trigger {
             return Ok(None);
         }
         // A dispatch called from here continues after its triggers; in isolation it does not.

@@ -165,7 +165,7 @@ impl ShortestPaths {
         parser: &mut Parser,
         config: ConfigId,
     ) -> Result<Option<(u64, Box<[CompletionStep]>)>, ParserLimit> {
-        if parser.store().done(config).root {
+        if parser.store().is_complete(config) {
             return Ok(Some((0, Box::default())));
         }
         self.query = CostSearch::default();

@@ -54,7 +54,7 @@ const INITIAL_FRAMES: usize = 112;
 pub(crate) struct Item {
     /// State of the rule's automaton.
     pub(crate) state: u32,
-    /// Completed runs of the state's counted block. In frames, also the remaining budget or the
+    /// ConfigFlags runs of the state's counted block. In frames, also the remaining budget or the
     /// register that the state holds. Otherwise 0.
     pub(crate) count: u32,
     /// The items to return to when the rule ends.
@@ -133,10 +133,10 @@ impl InternedFrame {
     }
 }
 
-/// What ended exactly at a configuration, and the modes that are part of its identity.
+/// The part of a configuration's identity beside its items: what may end there, and modes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub(crate) struct Completed {
-    /// The start rule ended: the text may end.
+pub(crate) struct ConfigFlags {
+    /// The start rule has ended: the text may end.
     pub(crate) root: bool,
     /// A rule over [`BOTTOM`] or [`TRIGGER_FRAME`] ended.
     pub(crate) bottom: bool,
@@ -149,10 +149,10 @@ pub(crate) struct Completed {
     pub(super) names: u32,
 }
 
-impl Completed {
+impl ConfigFlags {
     /// Whether an isolated item's rule ends or may end here.
     #[inline]
-    pub(crate) fn open(self) -> bool {
+    pub(crate) fn may_end_item(self) -> bool {
         self.bottom | self.after_trigger
     }
 }
@@ -161,7 +161,7 @@ impl Completed {
 #[derive(Clone, Copy, Debug)]
 struct InternedConfig {
     items: ArenaSpan,
-    done: Completed,
+    flags: ConfigFlags,
     /// The same configuration without names.
     plain: ConfigId,
     /// The configuration with canonical counters, if computed; see [`super::canonical`].
@@ -190,9 +190,9 @@ pub(crate) struct Store {
     pub(super) registers: Registers,
 }
 
-fn hash_items(items: &[Item], done: Completed) -> u64 {
+fn hash_items(items: &[Item], flags: ConfigFlags) -> u64 {
     let mut hasher = hasher();
-    done.hash(&mut hasher);
+    flags.hash(&mut hasher);
     for item in items {
         hasher.write_u64(u64::from(item.state) << 32 | u64::from(item.frame));
         hasher.write_u32(item.count);
@@ -216,7 +216,7 @@ impl Store {
             group_bytes: 0,
             registers: Registers::new(),
         };
-        let dead = store.intern_config(&[], Completed::default());
+        let dead = store.intern_config(&[], ConfigFlags::default());
         debug_assert_eq!(dead, DEAD);
         store
     }
@@ -265,10 +265,16 @@ impl Store {
         self.items(config).iter().map(|item| item.frame).collect()
     }
 
-    /// What is complete at a configuration.
+    /// The flags of a configuration.
     #[inline]
-    pub(crate) fn done(&self, config: ConfigId) -> Completed {
-        self.configs[config as usize].done
+    pub(crate) fn flags(&self, config: ConfigId) -> ConfigFlags {
+        self.configs[config as usize].flags
+    }
+
+    /// Whether the text may end in a configuration.
+    #[inline]
+    pub(crate) fn is_complete(&self, config: ConfigId) -> bool {
+        self.flags(config).root
     }
 
     /// The items to return to when a rule with this frame ends.
@@ -295,17 +301,17 @@ impl Store {
     }
 
     /// Interns a configuration. `items` must be sorted and without duplicates.
-    pub(crate) fn intern_config(&mut self, items: &[Item], done: Completed) -> ConfigId {
-        let hash = hash_items(items, done);
+    pub(crate) fn intern_config(&mut self, items: &[Item], flags: ConfigFlags) -> ConfigId {
+        let hash = hash_items(items, flags);
         let found = self.config_ids.find(hash, |id| {
             let c = &self.configs[id as usize];
-            c.done == done && self.items_in(c.items) == items
+            c.flags == flags && self.items_in(c.items) == items
         });
         if let Some(id) = found {
             return id;
         }
         let span = self.push_items(items);
-        self.push_config(hash, span, done, self.configs.len() as u32)
+        self.push_config(hash, span, flags, self.configs.len() as u32)
     }
 
     /// Adds a configuration that is not interned yet.
@@ -313,31 +319,31 @@ impl Store {
         &mut self,
         hash: u64,
         items: ArenaSpan,
-        done: Completed,
+        flags: ConfigFlags,
         plain: ConfigId,
     ) -> ConfigId {
         let id = self.configs.len() as u32;
         let (canonical, representative) = (UNKNOWN, UNKNOWN);
-        self.configs.push(InternedConfig { items, done, plain, canonical, representative });
+        self.configs.push(InternedConfig { items, flags, plain, canonical, representative });
         self.config_ids.insert(hash, id);
         id
     }
 
     /// The configuration with another list of names; `names` 0 gives the plain one.
     pub(super) fn with_name_list(&mut self, config: ConfigId, names: u32) -> ConfigId {
-        let InternedConfig { items: span, done, plain, .. } = self.configs[config as usize];
+        let InternedConfig { items: span, flags, plain, .. } = self.configs[config as usize];
         if names == 0 || plain == DEAD {
             return plain;
         }
-        let done = Completed { names, ..done };
-        let hash = hash_items(self.items_in(span), done);
+        let flags = ConfigFlags { names, ..flags };
+        let hash = hash_items(self.items_in(span), flags);
         let same = |id: u32| {
-            self.configs[id as usize].done == done && self.configs[id as usize].plain == plain
+            self.configs[id as usize].flags == flags && self.configs[id as usize].plain == plain
         };
         if let Some(id) = self.config_ids.find(hash, same) {
             return id;
         }
-        self.push_config(hash, span, done, plain)
+        self.push_config(hash, span, flags, plain)
     }
 
     /// The configuration without names.
@@ -371,7 +377,7 @@ impl Store {
 
     /// The frame with these items, if it is interned.
     pub(super) fn find_frame(&self, items: &[Item]) -> Option<FrameId> {
-        self.find_frame_hashed(hash_items(items, Completed::default()), items)
+        self.find_frame_hashed(hash_items(items, ConfigFlags::default()), items)
     }
 
     fn find_frame_hashed(&self, hash: u64, items: &[Item]) -> Option<FrameId> {
@@ -387,7 +393,7 @@ impl Store {
         items: &[Item],
         reach: Option<u32>,
     ) -> FrameId {
-        let hash = hash_items(items, Completed::default());
+        let hash = hash_items(items, ConfigFlags::default());
         if let Some(id) = self.find_frame_hashed(hash, items) {
             return id;
         }
@@ -436,20 +442,20 @@ impl Store {
         if program.blocks.is_empty() && program.compiled().frames_hold_no_counts() {
             return config;
         }
-        let InternedConfig { items, done, .. } = self.configs[config as usize];
+        let InternedConfig { items, flags, .. } = self.configs[config as usize];
         match self.canonical_items(program, items, reach) {
-            Some(items) => self.intern_config(&items, done),
+            Some(items) => self.intern_config(&items, flags),
             None => config,
         }
     }
 
     /// The canonical configuration with representative states in its frames.
     pub(super) fn representative_config(&mut self, config: ConfigId) -> ConfigId {
-        let InternedConfig { items, done, .. } = self.configs[config as usize];
+        let InternedConfig { items, flags, .. } = self.configs[config as usize];
         let representative =
             |item: &Item| Item { frame: self.frames[item.frame as usize].representative, ..*item };
         match map_items(self.items_in(items), representative) {
-            Some(items) => self.intern_config(&items, done),
+            Some(items) => self.intern_config(&items, flags),
             None => config,
         }
     }

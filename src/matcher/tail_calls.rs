@@ -6,7 +6,7 @@
 //! a few words.
 
 use super::parser::Parser;
-use super::store::{BOTTOM, Completed, ConfigId, Item};
+use super::store::{BOTTOM, ConfigFlags, ConfigId, Item};
 use crate::compile::{NO_BLOCK, ReturnRole};
 
 impl Parser {
@@ -54,7 +54,7 @@ impl Parser {
             let mut alone: Vec<Item> =
                 items.iter().map(|item| Item { frame: BOTTOM, ..*item }).collect();
             alone.sort_unstable();
-            return self.intern_unchecked(&alone, Completed::default());
+            return self.intern_unchecked(&alone, ConfigFlags::default());
         };
         self.isolated(*item)
     }

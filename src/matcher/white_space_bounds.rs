@@ -40,9 +40,9 @@ impl Parser {
         }
         items.sort_unstable();
         items.dedup();
-        let done = self.store().done(config);
+        let flags = self.store().flags(config);
         self.set_relaxed(true);
-        let relaxed = self.intern_unchecked(&items, done);
+        let relaxed = self.intern_unchecked(&items, flags);
         self.set_relaxed(false);
         relaxed
     }

@@ -32,7 +32,7 @@ impl Matcher {
                 return Ok(Completion { length, pieces: None });
             }
             search.follow(&search.lengths.text(&steps, options.longest))?;
-            if search.parser.store().done(search.config).root {
+            if search.parser.store().is_complete(search.config) {
                 let text: Vec<Symbol> = search.path.iter().map(|(_, symbol)| *symbol).collect();
                 return Ok(Completion {
                     length: search.length(),

@@ -5,7 +5,7 @@ use crate::compile::{Block, NO_BLOCK, ReturnRole};
 use crate::fuel;
 use crate::hash::Seeded;
 use crate::matcher::limit::ParserLimit;
-use crate::matcher::store::{BOTTOM, Completed, Item, ROOT, TRIGGER_FRAME, UNBOUNDED_COUNT};
+use crate::matcher::store::{BOTTOM, ConfigFlags, Item, ROOT, TRIGGER_FRAME, UNBOUNDED_COUNT};
 
 /// Kernels from this length on are hashed; smaller ones are searched linearly.
 const LARGE_KERNEL: usize = 24;
@@ -66,7 +66,7 @@ impl Parser {
     /// Completion: the fixpoint over the kernel. An item whose rule ends adds the items of its
     /// frame. An item whose run of a block ends adds the next run, the item after the block, or
     /// both.
-    pub(super) fn complete(&mut self, done: &mut Completed) -> Result<(), ParserLimit> {
+    pub(super) fn complete(&mut self, flags: &mut ConfigFlags) -> Result<(), ParserLimit> {
         self.scratch.restarts.clear();
         self.scratch.ended.clear();
         fuel::charge_sort(self.scratch.kernel.len());
@@ -74,7 +74,7 @@ impl Parser {
         self.scratch.kernel.dedup();
         let mut at = 0;
         loop {
-            at = self.complete_from(at, done)?;
+            at = self.complete_from(at, flags)?;
             while let Some(frame) = self.scratch.ended.pop() {
                 for back in self.end_element(frame)? {
                     if !self.scratch.kernel.contains(&back) {
@@ -89,7 +89,11 @@ impl Parser {
     }
 
     /// Completion from index `at` on. Elements that end are collected in `ended` for the caller.
-    fn complete_from(&mut self, mut at: usize, done: &mut Completed) -> Result<usize, ParserLimit> {
+    fn complete_from(
+        &mut self,
+        mut at: usize,
+        flags: &mut ConfigFlags,
+    ) -> Result<usize, ParserLimit> {
         let Scratch { kernel, seen, restarts, ended, .. } = &mut self.scratch;
         let (program, relaxed, duplicates) = (&self.program, self.relaxed, &self.names.duplicates);
         let mut kernel = KernelSet { items: kernel, seen, is_hashed: false };
@@ -105,8 +109,8 @@ impl Parser {
                 continue;
             }
             match item.frame {
-                ROOT => done.root = true,
-                BOTTOM | TRIGGER_FRAME => done.bottom = true,
+                ROOT => flags.root = true,
+                BOTTOM | TRIGGER_FRAME => flags.bottom = true,
                 frame if state.return_role == ReturnRole::Element => ended.push(frame),
                 frame if state.name && duplicates.contains(&frame) => {}
                 frame => {

@@ -13,7 +13,7 @@ use crate::hash::HashSet;
 use crate::matcher::limit::ParserLimit;
 use crate::matcher::parser::{Parser, Scratch, UNKNOWN};
 use crate::matcher::store::{
-    BOTTOM, Completed, ConfigId, FrameId, Item, ROOT, Store, TRIGGER_FRAME,
+    BOTTOM, ConfigFlags, ConfigId, FrameId, Item, ROOT, Store, TRIGGER_FRAME,
 };
 
 /// Marks a rule that no item calls after all.
@@ -30,7 +30,7 @@ pub(super) struct CalledRule {
 impl Parser {
     /// Prediction: assigns a frame to each called rule, adds the first states of the rule, and
     /// interns the configuration.
-    pub(super) fn predict(&mut self, done: Completed) -> Result<ConfigId, ParserLimit> {
+    pub(super) fn predict(&mut self, mut flags: ConfigFlags) -> Result<ConfigId, ParserLimit> {
         self.collect_calls();
         fuel::charge(
             self.scratch.kernel.len()
@@ -42,14 +42,13 @@ impl Parser {
         }
         let mut out = std::mem::take(&mut self.scratch.out);
         out.clear();
-        let mut done = done;
         for item in &self.scratch.kernel {
             let state = self.program.state(item.state);
             let after_trigger = state.is_trigger_state && item.frame == TRIGGER_FRAME;
             if state.scannable || after_trigger {
                 out.push(*item);
             }
-            done.after_trigger |= after_trigger;
+            flags.after_trigger |= after_trigger;
         }
         if !self.scratch.called.is_empty() {
             self.assign_frames();
@@ -65,7 +64,7 @@ impl Parser {
                 }
             }
         }
-        let result = self.intern(&mut out, done);
+        let result = self.intern(&mut out, flags);
         self.scratch.out = out;
         result
     }

@@ -19,7 +19,7 @@ use crate::hash::HashSet;
 use crate::matcher::frame_rewrite::{RewriteScope, with_rewritten_frame};
 use crate::matcher::limit::ParserLimit;
 use crate::matcher::parser::Parser;
-use crate::matcher::store::{Completed, ConfigId, DEAD, FrameId, Item, Tracked};
+use crate::matcher::store::{ConfigFlags, ConfigId, DEAD, FrameId, Item, Tracked};
 
 /// Most configurations that a search visits; without a result, there is no continuation.
 const MAX_SEARCHED_CONFIGS: usize = 4096;
@@ -194,7 +194,7 @@ impl Parser {
 
     /// Whether the text may end here, or some item has no open element with rivals.
     fn is_trivially_live(&self, config: ConfigId) -> bool {
-        self.store().done(config) != Completed::default()
+        self.store().flags(config) != ConfigFlags::default()
             || config != DEAD && !self.tracked(config).is_stuck()
     }
 

@@ -53,7 +53,7 @@ impl Parser {
     /// Whether a configuration has earlier names or an open one.
     #[inline]
     pub(crate) fn has_names(&self, config: ConfigId) -> bool {
-        self.store().done(config).names != 0
+        self.store().flags(config).names != 0
     }
 
     /// As [`Parser::step`], but records the names that begin here.
@@ -168,7 +168,7 @@ impl Parser {
 
     /// Whether a byte begins a name or belongs to one.
     fn is_name_byte(&self, config: ConfigId, byte: u8) -> bool {
-        match self.store().done(config).names {
+        match self.store().flags(config).names {
             0 => byte == QUOTE && self.program().has_unique_names() && self.may_begin_name(config),
             names => byte == QUOTE || self.has_open_name(&self.names.lists[names as usize]),
         }
@@ -196,7 +196,7 @@ impl Parser {
     /// Splits a configuration.
     fn split(&self, config: ConfigId) -> SplitConfig {
         let store = self.store();
-        SplitConfig { plain: store.plain(config), list: self.names.list(store.done(config).names) }
+        SplitConfig { plain: store.plain(config), list: self.names.list(store.flags(config).names) }
     }
 
     /// Interns a split configuration.
@@ -308,7 +308,7 @@ impl Parser {
     /// first one are used.
     pub(in crate::matcher) fn union_with_names(&mut self, a: ConfigId, b: ConfigId) -> ConfigId {
         let store = self.store();
-        let (mut list, others) = [a, b].map(|c| self.names.list(store.done(c).names)).into();
+        let (mut list, others) = [a, b].map(|c| self.names.list(store.flags(c).names)).into();
         let (a, b) = (store.plain(a), store.plain(b));
         list.extend(
             others
@@ -451,7 +451,7 @@ impl Parser {
 
     /// Whether text that a rule with this frame reads cannot affect names.
     pub(in crate::matcher) fn leaves_names_alone(&self, config: ConfigId, frame: FrameId) -> bool {
-        let list = &self.names.lists[self.store().done(config).names as usize];
+        let list = &self.names.lists[self.store().flags(config).names as usize];
         !self.has_open_name(list) && list.iter().all(|(owner, _)| *owner != frame)
     }
 
@@ -461,7 +461,7 @@ impl Parser {
         config: ConfigId,
         plain: ConfigId,
     ) -> ConfigId {
-        let names = self.store().done(config).names;
+        let names = self.store().flags(config).names;
         self.store_mut().with_name_list(plain, names)
     }
 
@@ -472,7 +472,7 @@ impl Parser {
 
     /// Whether a name is open or may begin.
     pub(crate) fn name_status(&self, config: ConfigId) -> NameStatus {
-        let list = &self.names.lists[self.store().done(config).names as usize];
+        let list = &self.names.lists[self.store().flags(config).names as usize];
         match self.may_begin_name(config) {
             true if self.has_open_name(list) => NameStatus::Open,
             true => NameStatus::MayBegin,
@@ -488,7 +488,7 @@ impl Parser {
     /// A superset of the bytes that keep a name equal to the beginning of an earlier one. Names
     /// that have not begun count only if `begin`.
     pub(crate) fn bytes_towards_duplicates(&mut self, config: ConfigId, begin: bool) -> ByteSet {
-        let names = self.store().done(config).names as usize;
+        let names = self.store().flags(config).names as usize;
         let list = &self.names.lists[names];
         let begin = begin
             && list
