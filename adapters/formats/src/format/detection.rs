@@ -45,7 +45,7 @@ pub struct Detected {
     pub name: String,
     /// The properties of the model that decided, for people.
     pub reason: String,
-    /// Whether the model's configuration names the family, too.
+    /// Whether the model's configuration names the family, too, and no other family.
     pub is_configured: bool,
 }
 
@@ -88,14 +88,17 @@ impl Catalog {
         let found: Vec<(&WireFormat, &DetectRule)> =
             self.formats().iter().filter_map(strongest).collect();
         let best = found.iter().map(|(_, rule)| strength(rule)).max();
+        let is_configured = |format: &&WireFormat| {
+            let mut rules = format.detect.iter().filter(|rule| is_about_configuration(rule));
+            rules.any(|rule| fits(rule, template.as_deref(), &hints))
+        };
+        let configured: Vec<&WireFormat> = self.formats().iter().filter(is_configured).collect();
         let found = found.into_iter().filter(|(_, rule)| Some(strength(rule)) == best);
         let mut candidates: Vec<Detected> = found
             .map(|(format, rule)| Detected {
                 name: format.name.clone(),
                 reason: reason(rule),
-                is_configured: (format.detect.iter()).any(|rule| {
-                    is_about_configuration(rule) && fits(rule, template.as_deref(), &hints)
-                }),
+                is_configured: matches!(configured[..], [only] if only.name == format.name),
             })
             .collect();
         match candidates.len() {

@@ -49,6 +49,35 @@ fn ambiguous_models_name_all_families() {
     assert!(none.contains("missing chat template"), "{none}");
 }
 
+/// A type that several families list names none of them.
+#[test]
+fn a_configuration_names_one_family() {
+    let template = "<tool_call>\n{\"name\": ";
+    let is_configured = |model_type| {
+        let hints = ModelHints {
+            chat_template: Some(template),
+            model_type: Some(model_type),
+            ..ModelHints::default()
+        };
+        let found = Catalog::shipped().detect(hints).expect("a family");
+        assert_eq!(found.name, "hermes");
+        found.is_configured
+    };
+    assert!(!is_configured("llama"));
+    let mut hermes = Catalog::shipped().get("hermes").expect("hermes").clone();
+    hermes.detect.iter_mut().for_each(|rule| {
+        rule.model_type.iter_mut().for_each(|name| *name = "only-hermes".to_owned());
+    });
+    let mut catalog = Catalog::shipped();
+    catalog.add(hermes);
+    let hints = ModelHints {
+        chat_template: Some(template),
+        model_type: Some("only-hermes"),
+        ..ModelHints::default()
+    };
+    assert!(catalog.detect(hints).expect("a family").is_configured);
+}
+
 #[test]
 fn real_templates() {
     for (model, want) in [
