@@ -61,8 +61,8 @@ pub enum DetectError {
     },
     /// No rule of a family holds.
     #[error(
-        "the wire format is unknown: the {seen} of this model fit none of {}; name one",
-        known.join(", ")
+        "the wire format is unknown: the {seen} of this model fit none of {} families; name one",
+        known.len()
     )]
     Unknown {
         /// The properties that the rules were applied to.
@@ -106,9 +106,9 @@ impl Catalog {
             0 => {
                 let seen = match (hints.chat_template, hints.tokens) {
                     (Some(_), []) => "chat template",
-                    (None, [_, ..]) => "tokens (there is no chat template)",
+                    (None, [_, ..]) => "tokens",
                     (Some(_), _) => "chat template and tokens",
-                    (None, []) => "missing chat template and tokens",
+                    (None, []) => "configuration",
                 };
                 Err(DetectError::Unknown { seen, known: self.names() })
             }

@@ -251,12 +251,38 @@ pub enum ParallelPolicy {
 
 /// No format has this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no wire format is called `{name}`; known: {}", known.join(", "))]
+#[error("no wire format is called `{name}`; {}", self.known_names())]
 pub struct UnknownFormat {
     /// The name.
     pub name: String,
     /// The names of the catalog.
     pub known: Vec<String>,
+}
+
+impl UnknownFormat {
+    /// The nearest name, if a third of it at most differs; otherwise all.
+    fn known_names(&self) -> String {
+        let distances = self.known.iter().map(|known| (distance(&self.name, known), known));
+        match distances.min() {
+            Some((edits, nearest)) if edits * 3 <= nearest.len() => {
+                format!("the nearest name is `{nearest}`")
+            }
+            _ => format!("known: {}", self.known.join(", ")),
+        }
+    }
+}
+
+/// The least number of bytes to insert, delete or replace that makes `b` of `a`.
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.bytes().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, y) in b.bytes().enumerate() {
+            let edits = (diagonal + usize::from(x != y)).min(row[j] + 1).min(row[j + 1] + 1);
+            diagonal = std::mem::replace(&mut row[j + 1], edits);
+        }
+    }
+    row[b.len()]
 }
 
 /// Why a description is not a wire format.

@@ -46,7 +46,7 @@ fn ambiguous_models_name_all_families() {
         ("twin", "the tokenizer has \"<twin>\"")
     );
     let none = catalog.detect(ModelHints::default()).unwrap_err().to_string();
-    assert!(none.contains("missing chat template"), "{none}");
+    assert!(none.contains("the configuration of this model fit none of "), "{none}");
 }
 
 /// A type that several families list names none of them.
@@ -76,6 +76,14 @@ fn a_configuration_names_one_family() {
         ..ModelHints::default()
     };
     assert!(catalog.detect(hints).expect("a family").is_configured);
+}
+
+#[test]
+fn unknown_names_have_the_nearest_known() {
+    let error = |name| Catalog::shipped().get(name).expect_err("unknown").to_string();
+    assert!(error("qwen33").ends_with("`qwen33`; the nearest name is `qwen3`"));
+    assert!(error("Hermes").ends_with("`hermes`"));
+    assert!(error("something else").contains("known: "));
 }
 
 #[test]
