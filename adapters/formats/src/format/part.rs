@@ -60,6 +60,8 @@ pub enum IdStyle {
     Nine,
     /// Eight to sixteen ASCII letters and digits.
     Word,
+    /// One to 64 ASCII letters, digits, `_` and `-`.
+    Identifier,
 }
 
 /// Fixed syntax: a text, or a list of parts without names and ids.
@@ -173,21 +175,22 @@ impl IdStyle {
             IdStyle::FromZero | IdStyle::FromOne => 1..=9,
             IdStyle::Nine => 9..=9,
             IdStyle::Word => 8..=16,
+            IdStyle::Identifier => 1..=64,
         }
     }
 
     /// The id of a call on the wire, where calls are numbered from 0. `given` is kept if it has the
     /// form of the style.
     pub(crate) fn write(self, number: usize, given: &str) -> String {
-        let is_word = given.bytes().all(|b| b.is_ascii_alphanumeric());
+        let is_mark = |b: u8| self == IdStyle::Identifier && (b == b'_' || b == b'-');
+        let is_word = given.bytes().all(|b| b.is_ascii_alphanumeric() || is_mark(b));
         match self {
             IdStyle::FromZero => number.to_string(),
             IdStyle::FromOne => (number + 1).to_string(),
-            IdStyle::Nine | IdStyle::Word if self.lengths().contains(&given.len()) && is_word => {
-                given.to_owned()
-            }
+            _ if self.lengths().contains(&given.len()) && is_word => given.to_owned(),
             IdStyle::Nine => format!("call{number:05}"),
             IdStyle::Word => format!("call{number:06}"),
+            IdStyle::Identifier => format!("call_{number}"),
         }
     }
 }

@@ -104,11 +104,13 @@ pub(crate) fn gap() -> Expr {
 /// The texts of ids in a style.
 fn id_texts(style: IdStyle) -> Expr {
     let digits = ByteSet::range(b'0', b'9');
+    let letters = ByteSet::range(b'a', b'z').union(&ByteSet::range(b'A', b'Z'));
     let class = match style {
         IdStyle::FromZero | IdStyle::FromOne => digits,
-        IdStyle::Nine | IdStyle::Word => {
-            let letters = ByteSet::range(b'a', b'z').union(&ByteSet::range(b'A', b'Z'));
-            digits.union(&letters)
+        IdStyle::Nine | IdStyle::Word => digits.union(&letters),
+        IdStyle::Identifier => {
+            let marks = ByteSet::range(b'_', b'_').union(&ByteSet::range(b'-', b'-'));
+            digits.union(&letters).union(&marks)
         }
     };
     let (min, max) = style.lengths().into_inner();

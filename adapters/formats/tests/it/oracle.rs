@@ -16,6 +16,7 @@ use self::unless::UNLESS;
 
 const SPACE: &[u8] = b" \t\n\r";
 const DIGITS: &[u8] = b"0123456789";
+const IDENTIFIER: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-";
 const ALNUM: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
 fn text(text: impl Into<String>) -> Pattern {
@@ -63,6 +64,7 @@ fn parts(of: &[Part], name: &str) -> Pattern {
             IdStyle::FromZero | IdStyle::FromOne => Pattern::Run(DIGITS, 1, 9),
             IdStyle::Nine => Pattern::Run(ALNUM, 9, 9),
             IdStyle::Word => Pattern::Run(ALNUM, 8, 16),
+            IdStyle::Identifier => Pattern::Run(IDENTIFIER, 1, 64),
         },
         Part::Gap { .. } => gap(),
         Part::Maybe { maybe: optional } => maybe(parts(optional, name)),
