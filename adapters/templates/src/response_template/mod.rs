@@ -13,6 +13,7 @@ use std::fmt;
 use indexmap::IndexMap;
 use louver::spec::json::push_token;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 /// A `response_template`.
@@ -31,6 +32,7 @@ pub struct ResponseTemplate {
     #[serde(default)]
     start_anchor_pattern: Option<String>,
     /// The regions, by the member of the message that they become.
+    #[serde(default)]
     fields: IndexMap<String, Field>,
 }
 
@@ -73,7 +75,7 @@ enum OneOrMany {
 
 /// Why a `response_template` cannot become a wire format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("response_template: {pointer}: {problem}")]
+#[error("response_template: {}{problem}", prefix(pointer))]
 pub struct ResponseTemplateError {
     /// JSON pointer into the template.
     pub pointer: String,
@@ -103,6 +105,29 @@ fn field_pointer(name: &str) -> String {
     pointer
 }
 
+/// The pointer before a message; nothing, if it points to the whole template.
+fn prefix(pointer: &str) -> String {
+    if pointer.is_empty() { String::new() } else { format!("{pointer}: ") }
+}
+
+/// Reads each member alone, so that an error has its pointer.
+fn check_members<T: DeserializeOwned>(
+    value: &Value,
+    pointer: &str,
+    skipped: &str,
+) -> Result<(), ResponseTemplateError> {
+    let members = value.as_object().ok_or_else(|| error(pointer, "is no object"))?;
+    for (key, value) in members.iter().filter(|(key, _)| *key != skipped) {
+        let member: Map<String, Value> = [(key.clone(), value.clone())].into_iter().collect();
+        serde_json::from_value::<T>(Value::Object(member)).map_err(|problem| {
+            let mut pointer = pointer.to_owned();
+            push_token(&mut pointer, key);
+            error(pointer, problem.to_string())
+        })?;
+    }
+    Ok(())
+}
+
 fn error(pointer: impl Into<String>, problem: impl Into<String>) -> ResponseTemplateError {
     ResponseTemplateError { pointer: pointer.into(), problem: problem.into() }
 }
@@ -110,7 +135,12 @@ fn error(pointer: impl Into<String>, problem: impl Into<String>) -> ResponseTemp
 impl ResponseTemplate {
     /// Reads the value of `response_template` in a `tokenizer_config.json`.
     pub fn from_value(value: &Value) -> Result<ResponseTemplate, ResponseTemplateError> {
-        // The errors of these types name the member.
+        check_members::<ResponseTemplate>(value, "", "fields")?;
+        let fields = value["fields"].as_object();
+        let fields = fields.ok_or_else(|| error("/fields", "is missing, or no object"))?;
+        for (name, field) in fields {
+            check_members::<Field>(field, &field_pointer(name), "")?;
+        }
         let template: ResponseTemplate = serde_json::from_value(value.clone())
             .map_err(|problem| error("", problem.to_string()))?;
         if template.version.is_some_and(|version| version > 1) {

@@ -64,6 +64,25 @@ fn formats_come_from_response_templates() {
     assert!(problems.is_empty(), "{}", problems.join("\n\n"));
 }
 
+/// A member that is unknown or of another type.
+#[test]
+fn errors_point_to_the_member() {
+    for (template, pointer) in [
+        (r#""<x>""#, ""),
+        (r#"{"start_anchor": "a", "more": 1, "fields": {}}"#, "/more"),
+        (r#"{"start_anchor": "a", "version": "1", "fields": {}}"#, "/version"),
+        (r#"{"start_anchor": "a"}"#, "/fields"),
+        (r#"{"start_anchor": "a", "fields": {"a/b": {"opens": "x"}}}"#, "/fields/a~1b/opens"),
+        (r#"{"start_anchor": "a", "fields": {"a": {"repeats": "x"}}}"#, "/fields/a/repeats"),
+        (r#"{"start_anchor": "a", "fields": {"a": 1}}"#, "/fields/a"),
+    ] {
+        let value = serde_json::from_str(template).expect("JSON");
+        let error = ResponseTemplate::from_value(&value).expect_err("ill-typed");
+        assert_eq!(error.pointer, pointer, "{error}");
+        assert!(!error.to_string().contains(": : "), "{error}");
+    }
+}
+
 /// Errors of lowering, whose pointers name the member that is there.
 #[test]
 fn errors_point_to_the_delimiter() {
