@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use indexmap::IndexSet;
 use louver_formats::ModelHints;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -163,10 +164,10 @@ fn tokens(tokenizer_config: &Value, added: &[Value]) -> (Vec<String>, Vec<String
     let special = tokenizer_config["additional_special_tokens"].as_array().into_iter().flatten();
     let named = ["bos_token", "eos_token", "unk_token", "pad_token"];
     let named = named.into_iter().map(|key| &tokenizer_config[key]);
-    let mut out = (Vec::new(), Vec::new());
-    let add = |list: &mut Vec<String>, text: &str| {
-        if !text.is_empty() && !list.iter().any(|known| known == text) {
-            list.push(text.to_owned());
+    let mut out = (IndexSet::new(), IndexSet::new());
+    let add = |list: &mut IndexSet<String>, text: &str| {
+        if !text.is_empty() {
+            list.insert(text.to_owned());
         }
     };
     for (token, is_special) in decoder.chain(special.chain(named).map(|token| (token, true))) {
@@ -176,7 +177,7 @@ fn tokens(tokenizer_config: &Value, added: &[Value]) -> (Vec<String>, Vec<String
             add(&mut out.1, text);
         }
     }
-    out
+    (out.0.into_iter().collect(), out.1.into_iter().collect())
 }
 
 /// The text of a token, which is written as a string or as an object.
@@ -194,7 +195,9 @@ pub fn read_json<T: Default + DeserializeOwned>(
 ) -> Result<T, CheckpointError> {
     match path {
         Some(path) => {
-            serde_json::from_str(&read(&path)?).map_err(|error| file_error(&path, &error))
+            // As bytes: text that is skipped, most of a tokenizer, need not be validated.
+            let bytes = std::fs::read(&path).map_err(|error| file_error(&path, &error))?;
+            serde_json::from_slice(&bytes).map_err(|error| file_error(&path, &error))
         }
         None => Ok(T::default()),
     }

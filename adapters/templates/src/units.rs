@@ -18,9 +18,11 @@ const MAX_TAG: usize = 64;
 pub(crate) fn units<'a>(text: &'a str, tokens: &[String]) -> Vec<Unit<'a>> {
     let mut out = Vec::new();
     let mut at = 0;
+    let first_bytes = FirstBytes::of(tokens);
     while let Some(c) = text[at..].chars().next() {
         let rest = &text[at..];
-        let token = tokens.iter().filter(|token| rest.starts_with(token.as_str()));
+        let tokens = tokens.iter().filter(|_| first_bytes.start(rest.as_bytes()));
+        let token = tokens.filter(|token| rest.starts_with(token.as_str()));
         let token = token.map(String::len).max().unwrap_or(0);
         let len = token.max(tag_len(rest));
         let is_tag = len > 0;
@@ -29,6 +31,25 @@ pub(crate) fn units<'a>(text: &'a str, tokens: &[String]) -> Vec<Unit<'a>> {
         at += len;
     }
     out
+}
+
+/// The bytes that tokens begin with. There may be a thousand tokens, and few places that one begins
+/// at.
+pub(crate) struct FirstBytes([bool; 256]);
+
+impl FirstBytes {
+    pub(crate) fn of<'t>(tokens: impl IntoIterator<Item = &'t String>) -> FirstBytes {
+        let mut first = [false; 256];
+        for byte in tokens.into_iter().filter_map(|token| token.bytes().next()) {
+            first[usize::from(byte)] = true;
+        }
+        FirstBytes(first)
+    }
+
+    /// Whether a token may stand at the start of the text.
+    pub(crate) fn start(&self, text: &[u8]) -> bool {
+        text.first().is_some_and(|byte| self.0[usize::from(*byte)])
+    }
 }
 
 /// The length of the tag that a text begins with, or 0.
