@@ -7,6 +7,7 @@
 
 use louver_formats::{Catalog, DetectError, WireFormat};
 
+use crate::chat_template::TemplateError;
 use crate::checkpoint::Checkpoint;
 use crate::confirm::{Confirmation, confirm, confirm_written, written_turns};
 use crate::message_style::MessageStyle;
@@ -33,8 +34,8 @@ pub struct Resolved {
     pub format: WireFormat,
     /// Where it came from.
     pub source: FormatSource,
-    /// What the chat template confirms. `None` if there is no chat template.
-    pub confirmation: Option<Confirmation>,
+    /// What the chat template confirms, or why there is no chat template.
+    pub confirmation: Result<Confirmation, TemplateError>,
     /// What was found about the sources that were not used, for people.
     pub notes: Vec<String>,
 }
@@ -42,22 +43,22 @@ pub struct Resolved {
 impl Resolved {
     /// A derived format, if the template confirms it in full.
     fn confirmed(
-        confirmation: Option<Confirmation>,
+        confirmation: Result<Confirmation, TemplateError>,
         format: WireFormat,
         source: FormatSource,
     ) -> Result<Resolved, SourceError> {
-        match confirmation {
-            Some(confirmation) if confirmation.is_full() => {
-                Ok(Resolved { format, source, confirmation: Some(confirmation), notes: Vec::new() })
+        let confirmation = confirmation.map_err(SourceError::NoTemplate)?;
+        match confirmation.is_full() {
+            true => {
+                Ok(Resolved { format, source, confirmation: Ok(confirmation), notes: Vec::new() })
             }
-            Some(confirmation) => Err(SourceError::Unconfirmed(confirmation)),
-            None => Err(SourceError::Probe(ProbeError::NoCalls("there is none".to_owned()))),
+            false => Err(SourceError::Unconfirmed(confirmation)),
         }
     }
 
     /// A format that the operator names, with what the chat template says of it.
     pub fn named(format: WireFormat, checkpoint: &Checkpoint) -> Resolved {
-        let template = checkpoint.template.as_ref().ok();
+        let template = checkpoint.template.as_ref().map_err(Clone::clone);
         let confirmation =
             template.map(|template| confirm(&format, template, &checkpoint.special_tokens));
         let mut named =
@@ -68,7 +69,7 @@ impl Resolved {
 
     /// Whether the chat template confirms the format in full.
     pub fn is_confirmed(&self) -> bool {
-        self.confirmation.as_ref().is_some_and(Confirmation::is_full)
+        self.confirmation.as_ref().is_ok_and(Confirmation::is_full)
     }
 
     /// How the chat template wants messages.
@@ -85,8 +86,8 @@ pub struct ResolveError {
     pub family: Box<FamilyError>,
     /// What is wrong with the `response_template`, if there is one.
     pub response_template: Option<Box<SourceError>>,
-    /// Why the chat template does not tell the format, if there is one.
-    pub chat_template: Option<Box<SourceError>>,
+    /// Why the chat template does not tell the format.
+    pub chat_template: Box<SourceError>,
 }
 
 /// Why no family of the catalog was taken.
@@ -126,24 +127,26 @@ pub enum SourceError {
     Probe(ProbeError),
     /// The chat template contradicts the description.
     Unconfirmed(Confirmation),
+    /// There is no chat template, or it is invalid.
+    NoTemplate(TemplateError),
 }
 
 impl ResolveError {
     fn describe(&self) -> String {
         let mut out = self.family.to_string();
-        let sources = [
-            ("response_template", &self.response_template),
-            ("chat template", &self.chat_template),
-        ];
-        for (name, problem) in sources {
-            match problem.as_deref() {
-                None => {}
-                Some(SourceError::ResponseTemplate(error)) => out += &format!("; {error}"),
-                Some(SourceError::Probe(error)) => out += &format!("; {error}"),
-                Some(SourceError::Unconfirmed(confirmation)) => {
+        let response_template = self.response_template.as_deref();
+        let sources = response_template.map(|problem| ("response_template", problem));
+        for (name, problem) in sources.into_iter().chain([("chat template", &*self.chat_template)])
+        {
+            out += "; ";
+            match problem {
+                SourceError::ResponseTemplate(error) => out += &error.to_string(),
+                SourceError::Probe(error) => out += &error.to_string(),
+                SourceError::NoTemplate(error) => out += &error.to_string(),
+                SourceError::Unconfirmed(confirmation) => {
                     let what: Vec<String> =
                         confirmation.unconfirmed().map(ToString::to_string).collect();
-                    out += &format!("; the {name}'s format is not confirmed: {}", what.join("; "));
+                    out += &format!("the {name}'s format is not confirmed: {}", what.join("; "));
                 }
             }
         }
@@ -161,13 +164,16 @@ pub fn resolve(
     catalog: &Catalog,
     name: &str,
 ) -> Result<Resolved, ResolveError> {
-    let template = checkpoint.template.as_ref().ok();
-    let written = template.map(|template| written_turns(template, &checkpoint.special_tokens));
-    let check =
-        |format: &WireFormat| written.as_ref().map(|written| confirm_written(format, written));
+    let template = checkpoint.template.as_ref().map_err(Clone::clone);
+    let written =
+        template.clone().map(|template| written_turns(template, &checkpoint.special_tokens));
+    let check = |format: &WireFormat| {
+        let written = written.as_ref().map_err(Clone::clone)?;
+        Ok(confirm_written(format, written))
+    };
     let mut notes = Vec::new();
     let family = match find_family(checkpoint, catalog, &check) {
-        Ok((family, _)) if family.confirmation.as_ref().is_none_or(Confirmation::is_full) => {
+        Ok((family, _)) if family.is_confirmed() || written.is_err() => {
             return Ok(family.beside(checkpoint));
         }
         Ok((family, is_configured)) => {
@@ -187,25 +193,26 @@ pub fn resolve(
         })
     });
     let rendered = || {
-        template.map(|template| {
-            let probed =
-                probe(name, template, &checkpoint.special_tokens).map_err(SourceError::Probe);
-            probed.and_then(|probed| confirmed(probed.format, FormatSource::ChatTemplate))
-        })
+        let template = template.map_err(SourceError::NoTemplate)?;
+        let probed = probe(name, template, &checkpoint.special_tokens);
+        confirmed(probed.map_err(SourceError::Probe)?.format, FormatSource::ChatTemplate)
     };
     let (response_template, chat_template) = match declared {
         Some(Ok(resolved)) => return Ok(Resolved { notes, ..resolved }),
         declared => match rendered() {
-            Some(Ok(resolved)) => return Ok(Resolved { notes, ..resolved }.beside(checkpoint)),
-            rendered => (declared.and_then(Result::err), rendered.and_then(Result::err)),
+            Ok(resolved) => return Ok(Resolved { notes, ..resolved }.beside(checkpoint)),
+            Err(problem) => (declared.and_then(Result::err), problem),
         },
     };
+    // A missing template is one problem.
+    let response_template =
+        response_template.filter(|problem| !matches!(problem, SourceError::NoTemplate(_)));
     match family {
         Ok(family) => Ok(Resolved { notes, ..family }.beside(checkpoint)),
         Err(family) => Err(ResolveError {
             family: Box::new(family),
             response_template: response_template.map(Box::new),
-            chat_template: chat_template.map(Box::new),
+            chat_template: Box::new(chat_template),
         }),
     }
 }
@@ -215,7 +222,7 @@ impl Resolved {
     /// name it.
     fn unless_contradicted(self, is_configured: bool) -> Result<Resolved, FamilyError> {
         match (self.source, self.confirmation) {
-            (FormatSource::Family(reason), Some(confirmation))
+            (FormatSource::Family(reason), Ok(confirmation))
                 if !is_configured && confirmation.contradicts_calls() =>
             {
                 let name = self.format.name;
@@ -258,7 +265,7 @@ impl Resolved {
 fn find_family(
     checkpoint: &Checkpoint,
     catalog: &Catalog,
-    check: &dyn Fn(&WireFormat) -> Option<Confirmation>,
+    check: &dyn Fn(&WireFormat) -> Result<Confirmation, TemplateError>,
 ) -> Result<(Resolved, bool), DetectError> {
     let (candidates, error) = match checkpoint.with_hints(|hints| catalog.detect(hints)) {
         Ok(detected) => (vec![detected], None),

@@ -25,11 +25,11 @@ pub(super) fn annotated(found: &Resolved) -> Result<String> {
         }
     }
     head.push(match &found.confirmation {
-        None => "Not confirmed: there is no chat template.".to_owned(),
-        Some(confirmation) if confirmation.is_full() => {
+        Err(error) => format!("Not confirmed: {error}."),
+        Ok(confirmation) if confirmation.is_full() => {
             "Confirmed: turns that the chat template writes are accepted and read back.".to_owned()
         }
-        Some(_) => "Not confirmed by the chat template:".to_owned(),
+        Ok(_) => "Not confirmed by the chat template:".to_owned(),
     });
     for case in found.confirmation.iter().flat_map(|confirmation| &confirmation.cases) {
         head.push(format!("  {case}"));

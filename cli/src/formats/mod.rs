@@ -155,9 +155,9 @@ fn row(name: &str, found: &Result<Resolved, ResolveError>, elapsed: f64) -> Stri
                 FormatSource::ChatTemplate => "chat template",
             };
             let confirmed = match &found.confirmation {
-                None => "no: there is no chat template".to_owned(),
-                Some(confirmation) if confirmation.is_full() => "yes".to_owned(),
-                Some(confirmation) => format!("no: {}", turns(confirmation)),
+                Err(error) => format!("no: {error}"),
+                Ok(confirmation) if confirmation.is_full() => "yes".to_owned(),
+                Ok(confirmation) => format!("no: {}", turns(confirmation)),
             };
             (found.format.name.as_str(), source, confirmed)
         }
@@ -194,10 +194,11 @@ fn reasons(error: &ResolveError) -> String {
             format!("{name} by its marks, but {}", turns(confirmation))
         }
     };
-    let sources = [&error.response_template, &error.chat_template].into_iter().flatten();
+    let sources = error.response_template.iter().chain([&error.chat_template]);
     let sources = sources.map(|source| match &**source {
         SourceError::ResponseTemplate(error) => error.to_string(),
         SourceError::Probe(error) => error.to_string(),
+        SourceError::NoTemplate(error) => error.to_string(),
         SourceError::Unconfirmed(confirmation) => format!("derived: {}", turns(confirmation)),
     });
     std::iter::once(family).chain(sources).collect::<Vec<_>>().join("; ")

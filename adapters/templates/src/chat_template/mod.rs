@@ -120,7 +120,9 @@ impl ChatTemplate {
         env.add_function("strftime_now", |format: String| strftime::format_now(&format));
         for (name, source) in [(DEFAULT_TEMPLATE, &default), (TOOL_TEMPLATE, &tool_use)] {
             if let Some(source) = source {
-                env.add_template_owned(name, prepared(source)).map_err(render_error)?;
+                // The alternate format of a syntax error has lines of the source.
+                env.add_template_owned(name, prepared(source))
+                    .map_err(|error| TemplateError::Render(error.to_string()))?;
             }
         }
         Ok(ChatTemplate { env, sources: TemplateSources { default, tool_use }, tokens })

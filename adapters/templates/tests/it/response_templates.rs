@@ -1,7 +1,7 @@
 //! Formats from response templates, alone and beside chat templates.
 
 use louver_formats::{Catalog, Marker};
-use louver_templates::{FormatSource, ResponseTemplate, resolve};
+use louver_templates::{ChatTemplate, Checkpoint, FormatSource, ResponseTemplate, resolve};
 use serde::Deserialize;
 
 use crate::probing;
@@ -81,6 +81,27 @@ fn errors_point_to_the_member() {
         assert_eq!(error.pointer, pointer, "{error}");
         assert!(!error.to_string().contains(": : "), "{error}");
     }
+}
+
+/// Without a chat template, a description is not confirmed.
+#[test]
+fn a_missing_chat_template_is_told() {
+    let value = serde_json::json!({"start_anchor": "a", "fields": {"tool_calls": {
+        "open": "<c>", "close": "</c>", "content": "json",
+        "transform": {"function": "{content}"}}}});
+    let mut checkpoint = Checkpoint {
+        response_template: Some(ResponseTemplate::from_value(&value)),
+        ..Checkpoint::default()
+    };
+    let error = resolve(&checkpoint, &Catalog::empty(), "test").expect_err("no format");
+    assert!(error.to_string().ends_with("; the model has no chat template"), "{error}");
+    checkpoint.template = ChatTemplate::new("{% for", [None, None, None]);
+    let error = resolve(&checkpoint, &Catalog::empty(), "test").expect_err("no format");
+    assert!(error.to_string().contains("; chat template: syntax error"), "{error}");
+    checkpoint.model_type = Some("qwen3".to_owned());
+    let found = resolve(&checkpoint, &Catalog::shipped(), "test").expect("a family");
+    let error = found.confirmation.expect_err("no chat template").to_string();
+    assert!(error.contains("syntax error"), "{error}");
 }
 
 /// Errors of lowering, whose pointers name the member that is there.
