@@ -35,6 +35,8 @@ pub(super) struct Calls {
     separator: Option<String>,
     /// Between text and the first call. `None` if the template writes no text beside calls.
     after_text: Option<String>,
+    /// Whether the template writes text beside calls.
+    has_text: bool,
 }
 
 /// The texts around the name and the arguments of a call in a wire text.
@@ -91,11 +93,13 @@ impl Calls {
                 section_end: String::new(),
                 separator: None,
                 after_text: None,
+                has_text: false,
                 arguments,
             },
         };
         let text_and_call = samples.text_and_call.as_deref().map(inner);
         let after_text = text_and_call.as_ref().and_then(|wire| wire.split_once(TEXT));
+        calls.has_text = after_text.is_some();
         calls.after_text = after_text.and_then(|(_, rest)| {
             let gap = rest.strip_suffix(one.trim_start())?;
             gap.trim().is_empty().then(|| gap.to_owned())
@@ -139,6 +143,7 @@ impl Calls {
             section_end: one.after_arguments[end.len()..].to_owned(),
             separator: Some(separator.to_owned()),
             after_text: None,
+            has_text: false,
             arguments,
         })
     }
@@ -172,7 +177,8 @@ impl Calls {
         let (begin, header) = self.split_begin(has_section, tokens)?;
         let (trailer, end) = split_last_tag(after.trim_end(), tokens);
         let end_marker = end.map(marker_of);
-        if let Some(end) = end.filter(|_| end_marker == begin) {
+        let texts = [&begin, &end_marker].map(|marker| marker.as_ref().map(Marker::write));
+        if let Some(end) = end.filter(|_| texts[0] == texts[1]) {
             return Err(undetermined(PART, format!("a call ends as it begins: {end:?}")));
         }
         let name = match self.before_name.ends_with('"') && before.starts_with('"') {
@@ -211,14 +217,28 @@ impl Calls {
         tokens: &[String],
     ) -> Result<(Option<Marker>, String), ProbeError> {
         let text = self.before_name.trim_start();
-        match units(text, tokens).first() {
-            Some(unit) if unit.is_tag => {
-                Ok((Some(marker_of(unit.text)), text[unit.text.len()..].to_owned()))
-            }
-            _ if has_section => Ok((None, text.to_owned())),
-            _ if is_long_enough(text) => Ok((Some(Marker::Text(text.to_owned())), String::new())),
-            _ => Err(undetermined(PART, format!("a call begins with {text:?} only"))),
-        }
+        let as_text = |text: &str| Marker::Text(text.to_owned());
+        let (begin, marker): (&str, &dyn Fn(&str) -> Marker) = match units(text, tokens).first() {
+            Some(unit) if unit.is_tag => (unit.text, &marker_of),
+            _ if has_section => return Ok((None, text.to_owned())),
+            _ if is_long_enough(text) => (text, &as_text),
+            _ => return Err(undetermined(PART, format!("a call begins with {text:?} only"))),
+        };
+        let marker = match self.lead() {
+            lead if has_section || lead.is_empty() => marker(begin),
+            lead => Marker::Any(vec![marker(begin), marker(&format!("{lead}{begin}"))]),
+        };
+        Ok((Some(marker), text[begin.len()..].to_owned()))
+    }
+
+    /// The white space at the start of a turn of calls, where no text may stand.
+    fn lead(&self) -> &str {
+        let start = match self.section_start.is_empty() {
+            true => &self.before_name,
+            false => &self.section_start,
+        };
+        let len = start.len() - start.trim_start().len();
+        if self.has_text { "" } else { &start[..len] }
     }
 
     fn section(&self, tokens: &[String]) -> Result<SectionFormat, ProbeError> {
@@ -231,7 +251,7 @@ impl Calls {
         };
         let (trail, end) = split_last_tag(self.section_end.trim_end(), tokens);
         Ok(SectionFormat {
-            before: self.after_text.clone().unwrap_or_default(),
+            before: self.after_text.clone().unwrap_or_else(|| self.lead().to_owned()),
             begin: marker_of(begin),
             lead: FixedParts::Text(start[begin.len()..].to_owned()),
             trail: FixedParts::Text(trail.to_owned()),
