@@ -2,7 +2,7 @@
 
 /// How a chat template wants the messages of an assistant that calls tools. Templates differ, and
 /// say so only by failing or by writing wrong text.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct MessageStyle {
     /// Arguments are JSON text instead of an object.
     pub arguments_as_text: bool,

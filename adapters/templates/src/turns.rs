@@ -1,6 +1,8 @@
 //! Assistant turns as a chat template writes them: the text between the prompt and the end of the
 //! conversation.
 
+use std::rc::Rc;
+
 use serde_json::{Value, json};
 
 use crate::chat_template::{ChatTemplate, TemplateError, TemplateInput, openai_message};
@@ -52,33 +54,84 @@ impl TurnInput {
     }
 }
 
+/// Where a turn stands in a conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Place {
+    pub(crate) opening: Opening,
+    pub(crate) next: Next,
+}
+
+/// What stands before a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Opening {
+    /// A question.
+    Question,
+    /// A question, in a request without tools.
+    WithoutTools,
+    /// The result of a call.
+    Result,
+}
+
+/// What stands after a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Next {
+    Nothing,
+    Question,
+    /// The result of a call.
+    Result,
+}
+
+impl Place {
+    /// At the end, after a question.
+    pub(crate) const LAST: Place = Place::after(Opening::Question);
+
+    /// At the end.
+    pub(crate) const fn after(opening: Opening) -> Place {
+        Place { opening, next: Next::Nothing }
+    }
+
+    /// The same before something.
+    pub(crate) const fn before(self, next: Next) -> Place {
+        Place { next, ..self }
+    }
+}
+
+/// What is around the turns at one place.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Frame {
+    /// The prompt of the model's turn.
+    pub(crate) prompt: String,
+    /// What ends a turn of text.
+    pub(crate) text_end: String,
+}
+
 /// A turn as the template writes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RenderedTurn {
+    pub(crate) frame: Rc<Frame>,
     /// The conversation before the turn, with the header of the turn.
     pub(crate) prompt: String,
     /// The turn, with its end.
     pub(crate) wire: String,
 }
 
-/// Renders assistant turns after one question.
-#[derive(Debug)]
+/// Renders assistant turns.
+#[derive(Clone, Debug)]
 pub(crate) struct TurnRenderer<'a> {
     template: &'a ChatTemplate,
     input: TemplateInput,
     tokens: &'a [String],
     pub(crate) style: MessageStyle,
-    /// The prompt of the model's turn.
-    pub(crate) prompt: String,
-    /// The bytes after the question that stand before every turn. What follows in `prompt` belongs
-    /// to a turn: the begin of its reasoning.
+    place: Place,
+    pub(crate) frame: Rc<Frame>,
+    /// The bytes after the question or the result that stand before every turn. What follows in
+    /// the prompt belongs to a turn: the begin of its reasoning.
     header: usize,
     /// Whether the template opens the model's next turn even if it is not asked to.
     always_opens: bool,
-    /// What ends a turn of text.
-    text_end: String,
-    /// Whether another question follows each turn.
-    is_followed: bool,
+    /// What opens the model's turn after a result, if it is known. What stands before it may depend
+    /// on whether the turn is there.
+    opener: String,
 }
 
 /// The question before each turn.
@@ -87,10 +140,11 @@ const QUESTION: &str = "How far is it to Zqstadt?";
 /// The question after a turn that another one follows.
 const FOLLOWING: &str = "And to Zqdorf?";
 
-/// What follows the question; all, if the template does not write it.
-fn after_question(text: &str) -> &str {
-    text.rfind(QUESTION).map_or(text, |at| &text[at + QUESTION.len()..])
-}
+/// The result of a call.
+pub(crate) const RESULT: &str = "Zqresult domik.";
+
+/// Why a template does not show text.
+pub(crate) const TAKES_PARTS: &str = "the template takes content as a list of parts only";
 
 /// A text that no template contains.
 pub(crate) const TEXT: &str = "Zqtext vakol.";
@@ -101,41 +155,72 @@ impl<'a> TurnRenderer<'a> {
         tools: &[Value],
         tokens: &'a [String],
         style: MessageStyle,
+        place: Place,
     ) -> Result<TurnRenderer<'a>, TemplateError> {
+        let tools = if place.opening == Opening::WithoutTools { &[] } else { tools };
         let mut renderer = TurnRenderer {
             template,
             input: TemplateInput { tools: tools.to_vec(), ..TemplateInput::default() },
             tokens,
             style,
-            prompt: String::new(),
+            place,
+            frame: Rc::default(),
             header: 0,
             always_opens: false,
-            text_end: String::new(),
-            is_followed: false,
+            opener: String::new(),
         };
-        renderer.prompt = renderer.conversation(None, true)?;
-        renderer.always_opens = renderer.conversation(None, false)? == renderer.prompt;
+        let prompt = renderer.conversation(None, true)?;
+        if place.opening == Opening::Result && !prompt.contains(RESULT) {
+            let problem = "it does not write the results of tools";
+            return Err(TemplateError::Render(problem.to_owned()));
+        }
+        let closed = renderer.conversation(None, false)?;
+        match place.opening {
+            Opening::Result => {
+                renderer.opener = prompt.strip_prefix(&*closed).unwrap_or_default().to_owned();
+            }
+            _ => renderer.always_opens = closed == prompt,
+        }
+        renderer.frame = Rc::new(Frame { prompt, text_end: String::new() });
         renderer.measured()
     }
 
-    /// The same for turns that another question follows. It belongs to what ends a turn.
-    pub(crate) fn followed(self) -> Result<TurnRenderer<'a>, TemplateError> {
-        TurnRenderer { is_followed: true, ..self }.measured()
+    /// The same for turns in another style, after a question.
+    pub(crate) fn in_style(self, style: MessageStyle) -> TurnRenderer<'a> {
+        TurnRenderer { style, ..self }
+    }
+
+    /// The same for turns before another question, which belongs to what ends a turn, or before
+    /// the result of a call.
+    pub(crate) fn before(self, next: Next) -> Result<TurnRenderer<'a>, TemplateError> {
+        let renderer = TurnRenderer { place: self.place.before(next), ..self };
+        if next == Next::Question { renderer.measured() } else { Ok(renderer) }
     }
 
     /// Finds the header of turns and the end of turns of text.
     fn measured(mut self) -> Result<TurnRenderer<'a>, TemplateError> {
         let text = self.conversation(Some(&TurnInput::text(TEXT)), false)?;
-        let prompt = after_question(&self.prompt);
-        self.header = common_start(prompt, after_question(&text), self.tokens);
+        let prompt = self.in_turn(&self.frame.prompt);
+        self.header = common_start(prompt, self.in_turn(&text), self.tokens);
         let turn = self.turn_in(text);
-        self.text_end = turn.wire.split_once(TEXT).map_or("", |(_, end)| end).to_owned();
+        let text_end = turn.wire.split_once(TEXT).map_or("", |(_, end)| end).to_owned();
+        self.frame = Rc::new(Frame { prompt: self.frame.prompt.clone(), text_end });
         Ok(self)
     }
 
-    /// What ends a turn of text.
-    pub(crate) fn text_end(&self) -> &str {
-        &self.text_end
+    /// Whether the template writes text that is given as a list of content parts.
+    pub(crate) fn takes_parts(&self) -> bool {
+        let messages = [("user", QUESTION), ("assistant", TEXT)]
+            .map(|(role, text)| json!({"role": role, "content": [{"type": "text", "text": text}]}));
+        let whole = self.template.render_conversation(&messages, &self.input, false);
+        whole.is_ok_and(|whole| whole.contains(TEXT))
+    }
+
+    /// What follows the question or the result before the turn; all, if the template writes
+    /// neither.
+    fn in_turn<'t>(&self, text: &'t str) -> &'t str {
+        let anchor = if self.place.opening == Opening::Result { RESULT } else { QUESTION };
+        text.rfind(anchor).map_or(text, |at| &text[at + anchor.len()..])
     }
 
     fn conversation(
@@ -143,15 +228,27 @@ impl<'a> TurnRenderer<'a> {
         turn: Option<&TurnInput>,
         add_generation_prompt: bool,
     ) -> Result<String, TemplateError> {
-        let mut messages = vec![json!({"role": "user", "content": QUESTION})];
-        messages.extend(turn.map(|turn| turn.message(self.style)));
-        if turn.is_some() && self.is_followed {
-            messages.push(json!({"role": "user", "content": FOLLOWING}));
+        let (name, style) = ("get-time2", self.style);
+        let user = |text: &str| json!({"role": "user", "content": text});
+        let result = || {
+            json!({"role": "tool", "name": name, "tool_call_id": style.id(0, name),
+                "content": RESULT})
+        };
+        let mut messages = vec![user(QUESTION)];
+        if self.place.opening == Opening::Result {
+            let call = TurnInput::calls(vec![(name, json!({"zone": "UTC"}))]);
+            messages.extend([call.message(style), result()]);
+        }
+        messages.extend(turn.map(|turn| turn.message(style)));
+        match self.place.next {
+            Next::Question if turn.is_some() => messages.push(user(FOLLOWING)),
+            Next::Result if turn.is_some() => messages.push(result()),
+            _ => {}
         }
         self.template.render_conversation(&messages, &self.input, add_generation_prompt)
     }
 
-    /// The turn as the template writes it at the end of a conversation, or before another question.
+    /// The turn as the template writes it at its place.
     pub(crate) fn render(&self, turn: &TurnInput) -> Result<RenderedTurn, TemplateError> {
         Ok(self.turn_in(self.conversation(Some(turn), false)?))
     }
@@ -159,18 +256,20 @@ impl<'a> TurnRenderer<'a> {
     /// The turn in a conversation.
     fn turn_in(&self, mut whole: String) -> RenderedTurn {
         if self.always_opens {
-            let (prompt, turn) = (after_question(&self.prompt), after_question(&whole));
+            let (prompt, turn) = (self.in_turn(&self.frame.prompt), self.in_turn(&whole));
             whole.truncate(whole.len() - common_end(prompt, turn, self.tokens));
         }
         // What stands before the question may depend on what follows it.
-        let (start, turn) = (after_question(&self.prompt), after_question(&whole));
-        let before = match turn.starts_with(start) {
-            true => start.len(),
+        let (start, turn) = (self.in_turn(&self.frame.prompt), self.in_turn(&whole));
+        let opener = turn.find(&self.opener).filter(|_| !self.opener.is_empty());
+        let before = match opener {
+            _ if turn.starts_with(start) => start.len(),
+            Some(at) => at + self.opener.len(),
             // The turn lacks what the prompt opens.
-            false => common_start(&start[..self.header], turn, self.tokens),
+            None => common_start(&start[..self.header], turn, self.tokens),
         };
         let at = whole.len() - turn.len() + before;
         let (prompt, wire) = whole.split_at(at);
-        RenderedTurn { prompt: prompt.to_owned(), wire: wire.to_owned() }
+        RenderedTurn { frame: self.frame.clone(), prompt: prompt.to_owned(), wire: wire.to_owned() }
     }
 }

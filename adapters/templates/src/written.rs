@@ -1,16 +1,21 @@
-//! Turns as a chat template writes them, for every confirmation of a checkpoint: in each message
-//! style, each rendered once.
+//! Turns as a chat template writes them, for every confirmation of a checkpoint: each rendered
+//! once, when it is asked for.
 
 use std::cell::RefCell;
+use std::collections::HashMap;
+use std::hash::Hash;
 use std::rc::Rc;
 
 use serde_json::Value;
 
 use crate::chat_template::ChatTemplate;
 use crate::message_style::MessageStyle;
-use crate::turns::{RenderedTurn, TurnInput, TurnRenderer};
+use crate::turns::{Next, Place, RenderedTurn, TurnInput, TurnRenderer};
 
-/// Turns that a template writes, in the message styles that have been asked for.
+/// A turn, or why the template refuses it.
+type Written = Rc<Result<RenderedTurn, String>>;
+
+/// Turns that a template writes.
 pub(crate) struct WrittenTurns<'a> {
     template: &'a ChatTemplate,
     tools: Vec<Value>,
@@ -18,19 +23,21 @@ pub(crate) struct WrittenTurns<'a> {
     inputs: Vec<TurnInput>,
     /// The turns that tell styles apart, by index.
     telling: &'a [usize],
-    /// The styles so far. `None`: its turns are those of an earlier one.
-    styles: RefCell<Vec<Option<Rc<StyledTurns>>>>,
-    /// Turns that are not the last of their conversation, by style.
-    followed: RefCell<Vec<Rc<StyledTurns>>>,
+    renderers: Cache<(MessageStyle, Place), Rc<Result<TurnRenderer<'a>, String>>>,
+    turns: Cache<(MessageStyle, Place, usize), Written>,
 }
 
-/// The turns in one message style.
-pub(crate) struct StyledTurns {
-    pub(crate) style: MessageStyle,
-    /// The prompt of the model's turn, and what ends a turn of text; or why there are none.
-    pub(crate) frame: Result<[String; 2], String>,
-    /// The turns in the order of the inputs, or why the template refuses them.
-    pub(crate) turns: Vec<Result<RenderedTurn, String>>,
+/// Values by key.
+type Cache<K, V> = RefCell<HashMap<K, V>>;
+
+/// The value of a key, which is made if it is not known. Making it may use the cache.
+fn cached<K: Hash + Eq, V: Clone>(cache: &Cache<K, V>, key: K, make: impl FnOnce() -> V) -> V {
+    let known = cache.borrow().get(&key).cloned();
+    known.unwrap_or_else(|| {
+        let made = make();
+        cache.borrow_mut().insert(key, made.clone());
+        made
+    })
 }
 
 impl<'a> WrittenTurns<'a> {
@@ -42,8 +49,8 @@ impl<'a> WrittenTurns<'a> {
         inputs: Vec<TurnInput>,
         telling: &'a [usize],
     ) -> WrittenTurns<'a> {
-        let (styles, followed) = (RefCell::default(), RefCell::default());
-        WrittenTurns { template, tools, tokens, inputs, telling, styles, followed }
+        let (renderers, turns) = (RefCell::default(), RefCell::default());
+        WrittenTurns { template, tools, tokens, inputs, telling, renderers, turns }
     }
 
     /// The special tokens of the checkpoint.
@@ -56,79 +63,57 @@ impl<'a> WrittenTurns<'a> {
         self.template
     }
 
-    /// The turns in each style, the usual first, as far as they differ. Renders them when they are
-    /// asked for.
-    pub(crate) fn in_each_style(&self) -> impl Iterator<Item = Rc<StyledTurns>> {
-        MessageStyle::all().enumerate().filter_map(|(k, style)| {
-            let known = self.styles.borrow().get(k).cloned();
-            known.unwrap_or_else(|| {
-                let found = self.render(style).map(Rc::new);
-                self.styles.borrow_mut().push(found.clone());
-                found
-            })
-        })
-    }
-
-    /// The turns in a style, each before another question: templates may write the last turn of a
-    /// conversation otherwise.
-    pub(crate) fn followed(&self, style: MessageStyle) -> Rc<StyledTurns> {
-        let known = self.followed.borrow().iter().find(|turns| turns.style == style).cloned();
-        known.unwrap_or_else(|| {
-            let renderer = self
-                .renderer(style)
-                .and_then(|renderer| renderer.followed().map_err(|error| error.to_string()));
-            let found = Rc::new(self.all(style, &renderer, &[]));
-            self.followed.borrow_mut().push(found.clone());
-            found
-        })
-    }
-
-    fn renderer(&self, style: MessageStyle) -> Result<TurnRenderer<'_>, String> {
-        let renderer = TurnRenderer::new(self.template, &self.tools, self.tokens, style);
-        renderer.map_err(|error| error.to_string())
-    }
-
-    /// The turns in a style, if they differ from those in the earlier styles.
-    fn render(&self, style: MessageStyle) -> Option<StyledTurns> {
-        let renderer = self.renderer(style);
-        let earlier: Vec<Rc<StyledTurns>> =
-            self.styles.borrow().iter().flatten().cloned().collect();
-        let mut same: Vec<&Rc<StyledTurns>> = earlier.iter().collect();
-        let mut told = Vec::new();
-        for &k in self.telling {
-            let turn = self.turn(&renderer, k);
-            same.retain(|earlier| earlier.turns[k] == turn);
-            told.push((k, turn));
-            if same.is_empty() {
-                return Some(self.all(style, &renderer, &told));
+    /// The message styles in which the telling turns differ, the usual first.
+    pub(crate) fn styles(&self) -> impl Iterator<Item = MessageStyle> {
+        let mut earlier: Vec<MessageStyle> = Vec::new();
+        MessageStyle::all().filter(move |style| {
+            let turn = |style: &MessageStyle, k| self.turn(*style, k, Place::LAST);
+            let mut same = earlier.clone();
+            for &k in self.telling {
+                // Most styles differ soon.
+                same.retain(|earlier| turn(earlier, k) == turn(style, k));
             }
-        }
-        None
+            earlier.extend(same.is_empty().then_some(*style));
+            same.is_empty()
+        })
     }
 
-    /// All turns in a style. `told`: those that are rendered already.
-    fn all(
-        &self,
-        style: MessageStyle,
-        renderer: &Result<TurnRenderer<'_>, String>,
-        told: &[(usize, Result<RenderedTurn, String>)],
-    ) -> StyledTurns {
-        let turns = (0..self.inputs.len()).map(|k| match told.iter().find(|(at, _)| *at == k) {
-            Some((_, turn)) => turn.clone(),
-            None => self.turn(renderer, k),
-        });
-        let turns = turns.collect();
-        let frame = renderer.as_ref().map_err(Clone::clone);
-        let frame = frame.map(|turns| [turns.prompt.clone(), turns.text_end().to_owned()]);
-        StyledTurns { style, frame, turns }
+    /// Turn `k` in a style at a place.
+    pub(crate) fn turn(&self, style: MessageStyle, k: usize, place: Place) -> Written {
+        cached(&self.turns, (style, place, k), || {
+            let renderer = self.renderer(style, place);
+            let renderer = renderer.as_ref().as_ref().map_err(Clone::clone);
+            let turn = renderer.and_then(|renderer| {
+                renderer.render(&self.inputs[k]).map_err(|error| error.to_string())
+            });
+            Rc::new(turn)
+        })
     }
 
-    fn turn(
-        &self,
-        renderer: &Result<TurnRenderer<'_>, String>,
-        k: usize,
-    ) -> Result<RenderedTurn, String> {
-        let renderer = renderer.as_ref().map_err(Clone::clone)?;
-        renderer.render(&self.inputs[k]).map_err(|error| error.to_string())
+    /// Whether the template writes text that is given as a list of content parts.
+    pub(crate) fn takes_parts(&self) -> bool {
+        let renderer = self.renderer(MessageStyle::default(), Place::LAST);
+        renderer.as_ref().as_ref().is_ok_and(TurnRenderer::takes_parts)
+    }
+
+    fn renderer(&self, style: MessageStyle, place: Place) -> Rc<Result<TurnRenderer<'a>, String>> {
+        cached(&self.renderers, (style, place), || {
+            let usual = MessageStyle::default();
+            let renderer = match place {
+                // A conversation of text is the same in each style.
+                Place::LAST if style != usual => {
+                    self.renderer(usual, place).as_ref().clone().map(|turns| turns.in_style(style))
+                }
+                Place { next: Next::Nothing, .. } => {
+                    TurnRenderer::new(self.template, &self.tools, self.tokens, style, place)
+                        .map_err(|error| error.to_string())
+                }
+                Place { opening, next } => {
+                    let turns = self.renderer(style, Place::after(opening)).as_ref().clone();
+                    turns.and_then(|turns| turns.before(next).map_err(|error| error.to_string()))
+                }
+            };
+            Rc::new(renderer)
+        })
     }
 }

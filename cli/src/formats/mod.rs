@@ -171,9 +171,9 @@ fn turns(confirmation: &Confirmation) -> String {
     let mut problems: Vec<(&str, Vec<&str>)> = Vec::new();
     for case in confirmation.unconfirmed() {
         let problem = match &case.outcome {
-            Outcome::Confirmed | Outcome::Unescaped => continue,
+            Outcome::Confirmed | Outcome::Unescaped | Outcome::OneCall => continue,
             Outcome::NotShown => "not written",
-            Outcome::Refused(_) => "the template fails",
+            Outcome::Refused(_) => "not tried",
             Outcome::Invalid(_) => "the format fails",
             Outcome::Mismatch { .. } => "other than the format",
         };

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::error::{ProbeError, undetermined};
 use crate::chat_template::ChatTemplate;
 use crate::message_style::MessageStyle;
-use crate::turns::{RenderedTurn, TEXT, TurnInput, TurnRenderer};
+use crate::turns::{Place, RenderedTurn, TAKES_PARTS, TEXT, TurnInput, TurnRenderer};
 
 /// The names of the called tools.
 pub(super) const NAMES: [&str; 2] = ["zqfirst_fn", "zqsecond_fn"];
@@ -34,6 +34,8 @@ pub(super) struct Samples {
     /// The prompt of a turn with reasoning.
     pub(super) prompt: String,
     pub(super) text: String,
+    /// Whether the template writes text only as a list of content parts.
+    pub(super) takes_parts: bool,
     pub(super) one: String,
     pub(super) two_arguments: String,
     pub(super) no_arguments: Option<String>,
@@ -86,7 +88,8 @@ impl Samples {
     ) -> Result<Samples, ProbeError> {
         let tools = tools();
         let refused = |error: crate::TemplateError| ProbeError::NoCalls(error.to_string());
-        let turns = TurnRenderer::new(template, &tools, tokens, style).map_err(refused)?;
+        let turns =
+            TurnRenderer::new(template, &tools, tokens, style, Place::LAST).map_err(refused)?;
         let call = |k: usize, n: usize| (NAMES[k], arguments(n));
         let render = |input: TurnInput| {
             let mut turn = turns.render(&input)?;
@@ -104,24 +107,29 @@ impl Samples {
         let reasoning = TurnInput::text(TEXT).with_reasoning(REASONING);
         let reasoning = render(reasoning).ok().filter(|turn| turn.wire.contains(REASONING));
         let has_both = |wire: &String| NAMES.iter().all(|name| wire.contains(name));
+        let text = wire(TurnInput::text(TEXT)).map_err(refused)?;
         Ok(Samples {
+            takes_parts: !text.contains(TEXT) && turns.takes_parts(),
             style,
-            text: wire(TurnInput::text(TEXT)).map_err(refused)?,
+            text,
             two_arguments: wire(TurnInput::calls(vec![call(0, 2)])).map_err(refused)?,
             no_arguments: wire(TurnInput::calls(vec![call(0, 0)])).ok(),
             two: wire(TurnInput::calls(vec![call(0, 1), call(1, 1)])).ok().filter(has_both),
             typed: wire(TurnInput::calls(vec![(NAMES[0], typed_arguments())])).ok(),
             text_and_call: wire(TurnInput::calls(vec![call(0, 1)]).with_text(TEXT)).ok(),
             reasoning_and_text: reasoning,
-            prompt: turns.prompt.clone(),
+            prompt: turns.frame.prompt.clone(),
             one,
         })
     }
 
     /// What stands before and after the text in a turn of text.
     pub(super) fn around_text(&self) -> Result<(&str, &str), ProbeError> {
-        let found = self.text.split_once(TEXT);
-        found.ok_or_else(|| undetermined("the markers of text", "it is written otherwise"))
+        let problem = match self.takes_parts {
+            true => TAKES_PARTS,
+            false => "it is written otherwise",
+        };
+        self.text.split_once(TEXT).ok_or_else(|| undetermined("the markers of text", problem))
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::samples::NAMES;
 use super::*;
-use crate::turns::{TurnInput, TurnRenderer};
+use crate::turns::{Place, TurnInput, TurnRenderer};
 
 /// A generator of numbers: a linear congruence, its upper bits.
 struct Numbers(u64);
@@ -60,7 +60,7 @@ fn turn(numbers: &mut Numbers, format: &WireFormat) -> TurnInput {
         TextPlace::Anywhere => calls.is_empty(),
     };
     let words = if has_text { format!("Text {}.", numbers.below(1000)) } else { String::new() };
-    TurnInput { text: leaked(words), reasoning: "", calls }
+    TurnInput { text: leaked(words), calls, ..TurnInput::default() }
 }
 
 #[derive(serde::Deserialize)]
@@ -80,7 +80,7 @@ struct Case {
 /// number or the first difference.
 fn compare(template: &ChatTemplate, probed: &Probed, tokens: &[String]) -> Result<usize, String> {
     let (tools, mut compared, mut numbers) = (samples::tools(), 0, Numbers(7));
-    let turns = TurnRenderer::new(template, &tools, tokens, probed.style)
+    let turns = TurnRenderer::new(template, &tools, tokens, probed.style, Place::LAST)
         .map_err(|error| error.to_string())?;
     for _ in 0..300 {
         let input = turn(&mut numbers, &probed.format);

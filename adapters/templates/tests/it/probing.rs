@@ -1,7 +1,9 @@
 //! Formats from chat templates alone.
 
 use louver_formats::{Catalog, Marker};
-use louver_templates::{ChatTemplate, Checkpoint, FormatSource, confirm, probe, resolve};
+use louver_templates::{
+    ChatTemplate, Checkpoint, FamilyError, FormatSource, confirm, probe, resolve,
+};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -16,6 +18,8 @@ pub(crate) struct Case {
     derived: String,
     #[serde(default)]
     begins: Option<String>,
+    #[serde(default)]
+    reports: String,
     template: String,
 }
 
@@ -41,7 +45,12 @@ fn problem(case: &Case) -> Option<String> {
         (Ok(found), "confirmed") => {
             let is_derived = matches!(found.source, FormatSource::ChatTemplate);
             let begin = found.format.calls_begin_marker().map(Marker::write);
-            let is_right = found.is_confirmed() && is_derived && begin == case.begins;
+            let outcomes = found.confirmation.iter().flat_map(|confirmation| &confirmation.cases);
+            let reports = outcomes.map(|case| format!("{case}\n")).collect::<String>();
+            let is_right = found.is_confirmed()
+                && is_derived
+                && begin == case.begins
+                && reports.contains(&case.reports);
             (!is_right).then(|| format!("{found:#?}"))
         }
         (Err(error), expected) => {
@@ -83,6 +92,34 @@ fn turns_before_another_question_confirm_a_format() {
     assert!(confirmed("<think>", "<think>"));
     // Only the last turn shows reasoning, and otherwise than the format.
     assert!(!confirmed("", "{{- m.reasoning_content or '' -}}"));
+}
+
+/// A family whose calls the template writes otherwise is refused, whatever the template does with
+/// text, unless the configuration names this family only.
+#[test]
+fn contradicted_families_are_refused() {
+    for begin in ["", "### "] {
+        let source = r#"{%- for m in messages -%}
+            {{- '<|im_start|>' + m.role + '\n' }}{{ 'BEGIN' if m.role == 'assistant' }}
+            {{- m.content -}}
+            {%- for c in m.tool_calls or [] -%}
+            {{- '<tool_call>\n{"name": "' + c.function.name + '", "arguments": ' }}
+            {{- c.function.arguments | tojson | tojson }}{{ '}\n</tool_call>' }}
+            {%- endfor -%}{{- '<|im_end|>' -}}
+        {%- endfor -%}
+        {%- if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif -%}"#;
+        let source = source.replace("BEGIN", begin);
+        let template = ChatTemplate::new(&source, [None, Some("<|im_end|>".to_owned()), None]);
+        let mut checkpoint = Checkpoint { template, ..Checkpoint::default() };
+        let refused = |checkpoint: &Checkpoint| {
+            let found = resolve(checkpoint, &Catalog::shipped(), "test");
+            matches!(found, Err(error) if matches!(*error.family, FamilyError::Contradicted { .. }))
+        };
+        assert!(refused(&checkpoint), "{begin:?}");
+        // Several families list it.
+        checkpoint.model_type = Some("llama".to_owned());
+        assert!(refused(&checkpoint), "{begin:?}");
+    }
 }
 
 #[test]

@@ -83,6 +83,24 @@ fn errors_point_to_the_member() {
     }
 }
 
+/// A format with one call is not told by what a template writes of several.
+#[test]
+fn formats_with_one_call_say_so() {
+    let calls = r#"{"open": "<tool_call>", "close": "</tool_call>", "content": "json",
+        "transform": {"function": "{content}"}}"#;
+    let template = format!(
+        r#"{{"start_anchor": "a", "fields": {{"tool_calls": {calls},
+            "content": {{"close": "<|im_end|>"}}}}}}"#
+    );
+    let value = serde_json::from_str(&template).expect("JSON");
+    let mut checkpoint = probing::checkpoint(&probing::case("an object in a tag"));
+    checkpoint.response_template = Some(ResponseTemplate::from_value(&value));
+    let found = resolve(&checkpoint, &Catalog::empty(), "test").expect("a format");
+    let confirmation = found.confirmation.expect("a chat template");
+    let two = confirmation.cases.iter().find(|case| case.name == "two calls").expect("two calls");
+    assert_eq!(two.to_string(), "two calls: the format has one call");
+}
+
 /// Without a chat template, a description is not confirmed.
 #[test]
 fn a_missing_chat_template_is_told() {
