@@ -16,7 +16,12 @@ pub(crate) struct TurnInput {
     pub(crate) reasoning: &'static str,
     /// Names and arguments.
     pub(crate) calls: Vec<(&'static str, Value)>,
+    /// Whether the ids of calls are [`LONG_ID`] instead of those of the message style.
+    pub(crate) has_long_ids: bool,
 }
+
+/// An id with all characters that ids may have.
+pub(crate) const LONG_ID: &str = "call_q7-Xw0Lp2VnB4tRz";
 
 impl TurnInput {
     pub(crate) fn text(text: &'static str) -> TurnInput {
@@ -35,6 +40,10 @@ impl TurnInput {
         TurnInput { reasoning, ..self }
     }
 
+    pub(crate) fn with_long_ids(self) -> TurnInput {
+        TurnInput { has_long_ids: true, ..self }
+    }
+
     fn message(&self, style: MessageStyle) -> Value {
         let mut message = json!({"role": "assistant", "content": self.text});
         if !self.reasoning.is_empty() {
@@ -46,7 +55,8 @@ impl TurnInput {
         if !self.calls.is_empty() {
             let calls = self.calls.iter().enumerate().map(|(k, (name, arguments))| {
                 let function = json!({"name": name, "arguments": arguments});
-                json!({"type": "function", "id": style.id(k, name), "function": function})
+                let id = if self.has_long_ids { LONG_ID.to_owned() } else { style.id(k, name) };
+                json!({"type": "function", "id": id, "function": function})
             });
             message["tool_calls"] = calls.collect();
         }

@@ -185,16 +185,16 @@ impl Calls {
             true => NameStyle::Json,
             false => NameStyle::Raw,
         };
-        let mut header = parts(&header, samples);
+        let mut header = parts(&header, begin.is_some(), samples);
         header.push(Part::Name { name });
-        header.extend(parts(&before, samples));
+        header.extend(parts(&before, false, samples));
         let has_id = header.iter().any(|part| matches!(part, Part::Id { .. }));
         let call = CallFormat {
             begin,
             header,
             also: Vec::new(),
             arguments,
-            trailer: parts(trailer, samples),
+            trailer: parts(trailer, false, samples),
             end: end_marker,
             separator: self.separator_parts(has_section),
             parallel: match self.separator {
@@ -327,10 +327,11 @@ fn split_last_tag<'a>(text: &'a str, tokens: &[String]) -> (&'a str, Option<&'a 
     }
 }
 
-/// A text as parts, with ids where there are stand-ins, and with tags as markers.
-fn parts(text: &str, samples: &Samples) -> Vec<Part> {
-    let given = if samples.style.indexed_ids { IdStyle::FromZero } else { IdStyle::Nine };
-    let stand_ins = [(ID, given), (FROM_ZERO, IdStyle::FromZero), (FROM_ONE, IdStyle::FromOne)];
+/// A text as parts, with ids where there are stand-ins, and with tags as markers. `follows_marker`:
+/// whether a marker stands before it, and no name.
+fn parts(text: &str, follows_marker: bool, samples: &Samples) -> Vec<Part> {
+    let stand_ins =
+        [(ID, samples.id), (FROM_ZERO, IdStyle::FromZero), (FROM_ONE, IdStyle::FromOne)];
     let mut out = Vec::new();
     let mut rest = text;
     loop {
@@ -351,7 +352,15 @@ fn parts(text: &str, samples: &Samples) -> Vec<Part> {
             Marker::Text(text) => out.push(Part::Text(text)),
             marker => out.push(Part::Marker(marker)),
         }
+        // The length of an id is open only if what is around it is no part of an id.
+        let ends = |c: Option<char>| c.is_some_and(|c| !(c.is_alphanumeric() || "_-".contains(c)));
+        let starts = match piece.is_empty() && out.is_empty() {
+            true => follows_marker,
+            false => ends(piece.chars().next_back()),
+        };
+        let is_open = starts && ends(rest.chars().next());
         match id {
+            Some(IdStyle::Identifier) if !is_open => out.push(Part::Id { id: IdStyle::Nine }),
             Some(id) => out.push(Part::Id { id }),
             None => return out,
         }

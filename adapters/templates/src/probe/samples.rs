@@ -1,11 +1,12 @@
 //! The renderings that a probe looks at.
 
+use louver_formats::IdStyle;
 use serde_json::{Value, json};
 
 use super::error::{ProbeError, undetermined};
 use crate::chat_template::ChatTemplate;
 use crate::message_style::MessageStyle;
-use crate::turns::{Place, RenderedTurn, TAKES_PARTS, TEXT, TurnInput, TurnRenderer};
+use crate::turns::{LONG_ID, Place, RenderedTurn, TAKES_PARTS, TEXT, TurnInput, TurnRenderer};
 
 /// The names of the called tools.
 pub(super) const NAMES: [&str; 2] = ["zqfirst_fn", "zqsecond_fn"];
@@ -31,6 +32,8 @@ pub(super) const ID: char = '\u{e000}';
 #[derive(Debug)]
 pub(super) struct Samples {
     pub(super) style: MessageStyle,
+    /// The form of the ids of calls, if the template writes them.
+    pub(super) id: IdStyle,
     /// The prompt of a turn with reasoning.
     pub(super) prompt: String,
     pub(super) text: String,
@@ -104,6 +107,8 @@ impl Samples {
             let problem = "a turn with a call does not have the name of the tool";
             return Err(ProbeError::NoCalls(problem.to_owned()));
         }
+        let long = wire(TurnInput::calls(vec![call(0, 1)]).with_long_ids());
+        let is_free = long.is_ok_and(|long| long.replace(LONG_ID, &ID.to_string()) == one);
         let reasoning = TurnInput::text(TEXT).with_reasoning(REASONING);
         let reasoning = render(reasoning).ok().filter(|turn| turn.wire.contains(REASONING));
         let has_both = |wire: &String| NAMES.iter().all(|name| wire.contains(name));
@@ -111,6 +116,11 @@ impl Samples {
         Ok(Samples {
             takes_parts: !text.contains(TEXT) && turns.takes_parts(),
             style,
+            id: match (style.indexed_ids, is_free) {
+                (true, _) => IdStyle::FromZero,
+                (false, true) => IdStyle::Identifier,
+                (false, false) => IdStyle::Nine,
+            },
             text,
             two_arguments: wire(TurnInput::calls(vec![call(0, 2)])).map_err(refused)?,
             no_arguments: wire(TurnInput::calls(vec![call(0, 0)])).ok(),

@@ -1,6 +1,6 @@
 //! Formats from chat templates alone.
 
-use louver_formats::{Catalog, Marker};
+use louver_formats::{Catalog, IdStyle, Marker, Part};
 use louver_templates::{
     ChatTemplate, Checkpoint, FamilyError, FormatSource, confirm, probe, resolve,
 };
@@ -20,6 +20,8 @@ pub(crate) struct Case {
     begins: Option<String>,
     #[serde(default)]
     reports: String,
+    #[serde(default)]
+    id: Option<IdStyle>,
     template: String,
 }
 
@@ -47,10 +49,15 @@ fn problem(case: &Case) -> Option<String> {
             let begin = found.format.calls_begin_marker().map(Marker::write);
             let outcomes = found.confirmation.iter().flat_map(|confirmation| &confirmation.cases);
             let reports = outcomes.map(|case| format!("{case}\n")).collect::<String>();
+            let id = found.format.call.header.iter().find_map(|part| match part {
+                Part::Id { id } => Some(*id),
+                _ => None,
+            });
             let is_right = found.is_confirmed()
                 && is_derived
                 && begin == case.begins
-                && reports.contains(&case.reports);
+                && reports.contains(&case.reports)
+                && case.id.is_none_or(|expected| id == Some(expected));
             (!is_right).then(|| format!("{found:#?}"))
         }
         (Err(error), expected) => {
