@@ -139,8 +139,8 @@ pub(crate) struct TurnRenderer<'a> {
     header: usize,
     /// Whether the template opens the model's next turn even if it is not asked to.
     always_opens: bool,
-    /// What opens the model's turn after a result, if it is known. What stands before it may depend
-    /// on whether the turn is there.
+    /// What opens the model's turn. What stands between a result and it may depend on whether the
+    /// turn is there.
     opener: String,
 }
 
@@ -185,12 +185,17 @@ impl<'a> TurnRenderer<'a> {
             return Err(TemplateError::Render(problem.to_owned()));
         }
         let closed = renderer.conversation(None, false)?;
-        match place.opening {
-            Opening::Result => {
-                renderer.opener = prompt.strip_prefix(&*closed).unwrap_or_default().to_owned();
+        renderer.always_opens = closed == prompt;
+        renderer.opener = match (place.opening, prompt.strip_prefix(&*closed)) {
+            (Opening::Result, Some("") | None) => {
+                // What this prompt and that after a question have in common.
+                let question = TurnRenderer { place: Place::LAST, ..renderer.clone() };
+                let question = question.conversation(None, true)?;
+                prompt[prompt.len() - common_end(&question, &prompt, tokens)..].to_owned()
             }
-            _ => renderer.always_opens = closed == prompt,
-        }
+            (Opening::Result, Some(opener)) => opener.to_owned(),
+            _ => renderer.in_turn(&prompt).to_owned(),
+        };
         renderer.frame = Rc::new(Frame { prompt, text_end: String::new() });
         renderer.measured()
     }
@@ -266,12 +271,13 @@ impl<'a> TurnRenderer<'a> {
     /// The turn in a conversation.
     fn turn_in(&self, mut whole: String) -> RenderedTurn {
         if self.always_opens {
-            let (prompt, turn) = (self.in_turn(&self.frame.prompt), self.in_turn(&whole));
-            whole.truncate(whole.len() - common_end(prompt, turn, self.tokens));
+            let next = common_end(&self.opener, self.in_turn(&whole), self.tokens);
+            whole.truncate(whole.len() - next);
         }
         // What stands before the question may depend on what follows it.
         let (start, turn) = (self.in_turn(&self.frame.prompt), self.in_turn(&whole));
-        let opener = turn.find(&self.opener).filter(|_| !self.opener.is_empty());
+        let is_found = self.place.opening == Opening::Result && !self.opener.is_empty();
+        let opener = turn.find(&self.opener).filter(|_| is_found && !self.always_opens);
         let before = match opener {
             _ if turn.starts_with(start) => start.len(),
             Some(at) => at + self.opener.len(),

@@ -144,7 +144,7 @@ pub(crate) fn written_turns<'a>(
 pub(crate) fn confirm_written(format: &WireFormat, written: &WrittenTurns<'_>) -> Confirmation {
     let checker = Checker::new(format, written.template(), written.tokens());
     let confirming = Confirming { checker, written, cases: cases() };
-    let mut best: Option<(MessageStyle, usize)> = None;
+    let mut best: Option<(MessageStyle, [usize; 2])> = None;
     for style in written.styles() {
         let told: Vec<CaseOutcome> =
             TELLING.iter().map(|&k| confirming.at_the_end(style, k)).collect();
@@ -154,9 +154,12 @@ pub(crate) fn confirm_written(format: &WireFormat, written: &WrittenTurns<'_>) -
                 return found;
             }
         }
+        // A turn that is written otherwise is better than one that is not written.
         let confirmed = told.iter().filter(|case| case.outcome == Outcome::Confirmed).count();
-        if best.is_none_or(|(_, most)| confirmed > most) {
-            best = Some((style, confirmed));
+        let is_other = |case: &&CaseOutcome| matches!(case.outcome, Outcome::Mismatch { .. });
+        let score = [confirmed, told.iter().filter(is_other).count()];
+        if best.is_none_or(|(_, most)| score > most) {
+            best = Some((style, score));
         }
     }
     confirming.in_style(best.map(|(style, _)| style).unwrap_or_default())
