@@ -17,7 +17,7 @@ use crate::request::LowerError;
 pub(crate) enum TextKind {
     /// The shortest texts that do not begin any text of a regular expression.
     Mismatch(String),
-    /// The shortest texts that do not begin any of the watched texts.
+    /// The shortest texts that do not begin as any of the watched texts does.
     Unwatched,
     /// Texts up to the first occurrence of a byte. They begin with one of the bytes of the set, if
     /// there is a set.
@@ -58,11 +58,11 @@ impl Lowering<'_> {
         let dfa = match &key.1 {
             TextKind::Mismatch(pattern) => {
                 let dfa = pattern_dfa(pattern, &self.request.limits).map_err(|_| too_large())?;
-                shortest_non_prefixes(&dfa)
+                shortest_non_prefixes(&dfa, false)
             }
             TextKind::Unwatched => {
                 let watched = Expr::alt(watched.iter().map(|text| Expr::bytes(text)));
-                shortest_non_prefixes(&automaton(&watched)?)
+                shortest_non_prefixes(&automaton(&watched)?, true)
             }
             TextKind::UpTo(end, first) => {
                 let end = ByteSet::from_bytes(&[*end]);
@@ -72,7 +72,7 @@ impl Lowering<'_> {
             }
         };
         let dfa = dfa.combine(&ends_clean(watched), Combine::And, limit).map_err(error)?;
-        let dfa = Arc::new(dfa);
+        let dfa = Arc::new(if key.1 == TextKind::Unwatched { shortest(&dfa) } else { dfa });
         let is_small = watched.iter().map(Vec::len).sum::<usize>() < MAX_CACHED_TEXT_BYTES;
         if is_small && !fuel::is_exhausted() {
             let mut cache = cache();
@@ -86,13 +86,16 @@ impl Lowering<'_> {
 }
 
 /// The automaton of the shortest texts that are no prefix of a text of `dfa`, and do not begin with
-/// one.
-fn shortest_non_prefixes(dfa: &Dfa) -> Dfa {
+/// one. `goes_on`: of these and what follows them.
+fn shortest_non_prefixes(dfa: &Dfa, goes_on: bool) -> Dfa {
     let mut builder = DfaBuilder::new();
     (0..dfa.len()).for_each(|_| {
         builder.state(false);
     });
     let outside = builder.state(true);
+    if goes_on {
+        builder.edge(outside, 0, 255, outside);
+    }
     for state in (0..dfa.len() as u32).filter(|&state| !dfa.is_final(state)) {
         let mut from = 0;
         for edge in dfa.edges(state) {
@@ -107,6 +110,19 @@ fn shortest_non_prefixes(dfa: &Dfa) -> Dfa {
         if from <= 255 {
             builder.edge(state, from, 255, outside);
         }
+    }
+    builder.finish().minimize()
+}
+
+/// The automaton of the texts of `dfa` that do not begin with another one.
+fn shortest(dfa: &Dfa) -> Dfa {
+    let mut builder = DfaBuilder::new();
+    let states = 0..dfa.len() as u32;
+    states.clone().for_each(|state| {
+        builder.state(dfa.is_final(state));
+    });
+    for state in states.filter(|&state| !dfa.is_final(state)) {
+        dfa.edges(state).iter().for_each(|edge| builder.edge(state, edge.lo, edge.hi, edge.to));
     }
     builder.finish().minimize()
 }
