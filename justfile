@@ -75,6 +75,7 @@ fuzz seconds="60":
 # Every cut, corruption and real call of every wire format (minutes; more of them with ../shared/data).
 formats:
     LOUVER_ALL_CASES=1 cargo test --release -p louver-formats --test it -- --nocapture
+    LOUVER_ALL_CASES=1 cargo test --release -p louver-templates --test it families -- --nocapture
 
 # Against llguidance and xgrammar (needs clang, cmake and ../shared/data); `just peers schemas --every 10`.
 peers *args:
