@@ -8,7 +8,7 @@ use louver_formats::{
     WireFormat,
 };
 
-use crate::special_tokens::written_out_marker_begins_a_call;
+use crate::special_tokens::{begin_marker_tokens, written_out_marker_begins_a_call};
 
 const HEAD: &str = "# Wire formats
 
@@ -34,10 +34,11 @@ Markers are shown as text. `bind` replaces those that a vocabulary has as specia
 markers of Harmony are always special tokens.
 
 The prompt is not read: a marker in a user's message or in a tool's result begins nothing. (Only the
-end of the prompt is read, for the question whether it opens a reasoning block.) A model that quotes
-such a text may write the marker out in ordinary tokens. In most families that begins a call too,
-which is constrained as any other: a call of a tool that is not offered, or with wrong arguments,
-cannot follow. Where it is text instead, the family's section says so.
+end of the prompt is read, for the question whether it opens a reasoning block.) Tokenizers make a
+special token of its text in a prompt, too; written-out text stays text. A model that quotes such a
+text may write the marker out in ordinary tokens. In most families that begins a call too, which is
+constrained as any other: a call of a tool that is not offered, or with wrong arguments, cannot
+follow. Where it is text instead, the family's section says so.
 
 ";
 
@@ -101,6 +102,17 @@ fn builtins(format: &WireFormat) -> String {
     )
 }
 
+/// What the begin marker of calls is, and so what its text in a prompt is.
+fn begin_marker(format: &WireFormat) -> &'static str {
+    match begin_marker_tokens(format) {
+        (true, _) => "special tokens; their text in a prompt is the tokens, too",
+        (false, true) => {
+            "a special token if the vocabulary has it; then its text in a prompt is the token, too"
+        }
+        (false, false) => "written-out text; in a prompt it is text",
+    }
+}
+
 /// The begin markers of alternative spellings.
 fn spellings(format: &WireFormat) -> String {
     let begin = |spelling: &louver_formats::CallSpelling| {
@@ -153,12 +165,14 @@ fn page() -> String {
         let _ = write!(
             out,
             "## {name}\n\n{title}.\n\n* Arguments: {style}\n* Text: {text}\n\
-             * Reasoning: {reasoning}\n* Stop tokens: {stops}\n{written_out}{builtins}{spellings}\n\
+             * Reasoning: {reasoning}\n* Stop tokens: {stops}\n* Begin marker of calls: {begin}\n\
+             {written_out}{builtins}{spellings}\n\
              ````text\n{example}\n````\n\n\
              Sources:\n\n* {sources}\n\n",
             name = format.name,
             title = format.title,
             style = style(format),
+            begin = begin_marker(format),
             stops = list(&format.stop_tokens, |token| format!("`{token}`")),
             builtins = builtins(format),
             spellings = spellings(format),

@@ -173,6 +173,23 @@ fn begin(format: &WireFormat) -> Option<&Marker> {
     format.section.as_ref().map(|section| &section.begin).or(format.call.begin.as_ref())
 }
 
+/// Whether the begin marker of calls is a special token in every vocabulary, and whether it is one
+/// in some.
+pub(crate) fn begin_marker_tokens(format: &WireFormat) -> (bool, bool) {
+    fn is_one(marker: &Marker) -> bool {
+        match marker {
+            Marker::Token(_) | Marker::Either(_) => true,
+            Marker::Text(_) => false,
+            Marker::Any(markers) => markers.first().is_some_and(is_one),
+            Marker::Seq(steps) => steps.iter().any(|step| match step {
+                Step::Text(_) => false,
+                Step::Marker(marker) => is_one(marker),
+            }),
+        }
+    }
+    (!written_out_marker_begins_a_call(format), begin(format).is_some_and(is_one))
+}
+
 /// Whether the begin marker of calls, written out in ordinary tokens, begins a call.
 pub(crate) fn written_out_marker_begins_a_call(format: &WireFormat) -> bool {
     begin(format).is_some_and(can_be_text)
