@@ -14,6 +14,7 @@ pub(crate) const REGEX: RegexOptions = RegexOptions {
     classes: Classes::Unicode,
     case: regex::Case::Sensitive,
     dot: Dot::NoLineFeed,
+    ambiguous: regex::Ambiguous::Refused,
 };
 
 /// The automaton of the texts that a regular expression matches as a whole, over bytes.

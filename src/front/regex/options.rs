@@ -64,6 +64,18 @@ pub enum Dot {
     Any,
 }
 
+/// Meaning of what Rust's or Python's engine reads otherwise than ECMA-262: `&&`, `--`, `~~` and a
+/// class in a class, and `\<` and `\>` outside of classes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ambiguous {
+    /// Rejected.
+    #[default]
+    Refused,
+    /// Characters, as in ECMA-262.
+    Literal,
+}
+
 /// Options of a regular expression. docs/REGEX.md has the syntax, which is the same for all
 /// options. The default is a match of the whole text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -79,6 +91,8 @@ pub struct RegexOptions {
     pub case: Case,
     /// Code points that `.` does not match.
     pub dot: Dot,
+    /// Meaning of what other engines read otherwise.
+    pub ambiguous: Ambiguous,
 }
 
 impl RegexOptions {
@@ -89,5 +103,6 @@ impl RegexOptions {
         classes: Classes::Ecma,
         case: Case::Sensitive,
         dot: Dot::NoLineTerminators,
+        ambiguous: Ambiguous::Literal,
     };
 }

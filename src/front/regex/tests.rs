@@ -72,7 +72,11 @@ fn escapes_and_classes_have_ecma_meaning() {
         ("[a-]", "-", true),
         (r"[\w-.]", "-", true),
         ("a{", "a{", true),
-        ("a{,2}", "a{,2}", true),
+        ("a{,b}", "a{,b}", true),
+        (r"[\d-a]", "-", true),
+        (r"[\w--_]", "-", true),
+        (r"[\w--_]", ".", false),
+        (r"\<a\>", "<a>", true),
         ("{}", "{}", true),
         ("a]", "a]", true),
         ("a{2,3}?", "aaa", true),
@@ -91,9 +95,15 @@ fn escapes_and_classes_have_ecma_meaning() {
 
 #[test]
 fn errors_state_the_offset() {
-    for (source, offset) in
-        [(r"(a)\1", 3), (r"\k<x>", 0), ("(?m)a", 2), (r"\ud800", 0), ("a++", 1), (r"a\Z", 1)]
-    {
+    for (source, offset) in [
+        (r"(a)\1", 3),
+        ("a{,2}", 1),
+        (r"\k<x>", 0),
+        ("(?m)a", 2),
+        (r"\ud800", 0),
+        ("a++", 1),
+        (r"a\Z", 1),
+    ] {
         match Pattern::parse(source, &Limits::default()) {
             Err(RegexError::Unsupported { offset: at, .. }) => assert_eq!(at, offset, "{source}"),
             other => panic!("{source}: {other:?}"),
@@ -107,6 +117,7 @@ fn errors_state_the_offset() {
         "(",
         ")",
         "[b-a]",
+        r"[\d-a-z]",
         "[a",
         "^*",
         r"\xZZ",

@@ -95,8 +95,9 @@ impl Translated {
 ///
 /// The syntax is that of the `u` flag, except that needless escapes and literal braces are allowed
 /// as without it. Additions: the flags `i` and `s`, `(?P<name>...)`, `\a`, `\e`, `\A` and `\z`.
-/// Errors: backreferences, lone surrogates, other flags, and syntax to which other
-/// engines give another meaning. Ignores the scope and the case option, which callers apply.
+/// Errors: backreferences, lone surrogates, other flags, and syntax to which other engines give
+/// another meaning (option `ambiguous`). Ignores the scope and the case option, which callers
+/// apply.
 pub(super) fn translate(
     source: &str,
     options: &RegexOptions,
@@ -118,6 +119,7 @@ pub(super) fn translate(
         side,
         outer: Vec::new(),
         names: HashSet::default(),
+        may_nest: true,
     };
     translator.pattern()?;
     Ok(translator.out)
@@ -138,6 +140,8 @@ struct Translator<'s> {
     outer: Vec<RegexOptions>,
     /// Names of groups so far.
     names: HashSet<String>,
+    /// Whether a class in a class may end: false once one was found that does not.
+    may_nest: bool,
 }
 
 impl Translator<'_> {
@@ -338,6 +342,10 @@ impl Translator<'_> {
         let (min, max) =
             inside.split_once(',').map_or((inside, None), |(min, max)| (min, Some(max)));
         let digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
+        if min.is_empty() && max.is_some_and(|max| !max.is_empty() && digits(max)) {
+            let what = "a repetition in other engines: write `{0,n}`, or `\\{,n}` for characters";
+            return Err(RegexError::Unsupported { offset: at, what });
+        }
         if min.is_empty() || !digits(min) || !max.is_none_or(digits) {
             return Ok(None);
         }

@@ -26,6 +26,7 @@ const REGEX: RegexOptions = RegexOptions {
     classes: Classes::Ascii,
     case: regex::Case::Sensitive,
     dot: Dot::Any,
+    ambiguous: regex::Ambiguous::Refused,
 };
 
 impl StructuralTag {

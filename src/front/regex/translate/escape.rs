@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::super::{Classes, LookAround, RegexError};
+use super::super::{Ambiguous, Classes, LookAround, RegexError};
 use super::{LOOK_AROUND_IN_TERMINAL, Translator};
 use crate::utf16::{HIGH_SURROGATES, surrogate_pair};
 
@@ -24,6 +24,9 @@ const FOREIGN_ESCAPES: [(&str, &str); 6] = [
     ("U", r"an escape that ECMA-262 does not have: write `\u{...}`"),
     ("GKX", "an escape that ECMA-262 does not have"),
 ];
+
+/// Signs in a class that other engines read as operations.
+const CLASS_OPERATORS: [&str; 3] = ["&&", "--", "~~"];
 
 /// Meaning of an escape.
 pub(super) enum EscapeMeaning {
@@ -89,6 +92,11 @@ impl Translator<'_> {
             'e' => EscapeMeaning::Char(27),
             'A' if !in_class => EscapeMeaning::Anchor { start: true },
             'z' if !in_class => EscapeMeaning::Anchor { start: false },
+            '<' | '>' if !in_class && self.options.ambiguous == Ambiguous::Refused => {
+                return unsupported(
+                    "a word boundary or a character: write `<` or `>` without the backslash",
+                );
+            }
             c if c.is_ascii_alphabetic() => {
                 let foreign = FOREIGN_ESCAPES.iter().find(|(letters, _)| letters.contains(c));
                 return unsupported(foreign.map_or("an unknown escape", |(_, what)| what));
@@ -191,6 +199,8 @@ impl Translator<'_> {
             return Ok(());
         }
         self.out.text.push_str(if negated { "[^" } else { "[" });
+        // Whether a hyphen here stands after a class, and whether the next item follows one.
+        let (mut after_set, mut after_hyphen) = (false, false);
         loop {
             let Some((begin, c)) = self.chars.next() else {
                 return self.syntax(at, "an unclosed class");
@@ -199,41 +209,80 @@ impl Translator<'_> {
             if c == ']' {
                 break;
             }
-            let rest = self.rest();
-            let unsupported = |what| Err(RegexError::Unsupported { offset: begin, what });
-            if c == '[' && rest.starts_with(':') && rest.contains(":]") {
-                return unsupported("a POSIX class; write its characters: `[a-z]`");
-            }
-            if (c == '&' && rest.starts_with("&[")) || (c == '-' && rest.starts_with("-[")) {
-                return unsupported("an operation on classes; write the characters that are left");
+            self.check_ambiguous(begin)?;
+            if c == '-' && std::mem::take(&mut after_set) {
+                self.literal(u32::from(c));
+                after_hyphen = true;
+                continue;
             }
             let low = self.class_atom(begin, c)?;
             let rest = self.rest();
             let is_range = rest.starts_with('-') && !rest.starts_with("-]") && rest.len() > 1;
+            let follows_hyphen = std::mem::take(&mut after_hyphen);
             let EscapeMeaning::Char(low) = low else {
                 self.class_set(low);
+                after_set = true;
                 continue;
             };
-            self.literal(low);
-            if !is_range {
-                continue;
+            after_set = false;
+            if is_range && follows_hyphen {
+                let reason = "a class begins no range; write the hyphen after it as `\\-`";
+                return self.syntax(begin, reason);
             }
-            self.skip(1);
-            let Some((begin, c)) = self.chars.next() else {
-                return self.syntax(at, "an unclosed class");
-            };
-            match self.class_atom(begin, c)? {
-                EscapeMeaning::Char(high) if high < low => {
-                    return self.syntax(begin, "a class range out of order");
-                }
-                EscapeMeaning::Char(high) => {
-                    self.out.text.push('-');
-                    self.literal(high);
-                }
-                _ => return self.syntax(begin, "a class ends no range; write the hyphen as `\\-`"),
+            self.literal(low);
+            if is_range {
+                self.class_range(at, low)?;
             }
         }
         self.out.text.push(']');
+        Ok(())
+    }
+
+    /// Writes the rest of a range in the class at `at`, after its first code point.
+    fn class_range(&mut self, at: usize, low: u32) -> Result<(), RegexError> {
+        let hyphen = self.source.len() - self.rest().len();
+        self.check_ambiguous(hyphen)?;
+        self.skip(1);
+        let Some((begin, c)) = self.chars.next() else {
+            return self.syntax(at, "an unclosed class");
+        };
+        match self.class_atom(begin, c)? {
+            EscapeMeaning::Char(high) if high < low => {
+                self.syntax(begin, "a class range out of order")
+            }
+            EscapeMeaning::Char(high) => {
+                self.out.text.push('-');
+                self.literal(high);
+                Ok(())
+            }
+            _ => self.syntax(begin, "a class ends no range; write the hyphen as `\\-`"),
+        }
+    }
+
+    /// Rejects what other engines read as a POSIX class, an operation or a class at this offset
+    /// within a class.
+    fn check_ambiguous(&mut self, offset: usize) -> Result<(), RegexError> {
+        let unsupported = |what| Err(RegexError::Unsupported { offset, what });
+        let text = &self.source[offset..];
+        if text.starts_with("[:") && text.contains(":]") {
+            return unsupported("a POSIX class; write its characters: `[a-z]`");
+        }
+        let is_refused = self.options.ambiguous == Ambiguous::Refused;
+        if text.starts_with("&&[")
+            || text.starts_with("--[")
+            || is_refused && CLASS_OPERATORS.iter().any(|sign| text.starts_with(sign))
+        {
+            return unsupported(
+                "an operation on classes; write the characters that are left, or escape the \
+                 signs: `\\&\\&`, `\\-\\-`, `\\~\\~`",
+            );
+        }
+        if is_refused && text.starts_with('[') && self.may_nest {
+            self.may_nest = closes_nested_classes(text);
+            if self.may_nest {
+                return unsupported("a class in a class; write its characters, or escape: `\\[`");
+            }
+        }
         Ok(())
     }
 
@@ -254,4 +303,27 @@ impl Translator<'_> {
             EscapeMeaning::Anchor { .. } | EscapeMeaning::Boundary { .. } => {}
         }
     }
+}
+
+/// Whether both classes end if the `[` at the beginning of the text begins a class in a class.
+/// Otherwise no engine reads it so.
+fn closes_nested_classes(text: &str) -> bool {
+    let mut depth = 1;
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        rest = &rest[c.len_utf8()..];
+        match c {
+            '\\' => rest = rest.get(rest.chars().next().map_or(0, char::len_utf8)..).unwrap_or(""),
+            '[' => {
+                depth += 1;
+                rest = rest.strip_prefix('^').unwrap_or(rest);
+                // A bracket at the beginning of a class is a character.
+                rest = rest.strip_prefix(']').unwrap_or(rest);
+            }
+            ']' if depth == 1 => return true,
+            ']' => depth -= 1,
+            _ => {}
+        }
+    }
+    false
 }
