@@ -270,6 +270,15 @@ impl PatternLowering<'_> {
     /// Lowers a repeat.
     fn repetition(&mut self, repetition: &ast::Repetition) -> Result<Expr, PatternError> {
         use ast::{RepetitionKind, RepetitionRange};
+        if let (RepetitionKind::OneOrMore, Ast::Repetition(inner)) =
+            (&repetition.op.kind, &*repetition.ast)
+            && repetition.greedy
+            && inner.greedy
+        {
+            let message = "a possessive repetition in other engines; write it without its `+`, \
+                           or with parentheses: `(a+)+`";
+            return error(&repetition.op.span, message);
+        }
         let (min, max) = match &repetition.op.kind {
             RepetitionKind::ZeroOrOne => (0, Some(1)),
             RepetitionKind::ZeroOrMore => (0, None),
