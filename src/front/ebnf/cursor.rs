@@ -92,17 +92,7 @@ impl<'t> Cursor<'t> {
                 Some(c @ '\u{FEFF}') if self.offset == 0 => self.offset += c.len_utf8(),
                 Some('#') if self.dialect == EbnfDialect::Kbnf => return Ok(()),
                 Some('#') => {
-                    if self.dialect == EbnfDialect::Common && is_kbnf_terminal(&self.rest()[1..]) {
-                        let at = self.offset;
-                        return self.error(
-                            Diagnostic::error(at..at + 1, "a comment, or a terminal of KBNF")
-                                .label("a quote follows")
-                                .help(
-                                    "a comment has a space here: `# ...`; \
-                                     the dialect `kbnf` reads a terminal",
-                                ),
-                        );
-                    }
+                    self.check_comment()?;
                     self.offset += self.rest().find('\n').unwrap_or(self.rest().len());
                 }
                 Some('(') if self.rest().starts_with("(*") => {
@@ -476,13 +466,6 @@ pub(super) fn byte_set(ranges: &[(u32, u32)], negated: bool) -> ByteSet {
         set.insert_range(lo.min(255) as u8, hi.min(255) as u8);
     }
     if negated { set.complement() } else { set }
-}
-
-/// Whether the text after a `#` is a terminal of KBNF: an optional kind, then a quote.
-fn is_kbnf_terminal(rest: &str) -> bool {
-    KBNF_TERMINALS
-        .iter()
-        .any(|kind| rest.strip_prefix(kind).is_some_and(|rest| rest.starts_with(['"', '\''])))
 }
 
 /// Kinds of KBNF terminals, as written after the `#`; longer ones first.

@@ -219,11 +219,15 @@ impl EbnfLowering<'_> {
             Some((i, _)) => Some(RuleId::new(i)),
             None => {
                 let mut root_rule = self.names.get(root).copied();
-                if root_rule.is_none() && self.options.dialect == EbnfDialect::Kbnf {
+                let is_kbnf = self.options.dialect == EbnfDialect::Kbnf;
+                if root_rule.is_none() && is_kbnf {
                     root_rule = self.names.get(KBNF_START).copied();
                 }
                 if root_rule.is_none() && !self.diagnostics.has_errors() {
-                    let message = format!("there is no rule `{root}`, in which derivations begin");
+                    let or_start =
+                        if is_kbnf { format!(" or `{KBNF_START}`") } else { String::new() };
+                    let message =
+                        format!("there is no rule `{root}`{or_start}, in which derivations begin");
                     let first = rules.first().map(|rule| rule.name.span.clone());
                     let candidates = self.candidates.iter().map(String::as_str);
                     let help =

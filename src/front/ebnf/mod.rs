@@ -17,6 +17,7 @@
 mod arguments;
 mod ast;
 mod cursor;
+mod foreign;
 mod lower;
 mod macros;
 mod parse;

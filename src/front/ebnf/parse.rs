@@ -370,7 +370,9 @@ impl Parser<'_> {
         let kind = match c {
             '"' | '\'' => {
                 self.cursor.next();
-                SyntaxKind::Bytes(self.cursor.quoted(c, begin, EscapeMode::Text)?)
+                let text = self.cursor.quoted(c, begin, EscapeMode::Text)?;
+                self.cursor.check_range()?;
+                SyntaxKind::Bytes(text)
             }
             '[' if self.cursor.dialect == EbnfDialect::Kbnf => {
                 return self.bracketed(']', 1).map(Some);
@@ -380,6 +382,7 @@ impl Parser<'_> {
             }
             '[' => {
                 self.cursor.next();
+                self.cursor.check_class(begin)?;
                 let (ranges, negated) = self.cursor.class(begin, EscapeMode::Text)?;
                 SyntaxKind::Class { ranges, negated }
             }
@@ -436,6 +439,7 @@ impl Parser<'_> {
     fn bracketed(&mut self, end: char, max: u32) -> Result<Node, Reported> {
         let begin = self.cursor.offset;
         self.cursor.next();
+        self.cursor.check_counts(begin)?;
         let body = Box::new(self.alternatives()?);
         self.close(end, begin)?;
         let max = (max == 1).then_some(1);

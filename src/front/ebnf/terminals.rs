@@ -95,6 +95,13 @@ impl Parser<'_> {
         match &*name.text {
             "any" => {
                 self.cursor.next();
+                let at = self.cursor.offset;
+                if self.cursor.rest().starts_with('(') {
+                    return self.cursor.error(
+                        Diagnostic::error(at..at + 1, "`any!` has no arguments")
+                            .help("a space separates it from a group: `any! (...)`"),
+                    );
+                }
                 Ok(SyntaxKind::Any)
             }
             "except" => {

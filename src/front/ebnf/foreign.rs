@@ -1,0 +1,116 @@
+//! Reports notation of other languages that would be read with another meaning.
+
+use super::EbnfDialect;
+use super::cursor::{Cursor, KBNF_TERMINALS, Reported};
+use crate::front::diagnostic::Diagnostic;
+
+/// Beginnings of terminals of other notations, after their `#`, with what to write.
+const FOREIGN_TERMINALS: [(&str, &str); 3] = [
+    ("[", "a class is written without the `#`: `[0-9]`"),
+    ("/", "a regular expression is written `Regex(\"...\")`"),
+    ("<", "a token is written without the `#`: `<think>`"),
+];
+
+impl Cursor<'_> {
+    /// Rejects, in the dialect `common`, a comment without a space that could be a terminal of
+    /// another notation, or that stands where an expression is expected. At the beginning of a
+    /// line, only terminals of KBNF are rejected.
+    pub(super) fn check_comment(&mut self) -> Result<(), Reported> {
+        let rest = &self.rest()[1..];
+        let is_common = self.dialect == EbnfDialect::Common;
+        if !is_common || rest.is_empty() || rest.starts_with(char::is_whitespace) {
+            return Ok(());
+        }
+        let help = match terminal_help(rest) {
+            Some(help) if !self.at_line_start || is_kbnf_terminal(rest) => help,
+            None if !self.at_line_start && self.expects_expression() => "write the expression",
+            _ => return Ok(()),
+        };
+        let at = self.offset;
+        let message = if is_kbnf_terminal(rest) {
+            "a comment, or a terminal of KBNF"
+        } else {
+            "a comment, or a terminal of another notation"
+        };
+        self.error(
+            Diagnostic::error(at..at + 1, message)
+                .help(format!("a comment has a space here: `# ...`; {help}")),
+        )
+    }
+
+    /// Whether the last character before the cursor, in this line, needs an expression after it.
+    fn expects_expression(&self) -> bool {
+        let before = self.text[..self.offset].trim_end_matches([' ', '\t']);
+        before.ends_with(['|', '(', ',']) || before.ends_with("::=")
+    }
+
+    /// Rejects `"a".."z"`, after its first string; in the dialect `gbnf`, only without blanks.
+    pub(super) fn check_range(&mut self) -> Result<(), Reported> {
+        let blanks: &[char] = if self.dialect == EbnfDialect::Gbnf { &[] } else { &[' ', '\t'] };
+        let rest = self.rest().trim_start_matches(blanks);
+        let Some(end) = rest.strip_prefix("..") else { return Ok(()) };
+        if !end.trim_start_matches(blanks).starts_with(['"', '\'']) {
+            return Ok(());
+        }
+        let at = self.text.len() - rest.len();
+        self.error(
+            Diagnostic::error(at..at + 2, "a range of another notation, or two characters")
+                .help("a range is written `[0-9]`, and two of any character `. .`"),
+        )
+    }
+
+    /// Rejects `{2}` and `{1,2}`, after the bracket at `begin`, in the dialect `kbnf`.
+    pub(super) fn check_counts(&mut self, begin: usize) -> Result<(), Reported> {
+        let Some((inside, _)) = self.rest().split_once('}') else { return Ok(()) };
+        let is_count = |c: char| c.is_ascii_digit() || matches!(c, ',' | ' ');
+        if !self.text[begin..].starts_with('{') || !inside.chars().all(is_count) {
+            return Ok(());
+        }
+        let end = self.offset + inside.len() + 1;
+        self.error(
+            Diagnostic::error(begin..end, "the dialect `kbnf` has no counted repetition").help(
+                "`{a}` is any number of `a`: write `a a` for two, `[a]` for at most one, \
+                 or a regular expression `#\"a{2}\"`",
+            ),
+        )
+    }
+
+    /// Rejects a class, after its `[` at `begin`, whose content is strings or alternatives: in
+    /// other notations, an optional expression.
+    pub(super) fn check_class(&mut self, begin: usize) -> Result<(), Reported> {
+        let inside = self.rest().split([']', '\n']).next().unwrap_or_default();
+        let text = inside.trim_matches([' ', '\t']);
+        let is_quoted =
+            |quote: char| text.len() > 2 && text.starts_with(quote) && text.ends_with(quote);
+        if !is_quoted('"') && !is_quoted('\'') && !text.contains(" | ") {
+            return Ok(());
+        }
+        let end = begin + 2 + inside.len();
+        self.error(Diagnostic::error(begin..end, "a class, or an optional expression").help(
+            "an optional expression is written `(\"a\" | \"b\")?`; \
+                 a class has each character once: `[ab]`",
+        ))
+    }
+}
+
+/// What to write in place of a terminal of another notation, given the text after its `#`.
+fn terminal_help(rest: &str) -> Option<&'static str> {
+    if is_kbnf_terminal(rest) {
+        return Some("the dialect `kbnf` reads a terminal");
+    }
+    let is_code = rest
+        .strip_prefix(['x', 'X'])
+        .is_some_and(|code| code.starts_with(|c: char| c.is_ascii_hexdigit()));
+    if is_code {
+        return Some("a character of a code is written `\"\\x30\"`");
+    }
+    FOREIGN_TERMINALS.iter().find(|(sign, _)| rest.starts_with(sign)).map(|&(_, help)| help)
+}
+
+/// Whether the text after a `#` is a terminal of KBNF: an optional kind, then a quote.
+fn is_kbnf_terminal(rest: &str) -> bool {
+    KBNF_TERMINALS.iter().any(|kind| {
+        let quoted = |rest: &str| rest.trim_start_matches(' ').starts_with(['"', '\'']);
+        rest.strip_prefix(kind).is_some_and(quoted)
+    })
+}
