@@ -14,6 +14,10 @@ use members::MinLength;
 /// A format type: its name, its required members and its optional members.
 type FormatType = (&'static str, &'static [&'static str], &'static [&'static str]);
 
+/// What `begin` may be.
+const BEGIN: &str = "a string or a token; a regular expression goes before the tag in a `sequence`, and `begin` is \
+     then empty";
+
 /// The type `tag`.
 const TAG: FormatType = ("tag", &["begin", "content", "end"], &[]);
 /// All format types.
@@ -368,9 +372,7 @@ impl TagReader {
     fn tag(&mut self, format: FormatObject<'_>) -> Option<Tag> {
         let begin = match format.members.get("begin")? {
             Json::String(begin) => Some(Begin::Text(begin.clone())),
-            value => self
-                .token_format(value, &format.pointer_to("begin"), "a string or a token")
-                .map(Begin::Token),
+            value => self.token_format(value, &format.pointer_to("begin"), BEGIN).map(Begin::Token),
         };
         let end_at = format.pointer_to("end");
         let end = match format.members.get("end")? {
