@@ -183,6 +183,7 @@ impl<'a> StrictModeCheck<'a> {
             self.error(path, "array schema missing items.".into());
         }
         self.check_enum(object, path);
+        self.check_constants(object, &types, path);
         let inner_level = level + usize::from(nested);
         for keyword in ["properties", "$defs", "definitions"] {
             for (name, schema) in
@@ -249,13 +250,12 @@ impl<'a> StrictModeCheck<'a> {
                 "'additionalProperties' is required to be supplied and to be false.".into(),
             );
         }
-        let required: HashSet<&str> = object
-            .get("required")
-            .and_then(Json::as_array)
-            .unwrap_or_default()
-            .iter()
-            .filter_map(Json::as_str)
-            .collect();
+        let names = object.get("required").and_then(Json::as_array).unwrap_or_default();
+        let required: HashSet<&str> = names.iter().filter_map(Json::as_str).collect();
+        if required.len() < names.iter().filter_map(Json::as_str).count() {
+            let names = Json::Array(names.to_vec());
+            self.error(path, format!("{names} has non-unique elements."));
+        }
         let Some(properties) = object.get("properties").and_then(Json::as_object) else { return };
         self.properties += properties.len();
         let all = "'required' is required to be supplied and to be an array including every key in \
@@ -293,6 +293,18 @@ impl<'a> StrictModeCheck<'a> {
         }
     }
 
+    /// Checks that `enum` and `const` have values of the types.
+    fn check_constants(&mut self, object: &'a Object, types: &[&str], path: &[String]) {
+        let listed = object.get("enum").and_then(Json::as_array).unwrap_or_default();
+        let values = listed.iter().map(|value| ("enum", value));
+        for (keyword, value) in values.chain(object.get("const").map(|value| ("const", value))) {
+            if !types.is_empty() && !types.iter().any(|name| is_of_type(value, name)) {
+                let names = types.join("', '");
+                self.error(path, format!("{keyword} value {value} does not match type '{names}'."));
+            }
+        }
+    }
+
     /// Checks the limits of the whole schema.
     fn check_totals(&mut self) {
         for (count, most, what) in [
@@ -307,6 +319,22 @@ impl<'a> StrictModeCheck<'a> {
                 );
             }
         }
+    }
+}
+
+/// Whether a value has the type of this name; unknown names are reported as such.
+fn is_of_type(value: &Json, name: &str) -> bool {
+    match value {
+        Json::Null => name == "null",
+        Json::Bool(_) => name == "boolean",
+        Json::Number(number) => {
+            let is_whole =
+                || number.as_str().parse::<f64>().is_ok_and(|value| value.fract() == 0.0);
+            name == "number" || name == "integer" && is_whole()
+        }
+        Json::String(_) => name == "string",
+        Json::Array(_) => name == "array",
+        Json::Object(_) => name == "object",
     }
 }
 
