@@ -101,6 +101,9 @@ pub use read::registry::Registry;
 pub(crate) use schema_key::SchemaKey;
 pub use warnings::warnings;
 
+/// The member of a schema with options of llguidance, which change the texts of a value.
+const FOREIGN_OPTIONS: &str = "x-guidance";
+
 /// A lowered schema: its grammar, and the keywords that the grammar does not enforce.
 #[derive(Clone, Debug)]
 pub struct LoweredSchema {
@@ -255,6 +258,14 @@ pub fn lower_into(
     mut source: SchemaSource<'_>,
     style: &ValueStyle,
 ) -> Result<LoweredValue, SchemaErrors> {
+    if source.schema.get_non_null(FOREIGN_OPTIONS).is_some() {
+        let what = "options of another engine: leave them out, and use the option `whitespace`";
+        return Err(SchemaErrors(vec![SchemaError {
+            pointer: format!("/{FOREIGN_OPTIONS}"),
+            keyword: FOREIGN_OPTIONS.to_owned(),
+            reason: SchemaErrorReason::Unsupported(what.to_owned()),
+        }]));
+    }
     if matches!(style, ValueStyle::Syntax(ValueSyntax::Nested(_))) {
         source.options.whitespace = Whitespace::Compact;
     }

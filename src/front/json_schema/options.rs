@@ -229,6 +229,28 @@ pub enum Dialect {
     Draft202012,
 }
 
+impl Dialect {
+    /// The dialect of this URI.
+    pub(super) fn named(uri: &str) -> Option<Dialect> {
+        Some(match uri.strip_suffix('#').unwrap_or(uri) {
+            // The usual spellings.
+            "http://json-schema.org/draft-04/schema" => Dialect::Draft4,
+            "http://json-schema.org/draft-06/schema" => Dialect::Draft6,
+            "http://json-schema.org/draft-07/schema" => Dialect::Draft7,
+            "https://json-schema.org/draft/2020-12/schema" => Dialect::Draft202012,
+            _ if uri.contains("draft-04") || uri.contains("draft-03") => Dialect::Draft4,
+            _ if uri.contains("draft-06") => Dialect::Draft6,
+            _ if uri.contains("draft-07") => Dialect::Draft7,
+            _ if uri.contains("2019-09") => Dialect::Draft201909,
+            // The second one is the newest dialect, whichever that is.
+            _ if uri.contains("2020-12") || uri.ends_with("json-schema.org/schema#") => {
+                Dialect::Draft202012
+            }
+            _ => return None,
+        })
+    }
+}
+
 /// How characters outside ASCII are spelled in constrained text (names, constants, patterns,
 /// formats). Free text may use every JSON escape. With [`NonAscii::Escaped`], free text has no raw
 /// characters outside ASCII either.

@@ -5,6 +5,7 @@
 
 use super::format;
 use super::keyword::{Keyword, KeywordVocabulary, SchemaPosition, keywords};
+use super::options::Dialect;
 use crate::front::DocumentWarning;
 use crate::front::diagnostic::{is_same_name, suggestion};
 use crate::hash::HashSet;
@@ -18,9 +19,9 @@ const MAX_COMPARED: usize = 1_000;
 const MAX_BYTES: usize = 40;
 
 /// Warns of what JSON Schema ignores although it was probably written to constrain: misspelled
-/// keywords, such as `requried` and `min_length`, OpenAPI 3.0's `nullable`, and unknown formats. At
-/// most 20 warnings; of the unknown names, the first 1,000 are looked at. Cost: one walk over the
-/// schema.
+/// keywords, such as `requried` and `min_length`, OpenAPI 3.0's `nullable`, unknown formats and
+/// dialects, and patterns between slashes. At most 20 warnings; of the unknown names, the first
+/// 1,000 are looked at. Cost: one walk over the schema.
 ///
 /// ```
 /// use louver::front::json_schema::warnings;
@@ -80,8 +81,15 @@ impl<'s> Walk<'s> {
                 self.warn(place, unknown_name(name, value, members));
                 continue;
             };
-            if keyword.name() == "format" {
-                self.format(value, place);
+            match (keyword.name(), value.as_str()) {
+                ("format", _) => self.format(value, place),
+                ("$schema", Some(uri)) if Dialect::named(uri).is_none() => {
+                    let message = "no dialect that is known: without its metaschema in a \
+                                   registry, the schema is read as one of draft 2020-12";
+                    self.warn(place, Some(message.to_owned()));
+                }
+                ("pattern", Some(pattern)) => self.warn(place, delimited(pattern)),
+                _ => {}
             }
             match (keyword.value, value) {
                 (SchemaPosition::Schema | SchemaPosition::SchemaOrList, Json::Object(_)) => {
@@ -140,6 +148,27 @@ impl<'s> Walk<'s> {
     }
 }
 
+/// Names that other libraries give to keywords, and that are not similar to these.
+const OTHER_NAMES: [(&str, &str); 5] = [
+    ("min", "minimum"),
+    ("max", "maximum"),
+    ("property", "properties"),
+    ("regex", "pattern"),
+    ("regexp", "pattern"),
+];
+
+/// What is wrong with a pattern that is written as a regular expression of JavaScript, between
+/// slashes: they are characters of the pattern.
+fn delimited(pattern: &str) -> Option<String> {
+    let (body, flags) = pattern.strip_prefix('/')?.rsplit_once('/')?;
+    let is_anchored = body.starts_with('^') || body.ends_with('$');
+    let are_flags = flags.chars().all(|flag| "dgimsuvy".contains(flag));
+    let is_delimited = are_flags && (is_anchored || !flags.is_empty());
+    let message = "the slashes are characters of the pattern: leave them out, and write flags as \
+                   in `(?i)`";
+    is_delimited.then(|| message.to_owned())
+}
+
 /// What is wrong with an unknown name among the members of a schema, if it is probably meant to
 /// constrain.
 fn unknown_name(name: &str, value: &Json, members: &Object) -> Option<String> {
@@ -148,8 +177,9 @@ fn unknown_name(name: &str, value: &Json, members: &Object) -> Option<String> {
         let message = "no keyword of JSON Schema, so it is ignored; write \"null\" among the types";
         return is_ignored.then(|| message.to_owned());
     }
-    let meant = suggestion(Some(meant(name)?));
-    Some(format!("no keyword, so it constrains nothing{meant}"))
+    let other = OTHER_NAMES.iter().find(|(other, _)| *other == name);
+    let meant = other.map(|(_, meant)| *meant).or_else(|| meant(name))?;
+    Some(format!("no keyword, so it constrains nothing{}", suggestion(Some(meant))))
 }
 
 /// Whether the types of a schema have `null`.
@@ -217,12 +247,38 @@ mod tests {
             (r#"{"additionalproperties": false}"#, "/additionalproperties", "additionalProperties"),
             (r#"{"aditionalPropertes": false}"#, "/aditionalPropertes", "additionalProperties"),
             (r#"{"item": {"type": "string"}}"#, "/item", "items"),
+            (r#"{"type": "number", "min": 1}"#, "/min", "minimum"),
+            (r#"{"property": {"a": {}}}"#, "/property", "properties"),
+            (r#"{"items": {"regex": "a"}}"#, "/items/regex", "pattern"),
         ] {
             assert_eq!(
                 advice_by_pointer(schema),
                 [(pointer.to_owned(), meant.to_owned())],
                 "{schema}"
             );
+        }
+    }
+
+    #[test]
+    fn unknown_dialects_and_patterns_between_slashes_are_found() {
+        for (schema, pointer) in [
+            (r#"{"$schema": "http://json-schema.org/draft-05/schema"}"#, "/$schema"),
+            (r#"{"$schema": "draft 7"}"#, "/$schema"),
+            (r#"{"items": {"pattern": "/a/i"}}"#, "/items/pattern"),
+            (r#"{"pattern": "/^a$/"}"#, "/pattern"),
+        ] {
+            let found = advice_by_pointer(schema);
+            assert!(found.len() == 1 && found[0].0 == pointer, "{schema}: {found:?}");
+        }
+        for schema in [
+            r#"{"$schema": "http://json-schema.org/schema#"}"#,
+            r#"{"$schema": "https://json-schema.org/draft/2020-12/schema#"}"#,
+            r#"{"$schema": "draft-07"}"#,
+            r#"{"pattern": "/api/"}"#,
+            r#"{"pattern": "/api/v1"}"#,
+            r#"{"pattern": "^/a/i"}"#,
+        ] {
+            assert_eq!(advice_by_pointer(schema), [], "{schema}");
         }
     }
 

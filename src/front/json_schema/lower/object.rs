@@ -87,6 +87,11 @@ impl<'a> SchemaLowering<'a, '_> {
         let Some((declared, required)) = self.declared_members(facets, &names) else {
             return Expr::Never;
         };
+        if additional.is_empty() && facets.min as usize > declared.len() {
+            let what = format!("no object has more than {} members", declared.len());
+            let reader = &mut self.normalizer.reader;
+            reader.note_contradiction(self.location, "minProperties", &what);
+        }
         distinct_names &= self.names_are_distinct() || facets.min as usize > declared.len() + 1;
         let always_infinite = others == NameSupply::InfiniteUnderPrefixes;
         if distinct_names {

@@ -38,6 +38,17 @@ impl<'a> Doc<'a> {
         Ok(found)
     }
 
+    /// A reference to the definition that one without a target probably means: its last name, in
+    /// the other place of definitions.
+    pub(super) fn similar_reference(&self, reference: &str) -> Option<String> {
+        let name = reference.rsplit(['/', '#']).next().filter(|name| !name.is_empty())?;
+        let root = self.json(LocId::ROOT);
+        let found = ["$defs", "definitions"]
+            .into_iter()
+            .find(|place| root.get(place).is_some_and(|all| all.get(name).is_some()));
+        found.map(|place| format!("#/{place}/{name}"))
+    }
+
     /// As [`Doc::resolve`], without the memo.
     fn resolve_uncached(
         &mut self,

@@ -171,18 +171,7 @@ pub(crate) fn address(json: &Json) -> usize {
 /// The dialect that `$schema` names; unknown URIs count as 2020-12.
 pub(super) fn dialect_of(json: &Json) -> Option<Dialect> {
     let uri = json.get("$schema")?.as_str()?;
-    Some(match uri.strip_suffix('#').unwrap_or(uri) {
-        // The usual spellings.
-        "http://json-schema.org/draft-04/schema" => Dialect::Draft4,
-        "http://json-schema.org/draft-06/schema" => Dialect::Draft6,
-        "http://json-schema.org/draft-07/schema" => Dialect::Draft7,
-        "https://json-schema.org/draft/2020-12/schema" => Dialect::Draft202012,
-        _ if uri.contains("draft-04") || uri.contains("draft-03") => Dialect::Draft4,
-        _ if uri.contains("draft-06") => Dialect::Draft6,
-        _ if uri.contains("draft-07") => Dialect::Draft7,
-        _ if uri.contains("2019-09") => Dialect::Draft201909,
-        _ => Dialect::Draft202012,
-    })
+    Some(Dialect::named(uri).unwrap_or(Dialect::Draft202012))
 }
 
 /// The value of `$id` (draft 4: `id`).

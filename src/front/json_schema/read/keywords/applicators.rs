@@ -173,14 +173,21 @@ impl<'a> SchemaReader<'a> {
         target: Result<LocId, ResolveError>,
         parsed: &mut ParsedKeywords<'a>,
     ) {
+        let meant = || {
+            let meant = self.doc.similar_reference(reference);
+            meant.map(|meant| format!("; is `{meant}` meant?")).unwrap_or_default()
+        };
         match target {
             Ok(target) => parsed.all_of.push(target),
             Err(ResolveError::NotFound) => {
-                let what = format!("{reference:?} points to nothing in this document");
+                let what = format!("{reference:?} points to nothing in this document{}", meant());
                 self.report(loc, keyword, Reason::Malformed(what));
             }
             Err(ResolveError::NotInRegistry) => {
-                let what = format!("{reference:?} is neither in this document nor in the registry");
+                let what = format!(
+                    "{reference:?} is neither in this document nor in the registry{}",
+                    meant()
+                );
                 self.unsupported(loc, keyword, what.clone());
                 let reason = Reason::Unsupported(what);
                 self.push_unenforced(&mut parsed.facets, JsonTypes::ALL, (loc, keyword), reason);
