@@ -102,6 +102,9 @@ impl Sampling {
     }
 }
 
+/// Names that other libraries give to JSON without white space.
+const NO_SPACE: [&str; 4] = ["none", "minimal", "minified", "dense"];
+
 /// Louver's extension of OpenAI's request format: the member `louver`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RequestExtension {
@@ -161,26 +164,15 @@ impl RequestExtension {
         if let Some(whitespace) = members.get("whitespace") {
             match serde_json::from_value(to_value(whitespace)) {
                 Ok(whitespace) => extension.whitespace = Some(whitespace),
-                Err(error) => members.fail(faults, "whitespace", "invalid_type", error.to_string()),
+                Err(error) => {
+                    let is_none = whitespace.as_str().is_some_and(|text| NO_SPACE.contains(&text));
+                    let meant = if is_none { "; is `compact` meant?" } else { "" };
+                    members.fail(faults, "whitespace", "invalid_type", format!("{error}{meant}"));
+                }
             }
         }
         if let Some(options) = members.object(faults, "schema_options") {
-            if options.get("policy").is_some() {
-                options.fail(
-                    faults,
-                    "policy",
-                    "unsupported",
-                    "only the server's configuration sets the policy",
-                );
-            }
-            for (name, value) in options.iter().filter(|(name, _)| *name != "policy") {
-                if faults.is_full() {
-                    break;
-                }
-                if let Err(error) = extension.schema_options.set(name, to_value(value)) {
-                    options.fail(faults, name, "invalid_type", error.to_string());
-                }
-            }
+            extension.schema_options = read_schema_options(&options, faults);
         }
         let count = |faults: &mut Faults, name, max| {
             members.integer(faults, name, 1..=max).and_then(|value| u32::try_from(value).ok())
@@ -203,6 +195,29 @@ impl RequestExtension {
             (parallel, _) => parallel,
         }
     }
+}
+
+/// Parses `louver.schema_options`.
+fn read_schema_options(options: &Members<'_>, faults: &mut Faults) -> Overrides<SchemaOptions> {
+    let mut overrides = Overrides::default();
+    let defaults = serde_json::to_value(SchemaOptions::default()).unwrap_or_default();
+    let known = || defaults.as_object().into_iter().flat_map(|options| options.keys());
+    for (name, value) in options.iter() {
+        if faults.is_full() {
+            break;
+        }
+        if name == "policy" {
+            let message = "only the server's configuration sets the policy";
+            if options.get(name).is_some() {
+                options.fail(faults, name, "unsupported", message);
+            }
+        } else if !known().any(|option| option == name) {
+            options.fail_unknown(faults, name, known().map(String::as_str), "");
+        } else if let Err(error) = overrides.set(name, to_value(value)) {
+            options.fail(faults, name, "invalid_type", error.to_string());
+        }
+    }
+    overrides
 }
 
 /// Parses `reasoning_effort`, `enable_thinking` and `chat_template_kwargs.enable_thinking`. All

@@ -31,6 +31,17 @@ impl ToolChoice {
             (Some("none"), _) => (ToolChoice::None, None),
             (_, Some("allowed_tools")) => allowed_tools(choice, &mut errors),
             (_, Some(kind @ ("function" | "custom"))) => (named(choice, kind, &mut errors), None),
+            (_, Some(kind @ ("auto" | "required" | "any" | "none"))) => {
+                errors.push(malformed(
+                    "",
+                    match kind {
+                        "auto" => "the text \"auto\"",
+                        "none" => "the text \"none\"",
+                        _ => "the text \"required\"",
+                    },
+                ));
+                (ToolChoice::Auto, None)
+            }
             // A built-in tool.
             (_, Some(kind)) if choice.get("function").is_none() => {
                 check_members("", choice, &["type", "name"], &mut errors);
@@ -195,6 +206,8 @@ mod tests {
         let allowed = |inner: Value| json!({"type": "allowed_tools", "allowed_tools": inner});
         for (json, pointers) in [
             (json!("any"), &[""][..]),
+            (json!({"type": "any"}), &[""]),
+            (json!({"type": "required"}), &[""]),
             (json!(1), &[""]),
             (json!({"name": "f"}), &[""]),
             (json!({"type": "function", "function": {}}), &["/function"]),

@@ -204,9 +204,13 @@ fn unknown_members_of_custom(
     let pointer = &shape.pointer(k, "custom");
     unknown_members(pointer, members, &known, &mut errors);
     let Some(Json::Object(format)) = members.get("format") else { return errors };
-    let (pointer, known) =
-        (format!("{pointer}/format"), ["type", "grammar", "syntax", "definition"]);
-    unknown_members(&pointer, format, &known, &mut errors);
+    let pointer = format!("{pointer}/format");
+    let known: &[&str] = match (format.get("type").and_then(Json::as_str), format.get("grammar")) {
+        (Some("text"), _) => &["type"],
+        (_, Some(_)) => &["type", "grammar"],
+        (_, None) => &["type", "syntax", "definition"],
+    };
+    unknown_members(&pointer, format, known, &mut errors);
     if let Some(Json::Object(grammar)) = format.get("grammar") {
         let known = ["syntax", "definition"];
         unknown_members(&format!("{pointer}/grammar"), grammar, &known, &mut errors);
