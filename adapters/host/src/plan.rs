@@ -83,6 +83,11 @@ impl TurnPlan {
         self.compiled.as_ref().is_some_and(|compiled| compiled.is_structured)
     }
 
+    /// What probably constrains less than it was written to.
+    pub fn warnings(&self) -> &[louver_formats::RequestFault] {
+        self.lowered().map(louver_formats::LoweredRequest::warnings).unwrap_or_default()
+    }
+
     /// Validators of relaxed schemas, under the policy `validate`.
     pub(crate) fn validators(&self) -> Option<Arc<SchemaValidators>> {
         self.compiled.as_ref()?.validators.clone()

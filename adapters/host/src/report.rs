@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use louver::front::json_schema::SchemaError;
+use louver_formats::RequestFault;
 use serde::{Deserialize, Serialize};
 
 /// Measures the time spent in the hook.
@@ -81,6 +82,9 @@ pub struct EnforcementReport {
     /// The parts of the request that were not enforced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub relaxed: Vec<Relaxed>,
+    /// What probably constrains less than it was written to, with pointers into the request.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<RequestFault>,
     /// With the policy `validate`: violations of relaxed schemas, found after generation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub violations: Vec<Violation>,

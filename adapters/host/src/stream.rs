@@ -205,6 +205,7 @@ impl EventStream {
             level,
             violations,
             relaxed,
+            warnings: self.plan.warnings().to_vec(),
             completion: outcome.completion,
             forced_tokens: self.shared.forced_tokens.load(Ordering::Relaxed),
             refused_tokens: self.shared.refused_tokens.load(Ordering::Relaxed),

@@ -35,6 +35,7 @@ const MEMBER_TABLE: MemberTable = MemberTable {
         ("system", CHAT_ONLY),
         ("stop_sequences", "use `stop`"),
         ("input", "use `prompt`"),
+        ("text", "use `response_format`"),
         ("reasoning_effort", CHAT_ONLY),
         ("enable_thinking", CHAT_ONLY),
         ("chat_template_kwargs", CHAT_ONLY),

@@ -12,6 +12,7 @@
 use louver::spec::json::Json;
 
 use crate::messages::call_id;
+use crate::request::member_table::refuse_structure;
 use crate::request::members::{Faults, Members};
 use crate::request::messages::is_null;
 use crate::request::pointers::PointerMap;
@@ -105,6 +106,7 @@ impl<'f> ConversationTranslator<'f> {
     }
 
     fn entry(&mut self, entry: &Members<'_>, pointer: &str) {
+        refuse_structure(entry, self.faults);
         entry.require(self.faults, "role");
         let role = match entry.one_of(self.faults, "role", &["user", "assistant", "system"]) {
             Some("user") => "user",
@@ -134,6 +136,7 @@ impl<'f> ConversationTranslator<'f> {
 
     /// Reads block `j` of a message.
     fn block(&mut self, block: &Members<'_>, role: &'static str, pointer: &str, j: usize) {
+        refuse_structure(block, self.faults);
         let Some(kind) = block.required(self.faults, "type", Members::string) else { return };
         match (kind, role) {
             ("text", _) => {
@@ -236,6 +239,7 @@ impl<'f> ConversationTranslator<'f> {
 
     fn text_block(&mut self, block: &Json, base: String) -> Option<Json> {
         let block = Members::from_json(block, base, self.faults)?;
+        refuse_structure(&block, self.faults);
         let kind = block.required(self.faults, "type", Members::string)?;
         if kind != "text" {
             self.unsupported(&block, kind);

@@ -15,9 +15,19 @@ const COPIED: [(&str, &str); 4] = [
 ];
 
 /// Members of a tool that do not concern the output. Input is always streamed as it is generated,
-/// and examples are not shown to the model.
-const IGNORED: [&str; 5] =
-    ["cache_control", "defer_loading", "eager_input_streaming", "input_examples", "metadata"];
+/// and neither examples nor what the tool returns are shown to the model.
+const IGNORED: [&str; 10] = [
+    "cache_control",
+    "defer_loading",
+    "eager_input_streaming",
+    "input_examples",
+    "metadata",
+    "title",
+    "annotations",
+    "outputSchema",
+    "output_schema",
+    "return",
+];
 
 /// Translates `tools` to functions.
 pub(super) fn translate_tools(

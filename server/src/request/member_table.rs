@@ -31,7 +31,7 @@ const IGNORED: [&str; 1] = ["guided_decoding_backend"];
 
 /// Members that only some routes or other servers have, and their replacements, unless a route
 /// accepts them.
-pub(crate) const UNSUPPORTED: [(&str, &str); 38] = [
+pub(crate) const UNSUPPORTED: [(&str, &str); 44] = [
     ("extra_body", "its members belong in the body itself, where client libraries put them"),
     ("extra_query", "not a member of bodies"),
     ("options", "its members belong in the body itself, by the names of OpenAI's API"),
@@ -57,6 +57,8 @@ pub(crate) const UNSUPPORTED: [(&str, &str); 38] = [
     ("logits_processors", "use a structural tag"),
     ("custom_logit_processor", "use a structural tag"),
     ("min_tokens", "use a schema with `minLength` or `minItems`"),
+    ("min_new_tokens", "use a schema with `minLength` or `minItems`"),
+    ("n_indent", "use a grammar; of JSON, `louver.whitespace`"),
     ("ignore_eos", "an answer ends where its structure does"),
     ("continue_final_message", "messages are not continued"),
     ("n_predict", "use `max_completion_tokens`"),
@@ -67,15 +69,18 @@ pub(crate) const UNSUPPORTED: [(&str, &str); 38] = [
     ("thinking_budget", "use `louver.reasoning_budget`"),
     ("thinking_token_budget", "use `louver.reasoning_budget`"),
     ("reasoning_budget", "use `louver.reasoning_budget`"),
+    ("whitespace", "use `louver.whitespace`"),
+    ("truncation", "use `louver.truncation`"),
+    ("schema_options", "use `louver.schema_options`"),
+    ("max_calls", "use `louver.max_calls`"),
     ("n", "one answer a request on this route: use /v1/chat/completions"),
     ("logprobs", "not on this route: use /v1/chat/completions"),
     ("top_logprobs", "not on this route: use /v1/chat/completions"),
 ];
 
-/// Name parts of parameters of structured output and tools. An unknown member whose name has one of
-/// them may ask for structure, so it is rejected whatever the configuration says about unknown
-/// members.
-const STRUCTURE_NAME_PARTS: [&str; 16] = [
+/// Name parts of parameters of structured output. An unknown member whose name has one of them may
+/// ask for structure, so it is rejected whatever the configuration says about unknown members.
+const STRUCTURE_NAME_PARTS: [&str; 11] = [
     "schema",
     "grammar",
     "regex",
@@ -87,12 +92,10 @@ const STRUCTURE_NAME_PARTS: [&str; 16] = [
     "pattern",
     "json",
     "lark",
-    "enum",
-    "choice",
-    "tool",
-    "function",
-    "strict",
 ];
+
+/// The same for the body itself. Below it, members such as `tool_name` only describe.
+const TOOL_NAME_PARTS: [&str; 5] = ["enum", "choice", "tool", "function", "strict"];
 
 /// The members of a route's bodies, besides [`COMMON`].
 pub(crate) struct MemberTable {
@@ -135,6 +138,7 @@ impl MemberTable {
             let mut known = COMMON.iter().chain(self.accepted).copied().chain(structure::names());
             let is_rejected = unknown == UnknownMembers::Refuse
                 || may_request_structure(name)
+                || TOOL_NAME_PARTS.iter().any(|part| name.to_lowercase().contains(part))
                 || known.any(|known| is_same_name(name, known));
             if !is_accepted
                 && is_rejected
@@ -145,6 +149,17 @@ impl MemberTable {
                     |name: &&str| !self.unsupported.iter().any(|(other, _)| other == name);
                 members.fail_unknown(faults, name, known.filter(is_read), "");
             }
+        }
+    }
+}
+
+/// Reports the members of an object below the body, such as a message, that may ask for structure,
+/// which belongs in the body itself.
+pub(crate) fn refuse_structure(members: &Members<'_>, faults: &mut Faults) {
+    for (name, value) in members.iter() {
+        if may_request_structure(name) && !is_neutral(name, value) {
+            let message = "there is no such member: structure is asked for in the body itself";
+            members.fail(faults, name, "unknown_member", message);
         }
     }
 }
@@ -171,7 +186,8 @@ fn is_neutral(name: &str, value: &Json) -> bool {
         Json::Number(number) => {
             matches!(
                 (name, number.as_str()),
-                ("best_of" | "n", "1") | ("min_tokens" | "top_logprobs", "0")
+                ("best_of" | "n", "1")
+                    | ("min_tokens" | "min_new_tokens" | "n_indent" | "top_logprobs", "0")
             )
         }
         Json::String(_) => false,

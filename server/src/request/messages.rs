@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::limits::RequestLimits;
 use crate::request::call_history::{CallHistory, ResultOrder};
+use crate::request::member_table::refuse_structure;
 use crate::request::members::{Faults, Members};
 
 /// The argument name for a custom tool's input, in wire formats whose arguments are JSON.
@@ -65,6 +66,7 @@ struct MessageReader<'f> {
 impl MessageReader<'_> {
     fn message(&mut self, entry: &Json, base: String) -> Option<Value> {
         let members = Members::from_json(entry, base, self.faults)?;
+        refuse_structure(&members, self.faults);
         let role = members.require(self.faults, "role")?;
         let mut out = Map::new();
         let role = match role.as_str() {
@@ -145,6 +147,7 @@ impl MessageReader<'_> {
 
     fn part(&mut self, part: &Json, base: String) -> Option<String> {
         let members = Members::from_json(part, base, self.faults)?;
+        refuse_structure(&members, self.faults);
         let kind = members.string(self.faults, "type");
         let text = match kind {
             Some("text" | "input_text" | "output_text") => "text",

@@ -3,6 +3,7 @@
 use louver::spec::json::Json;
 use louver_formats::CallKind;
 
+use crate::request::member_table::refuse_structure;
 use crate::request::members::{Faults, Members};
 use crate::request::messages::call_members;
 use crate::request::pointers::PointerMap;
@@ -91,6 +92,14 @@ impl<'s> InputTranslator<'s> {
     fn item(&mut self, item: &Json, pointer: String) {
         let Some(members) = Members::from_json(item, &*pointer, &mut self.faults) else { return };
         let kind = members.string(&mut self.faults, "type");
+        // Items of OpenAI's tools have the output of those in members of many names.
+        if !kind.is_some_and(|kind| OPENAI_CALLS.iter().any(|(call, _)| *call == kind)) {
+            refuse_structure(&members, &mut self.faults);
+        }
+        if members.get("text").is_some_and(|text| text.as_object().is_some()) {
+            let message = "there is no such member: `text` belongs in the body itself";
+            members.fail(&mut self.faults, "text", "unknown_member", message);
+        }
         match kind.or_else(|| members.get("role").map(|_| "message")) {
             Some("message") => {
                 let copied = members.iter().filter(|(name, _)| ["role", "content"].contains(name));

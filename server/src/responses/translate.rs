@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::config::UnknownMembers;
 use crate::error::{ApiError, ApiFault};
 use crate::mcp::McpServers;
-use crate::request::member_table::{COMMON, MemberTable};
+use crate::request::member_table::{COMMON, MemberTable, refuse_structure};
 use crate::request::members::{Faults, Members};
 use crate::request::pointers::PointerMap;
 use crate::request::{object, structure, text};
@@ -56,6 +56,7 @@ const MEMBER_TABLE: MemberTable = MemberTable {
         ("top_logprobs", "not supported here: use /v1/chat/completions"),
         ("context_management", "contexts are not compacted"),
         ("moderation", "there is no moderation"),
+        ("logit_bias", "the host does not support logit bias"),
         ("response_format", "use `text.format`"),
         ("messages", "use `input`"),
         ("max_tokens", "use `max_output_tokens`"),
@@ -91,6 +92,7 @@ pub(crate) fn translate(
     pointers.insert("/max_completion_tokens", "/max_output_tokens");
     out.extend(members.get("max_output_tokens").map(|n| ("max_completion_tokens", n.clone())));
     if let Some(reasoning) = members.object(&mut faults, "reasoning") {
+        refuse_structure(&reasoning, &mut faults);
         pointers.insert("/reasoning_effort", "/reasoning/effort");
         out.extend(reasoning.get("effort").map(|effort| ("reasoning_effort", effort.clone())));
     }

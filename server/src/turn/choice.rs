@@ -131,8 +131,12 @@ impl Choice {
         }
         traced_steps.extend(last);
         let mut result = stream.finish().await;
-        for relaxed in result.iter_mut().flat_map(|generation| &mut generation.report.relaxed) {
-            relaxed.pointer = self.context.pointers.original(&relaxed.pointer);
+        for report in result.iter_mut().map(|generation| &mut generation.report) {
+            let relaxed = report.relaxed.iter_mut().map(|relaxed| &mut relaxed.pointer);
+            let warnings = report.warnings.iter_mut().map(|warning| &mut warning.pointer);
+            for pointer in relaxed.chain(warnings) {
+                *pointer = self.context.pointers.original(pointer);
+            }
         }
         let TurnContext { app, options, prepared, .. } = &self.context;
         let traced = traced_prefix(&traced_steps);

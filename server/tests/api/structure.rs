@@ -87,11 +87,12 @@ async fn structure_parameters_are_enforced_or_rejected() {
     println!("{} spellings", cases.case.len());
 }
 
-/// Reports of relaxed keywords have pointers into the request as sent.
+/// Reports of relaxed keywords and warnings have pointers into the request as sent.
 #[tokio::test(flavor = "multi_thread")]
 async fn reports_have_pointers_into_the_request() {
     let server = Server::start("policy = \"best_effort\"").await;
-    let schema = json!({"properties": {"a": {"type": "string", "pattern": "^(x|y)\\1$"}}, "required": ["a"]});
+    let schema = json!({"properties": {
+        "a": {"type": "string", "pattern": "^(x|y)\\1$"}, "b": {"format": "datetime"}}, "required": ["a"]});
     let chat = ask(json!({"guided_json": schema, "reasoning_effort": "none", "max_tokens": 30}));
     let responses = json!({"input": "hi", "max_output_tokens": 30,
         "text": {"format": {"type": "json_schema", "name": "x", "schema": schema}}});
@@ -102,13 +103,15 @@ async fn reports_have_pointers_into_the_request() {
         let answer = server.post(route, body.to_string()).await;
         assert_eq!(answer.status, 200, "{}", answer.text);
         let answer = answer.json();
-        let relaxed =
-            answer["louver"]["report"]["relaxed"].as_array().unwrap_or_else(|| panic!("{answer}"));
-        let pointers: Vec<&str> =
-            relaxed.iter().map(|relaxed| relaxed["pointer"].as_str().unwrap()).collect();
-        assert!(
-            !pointers.is_empty() && pointers.iter().all(|pointer| pointer.starts_with(place)),
-            "{route}: {pointers:?}"
-        );
+        for kind in ["relaxed", "warnings"] {
+            let list = answer["louver"]["report"][kind].as_array();
+            let list = list.unwrap_or_else(|| panic!("{kind}: {answer}"));
+            let pointers: Vec<&str> =
+                list.iter().map(|entry| entry["pointer"].as_str().unwrap()).collect();
+            assert!(
+                !pointers.is_empty() && pointers.iter().all(|pointer| pointer.starts_with(place)),
+                "{route}: {kind}: {pointers:?}"
+            );
+        }
     }
 }
