@@ -281,6 +281,58 @@ fn errors_name_what_they_are_about() {
 }
 
 #[test]
+fn schemas_that_cannot_be_read_are_outside_of_a_profile() {
+    let folder = Folder::new("profile");
+    for (schema, said) in [
+        (r#"{"type": "string", "enum": ["a", "b"]}"#, "the schema is accepted"),
+        (r#"{"type": "string", "enum": []}"#, "an empty list allows no value"),
+        (r#"{"anyOf": []}"#, "`anyOf` must be a non-empty array"),
+        (r#"{"type": "string", "pattern": "("}"#, "unclosed group"),
+        (r#"{"type": "string", "pattern": "(a)\\1"}"#, "backreference"),
+        (r#"{"type": "string", "enum": ["a", 1]}"#, "does not match type 'string'"),
+    ] {
+        let whole = format!(
+            r#"{{"type": "object", "properties": {{"p": {schema}}}, "required": ["p"], "additionalProperties": false}}"#
+        );
+        let file = folder.file("s.json", &whole);
+        let run = louver(&["check", "--profile", "openai-strict", "--schema", path(&file)]);
+        let out = String::from_utf8_lossy(&run.stdout);
+        assert!(out.contains(said), "{schema}: {out}");
+        assert_eq!(run.status.success(), said.ends_with("accepted"), "{schema}: {out}");
+    }
+}
+
+#[test]
+fn check_reads_the_older_form_of_structural_tags() {
+    let folder = Folder::new("older_tags");
+    let tag = r#"{"type": "structural_tag", "triggers": ["<a"], "structures": [
+        {"begin": "<a>", "schema": {"type": "integer"}, "end": "</a>"}]}"#;
+    let tag = folder.file("t.json", tag);
+    for (input, code) in [("x<a>1</a>", 0), ("<a>x", 1)] {
+        let input = folder.file("input", input);
+        let run = louver(&["check", "--structural-tag", path(&tag), path(&input)]);
+        assert_eq!(run.status.code(), Some(code), "{run:?}");
+    }
+}
+
+#[test]
+fn check_says_why_it_knows_no_keyword() {
+    let folder = Folder::new("no_validator");
+    for schema in [
+        r#"{"type": "object", "description": 5}"#,
+        r#"{"type": "object", "required": ["a", "a"]}"#,
+        r#"{"type": "object", "properties": {"a": {"items": [{"type": "integer"}]}}}"#,
+    ] {
+        let schema = folder.file("s.json", schema);
+        let input = folder.file("input", "[]");
+        let run = louver(&["check", "--schema", path(&schema), path(&input)]);
+        let out = String::from_utf8_lossy(&run.stdout);
+        let said = "which keyword it violates is not known: the schema has no validator: ";
+        assert!(out.contains(said), "{out}");
+    }
+}
+
+#[test]
 fn check_schema_reads_standard_input() {
     use std::io::Write;
     let folder = Folder::new("stdin");

@@ -114,8 +114,13 @@ impl<'s> CheckedSpec<'s> {
         let mut out = what;
         if self.is_schema() {
             let _ = write!(out, "\nin the value at {:?}", pointer_at_end(&bytes[..offset]));
-            for violated in self.violated_keywords(bytes).unwrap_or_default() {
-                let _ = write!(out, "\n{violated}");
+            match self.violated_keywords(bytes) {
+                Ok(violated) => violated.iter().for_each(|keyword| {
+                    let _ = write!(out, "\n{keyword}");
+                }),
+                Err(reason) => {
+                    let _ = write!(out, "\nwhich keyword it violates is not known: {reason}");
+                }
             }
         }
         let _ = write!(out, "\nallowed there: {allowed}");

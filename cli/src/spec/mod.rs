@@ -322,7 +322,12 @@ pub(crate) fn lowered(
             let options: StructuralTagSpecOptions = parse_options("structural_tag", options)?;
             let mut read = StructuralTagOptions::default();
             read.schema = options.schema.unwrap_or(read.schema);
-            let tag = StructuralTag::read(&json(spec, limits)?, limits)?;
+            let spec = json(spec, limits)?;
+            // The older form, which requests may have.
+            let is_older = spec.get("structures").is_some();
+            let read_tag =
+                if is_older { StructuralTag::from_response_format } else { StructuralTag::read };
+            let tag = read_tag(&spec, limits)?;
             tag.lower(&read, limits)?.into()
         }
         other => return Err(SpecError::UnknownKind(other.to_owned())),
