@@ -2,6 +2,7 @@
 
 mod fuel_bounds;
 mod sharing;
+mod unicode_classes;
 
 use proptest::prelude::*;
 

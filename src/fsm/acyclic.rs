@@ -31,12 +31,47 @@ impl Dfa {
     }
 }
 
+/// States of an acyclic automaton, numbered targets first. Equal states are the same state.
+pub(super) struct AcyclicStates {
+    states: Dfa,
+    /// Their numbers, by edges and finality.
+    by_content: HashTable<u32>,
+}
+
+impl AcyclicStates {
+    pub(super) fn new() -> AcyclicStates {
+        AcyclicStates { states: Dfa::unfinished(), by_content: HashTable::new() }
+    }
+
+    /// The state with these sorted edges to earlier states.
+    pub(super) fn intern(&mut self, edges: &[Edge], is_final: bool) -> u32 {
+        let AcyclicStates { states, by_content } = self;
+        let content_hash = hash(edges, is_final);
+        let is_equal =
+            |&state: &u32| states.is_final(state) == is_final && states.edges(state) == edges;
+        if let Some(&state) = by_content.find(content_hash, is_equal) {
+            return state;
+        }
+        let state = states.len() as u32;
+        edges.iter().for_each(|e| states.push_edge(*e));
+        states.end_state(is_final);
+        by_content.insert_unique(content_hash, state, |&state| {
+            hash(states.edges(state), states.is_final(state))
+        });
+        state
+    }
+
+    /// The automaton of what is read from `start`, numbered breadth-first.
+    pub(super) fn finish(self, start: u32) -> Dfa {
+        let classes: Vec<u32> = (0..self.states.len() as u32).collect();
+        self.states.quotient(&classes, start)
+    }
+}
+
 /// An automaton under construction.
 struct AcyclicBuilder {
     /// The finished states.
-    done: Dfa,
-    /// Their numbers, by edges and finality.
-    by_content: HashTable<u32>,
+    done: AcyclicStates,
     /// One state for each prefix of the last word; further lists are kept for reuse.
     open: Vec<OpenState>,
 }
@@ -51,8 +86,8 @@ struct OpenState {
 impl AcyclicBuilder {
     /// The automaton of sorted words, numbered breadth-first. Cost: linear.
     fn build<'w>(words: impl Iterator<Item = &'w [u32]>) -> Dfa {
-        let (done, open) = (Dfa::unfinished(), vec![OpenState::default()]);
-        let mut build = AcyclicBuilder { done, by_content: HashTable::new(), open };
+        let (done, open) = (AcyclicStates::new(), vec![OpenState::default()]);
+        let mut build = AcyclicBuilder { done, open };
         let mut last: &[u32] = &[];
         for word in words {
             let shared = last.iter().zip(word).take_while(|(a, b)| a == b).count();
@@ -65,8 +100,7 @@ impl AcyclicBuilder {
         }
         build.finish_suffix(0, last);
         let start = build.finish_state(0);
-        let classes: Vec<u32> = (0..build.done.len() as u32).collect();
-        build.done.quotient(&classes, start)
+        build.done.finish(start)
     }
 
     /// Finishes the states after the first `keep` symbols of the last word.
@@ -83,23 +117,8 @@ impl AcyclicBuilder {
 
     /// Interns an open state and returns its number.
     fn finish_state(&mut self, depth: usize) -> u32 {
-        let AcyclicBuilder { done, by_content, open } = self;
-        let OpenState { edges, is_final } = &mut open[depth];
-        let content_hash = hash(edges, *is_final);
-        let is_equal =
-            |&state: &u32| done.is_final(state) == *is_final && done.edges(state) == &edges[..];
-        let state = match by_content.find(content_hash, is_equal) {
-            Some(&state) => state,
-            None => {
-                let state = done.len() as u32;
-                edges.iter().for_each(|e| done.push_edge(*e));
-                done.end_state(*is_final);
-                by_content.insert_unique(content_hash, state, |&state| {
-                    hash(done.edges(state), done.is_final(state))
-                });
-                state
-            }
-        };
+        let OpenState { edges, is_final } = &mut self.open[depth];
+        let state = self.done.intern(edges, *is_final);
         edges.clear();
         *is_final = false;
         state

@@ -1,7 +1,31 @@
-//! UTF-8 as two automata over bytes: all code points, and all code points that are no white space.
+//! UTF-8 as automata over bytes: of classes of code points, of all code points, and of all code
+//! points that are no white space.
 //!
 //! Source: the table of well-formed byte sequences in the Unicode Standard 15, chapter 3. Rust's
 //! `str` accepts the same sequences.
+
+use super::Edge;
+use super::digits::{Digit, NumeralBuilder};
+
+/// A byte after the first one of a code point.
+const CONTINUATION: Digit = Digit::byte(6, 0x80);
+/// Code points of equal length, and their bytes. Surrogates are none.
+const LENGTHS: [((u32, u32), &[Digit]); 4] = [
+    ((0x80, 0x7FF), &[Digit::byte(5, 0xC0), CONTINUATION]),
+    ((0x800, 0xD7FF), &[Digit::byte(4, 0xE0), CONTINUATION, CONTINUATION]),
+    ((0xE000, 0xFFFF), &[Digit::byte(4, 0xE0), CONTINUATION, CONTINUATION]),
+    ((0x1_0000, 0x10_FFFF), &[Digit::byte(3, 0xF0), CONTINUATION, CONTINUATION, CONTINUATION]),
+];
+
+impl NumeralBuilder {
+    /// Appends to `out` the edges over the first byte of the code points of `ranges` that are not
+    /// ASCII. Ranges are sorted and disjoint; surrogates are left out.
+    pub(crate) fn utf8(&mut self, ranges: &[(u32, u32)], out: &mut Vec<Edge>) {
+        for ((lo, hi), bytes) in LENGTHS {
+            self.numerals(ranges, (lo, hi, 0), bytes, out);
+        }
+    }
+}
 
 /// The state between two code points.
 pub(crate) const BOUNDARY: u8 = 0;

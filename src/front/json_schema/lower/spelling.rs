@@ -2,8 +2,8 @@
 
 use super::super::options::{Escapes, NonAscii};
 use crate::cache::ProcessCell;
-use crate::front::regex::{scalar_from, scalar_until};
-use crate::fsm::{ByteSet, Dfa, DfaBuilder, TooLarge};
+use crate::front::regex::SCALARS;
+use crate::fsm::{ByteSet, Dfa, DfaBuilder, Digit, Edge, NumeralBuilder, TooLarge};
 use crate::hash::HashMap;
 use crate::ir::{Expr, Literal, regular};
 use crate::spec::json::{short_escape, write_string};
@@ -28,21 +28,6 @@ pub(super) fn plain_ascii() -> ByteSet {
     set
 }
 
-/// The hexadecimal digits from `lo` to `hi`, in either case.
-fn hex(lo: u8, hi: u8) -> Expr {
-    let mut set = ByteSet::EMPTY;
-    for digit in lo..=hi {
-        match digit {
-            0..=9 => set.insert(b'0' + digit),
-            _ => {
-                set.insert(b'a' + digit - 10);
-                set.insert(b'A' + digit - 10);
-            }
-        }
-    }
-    Expr::Class(set)
-}
-
 /// An expression that every schema uses, as an automaton that is built once per process.
 fn cached_automaton(
     make: fn(NonAscii) -> Expr,
@@ -64,31 +49,9 @@ fn cached_automaton(
 
 /// One code point of a JSON string, in any spelling.
 fn any_char_expr(non_ascii: NonAscii) -> Expr {
-    let surrogate = |lo| {
-        let kind = if lo { hex(0xC, 0xF) } else { hex(8, 0xB) };
-        Expr::seq([Expr::Class(ByteSet::from_bytes(b"dD")), kind, hex(0, 15), hex(0, 15)])
-    };
-    let not_d = {
-        let Expr::Class(mut set) = hex(0, 15) else { return Expr::Never };
-        set.remove(b'd');
-        set.remove(b'D');
-        Expr::Class(set)
-    };
-    let unit = Expr::alt([
-        Expr::seq([not_d, hex(0, 15), hex(0, 15), hex(0, 15)]),
-        Expr::seq([Expr::Class(ByteSet::from_bytes(b"dD")), hex(0, 7), hex(0, 15), hex(0, 15)]),
-        Expr::seq([surrogate(false), Expr::text("\\u"), surrogate(true)]),
-    ]);
-    let escape = Expr::alt([
-        Expr::Class(ByteSet::from_bytes(b"\"\\/bfnrt")),
-        Expr::seq([Expr::text("u"), unit]),
-    ]);
-    let raw = if non_ascii == NonAscii::Escaped {
-        Expr::Never
-    } else {
-        Expr::code_points('\u{80}', char::MAX)
-    };
-    Expr::alt([Expr::Class(plain_ascii()), raw, Expr::seq([Expr::text("\\"), escape])])
+    // What has no constraints may be escaped.
+    let non_ascii = if non_ascii == NonAscii::Raw { NonAscii::Either } else { non_ascii };
+    Spelling { non_ascii, escapes: Escapes::Any }.spell(&SCALARS)
 }
 
 impl Spelling {
@@ -145,63 +108,49 @@ impl Spelling {
         cached_automaton(tail, &CELLS, self.non_ascii)
     }
 
-    /// One code point of the ranges, in all spellings that the options allow.
+    /// One code point of the ranges, in all spellings that the options allow. Ranges are sorted and
+    /// disjoint.
     pub(super) fn spell(self, ranges: &[(u32, u32)]) -> Expr {
         let (plain, rest) = self.parts(ranges);
         Expr::alt([Expr::class(plain), rest])
     }
 
-    /// As [`Spelling::spell`], in two parts: plain ASCII bytes, and all other spellings.
+    /// As [`Spelling::spell`], in two parts: plain ASCII bytes, and an automaton of all other
+    /// spellings.
     pub(super) fn parts(self, ranges: &[(u32, u32)]) -> (ByteSet, Expr) {
-        let (mut ascii, mut short, mut rest) = (ByteSet::EMPTY, ByteSet::EMPTY, Vec::new());
-        if self.escapes == Escapes::Required
-            && ranges.iter().all(|&(lo, hi)| lo >= 0x20 && hi < 0x80)
-        {
-            ranges.iter().for_each(|&(lo, hi)| ascii.insert_range(lo as u8, hi as u8));
-            let plain = ascii.intersect(&plain_ascii());
-            if plain == ascii {
-                return (plain, Expr::Never);
-            }
-            ascii = ByteSet::EMPTY;
-        }
-        let mut controls = [ByteSet::EMPTY; 2];
+        let (mut ascii, mut short, mut units) = (ByteSet::EMPTY, ByteSet::EMPTY, Vec::new());
         let any = self.escapes == Escapes::Any;
         for &(lo, hi) in ranges {
             for c in lo..=hi.min(0x7F) {
                 let byte = c as u8;
+                if plain_ascii().contains(byte) {
+                    ascii.insert(byte);
+                }
                 match short_escape(char::from(byte)) {
                     Some(escape) => short.insert(escape.as_bytes()[1]),
                     None if byte == b'/' && any => short.insert(byte),
                     None => {}
                 }
-                if plain_ascii().contains(byte) {
-                    ascii.insert(byte);
-                } else if byte < 0x20 && !any {
-                    let Expr::Class(digit) = hex(byte % 16, byte % 16) else { continue };
-                    let row = &mut controls[usize::from(byte / 16)];
-                    *row = row.union(&digit);
+                if any || byte < 0x20 {
+                    units.push((c, c));
                 }
             }
-            if any && lo < 0x80 {
-                unicode_escapes(lo, hi.min(0x7F), &mut rest);
-            }
-            if let (true, Some(lo), Some(hi)) =
-                (hi >= 0x80, scalar_from(lo.max(0x80)), scalar_until(hi))
-            {
-                if self.non_ascii != NonAscii::Escaped {
-                    rest.push(Expr::code_points(lo, hi));
-                }
-                if self.non_ascii != NonAscii::Raw {
-                    unicode_escapes(u32::from(lo), u32::from(hi), &mut rest);
-                }
+            if hi >= 0x80 && self.non_ascii != NonAscii::Raw {
+                units.push((lo.max(0x80), hi));
             }
         }
-        let rows = controls
-            .iter()
-            .zip(["u000", "u001"])
-            .map(|(set, text)| Expr::seq([Expr::text(text), Expr::class(*set)]));
-        let escape = Expr::alt([Expr::class(short)].into_iter().chain(rows));
-        (ascii, Expr::alt(rest.into_iter().chain([Expr::seq([Expr::text("\\"), escape])])))
+        let mut build = NumeralBuilder::new();
+        let (mut first, mut escape) = (Vec::new(), unicode_escapes(&mut build, &units));
+        if self.non_ascii != NonAscii::Escaped {
+            build.utf8(ranges, &mut first);
+        }
+        let to = build.end();
+        escape.extend(short.iter().map(|byte| byte_edge(byte, to)));
+        if !escape.is_empty() {
+            first.push(byte_edge(b'\\', build.state(escape)));
+        }
+        let none = first.is_empty();
+        (ascii, if none { Expr::Never } else { Expr::Automaton(build.finish(first).into()) })
     }
 
     /// Lowers an acyclic automaton over code points to an automaton over the bytes of its texts as
@@ -316,67 +265,101 @@ impl SpellingSymbol {
     }
 }
 
-/// Appends the spellings of `lo..=hi` as `\uXXXX`, with surrogate pairs past the first plane.
-fn unicode_escapes(lo: u32, hi: u32, out: &mut Vec<Expr>) {
-    let units =
-        |lo, hi| Expr::alt(hex_range(lo, hi, 4).into_iter().map(|digits| prefixed("\\u", digits)));
-    if lo < 0xD800 {
-        out.push(units(lo, hi.min(0xD7FF)));
-    }
-    if hi >= 0xE000 && lo <= 0xFFFF {
-        out.push(units(lo.max(0xE000), hi.min(0xFFFF)));
-    }
-    if hi < 0x1_0000 {
-        return;
-    }
-    let (lo, hi) = (lo.max(0x1_0000) - 0x1_0000, hi - 0x1_0000);
-    let pair = |high: (u32, u32), low: (u32, u32)| {
-        Expr::seq([units(0xD800 + high.0, 0xD800 + high.1), units(0xDC00 + low.0, 0xDC00 + low.1)])
-    };
-    let (first, last) = (lo >> 10, hi >> 10);
-    if first == last {
-        return out.push(pair((first, last), (lo & 0x3FF, hi & 0x3FF)));
-    }
-    out.push(pair((first, first), (lo & 0x3FF, 0x3FF)));
-    if last - first > 1 {
-        out.push(pair((first + 1, last - 1), (0, 0x3FF)));
-    }
-    out.push(pair((last, last), (0, hi & 0x3FF)));
+/// The edge over one byte.
+fn byte_edge(byte: u8, to: u32) -> Edge {
+    Edge { lo: u32::from(byte), hi: u32::from(byte), to }
 }
 
-/// A prefix, then hexadecimal digits.
-fn prefixed(prefix: &str, digits: Vec<Expr>) -> Expr {
-    Expr::seq([Expr::text(prefix)].into_iter().chain(digits))
+/// The edges that spell code points as `uXXXX`, with surrogate pairs past the first plane. Ranges
+/// are sorted and disjoint.
+fn unicode_escapes(build: &mut NumeralBuilder, ranges: &[(u32, u32)]) -> Vec<Edge> {
+    const HEX: Digit = Digit::hex(4, 0);
+    const D: Digit = Digit::hex(0, 0xD);
+    let (mut unit, mut after_d) = (Vec::new(), Vec::new());
+    for (lo, hi) in [(0, 0xCFFF), (0xE000, 0xFFFF)] {
+        build.numerals(ranges, (lo, hi, 0), &[HEX; 4], &mut unit);
+    }
+    build.numerals(ranges, (0xD000, 0xD7FF, 0xD000), &[Digit::hex(3, 0), HEX, HEX], &mut after_d);
+    let [escape, u] = [b'\\', b'u'].map(|byte| Digit::byte(0, byte));
+    let pair = [Digit::hex(2, 8), HEX, HEX, escape, u, D, Digit::hex(2, 12), HEX, HEX];
+    build.numerals(ranges, (0x1_0000, 0x10_FFFF, 0x1_0000), &pair, &mut after_d);
+    if !after_d.is_empty() {
+        D.spell(Edge { lo: 0, hi: 0, to: build.state(after_d) }, &mut unit);
+    }
+    match unit.is_empty() {
+        true => Vec::new(),
+        false => vec![byte_edge(b'u', build.state(unit))],
+    }
 }
 
-/// The hexadecimal numbers of `width` digits from `lo` to `hi`, as sequences of digit classes.
-fn hex_range(lo: u32, hi: u32, width: u32) -> Vec<Vec<Expr>> {
-    if width == 0 {
-        return vec![Vec::new()];
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Code points at the ends of lengths, planes, surrogates and rows of escapes.
+    const ENDS: [u32; 14] = [
+        0x1F, 0x20, 0x7F, 0x80, 0xFF, 0x7FF, 0x800, 0xCFFF, 0xD7FF, 0xE000, 0xFFFF, 0x1_0000,
+        0x1_03FF, 0x10_FFFF,
+    ];
+
+    /// Sorted, disjoint ranges of scalar values.
+    fn ranges() -> impl Strategy<Value = Vec<(u32, u32)>> {
+        let scalar = prop_oneof![
+            prop::sample::select(&ENDS[..]),
+            0..0x300u32,
+            0xD780..0xE080u32,
+            0..0x11_0000u32,
+        ];
+        prop::collection::vec(scalar, 0..40).prop_map(|mut ends| {
+            ends.sort_unstable();
+            ends.dedup();
+            let pairs = ends.chunks_exact(2).map(|pair| (pair[0], pair[1]));
+            let scalars =
+                |(lo, hi): (u32, u32)| SCALARS.map(|range| (lo.max(range.0), hi.min(range.1)));
+            pairs.flat_map(scalars).filter(|(lo, hi)| lo <= hi).collect()
+        })
     }
-    let unit = 1 << (4 * (width - 1));
-    let (first, last) = (lo / unit, hi / unit);
-    let digit = |from: u32, to: u32| hex(from as u8, to as u8);
-    let part = |from: u32, to: u32, lo: u32, hi: u32| {
-        hex_range(lo, hi, width - 1)
-            .into_iter()
-            .map(move |rest| [digit(from, to)].into_iter().chain(rest).collect())
-    };
-    if first == last {
-        return part(first, first, lo % unit, hi % unit).collect();
+
+    proptest! {
+        #[test]
+        fn classes_have_all_spellings_of_their_code_points_and_no_other(
+            ranges in ranges(),
+            others in prop::collection::vec(0..0x11_0000u32, 20),
+            non_ascii in prop::sample::select(vec![
+                NonAscii::Either, NonAscii::Raw, NonAscii::Escaped,
+            ]),
+            any: bool,
+        ) {
+            let escapes = if any { Escapes::Any } else { Escapes::Required };
+            let spelling = Spelling { non_ascii, escapes };
+            let dfa = regular::automaton(&spelling.spell(&ranges), &[], 100_000).expect("regular");
+            prop_assert!(ranges.is_empty() == dfa.is_empty());
+            let ends = ranges.iter().flat_map(|&(lo, hi)| [lo, hi, lo.wrapping_sub(1), hi + 1]);
+            let mut allowed = Vec::new();
+            for c in ends.chain(others).chain(ENDS).filter_map(char::from_u32) {
+                let is_in = ranges.iter().any(|&(lo, hi)| (lo..=hi).contains(&u32::from(c)));
+                spelling.spellings(c, &mut allowed);
+                let allowed = allowed.iter().map(|symbols| {
+                    symbols.iter().map(|symbol| symbol.code()).collect::<Vec<u8>>()
+                });
+                let allowed: Vec<Vec<u8>> = if is_in { allowed.collect() } else { Vec::new() };
+                let mut units = [0; 2];
+                let units = c.encode_utf16(&mut units).iter();
+                let escape = units.map(|unit| format!("\\u{unit:04x}")).collect::<String>();
+                let short = short_escape(c).or((c == '/').then_some("\\/")).unwrap_or_default();
+                for text in [escape.as_str(), short, c.encode_utf8(&mut [0; 4])] {
+                    let accepted = dfa.accepts(text.bytes().map(u32::from));
+                    let is_allowed = allowed.iter().any(|spelling| spelling == text.as_bytes());
+                    prop_assert_eq!(accepted, is_allowed, "{}", text);
+                    let upper = text.to_ascii_uppercase().replace('U', "u");
+                    prop_assert!(
+                        !text.starts_with("\\u")
+                            || dfa.accepts(upper.bytes().map(u32::from)) == accepted
+                    );
+                }
+            }
+        }
     }
-    let mut out: Vec<Vec<Expr>> = Vec::new();
-    let (mut from, mut to) = (first, last);
-    if !lo.is_multiple_of(unit) {
-        out.extend(part(first, first, lo % unit, unit - 1));
-        from += 1;
-    }
-    if hi % unit != unit - 1 {
-        out.extend(part(last, last, 0, hi % unit));
-        to -= 1;
-    }
-    if from <= to {
-        out.extend(part(from, to, 0, unit - 1));
-    }
-    out
 }

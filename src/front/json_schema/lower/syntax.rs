@@ -10,7 +10,7 @@ use super::SchemaLowering;
 use super::builtin_pattern::builtin_pattern_dfa;
 use super::spelling::Spelling;
 use crate::cache::ProcessCell;
-use crate::front::regex::{CountedDfa, Lengths, SCALARS, scalar_from, scalar_until, spell_utf8};
+use crate::front::regex::{CountedDfa, Lengths, SCALARS, spell_not_ascii, spell_utf8};
 use crate::fsm::{ByteSet, Combine, Dfa, DfaBuilder, Nfa, TooLarge};
 use crate::ids::RuleId;
 use crate::ir::{Except, Expr, Literal, Trigger};
@@ -289,10 +289,9 @@ fn python_char(quote: u8) -> Expr {
     ])
 }
 
-/// One code point of the ranges in a Python string, escaped only where required.
+/// One code point of the ranges, which are sorted, in a Python string, escaped only where required.
 fn python_spell(ranges: &[(u32, u32)], quote: u8) -> Expr {
-    let (mut plain, mut short, mut rest) = (ByteSet::EMPTY, ByteSet::EMPTY, Vec::new());
-    let mut hex = Vec::new();
+    let (mut plain, mut short, mut hex) = (ByteSet::EMPTY, ByteSet::EMPTY, Vec::new());
     for &(lo, hi) in ranges {
         for code in lo..=hi.min(0x7F) {
             let byte = code as u8;
@@ -308,16 +307,10 @@ fn python_spell(ranges: &[(u32, u32)], quote: u8) -> Expr {
                 _ => hex.push(Expr::text(&format!("x{byte:02x}"))),
             }
         }
-        if let (true, Some(lo), Some(hi)) =
-            (hi >= 0x80, scalar_from(lo.max(0x80)), scalar_until(hi))
-        {
-            rest.push(Expr::code_points(lo, hi));
-        }
     }
     let escape = Expr::alt([Expr::class(short)].into_iter().chain(hex));
-    Expr::alt(
-        [Expr::class(plain)].into_iter().chain(rest).chain([Expr::seq([Expr::text("\\"), escape])]),
-    )
+    let escape = Expr::seq([Expr::text("\\"), escape]);
+    Expr::alt([Expr::class(plain), spell_not_ascii(ranges), escape])
 }
 
 /// Where a word contains a text.
