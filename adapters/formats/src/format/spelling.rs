@@ -84,9 +84,8 @@ impl WireFormat {
 
     /// JSON objects without those that begin a spelling of the description.
     fn spelling_of_objects(&self) -> &'static CallSpelling {
-        let is_typed = |text: &String| text.starts_with("{\"type\"");
-        let mut own = self.unambiguous_spellings().map(|own| own.begin.plain_texts());
-        match own.any(|texts| texts.iter().any(is_typed)) {
+        let typed = r#"{"type": "function", "name": "#;
+        match self.unambiguous_spellings().any(|own| own.begin.begins(typed)) {
             true => &UNTYPED_OBJECTS,
             false => &JSON_OBJECTS,
         }
