@@ -167,7 +167,7 @@ impl<'a> Normalizer<'a> {
                 }
                 ("if", union)
             }
-            Conditional::Dependency { trigger, names, schema } => {
+            Conditional::Dependency { keyword, trigger, names, schema } => {
                 let mut absent = Facets::any();
                 absent.object.forbidden.push(trigger);
                 let mut brought = Facets { types: JsonTypes::OBJECT, ..Facets::any() };
@@ -181,7 +181,7 @@ impl<'a> Normalizer<'a> {
                     all.collect::<Vec<_>>()
                 };
                 implied_by = Rc::new(with(&brought));
-                ("dependencies", [absent].into_iter().chain(with(&present)).collect())
+                (keyword, [absent].into_iter().chain(with(&present)).collect())
             }
         };
         Choice { source: (loc, source), alternatives: Rc::new(union), implied_by }

@@ -127,7 +127,7 @@ impl<'a> Normalizer<'a> {
                     }
                 }
             }
-            Conditional::Dependency { trigger, names, schema } => {
+            Conditional::Dependency { trigger, names, schema, .. } => {
                 let mut present = of_types(JsonTypes::OBJECT);
                 present.object.required.push(trigger);
                 for name in names {

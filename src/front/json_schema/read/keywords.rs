@@ -47,9 +47,14 @@ pub(crate) struct ParsedKeywords<'a> {
 pub(crate) enum Conditional<'a> {
     /// `if`, `then`, `else`.
     IfThenElse { condition: LocId, then: Option<LocId>, otherwise: Option<LocId> },
-    /// `dependentRequired`, `dependentSchemas`: if the member `trigger` is present, so are the
-    /// members `names`, and `schema` holds.
-    Dependency { trigger: &'a str, names: Vec<&'a str>, schema: Option<LocId> },
+    /// `dependentRequired`, `dependentSchemas` or `dependencies`: if the member `trigger` is
+    /// present, so are the members `names`, and `schema` holds.
+    Dependency {
+        keyword: &'static str,
+        trigger: &'a str,
+        names: Vec<&'a str>,
+        schema: Option<LocId>,
+    },
 }
 
 impl<'a> SchemaReader<'a> {

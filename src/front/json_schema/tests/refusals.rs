@@ -297,3 +297,19 @@ fn long_chains_in_place() {
         );
     }
 }
+
+#[test]
+fn dependencies_that_multiply_are_named_by_their_keyword() {
+    let dependency = |brings: fn(usize) -> String| {
+        (0..12).map(|i| format!(r#""d{i}":{}"#, brings(i))).collect::<Vec<_>>().join(",")
+    };
+    for (keyword, brings) in [
+        ("dependentRequired", (|i| format!(r#"["e{i}"]"#)) as fn(usize) -> String),
+        ("dependentSchemas", |i| format!(r#"{{"required":["e{i}"]}}"#)),
+        ("dependencies", |i| format!(r#"["e{i}"]"#)),
+    ] {
+        let found = errors(&format!(r#"{{"{keyword}":{{{}}}}}"#, dependency(brings)));
+        let named = format!("{:?}", format!("/{keyword}"));
+        assert!(found[0].to_string().contains(&named), "{keyword}: {}", found[0]);
+    }
+}

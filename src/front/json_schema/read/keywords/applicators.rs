@@ -127,7 +127,7 @@ impl<'a> SchemaReader<'a> {
                         Some(self.doc.child(loc, PointerStep::Member(keyword, trigger), brings))
                 }
             }
-            parsed.conditionals.push(Conditional::Dependency { trigger, names, schema });
+            parsed.conditionals.push(Conditional::Dependency { keyword, trigger, names, schema });
         }
     }
 
