@@ -16,6 +16,10 @@ use crate::spec::json::Json;
 
 /// The largest number of nodes of a graph that counts elements or keeps sets of values.
 const MAX_NODES: usize = 5_000;
+/// The largest number of nodes of all such graphs of a schema.
+const MAX_NODES_TOGETHER: usize = 50_000;
+/// Fuel for a node of such a graph, with its edges.
+const FUEL_PER_NODE: usize = 100;
 /// The largest number of `contains` of one array.
 const MAX_CONTAINS: usize = 8;
 
@@ -155,11 +159,10 @@ impl<'a> SchemaLowering<'a, '_> {
         let punctuation = self.punctuation();
         let Delimiters { open, close, comma, empty } = &punctuation.brackets;
         let (mut builder, start) = CountingGraph::new(open.clone(), contains.len());
-        let mut exclusive = ExclusiveSets::new(&contains);
+        let (mut exclusive, mut elements) = (ExclusiveSets::new(&contains), HashMap::default());
         while let Some(((position, counts), node)) = builder.pending.pop() {
-            if builder.nodes.len() > MAX_NODES {
-                let what = format!("`contains` with more than {MAX_NODES} states of counting");
-                return self.report_counting_limit(contains[0].schema, what);
+            if !self.has_room_for_node(&builder) {
+                return self.report_counting_limit(contains[0].schema, counting_limit());
             }
             if position >= facets.min as usize
                 && counts.iter().zip(&contains).all(|(count, c)| *count >= c.min)
@@ -185,14 +188,14 @@ impl<'a> SchemaLowering<'a, '_> {
                 else {
                     continue;
                 };
-                let element = self.counted_element(locs, &mut compared);
+                let lead = if position == 0 { Expr::Empty } else { comma.clone() };
+                let element = self.counted_element((lead, locs), &mut compared, &mut elements);
                 if element == Expr::Never {
                     exclusive.add(at, satisfied);
                     continue;
                 }
-                let lead = if position == 0 { Expr::Empty } else { comma.clone() };
                 let after = builder.node((next, new_counts));
-                builder.graph.edge(node, Expr::seq([lead, element]), after);
+                builder.graph.edge(node, element, after);
             }
         }
         Expr::Graph(Box::new(builder.graph))
@@ -204,13 +207,37 @@ impl<'a> SchemaLowering<'a, '_> {
         Expr::Never
     }
 
-    /// An element of a counted array.
-    fn counted_element(&mut self, locs: Locs, compared: &mut Comparison<'_>) -> Expr {
+    /// An element of a counted array and what precedes it. Equal ones are one rule: most edges
+    /// differ in their counts only.
+    fn counted_element(
+        &mut self,
+        (lead, locs): (Expr, Locs),
+        compared: &mut Comparison<'_>,
+        elements: &mut HashMap<(bool, Locs), Expr>,
+    ) -> Expr {
+        let key = (lead == Expr::Empty, locs);
+        if let Some(element) = elements.get(&key) {
+            return element.clone();
+        }
+        let locs = key.1.clone();
         if let Comparison::CheckFew(few) = compared {
             **few |= self.lower_value(locs.clone()) != Expr::Never
                 && !self.has_many_values(locs.clone());
         }
-        self.array_element(locs, !matches!(compared, Comparison::None))
+        let element = match self.array_element(locs, !matches!(compared, Comparison::None)) {
+            Expr::Never => Expr::Never,
+            element => Expr::Ref(self.rule("element".into(), Expr::seq([lead, element]))),
+        };
+        elements.insert(key, element.clone());
+        element
+    }
+
+    /// Whether a graph that counts may have one more node.
+    fn has_room_for_node(&mut self, builder: &CountingGraph) -> bool {
+        self.containers.counting_nodes += 1;
+        builder.nodes.len() <= MAX_NODES
+            && self.containers.counting_nodes <= MAX_NODES_TOGETHER
+            && self.normalizer.reader.spend(FUEL_PER_NODE)
     }
 
     /// Reports that a set of values is too large; the array then has no value.
@@ -271,7 +298,7 @@ impl<'a> SchemaLowering<'a, '_> {
         // counts of the `contains`. They are needed as `from` makes them depend on the order.
         let (mut builder, start) = CountingGraph::new(open.clone(), contains.len());
         while let Some(((taken, counted), node)) = builder.pending.pop() {
-            if builder.nodes.len() > MAX_NODES {
+            if !self.has_room_for_node(&builder) {
                 return self.report_unique_limit(loc, values.len());
             }
             let is_repeated = taken & REPEATED != 0;
@@ -358,6 +385,14 @@ fn decided_contains(contains: &[Contains], values: &[ElementValue]) -> Vec<Conta
         }
     }
     contains
+}
+
+/// What is reported of an array with too many states of counting.
+fn counting_limit() -> String {
+    format!(
+        "`contains` with more than {MAX_NODES} states of counting, or {MAX_NODES_TOGETHER} in the \
+         whole schema: lower `maxItems` or `maxContains`"
+    )
 }
 
 /// The number of positions of a counted array that have nodes of their own. The first has, as no

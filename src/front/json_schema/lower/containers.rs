@@ -35,6 +35,8 @@ pub(super) struct ContainerRules<'a> {
     lowered: usize,
     /// Declared rules of values that are written as Python literals, lowered after all others.
     pub(super) python: PythonRules<'a>,
+    /// Nodes of the graphs that count elements or keep sets of values.
+    pub(super) counting_nodes: usize,
 }
 
 impl<'a> SchemaLowering<'a, '_> {

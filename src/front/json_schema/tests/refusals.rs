@@ -313,3 +313,28 @@ fn dependencies_that_multiply_are_named_by_their_keyword() {
         assert!(found[0].to_string().contains(&named), "{keyword}: {}", found[0]);
     }
 }
+
+/// Each of ten arrays has thousands of states of counting, which differ in their edges only.
+#[test]
+fn states_of_counting_are_bounded_in_the_whole_schema() {
+    let arrays = |n: usize| {
+        let array = |i: usize| {
+            format!(
+                r#""a{i}":{{"type":"array","contains":{{"const":{i}}},"minContains":20,"maxContains":{},"maxItems":90}}"#,
+                60 + i % 10
+            )
+        };
+        format!(
+            r#"{{"type":"object","properties":{{{}}}}}"#,
+            (0..n).map(array).collect::<Vec<_>>().join(",")
+        )
+    };
+    let limits = Limits::default();
+    let ten = Json::parse(&arrays(10), &limits).unwrap();
+    let grammar = lower(&ten, &SchemaOptions::default(), &limits).unwrap();
+    crate::Compiled::new(grammar, &limits).unwrap();
+    let found = errors(&arrays(40));
+    let names_array = |error: &SchemaError| error.pointer.ends_with("/contains");
+    assert!(found.iter().any(names_array), "{found:?}");
+    assert!(found[0].to_string().contains("lower `maxItems` or `maxContains`"), "{}", found[0]);
+}
