@@ -210,6 +210,25 @@ fn products(inputs: &mut Vec<Input>) {
         &[4, 10, 30],
         |n| json!({"type": "object", "allOf": list(n, |i| json!({"if": {"properties": {format!("a{i}"): {"const": i}}}, "then": {"required": [format!("b{i}")]}, "else": {"required": [format!("c{i}")]}}))}),
     );
+    let flag = |i: usize| json!({"properties": {format!("f{i}"): {"const": true}}, "required": [format!("f{i}")]});
+    add(
+        inputs,
+        "flags",
+        &[8, 200, 2_000],
+        |n| json!({"allOf": list(n, |i| json!({"if": flag(i), "then": {"required": [format!("g{i}")]}}))}),
+    );
+    add(
+        inputs,
+        "not-of-pairs",
+        &[12, 200, 2_000],
+        |n| json!({"not": {"anyOf": list(n, |i| json!({"required": [format!("a{i}"), format!("b{i}")]}))}}),
+    );
+    add(
+        inputs,
+        "nested-optional-ifs",
+        &[5, 20, 100],
+        |n| json!({"type": "object", "allOf": list(n, |i| json!({"if": {"properties": {"spec": {"properties": {"type": {"const": i}}}}}, "then": {"properties": {"spec": {"required": [format!("m{i}")]}}}}))}),
+    );
     add(
         inputs,
         "dependent-schemas",
@@ -397,6 +416,12 @@ fn arrays(inputs: &mut Vec<Input>) {
         "contains",
         &[1, 3, 8],
         |n| json!({"type": "array", "contains": {"type": "integer"}, "minContains": n, "maxContains": n * 100, "maxItems": 500}),
+    );
+    add(
+        inputs,
+        "contains-in-many",
+        &[10, 1_000],
+        |n| json!({"type": "object", "properties": object(n, |i| format!("a{i}"), |i| json!({"type": "array", "contains": {"const": i}, "minContains": 20, "maxContains": 60 + i % 10, "minItems": 5, "maxItems": 90}))}),
     );
     add(
         inputs,

@@ -1,7 +1,10 @@
 //! The keywords of JSON Schema: one row for each, with all that is known of a keyword before its
 //! value is read. A keyword without a row is an unknown one, which is not read.
 
+use std::sync::LazyLock;
+
 use super::options::Dialect::{self, Draft4, Draft6, Draft7, Draft201909, Draft202012};
+use crate::hash::HashMap;
 
 /// What a JSON value within a schema document is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,10 +87,11 @@ impl Keyword {
         Keyword { relies_on, ..self }
     }
 
-    /// Looks up a keyword. Cost: a binary search.
+    /// Looks up a keyword.
     pub(super) fn lookup(name: &str) -> Option<&'static Keyword> {
-        let found = KEYWORDS.binary_search_by(|keyword| keyword.name.cmp(name));
-        found.ok().map(|index| &KEYWORDS[index])
+        static BY_NAME: LazyLock<HashMap<&'static str, &'static Keyword>> =
+            LazyLock::new(|| KEYWORDS.iter().map(|keyword| (keyword.name, keyword)).collect());
+        BY_NAME.get(name).copied()
     }
 
     /// Its name.

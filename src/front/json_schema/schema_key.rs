@@ -5,9 +5,14 @@
 
 use std::hash::{Hash, Hasher};
 
-use super::keyword::{SchemaPosition, is_annotation, keyword_position};
+use super::keyword::{Keyword, KeywordVocabulary, SchemaPosition};
 use super::options::SchemaOptions;
+use crate::fuel;
+use crate::hash::hasher;
 use crate::spec::json::Json;
+
+/// Bytes of a schema in memory that are hashed for one unit of fuel.
+const BYTES_PER_UNIT: usize = 8;
 
 /// A schema with its options, as the key of a cache.
 ///
@@ -65,8 +70,10 @@ impl Hash for SchemaKey {
 /// The position of a member's value; `None` for an annotation.
 fn member_position(position: SchemaPosition, name: &str) -> Option<SchemaPosition> {
     match position {
-        SchemaPosition::Schema if is_annotation(name) => None,
-        SchemaPosition::Schema => Some(keyword_position(name)),
+        SchemaPosition::Schema => match Keyword::lookup(name) {
+            Some(known) if known.vocabulary == KeywordVocabulary::Annotation => None,
+            known => Some(known.map_or(SchemaPosition::Data, |known| known.value)),
+        },
         SchemaPosition::SchemaMap => Some(SchemaPosition::Schema),
         _ => Some(SchemaPosition::Data),
     }
@@ -91,6 +98,25 @@ fn object_position(position: SchemaPosition) -> SchemaPosition {
 /// Whether two schemas are equal, up to annotations.
 pub(super) fn equal_schemas(a: &Json, b: &Json) -> bool {
     equal_values(a, b, SchemaPosition::Schema)
+}
+
+/// The hash of a schema up to annotations, which equal schemas have in common.
+#[derive(Clone, Copy)]
+pub(super) struct SchemaHash {
+    pub(super) hash: u64,
+    /// Fuel for hashing it, or for comparing it with an equal one.
+    pub(super) cost: usize,
+}
+
+impl SchemaHash {
+    /// Hashes a schema.
+    pub(super) fn new(schema: &Json) -> SchemaHash {
+        let cost = schema.bytes() / BYTES_PER_UNIT;
+        fuel::charge(cost);
+        let mut hasher = hasher();
+        hash_value(schema, SchemaPosition::Schema, &mut hasher);
+        SchemaHash { hash: hasher.finish(), cost }
+    }
 }
 
 /// Whether two values are equal, up to annotations.
@@ -174,8 +200,6 @@ fn is_simple_reference(reference: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::hash::hasher;
-
     use super::*;
     use crate::front::json_schema::lower;
     use crate::limits::Limits;
@@ -281,6 +305,8 @@ mod tests {
             let (x, y) = (key(a), key(b));
             assert!(x == y && hashed(&x) == hashed(&y), "{a} and {b}");
             assert_eq!(lowered(&x), lowered(&y), "{a} and {b}");
+            let hash = |key: &SchemaKey| SchemaHash::new(key.schema()).hash;
+            assert!(hash(&x) == hash(&y) || !equal_schemas(x.schema(), y.schema()), "{a} and {b}");
             let compact = SchemaOptions {
                 whitespace: crate::front::json_schema::Whitespace::Compact,
                 ..*x.options()

@@ -15,13 +15,16 @@ use std::rc::Rc;
 
 use super::super::options::Undeclared;
 use super::super::read::doc::LocId;
-use super::super::read::facets::{Evaluates, Facets, JsonTypes, first_common};
+use super::super::read::facets::{Evaluates, Facets, JsonTypes, common_item};
 use super::classes::Allowed;
 use super::{Alternatives, MAX_ALTERNATIVES, Normalizer};
 use crate::hash::HashMap;
 
 /// Up to so many pairs of alternatives are multiplied out at once.
 const MAX_MULTIPLIED_OUT: usize = 24;
+
+/// Fuel for testing an alternative of a choice with what holds, and for copying it.
+const FUEL_PER_TEST: usize = 4;
 
 /// How deep cases may nest.
 const MAX_NESTED_CASES: usize = 256;
@@ -233,7 +236,7 @@ impl<'a> Normalizer<'a> {
         while std::mem::take(&mut changed) {
             let mut rest = Vec::with_capacity(choices.len());
             for mut choice in choices {
-                if !self.reader.spend(1 + choice.alternatives.len()) {
+                if !self.reader.spend(FUEL_PER_TEST * (1 + choice.alternatives.len())) {
                     return None;
                 }
                 if self.is_implied(&choice, &base) {
@@ -309,7 +312,7 @@ impl<'a> Normalizer<'a> {
             let weight = WEIGHT / choice.alternatives.len().max(1);
             for facets in choice.alternatives.iter() {
                 self.tested_members(facets, &mut names);
-                if !self.reader.spend(1 + names.len()) {
+                if !self.reader.spend(1 + facets.object.parts.len() + 2 * names.len()) {
                     return None;
                 }
                 for name in names.drain(..).filter(|name| !resolved.contains(name)) {
@@ -369,7 +372,9 @@ impl<'a> Normalizer<'a> {
         }
         for class in classes {
             let of_class = self.class_facets(run.loc, &atoms, &allowed_by_base, &class);
-            if !self.reader.spend(tested.len() / 2) || !self.spend_on_conjoin(&base, &of_class) {
+            if !self.reader.spend(FUEL_PER_TEST * tested.len())
+                || !self.spend_on_conjoin(&base, &of_class)
+            {
                 return false;
             }
             let rest = choices_in_class(&choices, &tested, class[0]);
@@ -418,8 +423,8 @@ fn is_possible(base: &Facets<'_>, facets: &Facets<'_>) -> bool {
     let (a, b) = (&base.object, &facets.object);
     types != JsonTypes::OBJECT && !types.is_empty()
         || types == JsonTypes::OBJECT
-            && first_common(&b.required, &a.forbidden).is_none()
-            && first_common(&b.forbidden, &a.required).is_none()
+            && common_item(&b.required, &a.forbidden).is_none()
+            && common_item(&b.forbidden, &a.required).is_none()
 }
 
 impl<'a> Facets<'a> {

@@ -31,6 +31,7 @@ use super::read::facets::Facets;
 use super::read::keywords::ParsedKeywords;
 use super::read::relaxations::Attempt;
 use super::read::{SchemaReader, SchemaSource};
+use super::schema_key::SchemaHash;
 use crate::hash::HashMap;
 use crate::spec::json::Json;
 use conjoin::Conjuncts;
@@ -72,6 +73,8 @@ pub(super) struct Normalizer<'a> {
     conjunctions: HashMap<Conjunction, Expansion<'a>>,
     /// Memo: whether a conjunction certainly allows no value.
     contradictions: HashMap<Conjunction, bool>,
+    /// Memo: hashes of schemas, by [`LocId::index`].
+    schema_hashes: HashMap<usize, SchemaHash>,
     /// The alternatives of `true`; shared, so that it is recognized by address.
     always_true: Alternatives<'a>,
     /// Placeholder for alternatives that exceeded a limit (reported). A product with it is the
@@ -95,6 +98,7 @@ impl<'a> Normalizer<'a> {
             memo: Vec::new(),
             conjunctions: HashMap::default(),
             contradictions: HashMap::default(),
+            schema_hashes: HashMap::default(),
             always_true: Rc::new(vec![Facets::any()]),
             limit_placeholder: Rc::new(vec![Facets::any()]),
             depth: 0,

@@ -12,16 +12,17 @@
 //! * *merge*: `{a required, S} or {a forbidden}` with equal other facets becomes one alternative:
 //!   `a` is optional and satisfies `S`.
 
+use std::ops::Deref;
 use std::rc::Rc;
 
 use super::super::options::{MemberOrder, Undeclared};
 use super::super::read::doc::LocId;
 use super::super::read::facets::{
     Evaluates, Facets, JsonTypes, MembershipTest, NumberFacets, ObjectFacets, ObjectPart,
-    PatternUse, StringFacets, Witness, divides, first_common, is_subset, min_bound,
+    StringFacets, Witness, common_item, divides, is_subset, min_bound,
 };
 use super::super::read::shared_facets::SharedFacets;
-use super::super::schema_key::equal_schemas;
+use super::super::schema_key::{SchemaHash, equal_schemas};
 use super::{Alternatives, MAX_ALTERNATIVES, Normalizer};
 use crate::fuel;
 use crate::hash::HashMap;
@@ -70,12 +71,15 @@ impl<'a> Normalizer<'a> {
     /// Removes alternatives that another one subsumes, and merges pairs that differ only in the
     /// presence of a member.
     pub(super) fn without_subsumed(&mut self, mut list: Vec<Facets<'a>>) -> Vec<Facets<'a>> {
-        while list.len() > 1 && self.reader.spend(list.len() * list.len() / 2) {
+        while list.len() > 1 && self.reader.spend(list.len()) {
             let mut bits = HashMap::default();
             let signatures: Vec<Signature> =
                 list.iter().map(|facets| Signature::new(facets, &mut bits)).collect();
             let mut dropped = vec![false; list.len()];
             for i in 0..list.len() {
+                if !self.reader.spend(list.len() / 2) {
+                    return list;
+                }
                 let may_subsume =
                     |j: usize| i != j && !dropped[j] && signatures[j].may_subsume(&signatures[i]);
                 dropped[i] =
@@ -96,7 +100,9 @@ impl<'a> Normalizer<'a> {
         let mut merged = false;
         let mut i = 0;
         while i < list.len() {
-            fuel::charge(1 + list.len() / 4);
+            if !self.reader.spend(1 + list.len() / 4) {
+                return false;
+            }
             let other =
                 (0..list.len()).find_map(|j| Some((j, self.either_presence(&list[i], &list[j])?)));
             match other {
@@ -126,7 +132,7 @@ impl<'a> Normalizer<'a> {
         {
             return None;
         }
-        let name = *first_common(&a.forbidden, &b.required)?;
+        let name = *common_item(&a.forbidden, &b.required)?;
         // Counts (`minProperties`) treat undeclared members differently.
         let counted = a.min > 0 || a.max.is_some();
         if counted && a.parts.iter().all(|part| part.property(name).is_none())
@@ -203,7 +209,7 @@ impl<'a> Normalizer<'a> {
         if !facets.witnesses.is_empty() || facets.parts.iter().any(is_negated) {
             return self.reduce_members(facets);
         }
-        first_common(&facets.required, &facets.forbidden).is_none()
+        common_item(&facets.required, &facets.forbidden).is_none()
     }
 
     /// Resolves negated properties and witnesses of an object; `false` if no object is left.
@@ -274,7 +280,7 @@ impl<'a> Normalizer<'a> {
                 _ => i += 1,
             }
         }
-        first_common(&facets.required, &facets.forbidden).is_none()
+        common_item(&facets.required, &facets.forbidden).is_none()
     }
 
     /// Whether a required member certainly serves as a witness.
@@ -324,6 +330,7 @@ impl<'a> Normalizer<'a> {
             return false;
         }
         if self.negates_an_equal(&conj) {
+            self.contradictions.insert(conj, true);
             return true;
         }
         let (empty, unknown) = self.probe(|normalizer| {
@@ -338,14 +345,35 @@ impl<'a> Normalizer<'a> {
 
     /// Whether one location is the negation of a schema that equals another one, as often in
     /// branches that repeat the declaration of a member.
-    fn negates_an_equal(&self, locs: &[LocId]) -> bool {
-        let doc = &self.reader.doc;
-        let is_known = |loc: &&LocId| !doc.is_synthetic(**loc);
-        locs.iter().filter(is_known).filter(|loc| loc.is_negated()).any(|&negated| {
-            locs.iter().filter(is_known).filter(|loc| !loc.is_negated()).any(|&loc| {
+    fn negates_an_equal(&mut self, locs: &[LocId]) -> bool {
+        let known = |loc: &LocId| !self.reader.doc.is_synthetic(*loc);
+        let (negated, asserted): (Vec<LocId>, Vec<LocId>) =
+            locs.iter().copied().filter(known).partition(|loc| loc.is_negated());
+        if negated.is_empty() || asserted.is_empty() {
+            return false;
+        }
+        let mut by_hash: HashMap<u64, Vec<LocId>> = HashMap::default();
+        for loc in asserted {
+            by_hash.entry(self.schema_hash(loc).hash).or_default().push(loc);
+        }
+        negated.into_iter().any(|negated| {
+            let SchemaHash { hash, cost } = self.schema_hash(negated);
+            let doc = &self.reader.doc;
+            by_hash.get(&hash).into_iter().flatten().any(|&loc| {
+                fuel::charge(1 + cost);
                 doc.read_alike(loc, negated) && equal_schemas(doc.json(loc), doc.json(negated))
             })
         })
+    }
+
+    /// The hash of the schema at a location, negated or not.
+    fn schema_hash(&mut self, loc: LocId) -> SchemaHash {
+        /// Fuel for finding a hash, and for the place of the location in a map.
+        const FUEL_PER_HASH: usize = 4;
+        fuel::charge(FUEL_PER_HASH);
+        let doc = &self.reader.doc;
+        let hash = self.schema_hashes.entry(loc.index());
+        *hash.or_insert_with(|| SchemaHash::new(doc.json(loc)))
     }
 
     /// Whether `whole` makes the alternative `part` superfluous: it allows its values, and
@@ -357,6 +385,7 @@ impl<'a> Normalizer<'a> {
 
     /// Whether `whole` certainly allows every value of `part`, in every spelling that it has there.
     pub(super) fn subsumes(&self, whole: &Facets<'a>, part: &Facets<'a>) -> bool {
+        fuel::charge(1);
         if !part.types.minus(whole.types).is_empty() {
             return false;
         }
@@ -364,7 +393,7 @@ impl<'a> Normalizer<'a> {
         let listed = match (&whole.values, &part.values) {
             (None, None) => true,
             (Some(a), Some(b)) => {
-                Rc::ptr_eq(a, b) || b.iter().all(|v| a.iter().any(|w| std::ptr::eq(*v, *w)))
+                Rc::ptr_eq(a, b) || b.len() <= a.len() && is_subset(&addresses(b), &addresses(a))
             }
             // Listed values have other spellings than values of a type.
             _ => false,
@@ -379,6 +408,9 @@ impl<'a> Normalizer<'a> {
                 || subsumes_strings(&whole.string, &part.string))
             && (!types.meets(JsonTypes::ARRAY) || {
                 let (a, b) = (&whole.array, &part.array);
+                let pairs = |a: usize, b: usize| a.saturating_mul(b);
+                fuel::charge(pairs(a.parts.len(), b.parts.len()));
+                fuel::charge(pairs(a.contains.len(), b.contains.len()));
                 a.parts.iter().all(|part| b.parts.contains(part))
                     && a.min <= b.min
                     && min_bound(a.max, b.max) == b.max
@@ -394,10 +426,10 @@ impl<'a> Normalizer<'a> {
     fn subsumes_objects(&self, a: &ObjectFacets<'a>, b: &ObjectFacets<'a>) -> bool {
         let implied = |part: &Rc<ObjectPart<'a>>| {
             let everywhere = |(name, loc)| {
-                fuel::charge(1 + b.parts.len() / 8);
+                fuel::charge(1 + b.parts.len());
                 b.parts.iter().any(|other| other.property(name) == Some(loc))
             };
-            fuel::charge(1 + b.parts.len() / 16);
+            fuel::charge(1 + b.parts.len() / 8);
             b.parts.iter().any(|other| Rc::ptr_eq(other, part))
                 || part.has_properties_only()
                     && part.properties.iter().all(|&(name, loc)| everywhere((name, loc)))
@@ -411,10 +443,8 @@ impl<'a> Normalizer<'a> {
             && min_bound(a.max, b.max) == b.max
             && is_subset(&a.required, &b.required)
             && is_subset(&a.forbidden, &b.forbidden)
-            && a.names.iter().all(|loc| b.names.contains(loc))
-            && a.witnesses
-                .iter()
-                .all(|some| b.witnesses.iter().any(|other| Rc::ptr_eq(some, other)))
+            && is_subset(&a.names, &b.names)
+            && is_subset(&addresses(&a.witnesses), &addresses(&b.witnesses))
             && a.parts.iter().all(implied)
             && (self.order_is_free(b) || declared_alike())
     }
@@ -423,6 +453,11 @@ impl<'a> Normalizer<'a> {
     fn order_is_free(&self, facets: &ObjectFacets<'a>) -> bool {
         self.reader.options.order != MemberOrder::Fixed && facets.witnesses.is_empty()
     }
+}
+
+/// The addresses of values that are compared by address.
+fn addresses<T: Deref>(list: &[T]) -> Vec<*const T::Target> {
+    list.iter().map(|item| std::ptr::from_ref(&**item)).collect()
 }
 
 /// Whether a part constrains no other member than this one.
@@ -451,16 +486,15 @@ fn subsumes_numbers(a: &NumberFacets, b: &NumberFacets) -> bool {
         && a.not_multiples
             .iter()
             .all(|unit| b.not_multiples.iter().any(|other| divides(other, unit)))
-        && a.excluded.iter().all(|value| b.excluded.contains(value))
+        && is_subset(&a.excluded, &b.excluded)
 }
 
 /// As [`Normalizer::subsumes`], for strings.
 fn subsumes_strings(a: &StringFacets<'_>, b: &StringFacets<'_>) -> bool {
-    let has = |pattern: &PatternUse<'_>| b.patterns.contains(pattern);
     a.min <= b.min
         && min_bound(a.max, b.max) == b.max
-        && a.patterns.iter().all(has)
-        && a.excluded.iter().all(|text| b.excluded.contains(text))
+        && is_subset(&a.patterns, &b.patterns)
+        && is_subset(&a.excluded, &b.excluded)
 }
 
 /// A constraint on the members of objects, for signatures.

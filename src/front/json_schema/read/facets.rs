@@ -21,8 +21,8 @@ use crate::spec::json::Json;
 pub(crate) use equality::canonical;
 pub(super) use equality::intersect_values;
 pub use json_types::JsonTypes;
-pub(crate) use lists::{MembershipTest, first_common, is_subset};
-use lists::{extend_distinct, extend_hashed};
+pub(crate) use lists::{MembershipTest, common_item, is_subset};
+use lists::{extend_distinct, extend_hashed, extend_shared};
 pub(crate) use number::{Bound, NumberFacets, divides};
 
 /// An assertion that a string contains a match of a pattern, or that it contains none. Equality
@@ -289,7 +289,7 @@ impl<'a> Facets<'a> {
         }
         let object = &self.object;
         if object.max.is_some_and(|max| max < object.min || (max as usize) < object.required.len())
-            || first_common(&object.required, &object.forbidden).is_some()
+            || common_item(&object.required, &object.forbidden).is_some()
         {
             self.types = self.types.minus(JsonTypes::OBJECT);
         }
@@ -460,11 +460,7 @@ impl<'a> ObjectPart<'a> {
 impl<'a> ObjectFacets<'a> {
     /// Adds the constraints of other facets.
     fn conjoin(&mut self, other: &ObjectFacets<'a>) {
-        for part in &other.parts {
-            if !self.parts.iter().any(|p| Rc::ptr_eq(p, part)) {
-                self.parts.push(part.clone());
-            }
-        }
+        extend_shared(&mut self.parts, &other.parts);
         if self.required.is_empty() {
             self.required.clone_from(&other.required);
         } else {
@@ -474,11 +470,7 @@ impl<'a> ObjectFacets<'a> {
         self.min = self.min.max(other.min);
         self.max = min_bound(self.max, other.max);
         extend_distinct(&mut self.names, &other.names);
-        for member in &other.witnesses {
-            if !self.witnesses.iter().any(|m| Rc::ptr_eq(m, member)) {
-                self.witnesses.push(member.clone());
-            }
-        }
+        extend_shared(&mut self.witnesses, &other.witnesses);
     }
 
     /// Whether every object satisfies these facets.

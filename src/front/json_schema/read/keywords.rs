@@ -22,8 +22,23 @@ use super::relaxations::KeywordTreatment;
 use super::vocabulary::unknown_required_vocabularies;
 use crate::decimal::Decimal;
 use crate::front::diagnostic::{similar, suggestion};
+use crate::fuel;
 use crate::ir::MAX_COUNT;
 use crate::spec::json::{Json, Object};
+
+/// Fuel for reading a keyword.
+const FUEL_PER_KEYWORD: usize = 4;
+/// Fuel for an entry of a keyword's value: a schema, a name or a constant.
+const FUEL_PER_ENTRY: usize = 4;
+
+/// The entries of the value of a keyword.
+fn entries(value: &Json) -> usize {
+    match value {
+        Json::Array(items) => items.len(),
+        Json::Object(members) => members.len(),
+        _ => 0,
+    }
+}
 
 /// The parsed keywords of a schema object. A value satisfies the object if it satisfies all fields.
 pub(crate) struct ParsedKeywords<'a> {
@@ -81,6 +96,8 @@ impl<'a> SchemaReader<'a> {
         let vocabularies = self.doc.vocabularies(loc);
         for (name, value) in object.iter() {
             let Some(keyword) = Keyword::lookup(name) else { continue };
+            let entries = if keyword.dropped_at.is_some() { entries(value) } else { 0 };
+            fuel::charge(FUEL_PER_KEYWORD + FUEL_PER_ENTRY * entries);
             if !keyword.is_defined_in(dialect) || !vocabularies.include(keyword) {
                 continue;
             }
