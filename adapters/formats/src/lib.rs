@@ -93,7 +93,7 @@ pub use registry::{RegistryError, read_registry, validator_instance, validator_u
 pub use render::RenderOptions;
 pub use request::{
     BuiltinTool, CallKind, ConstraintError, CustomInput, CustomTool, FunctionTool, LazyTools,
-    LowerError, MemberError, MemberErrorKind, Parallel, PartErrors, Reasoning, ReasoningBudget,
-    RequestError, RequestErrors, RequestFault, ResponseFormat, ResponseTag, Strictness, Tool,
-    ToolChoice, ToolChoiceError, ToolRequest, ToolShape,
+    LowerError, MemberError, MemberErrorKind, NEUTRAL_TOOL_MEMBERS, Parallel, PartErrors,
+    Reasoning, ReasoningBudget, RequestError, RequestErrors, RequestFault, ResponseFormat,
+    ResponseTag, Strictness, Tool, ToolChoice, ToolChoiceError, ToolRequest, ToolShape,
 };

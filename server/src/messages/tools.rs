@@ -1,6 +1,7 @@
 //! Translation of `tools` and `tool_choice` to Chat Completions.
 
 use louver::spec::json::Json;
+use louver_formats::NEUTRAL_TOOL_MEMBERS;
 
 use crate::request::members::{Faults, Members};
 use crate::request::pointers::PointerMap;
@@ -14,20 +15,9 @@ const COPIED: [(&str, &str); 4] = [
     ("strict", "strict"),
 ];
 
-/// Members of a tool that do not concern the output. Input is always streamed as it is generated,
-/// and neither examples nor what the tool returns are shown to the model.
-const IGNORED: [&str; 10] = [
-    "cache_control",
-    "defer_loading",
-    "eager_input_streaming",
-    "input_examples",
-    "metadata",
-    "title",
-    "annotations",
-    "outputSchema",
-    "output_schema",
-    "return",
-];
+/// Members of a tool on this route that do not concern the output, beside those of all routes:
+/// input is always streamed as it is generated, and examples are not shown to the model.
+const IGNORED: [&str; 2] = ["eager_input_streaming", "input_examples"];
 
 /// Translates `tools` to functions.
 pub(super) fn translate_tools(
@@ -59,6 +49,7 @@ fn translate_tool(tool: &Members<'_>, faults: &mut Faults) -> Option<Json> {
     for name in tool.names() {
         let is_known = ["type", "allowed_callers"].contains(&name)
             || IGNORED.contains(&name)
+            || NEUTRAL_TOOL_MEMBERS.contains(&name)
             || COPIED.iter().any(|(known, _)| *known == name);
         if !is_known {
             let replacement = match name {

@@ -7,7 +7,7 @@ pub(crate) const MAX_TOOL_NAME_BYTES: usize = 256;
 
 /// Members of a tool that clients send and that do not affect the output of the model: of
 /// Anthropic's and OpenAI's APIs, of MCP, and what transformers derives from a docstring.
-const NEUTRAL_MEMBERS: [&str; 8] = [
+pub const NEUTRAL_TOOL_MEMBERS: [&str; 8] = [
     "cache_control",
     "defer_loading",
     "metadata",
@@ -185,7 +185,7 @@ pub(super) fn unknown_members(
     known: &[&str],
     errors: &mut Vec<MemberError>,
 ) {
-    for name in members.unknown(known).filter(|name| !NEUTRAL_MEMBERS.contains(name)) {
+    for name in members.unknown(known).filter(|name| !NEUTRAL_TOOL_MEMBERS.contains(name)) {
         let instead = match name {
             name if FOREIGN_PARAMETERS.contains(&name) => Some("use `parameters`"),
             "name" | "description" | "strict" if known.contains(&"function") => {

@@ -21,7 +21,7 @@ pub use self::errors::{
 };
 pub use self::function::FunctionTool;
 pub(crate) use self::members::MAX_TOOL_NAME_BYTES;
-pub use self::members::{MemberError, MemberErrorKind, ToolShape};
+pub use self::members::{MemberError, MemberErrorKind, NEUTRAL_TOOL_MEMBERS, ToolShape};
 pub(crate) use self::parse::RESPONSE_POINTER;
 pub use self::response::{ResponseFormat, ResponseTag};
 pub use self::tool::{CallKind, Tool};
