@@ -64,9 +64,9 @@ impl TurnInput {
     }
 }
 
-/// Where a turn stands in a conversation.
+/// What stands before and after a turn in a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Place {
+pub(crate) struct TurnContext {
     pub(crate) opening: Opening,
     pub(crate) next: Next,
 }
@@ -91,22 +91,22 @@ pub(crate) enum Next {
     Result,
 }
 
-impl Place {
+impl TurnContext {
     /// At the end, after a question.
-    pub(crate) const LAST: Place = Place::after(Opening::Question);
+    pub(crate) const LAST: TurnContext = TurnContext::after(Opening::Question);
 
     /// At the end.
-    pub(crate) const fn after(opening: Opening) -> Place {
-        Place { opening, next: Next::Nothing }
+    pub(crate) const fn after(opening: Opening) -> TurnContext {
+        TurnContext { opening, next: Next::Nothing }
     }
 
     /// The same before something.
-    pub(crate) const fn before(self, next: Next) -> Place {
-        Place { next, ..self }
+    pub(crate) const fn before(self, next: Next) -> TurnContext {
+        TurnContext { next, ..self }
     }
 }
 
-/// What is around the turns at one place.
+/// What is around the turns of one context.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Frame {
     /// The prompt of the model's turn.
@@ -132,7 +132,7 @@ pub(crate) struct TurnRenderer<'a> {
     input: TemplateInput,
     tokens: &'a [String],
     pub(crate) style: MessageStyle,
-    place: Place,
+    context: TurnContext,
     pub(crate) frame: Rc<Frame>,
     /// The bytes after the question or the result that stand before every turn. What follows in
     /// the prompt belongs to a turn: the begin of its reasoning.
@@ -165,31 +165,31 @@ impl<'a> TurnRenderer<'a> {
         tools: &[Value],
         tokens: &'a [String],
         style: MessageStyle,
-        place: Place,
+        context: TurnContext,
     ) -> Result<TurnRenderer<'a>, TemplateError> {
-        let tools = if place.opening == Opening::WithoutTools { &[] } else { tools };
+        let tools = if context.opening == Opening::WithoutTools { &[] } else { tools };
         let mut renderer = TurnRenderer {
             template,
             input: TemplateInput { tools: tools.to_vec(), ..TemplateInput::default() },
             tokens,
             style,
-            place,
+            context,
             frame: Rc::default(),
             header: 0,
             always_opens: false,
             opener: String::new(),
         };
         let prompt = renderer.conversation(None, true)?;
-        if place.opening == Opening::Result && !prompt.contains(RESULT) {
+        if context.opening == Opening::Result && !prompt.contains(RESULT) {
             let problem = "it does not write the results of tools";
             return Err(TemplateError::Render(problem.to_owned()));
         }
         let closed = renderer.conversation(None, false)?;
         renderer.always_opens = closed == prompt;
-        renderer.opener = match (place.opening, prompt.strip_prefix(&*closed)) {
+        renderer.opener = match (context.opening, prompt.strip_prefix(&*closed)) {
             (Opening::Result, Some("") | None) => {
                 // What this prompt and that after a question have in common.
-                let question = TurnRenderer { place: Place::LAST, ..renderer.clone() };
+                let question = TurnRenderer { context: TurnContext::LAST, ..renderer.clone() };
                 let question = question.conversation(None, true)?;
                 prompt[prompt.len() - common_end(&question, &prompt, tokens)..].to_owned()
             }
@@ -208,7 +208,7 @@ impl<'a> TurnRenderer<'a> {
     /// The same for turns before another question, which belongs to what ends a turn, or before
     /// the result of a call.
     pub(crate) fn before(self, next: Next) -> Result<TurnRenderer<'a>, TemplateError> {
-        let renderer = TurnRenderer { place: self.place.before(next), ..self };
+        let renderer = TurnRenderer { context: self.context.before(next), ..self };
         if next == Next::Question { renderer.measured() } else { Ok(renderer) }
     }
 
@@ -234,7 +234,7 @@ impl<'a> TurnRenderer<'a> {
     /// What follows the question or the result before the turn; all, if the template writes
     /// neither.
     fn in_turn<'t>(&self, text: &'t str) -> &'t str {
-        let anchor = if self.place.opening == Opening::Result { RESULT } else { QUESTION };
+        let anchor = if self.context.opening == Opening::Result { RESULT } else { QUESTION };
         text.rfind(anchor).map_or(text, |at| &text[at + anchor.len()..])
     }
 
@@ -250,12 +250,12 @@ impl<'a> TurnRenderer<'a> {
                 "content": RESULT})
         };
         let mut messages = vec![user(QUESTION)];
-        if self.place.opening == Opening::Result {
+        if self.context.opening == Opening::Result {
             let call = TurnInput::calls(vec![(name, json!({"zone": "UTC"}))]);
             messages.extend([call.message(style), result()]);
         }
         messages.extend(turn.map(|turn| turn.message(style)));
-        match self.place.next {
+        match self.context.next {
             Next::Question if turn.is_some() => messages.push(user(FOLLOWING)),
             Next::Result if turn.is_some() => messages.push(result()),
             _ => {}
@@ -263,7 +263,7 @@ impl<'a> TurnRenderer<'a> {
         self.template.render_conversation(&messages, &self.input, add_generation_prompt)
     }
 
-    /// The turn as the template writes it at its place.
+    /// The turn as the template writes it in its context.
     pub(crate) fn render(&self, turn: &TurnInput) -> Result<RenderedTurn, TemplateError> {
         Ok(self.turn_in(self.conversation(Some(turn), false)?))
     }
@@ -276,7 +276,7 @@ impl<'a> TurnRenderer<'a> {
         }
         // What stands before the question may depend on what follows it.
         let (start, turn) = (self.in_turn(&self.frame.prompt), self.in_turn(&whole));
-        let is_found = self.place.opening == Opening::Result && !self.opener.is_empty();
+        let is_found = self.context.opening == Opening::Result && !self.opener.is_empty();
         let opener = turn.find(&self.opener).filter(|_| is_found && !self.always_opens);
         let before = match opener {
             _ if turn.starts_with(start) => start.len(),

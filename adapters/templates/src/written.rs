@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::chat_template::ChatTemplate;
 use crate::message_style::MessageStyle;
-use crate::turns::{Next, Place, RenderedTurn, TurnInput, TurnRenderer};
+use crate::turns::{Next, RenderedTurn, TurnContext, TurnInput, TurnRenderer};
 
 /// A turn, or why the template refuses it.
 type Written = Rc<Result<RenderedTurn, String>>;
@@ -23,8 +23,8 @@ pub(crate) struct WrittenTurns<'a> {
     inputs: Vec<TurnInput>,
     /// The turns that tell styles apart, by index.
     telling: &'a [usize],
-    renderers: Cache<(MessageStyle, Place), Rc<Result<TurnRenderer<'a>, String>>>,
-    turns: Cache<(MessageStyle, Place, usize), Written>,
+    renderers: Cache<(MessageStyle, TurnContext), Rc<Result<TurnRenderer<'a>, String>>>,
+    turns: Cache<(MessageStyle, TurnContext, usize), Written>,
 }
 
 /// Values by key.
@@ -67,7 +67,7 @@ impl<'a> WrittenTurns<'a> {
     pub(crate) fn styles(&self) -> impl Iterator<Item = MessageStyle> {
         let mut earlier: Vec<MessageStyle> = Vec::new();
         MessageStyle::all().filter(move |style| {
-            let turn = |style: &MessageStyle, k| self.turn(*style, k, Place::LAST);
+            let turn = |style: &MessageStyle, k| self.turn(*style, k, TurnContext::LAST);
             let mut same = earlier.clone();
             for &k in self.telling {
                 // Most styles differ soon.
@@ -78,10 +78,10 @@ impl<'a> WrittenTurns<'a> {
         })
     }
 
-    /// Turn `k` in a style at a place.
-    pub(crate) fn turn(&self, style: MessageStyle, k: usize, place: Place) -> Written {
-        cached(&self.turns, (style, place, k), || {
-            let renderer = self.renderer(style, place);
+    /// Turn `k` in a style and a context.
+    pub(crate) fn turn(&self, style: MessageStyle, k: usize, context: TurnContext) -> Written {
+        cached(&self.turns, (style, context, k), || {
+            let renderer = self.renderer(style, context);
             let renderer = renderer.as_ref().as_ref().map_err(Clone::clone);
             let turn = renderer.and_then(|renderer| {
                 renderer.render(&self.inputs[k]).map_err(|error| error.to_string())
@@ -92,24 +92,30 @@ impl<'a> WrittenTurns<'a> {
 
     /// Whether the template writes text that is given as a list of content parts.
     pub(crate) fn takes_parts(&self) -> bool {
-        let renderer = self.renderer(MessageStyle::default(), Place::LAST);
+        let renderer = self.renderer(MessageStyle::default(), TurnContext::LAST);
         renderer.as_ref().as_ref().is_ok_and(TurnRenderer::takes_parts)
     }
 
-    fn renderer(&self, style: MessageStyle, place: Place) -> Rc<Result<TurnRenderer<'a>, String>> {
-        cached(&self.renderers, (style, place), || {
+    fn renderer(
+        &self,
+        style: MessageStyle,
+        context: TurnContext,
+    ) -> Rc<Result<TurnRenderer<'a>, String>> {
+        cached(&self.renderers, (style, context), || {
             let usual = MessageStyle::default();
-            let renderer = match place {
+            let renderer = match context {
                 // A conversation of text is the same in each style.
-                Place::LAST if style != usual => {
-                    self.renderer(usual, place).as_ref().clone().map(|turns| turns.in_style(style))
-                }
-                Place { next: Next::Nothing, .. } => {
-                    TurnRenderer::new(self.template, &self.tools, self.tokens, style, place)
+                TurnContext::LAST if style != usual => self
+                    .renderer(usual, context)
+                    .as_ref()
+                    .clone()
+                    .map(|turns| turns.in_style(style)),
+                TurnContext { next: Next::Nothing, .. } => {
+                    TurnRenderer::new(self.template, &self.tools, self.tokens, style, context)
                         .map_err(|error| error.to_string())
                 }
-                Place { opening, next } => {
-                    let turns = self.renderer(style, Place::after(opening)).as_ref().clone();
+                TurnContext { opening, next } => {
+                    let turns = self.renderer(style, TurnContext::after(opening)).as_ref().clone();
                     turns.and_then(|turns| turns.before(next).map_err(|error| error.to_string()))
                 }
             };

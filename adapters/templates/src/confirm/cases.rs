@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::turns::{Next, Opening, Place, TurnInput};
+use crate::turns::{Next, Opening, TurnContext, TurnInput};
 
 /// The turns that a confirmation needs.
 pub(super) const ESSENTIAL: [&str; 5] = ["text", "one call", "no arguments", "values", "quotes"];
@@ -28,7 +28,7 @@ pub(super) struct Case {
     /// What the turn is, for people.
     pub(super) name: &'static str,
     pub(super) input: TurnInput,
-    pub(super) place: Place,
+    pub(super) context: TurnContext,
 }
 
 /// The tools as templates show them. Some templates need descriptions, and one type for each
@@ -73,8 +73,8 @@ pub(super) fn cases() -> Vec<Case> {
     let (text, reasoning) = ("It is 7 km away.", "The user wants to know the way.");
     let calls = TurnInput::calls;
     let one = |arguments: Value| calls(vec![("plan_route", arguments)]);
-    let at = |place, name, input| Case { name, input, place };
-    let last = |name, input| at(Place::LAST, name, input);
+    let at = |context, name, input| Case { name, input, context };
+    let last = |name, input| at(TurnContext::LAST, name, input);
     vec![
         last("text", TurnInput::text(text)),
         last(ONE_CALL, calls(vec![route()])),
@@ -102,10 +102,10 @@ pub(super) fn cases() -> Vec<Case> {
         ),
         last("spaces at ends", one(json!({"origin": " Oslo S ", "stops": [" a", "b "]}))),
         last(NULL, one(json!({"origin": "Oslo", "passengers": null, "express": true}))),
-        at(Place::LAST.before(Next::Result), "a call before its result", calls(vec![time()])),
-        at(Place::after(Opening::Result), "text after a result", TurnInput::text(text)),
-        at(Place::after(Opening::Result), LATER_CALL, calls(vec![time()])),
-        at(Place::after(Opening::WithoutTools), "text without tools", TurnInput::text(text)),
+        at(TurnContext::LAST.before(Next::Result), "a call before its result", calls(vec![time()])),
+        at(TurnContext::after(Opening::Result), "text after a result", TurnInput::text(text)),
+        at(TurnContext::after(Opening::Result), LATER_CALL, calls(vec![time()])),
+        at(TurnContext::after(Opening::WithoutTools), "text without tools", TurnInput::text(text)),
     ]
 }
 

@@ -81,7 +81,7 @@ impl Checker {
             shows(name) || keys.next().is_some_and(|key| shows(key)) && keys.all(|key| shows(key))
         };
         let lacks_text = input.calls.is_empty() && !shows(input.text);
-        let lacks_result = case.place.next == Next::Result && !shows(RESULT);
+        let lacks_result = case.context.next == Next::Result && !shows(RESULT);
         if !input.calls.iter().all(is_written)
             || lacks_text
             || lacks_result
@@ -105,7 +105,7 @@ impl Checker {
         }
         let is_end = |at: usize| {
             let rest = &wire[at..];
-            match case.place.next {
+            match case.context.next {
                 Next::Result => rest.contains(RESULT) && at >= arguments_end(input, wire),
                 _ => self.is_end(rest, &rendered.frame.text_end),
             }
@@ -116,7 +116,7 @@ impl Checker {
             accepted,
             problem,
         };
-        let is_cut = case.place.next == Next::Result && !run.is_complete;
+        let is_cut = case.context.next == Next::Result && !run.is_complete;
         if is_cut || !is_end(run.accepted) {
             return mismatch(run.accepted, "the format does not accept".to_owned());
         }

@@ -188,11 +188,11 @@ impl Confirming<'_, '_> {
             return CaseOutcome { outcome: Outcome::Refused(TAKES_PARTS.to_owned()), ..last };
         }
         let Outcome::Mismatch { .. } = last.outcome else { return last };
-        if case.place.next != Next::Nothing {
+        if case.context.next != Next::Nothing {
             return last;
         }
-        let turns = [case.place, case.place.before(Next::Question)];
-        let turns = turns.map(|place| self.written.turn(style, k, place));
+        let turns = [case.context, case.context.before(Next::Question)];
+        let turns = turns.map(|context| self.written.turn(style, k, context));
         let [Ok(at_end), Ok(followed)] = turns.each_ref().map(|turn| turn.as_ref()) else {
             return last;
         };
@@ -205,10 +205,10 @@ impl Confirming<'_, '_> {
         if is_right { other } else { last }
     }
 
-    /// The outcome of turn `k` at its place in a conversation.
+    /// The outcome of turn `k` in its context.
     fn at_the_end(&self, style: MessageStyle, k: usize) -> CaseOutcome {
-        let Case { name, place, .. } = self.cases[k];
-        let outcome = self.check(k, &self.written.turn(style, k, place));
+        let Case { name, context, .. } = self.cases[k];
+        let outcome = self.check(k, &self.written.turn(style, k, context));
         CaseOutcome { name, outcome }
     }
 

@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 use super::error::{ProbeError, undetermined};
 use crate::chat_template::ChatTemplate;
 use crate::message_style::MessageStyle;
-use crate::turns::{LONG_ID, Place, RenderedTurn, TAKES_PARTS, TEXT, TurnInput, TurnRenderer};
+use crate::turns::{
+    LONG_ID, RenderedTurn, TAKES_PARTS, TEXT, TurnContext, TurnInput, TurnRenderer,
+};
 
 /// The names of the called tools.
 pub(super) const NAMES: [&str; 2] = ["zqfirst_fn", "zqsecond_fn"];
@@ -91,8 +93,8 @@ impl Samples {
     ) -> Result<Samples, ProbeError> {
         let tools = tools();
         let refused = |error: crate::TemplateError| ProbeError::NoCalls(error.to_string());
-        let turns =
-            TurnRenderer::new(template, &tools, tokens, style, Place::LAST).map_err(refused)?;
+        let turns = TurnRenderer::new(template, &tools, tokens, style, TurnContext::LAST)
+            .map_err(refused)?;
         let call = |k: usize, n: usize| (NAMES[k], arguments(n));
         let render = |input: TurnInput| {
             let mut turn = turns.render(&input)?;

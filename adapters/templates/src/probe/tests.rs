@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::samples::NAMES;
 use super::*;
-use crate::turns::{Place, TurnInput, TurnRenderer};
+use crate::turns::{TurnContext, TurnInput, TurnRenderer};
 
 /// A generator of numbers: a linear congruence, its upper bits.
 struct Numbers(u64);
@@ -80,7 +80,7 @@ struct Case {
 /// number or the first difference.
 fn compare(template: &ChatTemplate, probed: &Probed, tokens: &[String]) -> Result<usize, String> {
     let (tools, mut compared, mut numbers) = (samples::tools(), 0, Numbers(7));
-    let turns = TurnRenderer::new(template, &tools, tokens, probed.style, Place::LAST)
+    let turns = TurnRenderer::new(template, &tools, tokens, probed.style, TurnContext::LAST)
         .map_err(|error| error.to_string())?;
     for _ in 0..300 {
         let input = turn(&mut numbers, &probed.format);
