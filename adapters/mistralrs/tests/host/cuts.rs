@@ -123,9 +123,9 @@ async fn dropped_requests_end_their_preparation() {
     let engine = EngineOptions::default().with_limits(limits);
     let options = LouverOptions { engine, ..LouverOptions::default() };
     let (model, louver) = Louver::load_with(builder(), options).await.unwrap();
-    // Some 30,000 characters, of which most begin no other word: seconds of preparation.
+    // Some 120,000 characters, of which most begin no other word: seconds of preparation.
     let word = |n: u64| format!("{:016x}", n.wrapping_mul(0x9e37_79b9_7f4a_7c15)).repeat(2);
-    let words: Vec<Value> = (0..1000).map(|n| word(n).into()).collect();
+    let words: Vec<Value> = (0..4000).map(|n| word(n).into()).collect();
     let plan = louver.answer(&json!({"enum": words})).build().unwrap();
     let budget = PrepareBudget { masks: 1 << 20, steps: 1 << 24, candidates: 1 << 20 };
     let overlap = Overlap { prepare: Some(budget), ..Overlap::default() };
