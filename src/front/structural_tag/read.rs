@@ -15,8 +15,8 @@ use members::MinLength;
 type FormatType = (&'static str, &'static [&'static str], &'static [&'static str]);
 
 /// What `begin` may be.
-const BEGIN: &str = "a string or a token; a regular expression goes before the tag in a `sequence`, and `begin` is \
-     then empty";
+const BEGIN: &str = "a string or a token; a regular expression goes before the tag in a \
+                     `sequence`, and `begin` is then empty";
 
 /// The type `tag`.
 const TAG: FormatType = ("tag", &["begin", "content", "end"], &[]);

@@ -105,10 +105,8 @@ fn builtins(format: &WireFormat) -> String {
 /// What the begin marker of calls is, and so what its text in a prompt is.
 fn begin_marker(format: &WireFormat) -> &'static str {
     match begin_marker_tokens(format) {
-        (true, _) => "special tokens; their text in a prompt is the tokens, too",
-        (false, true) => {
-            "a special token if the vocabulary has it; then its text in a prompt is the token, too"
-        }
+        (true, _) => "special tokens, also in a prompt",
+        (false, true) => "a special token, also in a prompt, if the vocabulary has it",
         (false, false) => "written-out text; in a prompt it is text",
     }
 }

@@ -171,7 +171,8 @@ fn json_objects_are_calls_in_all_families() {
         "{\r\n  \"name\": \"get_weather\",\r\n  \"arguments\": {\"city\": \"Oslo\"}\r\n}",
         r#"{"tool_name": "get_weather", "parameters": {"city": "Oslo"} }"#,
         r#"{"type": "function", "name": "get_weather", "parameters": {"city": "Oslo"}}"#,
-        "{\n  \"type\": \"function\",\n  \"function\": \"get_weather\",\n  \"arguments\": {\"city\": \"Oslo\"}\n}",
+        "{\n  \"type\": \"function\",\n  \"function\": \"get_weather\",\n  \
+         \"arguments\": {\"city\": \"Oslo\"}\n}",
     ];
     let catalog = Catalog::shipped();
     let begins = |format: &WireFormat| -> Vec<String> {
