@@ -30,7 +30,7 @@ use crate::fuel;
 use crate::ids::TokenId;
 use crate::ir::{Grammar, Simplify};
 use crate::mask::{
-    AdvanceBytesFn, EnginePool, Index, IndexState, MaskOptions, MaskRow, PoolStats, TokenSet,
+    AdvanceBytesFn, EnginePool, GrammarMasks, MaskOptions, MaskRow, MaskState, PoolStats, TokenSet,
 };
 use crate::matcher::{AdvanceError, ConfigId, DEAD, Parser, ParserLimit, Symbol, Tracer};
 use crate::vocab::Vocabulary;
@@ -49,13 +49,13 @@ pub use inspect::{Expected, Refusal};
 pub use options::EngineOptions;
 #[doc(hidden)]
 pub use options::MaskTuning;
-use preparation::SecondParser;
+use preparation::BackgroundParser;
 pub use preparation::{PrepareBudget, PrepareReport, Prepared};
 pub use resume::ResumeError;
-use runtime::EngineRuntime;
+use runtime::EngineThreads;
 pub use runtime::{EngineStats, ProcessStats, process_stats};
 pub use shortest::{Completion, CompletionOptions};
-use termination::{Termination, TokenStep, stops_only};
+use termination::{Termination, TokenStep, write_stop_tokens};
 
 /// Used with counters switched off: most nodes of one repeat that is written out as copies.
 const MAX_UNROLLED_NODES: usize = 2_000;
@@ -88,19 +88,19 @@ const INITIAL_TOKEN_CAPACITY: usize = 1024;
 #[derive(Debug)]
 pub struct Engine {
     vocab: Arc<Vocabulary>,
-    pooling: Arc<EnginePool>,
+    engine_pool: Arc<EnginePool>,
     options: EngineOptions,
-    runtime: Arc<EngineRuntime>,
+    runtime: Arc<EngineThreads>,
     grammar_cache: GrammarCache,
 }
 
 impl Engine {
     /// An engine for this vocabulary. Cheap: threads and caches start empty.
     pub fn new(vocab: Arc<Vocabulary>, options: EngineOptions) -> Self {
-        let pooling = Arc::new(EnginePool::new(&vocab, options.pool_scope, options.pool_bytes));
-        let runtime = Arc::new(EngineRuntime::new(&options));
+        let engine_pool = Arc::new(EnginePool::new(&vocab, options.pool_scope, options.pool_bytes));
+        let runtime = Arc::new(EngineThreads::new(&options));
         let grammar_cache = GrammarCache::new(options.grammar_cache_bytes);
-        Engine { vocab, pooling, options, runtime, grammar_cache }
+        Engine { vocab, engine_pool, options, runtime, grammar_cache }
     }
 
     /// The vocabulary.
@@ -115,13 +115,13 @@ impl Engine {
 
     /// Counters of the masks of this engine and of the mask pool.
     pub fn pool_stats(&self) -> PoolStats {
-        self.pooling.stats()
+        self.engine_pool.stats()
     }
 
     /// Counters of batches, drafts, background work and the grammar cache.
     pub fn stats(&self) -> EngineStats {
         EngineStats {
-            background_masks_used: self.pooling.stats().background_masks_used,
+            background_masks_used: self.engine_pool.stats().background_masks_used,
             grammars: self.grammar_cache.stats(),
             ..self.runtime.stats()
         }
@@ -219,24 +219,24 @@ impl Engine {
     /// # }
     /// ```
     pub fn bind(&self, compiled: Arc<Compiled>) -> Result<Constraint, CompileError> {
-        let index = fuel::with_default_budget(
+        let masks = fuel::with_default_budget(
             || self.options.limits.compile_fuel,
-            || self.index(compiled),
+            || self.grammar_masks(compiled),
         )?;
         Ok(Constraint {
-            index: Arc::new(index),
+            masks: Arc::new(masks),
             runtime: self.runtime.clone(),
-            second_parser: Arc::default(),
+            background_parser: Arc::default(),
         })
     }
 
     /// The parser and the mask caches of a constraint.
-    fn index(&self, compiled: Arc<Compiled>) -> Result<Index, CompileError> {
+    fn grammar_masks(&self, compiled: Arc<Compiled>) -> Result<GrammarMasks, CompileError> {
         let grammar = compiled.grammar().clone();
-        let index = Index::new(
+        let masks = GrammarMasks::new(
             compiled,
             self.vocab.clone(),
-            self.pooling.clone(),
+            self.engine_pool.clone(),
             &self.options.limits,
             MaskOptions {
                 direct_walk: self.options.tuning.direct_walk,
@@ -246,7 +246,7 @@ impl Engine {
         )?;
         // A parser that ran out of fuel has no first configuration, so the fuel is checked here.
         match fuel::check() {
-            Ok(()) => Ok(index),
+            Ok(()) => Ok(masks),
             Err(out) => Err(CompileError::fuel(&grammar, grammar.start.raw(), out)),
         }
     }
@@ -271,23 +271,23 @@ impl Engine {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Constraint {
-    index: Arc<Index>,
-    runtime: Arc<EngineRuntime>,
-    second_parser: Arc<SecondParser>,
+    masks: Arc<GrammarMasks>,
+    runtime: Arc<EngineThreads>,
+    background_parser: Arc<BackgroundParser>,
 }
 
 impl Constraint {
     /// A matcher at the start of the grammar. Cost: one lock and one small allocation.
     pub fn matcher(&self) -> Matcher {
-        let state = self.index.lock();
+        let state = self.masks.lock();
         let (start, epoch) = (state.parser.start(), state.epoch);
         drop(state);
         let mut configs = Vec::with_capacity(INITIAL_TOKEN_CAPACITY + 1);
         configs.push(start);
         Matcher {
-            index: self.index.clone(),
+            masks: self.masks.clone(),
             runtime: self.runtime.clone(),
-            second_parser: self.second_parser.clone(),
+            background_parser: self.background_parser.clone(),
             epoch,
             configs,
             tokens: Vec::with_capacity(INITIAL_TOKEN_CAPACITY),
@@ -317,7 +317,7 @@ impl Constraint {
         let mut matcher = self.matcher();
         match matcher.mask() {
             Err(Termination::Limit(limit)) => {
-                Err(self.index.lock().start_error(limit, &self.index))
+                Err(self.masks.lock().start_error(limit, &self.masks))
             }
             _ => Ok(()),
         }
@@ -325,18 +325,18 @@ impl Constraint {
 
     /// The vocabulary.
     pub fn vocab(&self) -> &Arc<Vocabulary> {
-        &self.index.vocab
+        &self.masks.vocab
     }
 
     /// The compiled grammar.
     pub fn compiled(&self) -> &Arc<Compiled> {
-        &self.index.compiled
+        &self.masks.compiled
     }
 
     /// Memory of the caches, those of the second parser included, in bytes; `None` while another
     /// thread has a lock.
     fn bytes(&self) -> Option<usize> {
-        Some(self.index.try_lock()?.bytes() + self.second_parser.bytes()?)
+        Some(self.masks.try_lock()?.bytes() + self.background_parser.bytes()?)
     }
 }
 
@@ -373,9 +373,9 @@ impl Constraint {
 /// `tokens`, the empty prefix included. A stop token, taken last, has no configuration.
 #[derive(Clone, Debug)]
 pub struct Matcher {
-    index: Arc<Index>,
-    runtime: Arc<EngineRuntime>,
-    second_parser: Arc<SecondParser>,
+    masks: Arc<GrammarMasks>,
+    runtime: Arc<EngineThreads>,
+    background_parser: Arc<BackgroundParser>,
     epoch: u64,
     configs: Vec<ConfigId>,
     tokens: Vec<TokenId>,
@@ -413,7 +413,7 @@ impl Matcher {
     pub fn fill_mask(&mut self, mask: &mut [u32]) {
         match self.mask() {
             Ok(built) => built.write(mask),
-            Err(_) => stops_only(&self.index.vocab, mask),
+            Err(_) => write_stop_tokens(&self.masks.vocab, mask),
         }
     }
 
@@ -436,25 +436,25 @@ impl Matcher {
     /// ```
     pub fn update_mask(&mut self, row: &mut MaskRow) -> bool {
         let mask = self.mask().ok();
-        row.update(&self.index.vocab, mask)
+        row.update(&self.masks.vocab, mask)
     }
 
     /// As [`Matcher::mask_locked`]; takes the lock only if needed.
     fn mask(&mut self) -> Result<Arc<TokenSet>, Termination> {
         match self.termination() {
             Some(termination) => Err(termination),
-            None => self.mask_locked(&mut self.index.clone().lock()),
+            None => self.mask_locked(&mut self.masks.clone().lock()),
         }
     }
 
     /// The mask of the next token, or why only stop tokens may follow. A limit that the parser
     /// reaches ends the sequence.
-    fn mask_locked(&mut self, state: &mut IndexState) -> Result<Arc<TokenSet>, Termination> {
+    fn mask_locked(&mut self, state: &mut MaskState) -> Result<Arc<TokenSet>, Termination> {
         if let Some(termination) = self.termination() {
             return Err(termination);
         }
         let mask =
-            self.with_retry(state, |matcher, state| matcher.index.mask(state, matcher.config()));
+            self.with_retry(state, |matcher, state| matcher.masks.mask(state, matcher.config()));
         mask.map_err(|limit| {
             runtime::count(&self.runtime.counters.limits_reached, 1);
             self.limit = Some(limit);
@@ -484,7 +484,7 @@ impl Matcher {
     /// # }
     /// ```
     pub fn advance(&mut self, token: TokenId) -> Result<(), AdvanceError> {
-        self.advance_locked(&mut self.index.clone().lock(), token, Parser::advance_over)
+        self.advance_locked(&mut self.masks.clone().lock(), token, Parser::step_token)
     }
 
     /// As [`Matcher::advance`], and reports to the tracer which labelled rule each byte belongs to.
@@ -516,21 +516,21 @@ impl Matcher {
         token: TokenId,
         tracer: &mut Tracer,
     ) -> Result<(), AdvanceError> {
-        let index = self.index.clone();
-        let mut state = index.lock();
-        self.advance_locked(&mut state, token, Parser::advance_by_byte)?;
+        let masks = self.masks.clone();
+        let mut state = masks.lock();
+        self.advance_locked(&mut state, token, Parser::step_token_cached)?;
         if self.terminated {
             return Ok(());
         }
         let before = self.configs[self.configs.len() - 2];
         let parser = &mut state.parser;
         let mut traced = false;
-        if let Some(bytes) = index.vocab.bytes(token) {
+        if let Some(bytes) = masks.vocab.bytes(token) {
             // `advance_locked` cached all these transitions, so they cannot fail.
             let mut config = before;
             let mut steps = Vec::with_capacity(bytes.len());
             for &byte in bytes {
-                let next = parser.advance(config, byte).unwrap_or(DEAD);
+                let next = parser.step_tracking_keys(config, byte).unwrap_or(DEAD);
                 steps.push((byte, parser.trace(config, Symbol::Byte(byte), next)));
                 config = next;
             }
@@ -539,10 +539,10 @@ impl Matcher {
                 traced = true;
             }
         }
-        if !traced && let Some(special) = index.specials_of(token).next() {
+        if !traced && let Some(special) = masks.specials_of(token).next() {
             let next = self.config();
             let step = parser.trace(before, Symbol::Special(special), next);
-            tracer.push(index.vocab.text(token), step);
+            tracer.push(masks.vocab.text(token), step);
         }
         Ok(())
     }
@@ -563,11 +563,11 @@ impl Matcher {
     /// ```
     pub fn allows(&mut self, token: TokenId) -> bool {
         if self.is_over() {
-            return self.index.vocab.is_stop(token);
+            return self.masks.vocab.is_stop(token);
         }
         let step = self.with_lock(|matcher, state| {
             let at = (matcher.config(), token);
-            TokenStep::find(&matcher.index, state, at, Parser::advance_over)
+            TokenStep::find(&matcher.masks, state, at, Parser::step_token)
         });
         matches!(step, Ok(TokenStep::Next(_) | TokenStep::Stop))
     }
@@ -600,13 +600,13 @@ impl Matcher {
 
     /// The vocabulary.
     pub fn vocab(&self) -> &Arc<Vocabulary> {
-        &self.index.vocab
+        &self.masks.vocab
     }
 
     /// Fuel of one mask or token, in units: the engine's
     /// [`Limits::mask_fuel`](crate::limits::Limits::mask_fuel).
     pub fn mask_fuel(&self) -> u64 {
-        self.index.mask_fuel()
+        self.masks.mask_fuel()
     }
 
     /// The tokens taken so far, a stop token included.
@@ -671,18 +671,18 @@ impl Matcher {
     /// Takes a token under the constraint's lock; `over` steps a configuration over its bytes.
     fn advance_locked(
         &mut self,
-        state: &mut IndexState,
+        state: &mut MaskState,
         token: TokenId,
         over: AdvanceBytesFn,
     ) -> Result<(), AdvanceError> {
         if self.terminated {
             return Err(AdvanceError::Terminated);
         }
-        if !self.index.vocab.is_used(token) {
+        if !self.masks.vocab.is_used(token) {
             return Err(AdvanceError::UnknownToken { token });
         }
         let step = self.with_retry(state, |matcher, state| {
-            TokenStep::find(&matcher.index, state, (matcher.config(), token), over)
+            TokenStep::find(&matcher.masks, state, (matcher.config(), token), over)
         });
         match step {
             Err(limit) => {
@@ -702,19 +702,19 @@ impl Matcher {
     /// As [`Matcher::with_retry`]; takes the constraint's lock.
     fn with_lock<T>(
         &mut self,
-        work: impl Fn(&Matcher, &mut IndexState) -> Result<T, ParserLimit>,
+        work: impl Fn(&Matcher, &mut MaskState) -> Result<T, ParserLimit>,
     ) -> Result<T, ParserLimit> {
-        self.with_retry(&mut self.index.clone().lock(), work)
+        self.with_retry(&mut self.masks.clone().lock(), work)
     }
 
     /// Runs `work` with configurations of the current epoch. If memory runs out, empties the
     /// caches, replays the tokens and runs it once more.
     fn with_retry<T>(
         &mut self,
-        state: &mut IndexState,
-        work: impl Fn(&Matcher, &mut IndexState) -> Result<T, ParserLimit>,
+        state: &mut MaskState,
+        work: impl Fn(&Matcher, &mut MaskState) -> Result<T, ParserLimit>,
     ) -> Result<T, ParserLimit> {
-        let fuel = self.index.mask_fuel();
+        let fuel = self.masks.mask_fuel();
         // The first configuration of an emptied parser has a budget of its own, and so has each
         // token of a replay.
         fuel::limited(fuel, || state.clear_if_full());
@@ -734,7 +734,7 @@ impl Matcher {
     }
 
     /// Finds this matcher's configurations again after the caches were emptied.
-    fn replay(&mut self, state: &mut IndexState) -> Result<(), ParserLimit> {
+    fn replay(&mut self, state: &mut MaskState) -> Result<(), ParserLimit> {
         if self.epoch == state.epoch {
             return Ok(());
         }
@@ -742,9 +742,9 @@ impl Matcher {
         configs.push(state.parser.start());
         for &token in &self.tokens[..self.configs.len() - 1] {
             let before = configs[configs.len() - 1];
-            let index = &self.index;
+            let masks = &self.masks;
             configs
-                .push(fuel::limited(index.mask_fuel(), || state.step_token(index, before, token))?);
+                .push(fuel::limited(masks.mask_fuel(), || state.step_token(masks, before, token))?);
         }
         self.configs = configs;
         self.epoch = state.epoch;

@@ -98,6 +98,8 @@
 //! | dispatch | tag dispatch (Aho-Corasick) | Free text that is searched for triggers; a trigger starts the body of its tag. |
 //! | trigger | | A text or special token that interrupts free text. |
 //! | exit | | A state of a rule that may return to its callers after a token has read a part of its bytes. |
+//! | isolated item | | An item whose frame is unknown: a rule by itself, as mask entries describe it. |
+//! | kernel | kernel (LR items) | The items after a symbol, before completion and prediction. |
 //! | residual language | left quotient, derivative | The texts that can still be read from a state. |
 //! | trigger state | | The state of a dispatch after a trigger, which calls the body of its tag. |
 //! | counter profile | | Derivation of mask entries for states that count. |
@@ -107,7 +109,8 @@
 //! | lookahead | lookahead | What a configuration reads next; asked without advancing. |
 //! | free text | universal language | A state from which (nearly) every text can be read. |
 //! | distinct values | `uniqueItems` | The constraint that no two elements of one array are equal. |
-//! | duplicate keys | | The constraint that no two members of one object have the same name. |
+//! | duplicate keys | | The constraint that no two members of one object have the same name. A *key* is such a name. |
+//! | base configuration | | A configuration without the earlier keys of its objects; it has the mask to which keys add rejections. |
 //! | register | register automaton | The interned set of values that an open array or object has had so far. |
 //! | value cursor | | How far a text agrees with values that a register holds. |
 //! | budget (of tokens, of code points) | | How much text one occurrence of a rule may still take. |
@@ -120,6 +123,7 @@
 //! | context-dependent token | context-dependent token (XGrammar) | A token that leaves its rule on the way, so that the caller decides. |
 //! | suffix | | The bytes of a context-dependent token after an exit. |
 //! | mask pool | cross-grammar cache | Mask entries of one vocabulary, shared by all grammars, keyed by the automaton they depend on. |
+//! | grammar masks, mask state | | A grammar bound to a vocabulary, which makes its masks; and what grows meanwhile, after a lock. |
 //! | token trie, walk | prefix trie, trie traversal | The vocabulary by bytes; testing its tokens with the parser, subtree by subtree. |
 //! | byte class, shape | alphabet compression | Bytes that an automaton never tells apart; tokens that differ in such bytes only have one shape. |
 //! | preparation, prefetch | speculative precomputation | Masks that are made in the background before they are asked for. |

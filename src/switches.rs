@@ -35,10 +35,10 @@ macro_rules! switches {
         /// use louver::internals::{Switch, Switches};
         /// use louver::{Engine, EngineOptions, Vocabulary};
         ///
-        /// let switches = Switches::default().with_lookahead(Switch::Off);
+        /// let switches = Switches::default().with_resolved_suffixes(Switch::Off);
         /// let options = EngineOptions::default().with_switches(switches);
         /// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), options);
-        /// assert!(!engine.options().switches.lookahead.is_on());
+        /// assert!(!engine.options().switches.resolved_suffixes.is_on());
         /// ```
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Switches {
@@ -75,7 +75,7 @@ switches! {
     equal_masks / with_equal_masks,
     /// The cache of the decisions on context-dependent tokens, keyed by what follows the rule. Off:
     /// they are decided anew for each mask.
-    lookahead / with_lookahead,
+    resolved_suffixes / with_resolved_suffixes,
     /// Counters for counted repeats. Off: repeats are written out as copies, except those of more
     /// than 2,000 nodes, those past 100,000 nodes in one grammar, and those in deferred bodies.
     counters / with_counters,

@@ -72,7 +72,7 @@ pub(super) fn analyze(compiled: &mut Compiled, limits: &Limits) -> Result<(), Co
     compiled.assign_ranks(&bodies, &components);
     compiled.budgets.keys().for_each(|&rule| compiled.rules[rule as usize].tracked = true);
     super::distinct_scopes::check_scopes(compiled, &calls)?;
-    find_unique_names(&mut compiled.rules, grammar.rules.len(), &calls);
+    find_unique_keys(&mut compiled.rules, grammar.rules.len(), &calls);
     let resolved = |(&rule, pending): (&u32, &UnresolvedDispatch)| {
         (rule, pending.resolve(&compiled.rules).into())
     };
@@ -118,17 +118,17 @@ fn build_auxiliary(compiled: &mut Compiled, bodies: &[&Expr]) -> Result<(), Comp
     Ok(())
 }
 
-/// Finds the rules that call unique names, also through auxiliary rules. Those have the largest
+/// Finds the rules that call unique keys, also through auxiliary rules. Those have the largest
 /// ids, callers before callees.
-fn find_unique_names<'c>(rules: &mut [RuleFacts], own: usize, calls: &impl Fn(usize) -> &'c [u32]) {
-    if !rules.iter().any(|facts| facts.name) {
+fn find_unique_keys<'c>(rules: &mut [RuleFacts], own: usize, calls: &impl Fn(usize) -> &'c [u32]) {
+    if !rules.iter().any(|facts| facts.unique_key) {
         return;
     }
     for rule in (0..rules.len()).rev() {
         let names = |&callee: &u32| {
-            rules[callee as usize].name
-                || callee as usize >= own && rules[callee as usize].has_names
+            rules[callee as usize].unique_key
+                || callee as usize >= own && rules[callee as usize].has_unique_keys
         };
-        rules[rule].has_names = rules[rule].reached && calls(rule).iter().any(names);
+        rules[rule].has_unique_keys = rules[rule].reached && calls(rule).iter().any(names);
     }
 }

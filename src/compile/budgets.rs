@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use crate::hash::HashMap;
-use crate::ir::{Grammar, Spent};
+use crate::ir::{BudgetPolicy, Grammar};
 
 /// What the return address of a budgeted call counts down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub(crate) struct BudgetMeter {
     /// The initial count.
     pub(crate) full: u32,
     /// What happens once it is spent.
-    pub(crate) spent: Spent,
+    pub(crate) on_exhausted: BudgetPolicy,
 }
 
 /// The unit of a budget.
@@ -37,10 +37,10 @@ impl BudgetMeter {
     pub(crate) const FAR: u32 = u32::MAX;
 
     /// A budget of `most` units.
-    fn new(unit: BudgetUnit, most: u32, spent: Spent) -> BudgetMeter {
+    fn new(unit: BudgetUnit, most: u32, on_exhausted: BudgetPolicy) -> BudgetMeter {
         let units = most.saturating_add(u32::from(unit == BudgetUnit::Token));
         let full = if units > u32::MAX / 8 { BudgetMeter::FAR } else { units * 4 };
-        BudgetMeter { unit, full, spent }
+        BudgetMeter { unit, full, on_exhausted }
     }
 
     /// The count after the end of a token. A budget of tokens never ends inside a code point.
@@ -61,7 +61,7 @@ impl BudgetMeter {
         if byte & 0xC0 == 0x80 {
             return Some(count - u32::from(count & 3 != 0));
         }
-        if self.spent == Spent::Cut && self.is_finishing(count) {
+        if self.on_exhausted == BudgetPolicy::Cut && self.is_finishing(count) {
             return None;
         }
         let missing = match byte {
@@ -86,13 +86,13 @@ impl BudgetMeter {
             .then_some(count / 4)
     }
 
-    /// The representative of a count for tokens of at most `reach` bytes. A token budget has no
-    /// effect within one token.
-    pub(crate) fn representative_count(self, count: u32, reach: u32) -> u32 {
+    /// The representative of a count for tokens of at most `max_token_bytes` bytes. A token budget
+    /// has no effect within one token.
+    pub(crate) fn representative_count(self, count: u32, max_token_bytes: u32) -> u32 {
         match self.unit {
             BudgetUnit::Token if self.is_finishing(count) => count,
             BudgetUnit::Token => BudgetMeter::FAR,
-            BudgetUnit::Char if count / 4 > reach => BudgetMeter::FAR,
+            BudgetUnit::Char if count / 4 > max_token_bytes => BudgetMeter::FAR,
             BudgetUnit::Char => count,
         }
     }
@@ -108,9 +108,10 @@ pub(super) fn split_budgets(grammar: Arc<Grammar>) -> (Arc<Grammar>, HashMap<u32
     for id in 0..grammar.rules.len() {
         let Some(budget) = out.rules[id].attributes.budget else { continue };
         let chars = if budget.tokens == Some(0) { Some(0) } else { budget.chars };
-        let chars = chars.map(|most| BudgetMeter::new(BudgetUnit::Char, most, budget.spent));
-        let tokens =
-            budget.tokens.map(|most| BudgetMeter::new(BudgetUnit::Token, most, budget.spent));
+        let chars = chars.map(|most| BudgetMeter::new(BudgetUnit::Char, most, budget.on_exhausted));
+        let tokens = budget
+            .tokens
+            .map(|most| BudgetMeter::new(BudgetUnit::Token, most, budget.on_exhausted));
         for meter in chars.into_iter().chain(tokens) {
             let inner = out.split_rule(id);
             // So that the inner rule is not inlined into the outer one.

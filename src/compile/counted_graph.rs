@@ -52,14 +52,14 @@ impl StepCounts {
         if self.max.is_none() { steps.min(self.min) } else { steps }
     }
 
-    /// The number of steps that stands for `steps` where tokens have at most `reach` bytes, and so
-    /// take at most as many steps: [`FAR`] if they reach no bound, and any path to an end still
-    /// fits after them. Below the lower bound, the greatest number for which every test of
-    /// [`StepCounts::allows`] on the way has the same result.
-    pub(super) fn far_from_bounds(&self, steps: u32, reach: u32) -> u32 {
+    /// The number of steps that stands for `steps` where tokens have at most `max_token_bytes`
+    /// bytes, and so take at most as many steps: [`FAR`] if they reach no bound, and any path to an
+    /// end still fits after them. Below the lower bound, the greatest number for which every test
+    /// of [`StepCounts::allows`] on the way has the same result.
+    pub(super) fn far_from_bounds(&self, steps: u32, max_token_bytes: u32) -> u32 {
         if steps >= self.min {
             return match self.steps_left(steps) {
-                Some(left) if left <= reach => steps,
+                Some(left) if left <= max_token_bytes => steps,
                 _ => FAR,
             };
         }
@@ -68,7 +68,7 @@ impl StepCounts {
         // A whole period between the bounds includes every remainder.
         let period = if width >= period { 1 } else { period };
         let left = self.min - steps;
-        let shortfall = left.saturating_sub(from.saturating_add(reach).saturating_add(1));
+        let shortfall = left.saturating_sub(from.saturating_add(max_token_bytes).saturating_add(1));
         steps + shortfall / period * period
     }
 

@@ -148,7 +148,7 @@ impl Inspect<'_> {
     /// Walks from the rule's start state. The shared return state is copied into each rule.
     fn rule(&mut self, rule: u32) -> RuleAutomaton {
         let mut local = RuleNumbers::default();
-        local.states.index_of(self.program.open(rule));
+        local.states.index_of(self.program.instantiate(rule));
         let mut states = Vec::new();
         while let Some(&id) = local.states.ids.get(states.len()) {
             self.program.expand(id);
@@ -200,7 +200,7 @@ impl Inspect<'_> {
             let on = EdgeKind::Call(self.index_of(callee));
             edges.push(AutomatonEdge { on, to: local.states.index_of(to) });
         }
-        for &block in self.program.enters(id) {
+        for &block in self.program.block_entries(id) {
             let number = local.block_number(block, self.program.block(block));
             let on = EdgeKind::Enter(number);
             edges.push(AutomatonEdge { on, to: local.placed[number].start });

@@ -50,7 +50,7 @@ use auxiliary_rules::AuxiliaryRules;
 use crate::fsm::ByteSet;
 use crate::fuel::{self, OutOfFuel};
 use crate::hash::HashMap;
-use crate::ir::{Expr, Grammar, GrammarError, SpecialToken, Spent};
+use crate::ir::{BudgetPolicy, Expr, Grammar, GrammarError, SpecialToken};
 use crate::limits::Limits;
 
 /// An error of compilation.
@@ -322,12 +322,12 @@ impl Compiled {
     }
 
     /// Whether one item's continuation can depend on the other items of its configuration. With
-    /// [`Spent::Finish`], an occurrence whose code points are spent goes on only if nothing else
-    /// can. Masks of such a grammar cannot be assembled item by item.
+    /// [`BudgetPolicy::Finish`], an occurrence whose code points are spent goes on only if nothing
+    /// else can. Masks of such a grammar cannot be assembled item by item.
     pub(crate) fn has_interdependent_items(&self) -> bool {
-        self.budgets
-            .values()
-            .any(|meter| meter.unit == BudgetUnit::Char && meter.spent == Spent::Finish)
+        self.budgets.values().any(|meter| {
+            meter.unit == BudgetUnit::Char && meter.on_exhausted == BudgetPolicy::Finish
+        })
     }
 
     /// The size of the largest strongly connected component of the call graph: a few rules in

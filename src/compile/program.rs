@@ -97,11 +97,11 @@ impl SharedAutomaton {
 #[derive(Clone, Debug, Default)]
 struct RuleEntry {
     /// The automaton has been made.
-    open: bool,
+    instantiated: bool,
     start: u32,
     calls: Vec<(u32, u32)>,
     /// States in which the first byte can be read.
-    heads: Vec<u32>,
+    first_readers: Vec<u32>,
 }
 
 /// The automaton states that a parse has reached. Ids are stable until the program is dropped.
@@ -144,7 +144,7 @@ struct Scratch {
 }
 
 impl Program {
-    /// The return state. It stands for every `pure_return` state of all rules.
+    /// The return state. It stands for every `is_return_only` state of all rules.
     pub(crate) const RETURN: u32 = 0;
 
     /// A program with the return state only.
@@ -170,12 +170,12 @@ impl Program {
     pub(super) fn whole(compiled: Arc<Compiled>) -> Program {
         let mut program = Program::new(compiled);
         program.members.ignores_members = true;
-        program.open(program.compiled.start);
+        program.instantiate(program.compiled.start);
         let mut at = 0;
         while at < program.states.len() as u32 {
             program.expand(at);
             for i in 0..program.calls(at).len() {
-                program.open(program.calls(at)[i].0);
+                program.instantiate(program.calls(at)[i].0);
             }
             at += 1;
         }
@@ -185,7 +185,7 @@ impl Program {
     /// The size of all automata made so far.
     pub(super) fn size(&self) -> CompiledSize {
         CompiledSize {
-            rules: self.rules.iter().filter(|r| r.open).count(),
+            rules: self.rules.iter().filter(|r| r.instantiated).count(),
             states: self.states.len() - 1,
             edges: self.states.edges.len(),
             blocks: self.blocks.len(),
@@ -247,25 +247,25 @@ impl Program {
         self.state(state).rule
     }
 
-    /// Whether a unique name has been reached: see [`crate::ir::Attributes::name`].
+    /// Whether a unique key has been reached: see [`crate::ir::Attributes::unique_key`].
     #[inline]
-    pub(crate) fn has_unique_names(&self) -> bool {
-        self.states.has_names
+    pub(crate) fn has_unique_keys(&self) -> bool {
+        self.states.has_unique_keys
     }
 
     /// Whether frames hold no counts, registers or names.
     pub(crate) fn frames_hold_nothing(&self) -> bool {
-        self.compiled.frames_hold_no_counts() && !self.states.has_names
+        self.compiled.frames_hold_no_counts() && !self.states.has_unique_keys
     }
 
-    /// Whether the edge from `state` to `to` ends an occurrence of a rule that calls unique names.
-    pub(crate) fn ends_unique_names(&self, state: u32, to: u32) -> bool {
-        let State { is_final, scannable, calling, block, .. } = *self.state(to);
+    /// Whether the edge from `state` to `to` ends an occurrence of a rule that calls unique keys.
+    pub(crate) fn ends_unique_keys(&self, state: u32, to: u32) -> bool {
+        let State { is_final, has_scan_edge, has_call_edge, block, .. } = *self.state(to);
         is_final
-            && !scannable
-            && !calling
+            && !has_scan_edge
+            && !has_call_edge
             && block == NO_BLOCK
-            && self.facts(self.rule(state)).has_names
+            && self.facts(self.rule(state)).has_unique_keys
     }
 
     /// Whether the rule of a state is auxiliary: made by the compiler for a part of a rule.
@@ -280,9 +280,9 @@ impl Program {
         if self.compiled.budgets.is_empty() {
             return None;
         }
-        let State { rule, is_final, scannable, calling, .. } = *self.state(state);
+        let State { rule, is_final, has_scan_edge, has_call_edge, .. } = *self.state(state);
         let meter = self.compiled.budgets.get(&rule)?;
-        (is_final && !scannable && !calling).then_some(*meter)
+        (is_final && !has_scan_edge && !has_call_edge).then_some(*meter)
     }
 
     /// The count of the item that a call with return address `state` returns to.
@@ -315,8 +315,8 @@ impl Program {
 
     /// The blocks that can be entered from an expanded state.
     #[inline]
-    pub(crate) fn enters(&self, state: u32) -> &[u32] {
-        &self.states.edges.enters[self.states.edge_spans(state).enters.range()]
+    pub(crate) fn block_entries(&self, state: u32) -> &[u32] {
+        &self.states.edges.block_entries[self.states.edge_spans(state).block_entries.range()]
     }
 
     /// Calls that an opened rule can make before it reads: `(rule, state to return to)`.
@@ -328,7 +328,7 @@ impl Program {
     /// States in which an opened rule can read its first byte.
     #[inline]
     pub(crate) fn first_readers(&self, rule: u32) -> &[u32] {
-        &self.rules[rule as usize].heads
+        &self.rules[rule as usize].first_readers
     }
 
     /// What a state is made from, and its set; `None` for [`Program::RETURN`].
@@ -410,8 +410,8 @@ impl Program {
     }
 
     /// Opens a rule: makes its automaton on first use, and returns its start state.
-    pub(crate) fn open(&mut self, rule: u32) -> u32 {
-        if self.rules[rule as usize].open {
+    pub(crate) fn instantiate(&mut self, rule: u32) -> u32 {
+        if self.rules[rule as usize].instantiated {
             return self.rules[rule as usize].start;
         }
         let (compiled, from) = self.grammar_of_rule(rule);
@@ -434,19 +434,19 @@ impl Program {
         let start = self.start_state(instance);
         self.expand(start);
         let mut calls = self.calls(start).to_vec();
-        let mut heads = Vec::new();
-        if self.state(start).scannable {
-            heads.push(start);
+        let mut first_readers = Vec::new();
+        if self.state(start).has_scan_edge {
+            first_readers.push(start);
         }
-        for i in 0..self.enters(start).len() {
-            let inner = self.block(self.enters(start)[i]).start;
+        for i in 0..self.block_entries(start).len() {
+            let inner = self.block(self.block_entries(start)[i]).start;
             self.expand(inner);
             calls.extend_from_slice(self.calls(inner));
-            if self.state(inner).scannable {
-                heads.push(inner);
+            if self.state(inner).has_scan_edge {
+                first_readers.push(inner);
             }
         }
-        self.rules[rule as usize] = RuleEntry { open: true, start, calls, heads };
+        self.rules[rule as usize] = RuleEntry { instantiated: true, start, calls, first_readers };
         start
     }
 

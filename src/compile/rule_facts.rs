@@ -12,14 +12,14 @@ pub(crate) struct RuleFacts {
     pub(crate) label: Option<Label>,
     /// The rule has attributes or counts, so that frames record its calls.
     pub(crate) tracked: bool,
-    /// The rule is a unique name: see [`crate::ir::Attributes::name`].
-    pub(crate) name: bool,
+    /// The rule is a unique key: see [`crate::ir::Attributes::unique_key`].
+    pub(crate) unique_key: bool,
     /// Its texts are unusual: see [`crate::ir::Attributes::unusual`].
     pub(crate) unusual: bool,
-    /// It is a unique name without further attributes.
-    pub(crate) only_unique_name: bool,
-    /// It calls unique names, directly or through auxiliary rules.
-    pub(crate) has_names: bool,
+    /// It is a unique key without further attributes.
+    pub(crate) only_unique_key: bool,
+    /// It calls unique keys, directly or through auxiliary rules.
+    pub(crate) has_unique_keys: bool,
     /// It derives at least one finite text.
     pub(crate) productive: bool,
     /// It derives the empty string.

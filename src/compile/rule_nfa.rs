@@ -48,9 +48,9 @@ pub(super) struct StateSummary {
     /// The state accepts.
     pub(super) is_final: bool,
     /// It reads a byte or a special token.
-    pub(super) scannable: bool,
+    pub(super) has_scan_edge: bool,
     /// It calls a rule or enters a block.
-    pub(super) calling: bool,
+    pub(super) has_call_edge: bool,
 }
 
 /// The automaton of a rule, with those of its counted blocks.

@@ -7,11 +7,11 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use super::runtime::{EngineCounters, EngineRuntime, count};
-use super::termination::{Termination, stops_only};
+use super::runtime::{EngineCounters, EngineThreads, count};
+use super::termination::{Termination, write_stop_tokens};
 use super::{Engine, Matcher};
 use crate::hash::{HashMap, HashSet};
-use crate::mask::{IndexState, TokenSet};
+use crate::mask::{MaskState, TokenSet};
 use crate::vocab::Vocabulary;
 
 /// Least number of rows for which writing them is worth waking other threads. A row of a vocabulary
@@ -67,7 +67,7 @@ pub enum BatchError {
     /// A matcher belongs to another vocabulary.
     #[error("the matcher of row {row} has another vocabulary than this engine")]
     OtherVocabulary {
-        /// Index of the matcher.
+        /// GrammarMasks of the matcher.
         row: usize,
     },
 }
@@ -108,7 +108,7 @@ impl From<Termination> for RowMask {
 struct BatchRow<'m> {
     /// `None` for a row that is not constrained.
     matcher: Option<&'m mut Matcher>,
-    /// Index of the row in the batch.
+    /// GrammarMasks of the row in the batch.
     position: usize,
     row_mask: RowMask,
 }
@@ -116,7 +116,7 @@ struct BatchRow<'m> {
 impl BatchRow<'_> {
     /// Identifies the lock of the row's constraint; 0 for rows without a matcher, which sort first.
     fn lock_group(&self) -> usize {
-        self.matcher.as_ref().map_or(0, |m| Arc::as_ptr(&m.index).addr())
+        self.matcher.as_ref().map_or(0, |m| Arc::as_ptr(&m.masks).addr())
     }
 }
 
@@ -253,12 +253,12 @@ impl Engine {
         let row = |(position, matcher): (usize, M::Item)| {
             let matcher = matcher.into();
             if let Some(m) =
-                matcher.as_deref().filter(|m: &&Matcher| Arc::as_ptr(&m.index.vocab) != equal_vocab)
+                matcher.as_deref().filter(|m: &&Matcher| Arc::as_ptr(&m.masks.vocab) != equal_vocab)
             {
-                if m.index.vocab != self.vocab {
+                if m.masks.vocab != self.vocab {
                     return Err(BatchError::OtherVocabulary { row: position });
                 }
-                equal_vocab = Arc::as_ptr(&m.index.vocab);
+                equal_vocab = Arc::as_ptr(&m.masks.vocab);
             }
             Ok(BatchRow {
                 row_mask: if matcher.is_some() { RowMask::Pending } else { RowMask::Everything },
@@ -294,16 +294,16 @@ impl Engine {
 
 /// Takes the cached masks of the matchers of one constraint. `true` if no row is left pending.
 fn take_cached_masks(group: &mut [BatchRow<'_>]) -> bool {
-    let Some(index) = group[0].matcher.as_ref().map(|m| m.index.clone()) else { return true };
+    let Some(masks) = group[0].matcher.as_ref().map(|m| m.masks.clone()) else { return true };
     // The owner of the lock may be making a mask; other constraints need not wait for it.
-    let Some(mut state) = index.try_lock() else { return false };
+    let Some(mut state) = masks.try_lock() else { return false };
     let mut complete = true;
     for row in group {
         let Some(matcher) = &mut row.matcher else { continue };
         row.row_mask = match matcher.termination() {
             Some(termination) => RowMask::from(termination),
             None if matcher.epoch == state.epoch => {
-                let cached = index.find_mask(&mut state, matcher.config());
+                let cached = masks.find_mask(&mut state, matcher.config());
                 cached.map_or(RowMask::Pending, RowMask::Set)
             }
             None => RowMask::Pending,
@@ -314,9 +314,9 @@ fn take_cached_masks(group: &mut [BatchRow<'_>]) -> bool {
 }
 
 /// Makes the masks of a constraint's matchers that are still pending, under one lock.
-fn make_pending_masks(runtime: &EngineRuntime, group: &mut [BatchRow<'_>]) {
-    let Some(index) = group[0].matcher.as_ref().map(|m| m.index.clone()) else { return };
-    let mut state = index.lock();
+fn make_pending_masks(runtime: &EngineThreads, group: &mut [BatchRow<'_>]) {
+    let Some(masks) = group[0].matcher.as_ref().map(|m| m.masks.clone()) else { return };
+    let mut state = masks.lock();
     for row in group.iter_mut().filter(|row| matches!(row.row_mask, RowMask::Pending)) {
         let Some(matcher) = &mut row.matcher else { continue };
         let made =
@@ -331,7 +331,7 @@ fn make_pending_masks(runtime: &EngineRuntime, group: &mut [BatchRow<'_>]) {
 }
 
 /// Makes the mask of one matcher.
-fn make_mask(counters: &EngineCounters, state: &mut IndexState, matcher: &mut Matcher) -> RowMask {
+fn make_mask(counters: &EngineCounters, state: &mut MaskState, matcher: &mut Matcher) -> RowMask {
     #[cfg(test)]
     counters.maybe_panic(0);
     count(&counters.batch.rows_built, 1);
@@ -358,11 +358,11 @@ fn write_row(vocab: &Vocabulary, row_mask: &RowMask, mask: &mut [u32]) -> RowSta
             RowStatus::Free
         }
         RowMask::StopsOnly(status) => {
-            stops_only(vocab, mask);
+            write_stop_tokens(vocab, mask);
             *status
         }
         RowMask::Pending => {
-            stops_only(vocab, mask);
+            write_stop_tokens(vocab, mask);
             RowStatus::Failed
         }
     }

@@ -4,7 +4,7 @@
 //! positions.
 
 use super::Matcher;
-use crate::mask::IndexState;
+use crate::mask::MaskState;
 use crate::matcher::{AdvanceError, Chart, ChartInput, ChartLimit, DerivedSpan};
 
 /// A text that a rule with a capture name derived.
@@ -44,18 +44,18 @@ impl Matcher {
     /// # }
     /// ```
     pub fn captures(&mut self) -> Result<Vec<Capture>, AdvanceError> {
-        if self.index.compiled.grammar().rules.iter().all(|rule| rule.attributes.capture.is_none())
+        if self.masks.compiled.grammar().rules.iter().all(|rule| rule.attributes.capture.is_none())
         {
             return Ok(Vec::new());
         }
         let chart = |_: ChartLimit| AdvanceError::Limit { what: "items of a chart for captures" };
-        self.find_captures(&mut self.index.lock()).map_err(chart)
+        self.find_captures(&mut self.masks.lock()).map_err(chart)
     }
 
     /// As [`Matcher::captures`], under the constraint's lock.
-    fn find_captures(&self, state: &mut IndexState) -> Result<Vec<Capture>, ChartLimit> {
-        let (index, vocab) = (&self.index, &self.index.vocab);
-        let compiled = index.compiled.clone();
+    fn find_captures(&self, state: &mut MaskState) -> Result<Vec<Capture>, ChartLimit> {
+        let (masks, vocab) = (&self.masks, &self.masks.vocab);
+        let compiled = masks.compiled.clone();
         let mut text: Vec<u8> = Vec::new();
         let mut chart = Chart::new(state.parser.program_mut())?;
         for &token in &self.tokens[..self.configs.len() - 1] {
@@ -66,7 +66,7 @@ impl Matcher {
                 text.extend_from_slice(bytes);
                 continue;
             }
-            let specials: Vec<u32> = index.specials_of(token).collect();
+            let specials: Vec<u32> = masks.specials_of(token).collect();
             chart.token(ChartInput::Special(&specials, vocab.text(token)))?;
             text.extend_from_slice(vocab.text(token));
         }
@@ -135,7 +135,7 @@ mod tests {
     use crate::engine::{Engine, EngineOptions, Matcher};
     use crate::fsm::ByteSet;
     use crate::ids::TokenId;
-    use crate::ir::{Attributes, Budget, Expr, GrammarBuilder, SpecialToken, Spent};
+    use crate::ir::{Attributes, Budget, BudgetPolicy, Expr, GrammarBuilder, SpecialToken};
     use crate::vocab::Vocabulary;
 
     fn named(b: &mut GrammarBuilder, name: &str, body: Expr) -> Expr {
@@ -216,7 +216,7 @@ mod tests {
             let head = named(&mut b, "head", Expr::seq([body, Expr::text("!")]));
             let Expr::Ref(rule) = head.clone() else { unreachable!() };
             b.attributes(rule).budget =
-                Some(Budget { tokens: budget.0, chars: budget.1, spent: Spent::Cut });
+                Some(Budget { tokens: budget.0, chars: budget.1, on_exhausted: BudgetPolicy::Cut });
             b.attributes(rule).temperature = Some(0.5);
             let start = b.rule("start", Expr::seq([head, Expr::text("z")]));
             b.attributes(start).temperature = Some(1.0);

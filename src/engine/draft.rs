@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use super::Matcher;
 use super::runtime::count;
-use super::termination::{Termination, TokenStep, stops_only};
+use super::termination::{Termination, TokenStep, write_stop_tokens};
 use crate::ids::TokenId;
-use crate::mask::{IndexState, TokenSet};
+use crate::mask::{MaskState, TokenSet};
 use crate::matcher::{AdvanceError, ConfigId, DEAD, Parser, ParserLimit};
 
 /// Why a draft tree is malformed, or a buffer does not fit it.
@@ -27,9 +27,9 @@ pub enum DraftError {
     /// A node's parent does not come before it.
     #[error("the parent {parent} of node {node} does not come before it")]
     Order {
-        /// Index of the node.
+        /// GrammarMasks of the node.
         node: usize,
-        /// Index of its parent.
+        /// GrammarMasks of its parent.
         parent: usize,
     },
     /// The buffer does not have one row for each node.
@@ -218,7 +218,7 @@ impl Matcher {
         let write = |(state, row): (NodeState, &mut [u32])| {
             match &state.mask {
                 Some(mask) => mask.write(row),
-                None if state.outcome.is_accepted() => stops_only(self.vocab(), row),
+                None if state.outcome.is_accepted() => write_stop_tokens(self.vocab(), row),
                 None => row.fill(0),
             }
             state.outcome
@@ -229,10 +229,10 @@ impl Matcher {
     /// Follows the whole tree. Fails if memory runs out; other limits concern one node only.
     fn follow_tree(
         &self,
-        state: &mut IndexState,
+        state: &mut MaskState,
         tree: &DraftTree,
     ) -> Result<Vec<NodeState>, ParserLimit> {
-        let index = &self.index;
+        let masks = &self.masks;
         let with_limit = |outcome, limit| match limit {
             ParserLimit::Memory => Err(limit),
             _ => Ok(NodeState::new(outcome)),
@@ -252,12 +252,12 @@ impl Matcher {
                     continue;
                 }
             };
-            let step = TokenStep::find(index, state, (before, token), Parser::advance_over);
+            let step = TokenStep::find(masks, state, (before, token), Parser::step_token);
             states.push(match step {
                 Err(limit) => with_limit(DraftNode::Limit, limit)?,
                 Ok(TokenStep::Stop) => NodeState::new(DraftNode::Ended),
                 Ok(TokenStep::Rejected(_)) => NodeState::new(DraftNode::Rejected),
-                Ok(TokenStep::Next(config)) => match index.mask(state, config) {
+                Ok(TokenStep::Next(config)) => match masks.mask(state, config) {
                     Ok(mask) => {
                         NodeState { outcome: DraftNode::Accepted, config, mask: Some(mask) }
                     }

@@ -7,7 +7,7 @@
 
 use super::Matcher;
 use crate::ids::TokenId;
-use crate::mask::{IndexState, SpecialTokenIds};
+use crate::mask::{MaskState, SpecialTokenIds};
 use crate::matcher::{ConfigId, DEAD, ParserLimit};
 use crate::vocab::{Trie, Vocabulary};
 
@@ -101,7 +101,7 @@ impl Matcher {
     /// # }
     /// ```
     pub fn forced_tokens(&mut self, longest: usize) -> Vec<TokenId> {
-        let vocab = self.index.vocab.clone();
+        let vocab = self.masks.vocab.clone();
         self.forced_tokens_by(longest, TokenBoundaries::OfTokens, &mut |bytes| {
             longest_match_tokens(&vocab, bytes)
         })
@@ -146,7 +146,7 @@ impl Matcher {
     /// As [`Matcher::forced_runs`], under the constraint's lock.
     fn find_forced_runs(
         &self,
-        state: &mut IndexState,
+        state: &mut MaskState,
         longest: usize,
     ) -> Result<Vec<ForcedRun>, ParserLimit> {
         let mut runs = Vec::new();
@@ -163,11 +163,11 @@ impl Matcher {
             match (bytes.len(), specials[..].first()) {
                 (1, None) => {
                     let Some(byte) = bytes.iter().next() else { break };
-                    run.end = parser.advance(run.end, byte)?;
+                    run.end = parser.step_tracking_keys(run.end, byte)?;
                     run.bytes.push(byte);
                 }
                 (0, Some(&special)) if specials.len() == 1 => {
-                    let SpecialTokenIds::One(token) = self.index.specials[special as usize] else {
+                    let SpecialTokenIds::One(token) = self.masks.specials[special as usize] else {
                         break;
                     };
                     let end = parser.step_special(run.end, special)?;
@@ -259,7 +259,7 @@ fn longest_match_tokens(vocab: &Vocabulary, bytes: &[u8]) -> Vec<TokenId> {
 /// all bytes from there on, continues past them, and may follow. `bytes.len()` if there is none.
 fn first_extendable(
     vocab: &Vocabulary,
-    state: &mut IndexState,
+    state: &mut MaskState,
     (bytes, end): (&[u8], ConfigId),
     tokens: &[(TokenId, usize)],
     boundaries: TokenBoundaries,
@@ -282,7 +282,7 @@ fn first_extendable(
 /// Whether a token strictly below a trie node can be read on from a configuration.
 fn can_extend(
     trie: &Trie,
-    state: &mut IndexState,
+    state: &mut MaskState,
     node: u32,
     config: ConfigId,
 ) -> Result<bool, ParserLimit> {
@@ -294,7 +294,7 @@ fn can_extend(
             stack.pop();
         }
         let current = *trie.node(index);
-        let next = state.parser.advance(stack[stack.len() - 1].1, current.byte)?;
+        let next = state.parser.step_tracking_keys(stack[stack.len() - 1].1, current.byte)?;
         if next == DEAD {
             index = current.end;
             continue;

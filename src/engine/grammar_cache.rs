@@ -41,7 +41,7 @@ struct CacheState {
     entries: IndexMap<Key, CachedConstraint, Seeded>,
     /// Memory of all entries as last measured, in bytes.
     bytes: usize,
-    /// Index of the entry that the clock looks at next.
+    /// GrammarMasks of the entry that the clock looks at next.
     clock_hand: usize,
     hits: u64,
     misses: u64,
@@ -316,7 +316,7 @@ mod tests {
     }
 
     fn is_same(a: &Constraint, b: &Constraint) -> bool {
-        Arc::ptr_eq(&a.index, &b.index)
+        Arc::ptr_eq(&a.masks, &b.masks)
     }
 
     #[test]

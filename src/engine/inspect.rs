@@ -133,13 +133,13 @@ impl Matcher {
         let found = self.with_lock(|matcher, state| {
             let (mut config, mut accepted) = (matcher.config(), 0);
             for &byte in bytes {
-                match state.parser.advance(config, byte)? {
+                match state.parser.step_tracking_keys(config, byte)? {
                     DEAD => break,
                     next => (config, accepted) = (next, accepted + 1),
                 }
             }
             let mut specials = Vec::new();
-            for (special, token) in (0..).zip(&matcher.index.compiled.grammar().specials) {
+            for (special, token) in (0..).zip(&matcher.masks.compiled.grammar().specials) {
                 if state.parser.step_special(config, special)? != DEAD {
                     specials.push(token.to_string());
                 }

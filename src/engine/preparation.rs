@@ -34,7 +34,7 @@ use crate::fsm::ByteSet;
 use crate::fuel;
 use crate::hash::HashMap;
 use crate::ids::TokenId;
-use crate::mask::{Index, IndexState};
+use crate::mask::{GrammarMasks, MaskState};
 use crate::matcher::{ConfigId, DEAD, ParserLimit, Symbol};
 use crate::setters::with_methods;
 
@@ -133,11 +133,11 @@ impl Drop for ReportOnDrop {
 
 /// The parser that background threads use for a constraint, made when first needed.
 #[derive(Debug, Default)]
-pub(super) struct SecondParser {
-    inner: Mutex<SecondParserState>,
+pub(super) struct BackgroundParser {
+    inner: Mutex<BackgroundParserState>,
 }
 
-impl SecondParser {
+impl BackgroundParser {
     /// Memory of the second parser, in bytes; `None` while another thread has its lock.
     pub(super) fn bytes(&self) -> Option<usize> {
         let inner = self.inner.try_lock()?;
@@ -145,11 +145,11 @@ impl SecondParser {
     }
 }
 
-/// What the lock of a [`SecondParser`] guards.
+/// What the lock of a [`BackgroundParser`] guards.
 #[derive(Debug, Default)]
-struct SecondParserState {
+struct BackgroundParserState {
     /// The parser and its caches; `None` until first used and after a panic.
-    state: Option<Box<IndexState>>,
+    state: Option<Box<MaskState>>,
     /// Configurations of the constraint's own parser, and the configurations of the second parser
     /// for the same text. Valid in `constraint_epoch` and `state_epoch`.
     counterparts: HashMap<ConfigId, ConfigId>,
@@ -169,7 +169,7 @@ struct ConstraintConfig {
     config: ConfigId,
     /// The configuration that a matcher reaches by the same text: it also tracks the member names
     /// of open objects, to reject duplicates.
-    config_with_names: ConfigId,
+    config_with_keys: ConfigId,
 }
 
 /// What became of one mask.
@@ -266,19 +266,19 @@ impl Matcher {
         if self.is_over() || likely.is_empty() || self.config() == DEAD {
             return false;
         }
-        let (index, second_parser) = (self.index.clone(), self.second_parser.clone());
+        let (masks, background_parser) = (self.masks.clone(), self.background_parser.clone());
         let likely = likely.to_vec();
         let config = self.config();
-        let target = ConstraintConfig { epoch: self.epoch, config, config_with_names: config };
+        let target = ConstraintConfig { epoch: self.epoch, config, config_with_keys: config };
         let (tokens, before) = (self.tokens.clone(), self.configs.iter().rev().nth(1).copied());
         let counters = self.runtime.counters.clone();
         count(&counters.prefetches, 1);
         self.runtime.background.submit(
             Priority::Prefetch,
             Box::new(move |signal| {
-                let job = Job { index: &index, counters: &counters, signal };
-                fuel::limited(index.prepare_fuel(), || {
-                    second_parser.run_guarded(|second| {
+                let job = PreparationJob { masks: &masks, counters: &counters, signal };
+                fuel::limited(masks.prepare_fuel(), || {
+                    background_parser.run_guarded(|second| {
                         job.prefetch(second, target, (&tokens, before), &likely)
                     })
                 });
@@ -288,33 +288,33 @@ impl Matcher {
     }
 }
 
-impl SecondParser {
+impl BackgroundParser {
     /// Runs work on the second parser; `None` if it reached a limit. After a panic or a limit the
     /// parser is made anew.
     fn run_guarded<T>(
         &self,
-        work: impl FnOnce(&mut SecondParserState) -> Result<T, ParserLimit>,
+        work: impl FnOnce(&mut BackgroundParserState) -> Result<T, ParserLimit>,
     ) -> Option<T> {
         let mut inner = self.inner.lock();
         let outcome = catch_unwind(AssertUnwindSafe(|| work(&mut inner)));
         if !matches!(outcome, Ok(Ok(_))) {
-            *inner = SecondParserState::default();
+            *inner = BackgroundParserState::default();
         }
         drop(inner);
         outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic)).ok()
     }
 }
 
-impl SecondParserState {
+impl BackgroundParserState {
     /// The parser, brought within its memory budget, and the valid part of `counterparts`.
     fn parser_and_counterparts(
         &mut self,
-        index: &Index,
-    ) -> (&mut IndexState, &mut HashMap<ConfigId, ConfigId>) {
-        let state = self.state.get_or_insert_with(|| Box::new(index.fresh_state()));
+        masks: &GrammarMasks,
+    ) -> (&mut MaskState, &mut HashMap<ConfigId, ConfigId>) {
+        let state = self.state.get_or_insert_with(|| Box::new(masks.fresh_state()));
         if state.parser.start() == DEAD {
             // An earlier preparation ran out of fuel while the emptied parser was made anew.
-            **state = index.fresh_state();
+            **state = masks.fresh_state();
         }
         state.clear_if_full();
         if state.epoch != self.state_epoch || self.counterparts.len() > MAX_COUNTERPARTS {
@@ -326,23 +326,23 @@ impl SecondParserState {
 }
 
 /// What one background job works with.
-struct Job<'a> {
-    index: &'a Arc<Index>,
+struct PreparationJob<'a> {
+    masks: &'a Arc<GrammarMasks>,
     counters: &'a EngineCounters,
     signal: &'a SliceSignal,
 }
 
-impl Job<'_> {
+impl PreparationJob<'_> {
     /// Whether the job should go on: it has fuel, the engine exists, and the constraint has another
     /// owner.
     fn is_needed(&self) -> bool {
-        fuel::check().is_ok() && !self.signal.is_closed() && Arc::strong_count(self.index) > 1
+        fuel::check().is_ok() && !self.signal.is_closed() && Arc::strong_count(self.masks) > 1
     }
 
     /// Runs short work under the constraint's lock. After a panic the constraint's caches are
     /// repaired.
-    fn with_constraint<T>(&self, work: impl FnOnce(&mut IndexState) -> T) -> T {
-        let mut state = self.index.lock();
+    fn with_constraint<T>(&self, work: impl FnOnce(&mut MaskState) -> T) -> T {
+        let mut state = self.masks.lock();
         match catch_unwind(AssertUnwindSafe(|| work(&mut state))) {
             Ok(done) => done,
             Err(panic) => {
@@ -357,7 +357,7 @@ impl Job<'_> {
     /// its counterpart in the constraint.
     fn make_mask(
         &self,
-        state: &mut IndexState,
+        state: &mut MaskState,
         config: ConfigId,
         target: ConstraintConfig,
     ) -> Result<MaskOutcome, ParserLimit> {
@@ -372,15 +372,15 @@ impl Job<'_> {
         Ok(outcome)
     }
 
-    /// As [`Job::make_mask`], without the statistics.
+    /// As [`PreparationJob::make_mask`], without the statistics.
     fn make_uncounted_mask(
         &self,
-        state: &mut IndexState,
+        state: &mut MaskState,
         config: ConfigId,
         target: ConstraintConfig,
     ) -> Result<MaskOutcome, ParserLimit> {
-        let lookup = |own: &mut IndexState| match own.epoch == target.epoch {
-            true if self.index.has_mask(own, target.config) => MaskOutcome::Cached,
+        let lookup = |own: &mut MaskState| match own.epoch == target.epoch {
+            true if self.masks.has_mask(own, target.config) => MaskOutcome::Cached,
             true => MaskOutcome::Built,
             false => MaskOutcome::Discarded,
         };
@@ -390,7 +390,7 @@ impl Job<'_> {
         }
         #[cfg(test)]
         self.counters.maybe_panic(1);
-        let mask = fuel::limited(self.index.mask_fuel(), || self.index.prepare_mask(state, config));
+        let mask = fuel::limited(self.masks.mask_fuel(), || self.masks.prepare_mask(state, config));
         let mask = match mask {
             Ok(mask) => mask,
             // A matcher has the same budget, so its attempt would end the same way.
@@ -400,7 +400,7 @@ impl Job<'_> {
         Ok(self.with_constraint(|own| {
             let outcome = lookup(own);
             if outcome == MaskOutcome::Built {
-                self.index.adopt_prepared(own, target.config, &mask);
+                self.masks.adopt_prepared(own, target.config, &mask);
             }
             outcome
         }))
@@ -411,7 +411,7 @@ impl Job<'_> {
     /// last one.
     fn prefetch(
         &self,
-        second: &mut SecondParserState,
+        second: &mut BackgroundParserState,
         target: ConstraintConfig,
         (tokens, before): (&[TokenId], Option<ConfigId>),
         likely: &[TokenId],
@@ -420,19 +420,19 @@ impl Job<'_> {
             second.counterparts.clear();
             second.constraint_epoch = target.epoch;
         }
-        let index = self.index;
-        let (state, counterparts) = second.parser_and_counterparts(index);
+        let masks = self.masks;
+        let (state, counterparts) = second.parser_and_counterparts(masks);
         let current = match (
             counterparts.get(&target.config),
             before.and_then(|before| counterparts.get(&before)),
             tokens.last(),
         ) {
             (Some(&current), _, _) => current,
-            (None, Some(&before), Some(&last)) => state.step_token(index, before, last)?,
+            (None, Some(&before), Some(&last)) => state.step_token(masks, before, last)?,
             _ => {
                 let mut current = state.parser.start();
                 for &token in tokens {
-                    current = state.step_token(index, current, token)?;
+                    current = state.step_token(masks, current, token)?;
                 }
                 current
             }
@@ -442,17 +442,17 @@ impl Job<'_> {
             if !self.is_needed() {
                 break;
             }
-            let next = state.step_token(index, current, token)?;
+            let next = state.step_token(masks, current, token)?;
             if next == DEAD {
                 continue;
             }
             let own = self.with_constraint(|own| {
                 let is_same = own.epoch == target.epoch;
-                is_same.then(|| own.step_token(index, target.config, token).ok()).flatten()
+                is_same.then(|| own.step_token(masks, target.config, token).ok()).flatten()
             });
             let Some(config) = own else { break };
             counterparts.insert(config, next);
-            let target = ConstraintConfig { config, config_with_names: config, ..target };
+            let target = ConstraintConfig { config, config_with_keys: config, ..target };
             self.make_mask(state, next, target)?;
         }
         Ok(())
@@ -474,15 +474,16 @@ impl Job<'_> {
     /// Steps the constraint's own parser to a candidate. `None` where its caches were emptied
     /// meanwhile, or are half full.
     fn step_to_candidate(&self, candidate: &Candidate) -> Option<ConstraintConfig> {
-        let own_start = |own: &mut IndexState| {
+        let own_start = |own: &mut MaskState| {
             let config = own.parser.start();
-            ConstraintConfig { epoch: own.epoch, config, config_with_names: config }
+            ConstraintConfig { epoch: own.epoch, config, config_with_keys: config }
         };
         let origin = candidate.origin.unwrap_or_else(|| self.with_constraint(own_start));
         self.step_path(origin, &candidate.path)
     }
 
-    /// Steps the constraint's own parser along a token. `None` as for [`Job::step_to_candidate`].
+    /// Steps the constraint's own parser along a token. `None` as for
+    /// [`PreparationJob::step_to_candidate`].
     fn step_path(
         &self,
         mut position: ConstraintConfig,
@@ -495,7 +496,7 @@ impl Job<'_> {
                 let mut config = has_room.then_some(position.config)?;
                 for &symbol in steps {
                     // Where a member name begins, matchers take another transition than masks.
-                    own.parser.advance_symbol(config, symbol).ok()?;
+                    own.parser.step_symbol_tracking_keys(config, symbol).ok()?;
                     config = own.parser.step_symbol(config, symbol).ok()?;
                 }
                 Some(ConstraintConfig { config, ..position })
@@ -504,13 +505,13 @@ impl Job<'_> {
         let bytes: Option<Vec<u8>> = path.iter().map(|symbol| symbol.byte()).collect();
         self.with_constraint(|own| {
             let epoch = (position.epoch == own.epoch).then_some(position.epoch)?;
-            let before = position.config_with_names;
+            let before = position.config_with_keys;
             let after = match (&bytes, path) {
-                (Some(bytes), _) => own.parser.memoise_token(before, bytes),
+                (Some(bytes), _) => own.parser.cache_token_step(before, bytes),
                 (None, [Symbol::Special(special)]) => own.parser.step_special(before, *special),
                 (None, _) => Ok(position.config),
             };
-            Some(ConstraintConfig { epoch, config_with_names: after.ok()?, ..position })
+            Some(ConstraintConfig { epoch, config_with_keys: after.ok()?, ..position })
         })
     }
 }

@@ -17,7 +17,7 @@ pub enum ResumeError {
         "the other grammar does not allow token {token} at index {at} of the sequence: {error}"
     )]
     Differs {
-        /// Index of the first token that it does not allow.
+        /// GrammarMasks of the first token that it does not allow.
         at: usize,
         /// That token.
         token: TokenId,

@@ -136,7 +136,7 @@ pub(super) fn count(counter: &AtomicU64, n: usize) {
 
 /// Threads and counters of one engine.
 #[derive(Debug)]
-pub(super) struct EngineRuntime {
+pub(super) struct EngineThreads {
     /// Threads of batches, [`EngineOptions::batch_threads`].
     threads: usize,
     /// Threads of batches, started when first needed. `None` where `threads` is 1, or where
@@ -146,10 +146,10 @@ pub(super) struct EngineRuntime {
     pub(super) background: Background,
 }
 
-impl EngineRuntime {
+impl EngineThreads {
     /// Counters at zero, and no thread started yet.
-    pub(super) fn new(options: &EngineOptions) -> EngineRuntime {
-        EngineRuntime {
+    pub(super) fn new(options: &EngineOptions) -> EngineThreads {
+        EngineThreads {
             threads: options.batch_threads,
             pool: OnceLock::new(),
             counters: Arc::default(),

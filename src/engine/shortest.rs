@@ -7,7 +7,7 @@ mod distinct_values;
 use super::Matcher;
 use super::forced::Piece;
 use crate::ids::TokenId;
-use crate::mask::{Index, IndexState};
+use crate::mask::{GrammarMasks, MaskState};
 use crate::matcher::{AdvanceError, ParserLimit, ShortestPaths, Symbol};
 use crate::setters::with_methods;
 use crate::vocab::Vocabulary;
@@ -124,7 +124,7 @@ impl Matcher {
         for piece in completion.pieces.iter().flatten() {
             match piece {
                 Piece::Special(token) => out.push(*token),
-                Piece::Bytes(bytes) => match fewest_tokens(&self.index.vocab, bytes) {
+                Piece::Bytes(bytes) => match fewest_tokens(&self.masks.vocab, bytes) {
                     Some(tokens) => out.extend(tokens),
                     None => return Ok(None),
                 },
@@ -136,18 +136,18 @@ impl Matcher {
     /// As [`Matcher::shortest_completion`], under the constraint's lock.
     fn find_completion(
         &self,
-        state: &mut IndexState,
+        state: &mut MaskState,
         options: &CompletionOptions,
     ) -> Result<Completion, ParserLimit> {
-        let index = &self.index;
+        let masks = &self.masks;
         let special = u64::from(options.special_length.max(1));
-        let lengths = match &mut state.lengths {
+        let lengths = match &mut state.shortest_paths {
             Some(lengths) if lengths.special() == special => lengths,
             other => {
-                other.insert(Box::new(ShortestPaths::new(special, index.vocab.missing_bytes())))
+                other.insert(Box::new(ShortestPaths::new(special, masks.vocab.missing_bytes())))
             }
         };
-        if !index.compiled.scopes.is_empty() || state.parser.has_names(self.config()) {
+        if !masks.compiled.scopes.is_empty() || state.parser.tracks_keys(self.config()) {
             return self.complete_with_distinct_values(state, options);
         }
         // Every configuration that can be reached can be completed; this is a fallback.
@@ -159,26 +159,26 @@ impl Matcher {
         }
         let text = lengths.text(&steps, options.longest);
         let quotes = text.iter().filter(|symbol| **symbol == Symbol::Byte(b'"')).count();
-        if quotes >= 4 && state.parser.program().has_unique_names() {
+        if quotes >= 4 && state.parser.program().has_unique_keys() {
             // The completion may contain two member names, which must differ.
             return self.complete_with_distinct_values(state, options);
         }
         Ok(Completion {
             length,
-            pieces: (text.len() <= options.longest).then(|| to_pieces(index, &text)),
+            pieces: (text.len() <= options.longest).then(|| to_pieces(masks, &text)),
         })
     }
 }
 
 /// A completion as bytes and special tokens.
-fn to_pieces(index: &Index, text: &[Symbol]) -> Vec<Piece> {
+fn to_pieces(masks: &GrammarMasks, text: &[Symbol]) -> Vec<Piece> {
     let mut pieces: Vec<Piece> = Vec::new();
     for &symbol in text {
         match (symbol, pieces.last_mut()) {
             (Symbol::Byte(byte), Some(Piece::Bytes(bytes))) => bytes.push(byte),
             (Symbol::Byte(byte), _) => pieces.push(Piece::Bytes(vec![byte])),
             (Symbol::Special(special), _) => {
-                pieces.push(Piece::Special(index.specials[special as usize].first()))
+                pieces.push(Piece::Special(masks.specials[special as usize].first()))
             }
         }
     }

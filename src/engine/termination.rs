@@ -1,9 +1,9 @@
 //! The end of a sequence: whether a stop token is accepted, and why nothing else may follow. Masks
-//! get their stop tokens from `mask::Index`, by configuration.
+//! get their stop tokens from `mask::GrammarMasks`, by configuration.
 
 use super::Matcher;
 use crate::ids::TokenId;
-use crate::mask::{AdvanceBytesFn, Index, IndexState, set_bit};
+use crate::mask::{AdvanceBytesFn, GrammarMasks, MaskState, set_bit};
 use crate::matcher::{ConfigId, DEAD, ParserLimit};
 use crate::vocab::Vocabulary;
 
@@ -46,14 +46,14 @@ pub(super) enum TokenStep {
 impl TokenStep {
     /// The step from a configuration that `token` takes; `over` steps over its bytes.
     pub(super) fn find(
-        index: &Index,
-        state: &mut IndexState,
+        masks: &GrammarMasks,
+        state: &mut MaskState,
         (config, token): (ConfigId, TokenId),
         over: AdvanceBytesFn,
     ) -> Result<TokenStep, ParserLimit> {
         let is_complete = state.parser.store().is_complete(config);
-        Ok(match state.step_token_by(index, (config, token), over)? {
-            (DEAD, _) if is_complete && index.vocab.is_stop(token) => TokenStep::Stop,
+        Ok(match state.step_token_by(masks, (config, token), over)? {
+            (DEAD, _) if is_complete && masks.vocab.is_stop(token) => TokenStep::Stop,
             (DEAD, offset) => TokenStep::Rejected(offset),
             (next, _) => TokenStep::Next(next),
         })
@@ -61,7 +61,7 @@ impl TokenStep {
 }
 
 /// Writes a row that allows stop tokens only.
-pub(super) fn stops_only(vocab: &Vocabulary, mask: &mut [u32]) {
+pub(super) fn write_stop_tokens(vocab: &Vocabulary, mask: &mut [u32]) {
     mask.fill(0);
     for &stop in vocab.stops() {
         set_bit(mask, stop);

@@ -98,7 +98,7 @@ fn ambiguity_and_left_recursion_stay_small() {
     let mut matcher = constraint.matcher();
     feed(&mut matcher, &constraint, &"a".repeat(300));
     assert_eq!(allowed(&mut matcher, &constraint), ["<|end|>", "a", "aa", "aaa"]);
-    assert!(constraint.index.lock().parser.store().configs() < 20);
+    assert!(constraint.masks.lock().parser.store().configs() < 20);
     // Mutual left recursion: A -> B x | y ; B -> A z.
     let mut b = GrammarBuilder::new();
     let (a, bb) = (b.declare("a"), b.declare("b"));
@@ -125,7 +125,7 @@ fn callers_share_a_counted_rule() {
     let constraint = engine(&["abcd", "h=4"]).compile(b.finish(start).unwrap()).unwrap();
     let mut matcher = constraint.matcher();
     let items = |matcher: &Matcher| {
-        let state = constraint.index.lock();
+        let state = constraint.masks.lock();
         state.parser.store().items(matcher.config()).len()
     };
     feed(&mut matcher, &constraint, "abcdefg");
@@ -163,7 +163,7 @@ fn counted_repeats_are_exact() {
     assert!(now.contains(&"q\"".to_owned()) && !now.contains(&"qqqq".to_owned()), "{now:?}");
     let distinct: std::collections::HashSet<_> = matcher.configs.iter().collect();
     let normal: std::collections::HashSet<_> = {
-        let mut state = constraint.index.lock();
+        let mut state = constraint.masks.lock();
         distinct.iter().map(|&&c| state.parser.canonical(c)).collect()
     };
     assert!(distinct.len() > 900 && normal.len() < 60, "{} {}", distinct.len(), normal.len());
@@ -361,7 +361,7 @@ fn emptied_caches_change_no_mask() {
     for (matcher, letter) in matchers.iter_mut().zip('a'..='z') {
         feed(matcher, &constraint, &letter.to_string().repeat(50));
     }
-    assert!(constraint.index.lock().epoch > 0, "the budget was never reached");
+    assert!(constraint.masks.lock().epoch > 0, "the budget was never reached");
     for (matcher, letter) in matchers.iter_mut().zip('a'..='z') {
         assert!(!matcher.is_complete());
         let now = allowed(matcher, &constraint);

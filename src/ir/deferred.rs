@@ -56,7 +56,7 @@ impl Deferred {
             let grammar = (self.0.make)()?;
             let plain = |rule: &super::Rule| {
                 let attributes = &rule.attributes;
-                (attributes.is_empty() || attributes.is_only_name())
+                (attributes.is_empty() || attributes.is_only_unique_key())
                     && !matches!(rule.body, Expr::Deferred(_))
             };
             (grammar.rules.iter().all(plain) && grammar.validate().is_ok())

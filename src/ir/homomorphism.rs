@@ -75,7 +75,7 @@ impl Grammar {
         for rule in &self.rules {
             let id = builder.declare(&*rule.name);
             // The image of a unique name is not a JSON string.
-            *builder.attributes(id) = Attributes { name: false, ..rule.attributes.clone() };
+            *builder.attributes(id) = Attributes { unique_key: false, ..rule.attributes.clone() };
         }
         let mut mapping = ImageBuilder {
             grammar: self,

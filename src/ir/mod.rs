@@ -140,25 +140,25 @@ pub struct Attributes {
     /// prefix of a name has infinitely many completions; the calling rule continues after the name.
     /// Names that violate this are not compared, or reach a dead end. Cheaper than
     /// [`Attributes::element`]: free until a name has been read.
-    pub name: bool,
+    pub unique_key: bool,
     /// The texts of the rule are possible but unusual, for example a spelling of calls that the
     /// model was not trained on. Changes no mask: preparation comes to them last.
     pub unusual: bool,
 }
 
 impl Attributes {
-    /// Whether the only attribute is `name`.
-    pub(crate) fn is_only_name(&self) -> bool {
-        self.name && self.has_none_but_name()
+    /// Whether the only attribute is `unique_key`.
+    pub(crate) fn is_only_unique_key(&self) -> bool {
+        self.unique_key && self.has_none_but_unique_key()
     }
 
     /// Whether there are no attributes.
     pub fn is_empty(&self) -> bool {
-        !self.name && self.has_none_but_name()
+        !self.unique_key && self.has_none_but_unique_key()
     }
 
-    /// Whether there are no attributes, `name` aside.
-    fn has_none_but_name(&self) -> bool {
+    /// Whether there are no attributes, `unique_key` aside.
+    fn has_none_but_unique_key(&self) -> bool {
         matches!(
             self,
             Attributes {
@@ -169,7 +169,7 @@ impl Attributes {
                 budget: None,
                 scope: false,
                 element: false,
-                name: _,
+                unique_key: _,
                 unusual: false,
             }
         )
@@ -185,12 +185,12 @@ pub struct Budget {
     /// Most code points.
     pub chars: Option<u32>,
     /// What happens once it is spent.
-    pub spent: Spent,
+    pub on_exhausted: BudgetPolicy,
 }
 
 /// What happens to an occurrence whose [`Budget`] is spent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub enum Spent {
+pub enum BudgetPolicy {
     /// The occurrence continues only if it must. It is dropped as soon as anything else can follow,
     /// its own end included; unfinished parts are completed first.
     #[default]

@@ -6,8 +6,8 @@ use std::fmt;
 
 use super::counted_graph::MAX_UNROLLED;
 use super::{
-    AfterTag, Attributes, Counted, Dispatch, DispatchEnd, Expr, Grammar, Graph, Member, Members,
-    SpecialToken, Spent, Trigger,
+    AfterTag, Attributes, BudgetPolicy, Counted, Dispatch, DispatchEnd, Expr, Grammar, Graph,
+    Member, Members, SpecialToken, Trigger,
 };
 use crate::fsm::{ByteSet, Dfa};
 use crate::ids::{RuleId, SpecialId};
@@ -86,8 +86,17 @@ fn write_attributes(
     start: bool,
     attributes: &Attributes,
 ) -> fmt::Result {
-    let Attributes { label, capture, hidden, temperature, budget, scope, element, name, unusual } =
-        attributes;
+    let Attributes {
+        label,
+        capture,
+        hidden,
+        temperature,
+        budget,
+        scope,
+        element,
+        unique_key,
+        unusual,
+    } = attributes;
     let mut out = Vec::new();
     if start {
         out.push("start".to_owned());
@@ -107,12 +116,12 @@ fn write_attributes(
     if let Some(budget) = budget.filter(|b| b.tokens.is_some() || b.chars.is_some()) {
         out.extend(budget.tokens.map(|n| format!("max_tokens={n}")));
         out.extend(budget.chars.map(|n| format!("max_chars={n}")));
-        if budget.spent == Spent::Cut {
-            out.push("spent=cut".to_owned());
+        if budget.on_exhausted == BudgetPolicy::Cut {
+            out.push("on_exhausted=cut".to_owned());
         }
     }
     for (word, is_set) in
-        [("scope", scope), ("element", element), ("name", name), ("unusual", unusual)]
+        [("scope", scope), ("element", element), ("unique_key", unique_key), ("unusual", unusual)]
     {
         if *is_set {
             out.push(word.to_owned());

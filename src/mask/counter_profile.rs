@@ -14,7 +14,7 @@ use super::trie_walk::{TrieWalk, WalkError};
 use crate::compile::NO_BLOCK;
 use crate::fsm::{ByteSet, shape_bytes};
 use crate::ids::TokenId;
-use crate::matcher::{ConfigId, CounterRoom, DEAD, Item, Parser, UNBOUNDED_COUNT};
+use crate::matcher::{ConfigId, CounterDistance, DEAD, Item, Parser, UNBOUNDED_COUNT};
 use crate::vocab::{TokensByCount, Tree, Trie, Vocabulary, descend, descend_from};
 
 /// How many runs a token needs.
@@ -71,15 +71,15 @@ impl CounterProfile {
             .iter()
             .map(|&(node, _)| node.tree(vocab).range_below(node.node).len())
             .sum();
-        Ok((context_dependent <= vocab.trie().words_below(0).len() / 2)
+        Ok((context_dependent <= vocab.trie().tokens_below(0).len() / 2)
             .then(|| builder.finish(vocab)))
     }
 
     /// The tokens accepted with a counter at this distance from its bounds. Cost: the smaller of
     /// the tokens that the bounds reject and those that they accept.
-    pub(crate) fn accepted(&self, room: CounterRoom) -> TokenSet {
-        let (excluded, fitting) = self.inside.split(room.room);
-        let is_in_bounds = |n: &&TokenRuns| room.missing <= n.runs && n.runs <= room.room;
+    pub(crate) fn accepted(&self, distance: CounterDistance) -> TokenSet {
+        let (excluded, fitting) = self.inside.split(distance.to_max);
+        let is_in_bounds = |n: &&TokenRuns| distance.to_min <= n.runs && n.runs <= distance.to_max;
         let after_block: Vec<TokenId> =
             self.outside.iter().filter(is_in_bounds).map(|n| n.token).collect();
         if fitting.len() < excluded.len() {
@@ -99,7 +99,7 @@ impl CounterProfile {
     pub(crate) fn resolve(
         &self,
         parser: &mut Parser,
-        room: CounterRoom,
+        distance: CounterDistance,
         next: ConfigId,
         walk: &mut TrieWalk,
     ) -> Result<(), WalkError> {
@@ -108,7 +108,7 @@ impl CounterProfile {
         let mut to = from;
         for index in from..walk.tokens.len() {
             let suffix = self.suffix_needs[walk.tokens[index].index()];
-            if room.missing <= suffix.runs && suffix.runs <= room.room {
+            if distance.to_min <= suffix.runs && suffix.runs <= distance.to_max {
                 walk.tokens[to] = suffix.token;
                 to += 1;
             }
@@ -144,7 +144,7 @@ impl CounterReading {
     fn read(parser: &mut Parser, config: ConfigId) -> Option<CounterReading> {
         parser.expand(config);
         let (store, program) = (parser.store(), parser.program());
-        let bottom = store.flags(config).bottom;
+        let bottom = store.flags(config).item_completed;
         let (mut inside, mut outside) = (None, bottom);
         let (mut run_bytes, mut exit_bytes) = (ByteSet::EMPTY, ByteSet::EMPTY);
         for item in store.items(config) {
@@ -320,7 +320,7 @@ impl ProfileBuilder {
     fn finish(self, vocab: &Vocabulary) -> CounterProfile {
         let words = |range: &RunRange| {
             let tree = TreeNode { node: 0, in_shapes: range.in_shapes }.tree(vocab);
-            tree.words(range.tokens.clone())
+            tree.tokens(range.tokens.clone())
         };
         let inside = TokensByCount::new(self.inside.iter().map(|range| (range.runs, words(range))));
         let mut row = vec![0; vocab.mask_words()];
@@ -329,7 +329,7 @@ impl ProfileBuilder {
         for &(node, runs) in &self.exits {
             let tree = node.tree(vocab);
             let depth = usize::from(tree.node(node.node).depth);
-            for &token in tree.words_strictly_below(node.node) {
+            for &token in tree.tokens_strictly_below(node.node) {
                 if let Some(bytes) = vocab.bytes(token) {
                     suffixes.push((&bytes[depth..], TokenId::new(suffix_needs.len())));
                     suffix_needs.push(TokenRuns { token, runs });

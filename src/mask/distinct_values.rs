@@ -15,45 +15,46 @@ use std::sync::Arc;
 
 use smallvec::smallvec;
 
-use super::earlier_texts::{Compared, EarlierPosition};
-use super::index::Index;
-use super::index_state::IndexState;
+use super::earlier_texts::{ComparisonKind, ComparisonWalkState};
+use super::grammar_masks::GrammarMasks;
+use super::mask_state::MaskState;
 use super::token_set::{TokenSet, ids};
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, DEAD, ParserLimit};
 
-impl Index {
+impl GrammarMasks {
     /// The mask of a configuration whose values are compared, and whether it is new.
     pub(super) fn mask_with_distinct_values(
         &self,
-        state: &mut IndexState,
+        state: &mut MaskState,
         config: ConfigId,
     ) -> Result<(Arc<TokenSet>, bool), ParserLimit> {
         if self.compiled.has_interdependent_items() {
             return Ok((Arc::new(self.build_by_walk(state, config)?), true));
         }
-        let uncompared = state.parser.canonical(config);
-        let mask = self.mask(state, uncompared)?;
-        let candidates = self.distinct_candidates(state, config, uncompared)?;
+        let base_config = state.parser.canonical(config);
+        let mask = self.mask(state, base_config)?;
+        let candidates = self.distinct_candidates(state, config, base_config)?;
         let mut rejected = self.rejected_tokens(state, config, &candidates)?;
-        let start = EarlierPosition { nodes: smallvec![0], config, plain: uncompared, begin: true };
-        Compared::Values.walk(&mut state.parser, self.vocab.trie(), start, &mut rejected)?;
-        self.add_special_and_stop_tokens(state, (config, uncompared), &mut rejected)?;
+        let start =
+            ComparisonWalkState { nodes: smallvec![0], config, base: base_config, may_begin: true };
+        ComparisonKind::Values.walk(&mut state.parser, self.vocab.trie(), start, &mut rejected)?;
+        self.add_special_and_stop_tokens(state, (config, base_config), &mut rejected)?;
         self.subtract_repeated(mask, &rejected)
     }
 
     /// The tokens that have to be tested one by one in such a configuration; memoised.
     fn distinct_candidates(
         &self,
-        state: &mut IndexState,
+        state: &mut MaskState,
         config: ConfigId,
-        uncompared: ConfigId,
+        base_config: ConfigId,
     ) -> Result<Arc<[TokenId]>, ParserLimit> {
         let limited = state.parser.with_counting_scopes(config);
         if let Some(memoised) = state.candidates.values.get(&limited) {
             return Ok(memoised.clone());
         }
-        let mask = self.mask(state, uncompared)?;
+        let mask = self.mask(state, base_config)?;
         let candidates: Arc<[TokenId]> = if state.parser.compares_strings(config) {
             // Only a token with two quotes contains a whole string element.
             let quoting_tokens =
@@ -72,11 +73,11 @@ impl Index {
     /// is rejected only if both readings are.
     fn add_special_and_stop_tokens(
         &self,
-        state: &mut IndexState,
-        (config, uncompared): (ConfigId, ConfigId),
+        state: &mut MaskState,
+        (config, base_config): (ConfigId, ConfigId),
         rejected: &mut Vec<TokenId>,
     ) -> Result<(), ParserLimit> {
-        let specials: Vec<u32> = state.parser.specials(uncompared).collect();
+        let specials: Vec<u32> = state.parser.specials(base_config).collect();
         if !specials.is_empty() {
             for special in specials {
                 if state.parser.step_special(config, special)? == DEAD {
@@ -88,7 +89,7 @@ impl Index {
             *rejected = self.rejected_tokens(state, config, rejected)?;
         }
         let ends = |config| state.parser.store().is_complete(config);
-        if ends(uncompared) && !ends(config) {
+        if ends(base_config) && !ends(config) {
             rejected.extend_from_slice(self.vocab.stops());
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! Masks under the constraint that the keys of one object differ.
 //!
-//! The mask is that of the *plain* configuration, which knows no earlier keys, less the tokens in
+//! The mask is that of the *base* configuration, which knows no earlier keys, less the tokens in
 //! which an earlier key ends again. There are two cases:
 //!
 //! * The key is under way, or the token begins with it. A walk of the trie along the earlier keys
@@ -14,14 +14,14 @@ use std::sync::Arc;
 
 use smallvec::smallvec;
 
-use super::earlier_texts::{Compared, EarlierPosition};
-use super::index::Index;
-use super::index_state::IndexState;
+use super::earlier_texts::{ComparisonKind, ComparisonWalkState};
+use super::grammar_masks::GrammarMasks;
+use super::mask_state::MaskState;
 use super::subtraction::filter_tokens;
 use super::token_set::TokenSet;
 use crate::fsm::ByteSet;
 use crate::ids::TokenId;
-use crate::matcher::{ConfigId, DEAD, NameStatus, Parser, ParserLimit, WhiteSpaceBound};
+use crate::matcher::{ConfigId, DEAD, KeyStatus, Parser, ParserLimit, WhiteSpaceBound};
 use crate::vocab::Trie;
 
 /// The quote of JSON strings.
@@ -33,32 +33,32 @@ fn after_white_space(
     parser: &mut Parser,
     trie: &Trie,
     config: ConfigId,
-) -> Result<Option<EarlierPosition>, ParserLimit> {
-    if parser.name_status(config) != NameStatus::MayBegin {
+) -> Result<Option<ComparisonWalkState>, ParserLimit> {
+    if parser.key_status(config) != KeyStatus::MayBegin {
         return Ok(None);
     }
-    let plain = parser.store().plain(config);
+    let base = parser.store().base(config);
     // Longer white space is in no mask.
-    let reads_white = parser.allowed(plain).meets(&ByteSet::WHITE_SPACE);
-    if reads_white && !matches!(parser.white_space_bound(plain)?, WhiteSpaceBound::Exact(_)) {
+    let reads_white = parser.allowed(base).meets(&ByteSet::WHITE_SPACE);
+    if reads_white && !matches!(parser.white_space_bound(base)?, WhiteSpaceBound::Exact(_)) {
         return Ok(None);
     }
-    let after_quote = (parser.step(config, QUOTE)?, parser.step(plain, QUOTE)?);
+    let after_quote = (parser.step(config, QUOTE)?, parser.step(base, QUOTE)?);
     if after_quote.0 == DEAD {
         return Ok(None);
     }
     for byte in ByteSet::WHITE_SPACE.iter().filter(|_| reads_white) {
-        let (next, other_plain) = (parser.step(config, byte)?, parser.step(plain, byte)?);
+        let (next, other_base) = (parser.step(config, byte)?, parser.step(base, byte)?);
         if next == DEAD
-            || (parser.step(next, QUOTE)?, parser.step(other_plain, QUOTE)?) != after_quote
+            || (parser.step(next, QUOTE)?, parser.step(other_base, QUOTE)?) != after_quote
         {
             return Ok(None);
         }
     }
-    let (config, plain) = after_quote;
+    let (config, base) = after_quote;
     let nodes = trie.root_child(QUOTE).into_iter();
     let nodes = nodes.chain(trie.after_white_space(QUOTE).filter(|_| reads_white)).collect();
-    Ok(Some(EarlierPosition { nodes, config, plain, begin: false }))
+    Ok(Some(ComparisonWalkState { nodes, config, base, may_begin: false }))
 }
 
 /// A scanner for tokens that may contain a further key, beside the one that is under way or that
@@ -83,7 +83,7 @@ impl KeyScan {
     fn contains_further_key(
         parser: &mut Parser,
         config: ConfigId,
-        naming: NameStatus,
+        key_status: KeyStatus,
         bytes: &[u8],
     ) -> Result<bool, ParserLimit> {
         let mut scan =
@@ -91,7 +91,7 @@ impl KeyScan {
         let mut quotes_ahead = bytes.iter().filter(|&&byte| byte == QUOTE).count();
         for &byte in bytes {
             quotes_ahead -= usize::from(byte == QUOTE);
-            match scan.read(parser, (byte, quotes_ahead), naming)? {
+            match scan.read(parser, (byte, quotes_ahead), key_status)? {
                 Some(true) => return Ok(true),
                 Some(false) => {}
                 None => return Ok(false),
@@ -106,18 +106,18 @@ impl KeyScan {
         &mut self,
         parser: &mut Parser,
         (byte, quotes_ahead): (u8, usize),
-        naming: NameStatus,
+        key_status: KeyStatus,
     ) -> Result<Option<bool>, ParserLimit> {
         if self.begins_quoted.is_none() && !byte.is_ascii_whitespace() {
             self.begins_quoted = Some(byte == QUOTE);
         }
         if byte == QUOTE {
             let begins_with_key =
-                naming == NameStatus::MayBegin && self.begins_quoted == Some(true);
-            let may_begin_key = parser.may_begin_name(self.config);
+                key_status == KeyStatus::MayBegin && self.begins_quoted == Some(true);
+            let may_begin_key = parser.may_begin_key(self.config);
             if may_begin_key
-                && self.ends(begins_with_key, naming)
-                && parser.quote_ends_name(self.config)
+                && self.ends(begins_with_key, key_status)
+                && parser.quote_ends_key(self.config)
             {
                 return Ok(Some(true));
             }
@@ -139,84 +139,86 @@ impl KeyScan {
 
     /// Whether a further key may end with a quote at this point. `begins_with_key`: the token
     /// begins with a key, which does not count.
-    fn ends(&self, begins_with_key: bool, naming: NameStatus) -> bool {
-        match naming {
+    fn ends(&self, begins_with_key: bool, key_status: KeyStatus) -> bool {
+        match key_status {
             _ if begins_with_key => !self.escaping && self.unescaped >= 2,
-            NameStatus::Open => !self.escaping && self.unescaped >= 1,
-            NameStatus::Outside | NameStatus::MayBegin => self.quotes >= 1,
+            KeyStatus::Open => !self.escaping && self.unescaped >= 1,
+            KeyStatus::Outside | KeyStatus::MayBegin => self.quotes >= 1,
         }
     }
 }
 
-impl Index {
+impl GrammarMasks {
     /// The mask of a configuration that knows earlier keys, and whether it is new.
     pub(super) fn mask_with_earlier_keys(
         &self,
-        state: &mut IndexState,
+        state: &mut MaskState,
         config: ConfigId,
     ) -> Result<(Arc<TokenSet>, bool), ParserLimit> {
-        let plain = state.parser.store().plain(config);
-        let mask = self.mask(state, plain)?;
+        let base = state.parser.store().base(config);
+        let mask = self.mask(state, base)?;
         let candidates =
-            self.key_candidates_at(state, (plain, state.parser.name_status(config)), &mask)?;
+            self.key_candidates_at(state, (base, state.parser.key_status(config)), &mask)?;
         let mut rejected = self.rejected_tokens(state, config, &candidates)?;
         let (parser, trie) = (&mut state.parser, self.vocab.trie());
-        let start = after_white_space(parser, trie, config)?.unwrap_or(EarlierPosition {
+        let start = after_white_space(parser, trie, config)?.unwrap_or(ComparisonWalkState {
             nodes: smallvec![0],
             config,
-            plain,
-            begin: true,
+            base,
+            may_begin: true,
         });
-        Compared::Keys.walk(parser, trie, start, &mut rejected)?;
+        ComparisonKind::Keys.walk(parser, trie, start, &mut rejected)?;
         self.subtract_repeated(mask, &rejected)
     }
 
-    /// The tokens to test one by one at a plain configuration with this mask; memoised.
+    /// The tokens to test one by one at a base configuration with this mask; memoised.
     fn key_candidates_at(
         &self,
-        state: &mut IndexState,
-        (plain, naming): (ConfigId, NameStatus),
+        state: &mut MaskState,
+        (base, key_status): (ConfigId, KeyStatus),
         mask: &TokenSet,
     ) -> Result<Arc<[TokenId]>, ParserLimit> {
-        let memo_config = state.parser.mask_representative(plain);
-        if let Some(memoised) = state.candidates.keys.get(&(memo_config, naming)) {
+        let memo_config = state.parser.mask_representative(base);
+        if let Some(memoised) = state.candidates.keys.get(&(memo_config, key_status)) {
             return Ok(memoised.clone());
         }
         let candidates = self.tokens_with_further_key(
             state,
-            (memo_config, naming),
+            (memo_config, key_status),
             (self.vocab.by_quotes().at_least(2), mask),
         )?;
         let candidates: Arc<[TokenId]> = candidates.into();
-        state.candidates.keys.insert((memo_config, naming), candidates.clone());
+        state.candidates.keys.insert((memo_config, key_status), candidates.clone());
         Ok(candidates)
     }
 
-    /// The tokens to test one by one at a plain configuration, for each state that keys may be in.
-    pub(crate) fn key_candidates_by_naming(
+    /// The tokens to test one by one at a base configuration, for each state that keys may be in.
+    pub(crate) fn key_candidates_by_status(
         &self,
-        state: &mut IndexState,
-        plain: ConfigId,
-    ) -> Result<Vec<(NameStatus, Arc<[TokenId]>)>, ParserLimit> {
-        if !state.parser.program().has_unique_names() {
+        state: &mut MaskState,
+        base: ConfigId,
+    ) -> Result<Vec<(KeyStatus, Arc<[TokenId]>)>, ParserLimit> {
+        if !state.parser.program().has_unique_keys() {
             return Ok(Vec::new());
         }
-        let namings: &[NameStatus] = match state.parser.may_begin_name(plain) {
-            true => &[NameStatus::MayBegin, NameStatus::Open],
-            false => &[NameStatus::Outside],
+        let key_statuses: &[KeyStatus] = match state.parser.may_begin_key(base) {
+            true => &[KeyStatus::MayBegin, KeyStatus::Open],
+            false => &[KeyStatus::Outside],
         };
-        let mask = self.mask(state, plain)?;
-        namings
+        let mask = self.mask(state, base)?;
+        key_statuses
             .iter()
-            .map(|&naming| Ok((naming, self.key_candidates_at(state, (plain, naming), &mask)?)))
+            .map(|&key_status| {
+                Ok((key_status, self.key_candidates_at(state, (base, key_status), &mask)?))
+            })
             .collect()
     }
 
     /// Those of some tokens, all in a mask, that contain a further key.
     fn tokens_with_further_key(
         &self,
-        state: &mut IndexState,
-        (config, naming): (ConfigId, NameStatus),
+        state: &mut MaskState,
+        (config, key_status): (ConfigId, KeyStatus),
         (tokens, mask): (&[TokenId], &TokenSet),
     ) -> Result<Vec<TokenId>, ParserLimit> {
         let tokens = self.filter_by_mask(state, mask, tokens);
@@ -230,7 +232,7 @@ impl Index {
         parser.set_relaxed(true);
         let further = filter_tokens(tokens, |token| {
             let bytes = self.vocab.bytes(token).unwrap_or_default();
-            KeyScan::contains_further_key(parser, relaxed, naming, bytes)
+            KeyScan::contains_further_key(parser, relaxed, key_status, bytes)
         });
         parser.set_relaxed(false);
         further
@@ -239,17 +241,17 @@ impl Index {
     /// Tokens of a mask that contain the same key twice.
     pub(super) fn tokens_repeating_a_key(
         &self,
-        state: &mut IndexState,
+        state: &mut MaskState,
         config: ConfigId,
         mask: &TokenSet,
     ) -> Result<Vec<TokenId>, ParserLimit> {
-        if !state.parser.program().has_unique_names() {
+        if !state.parser.program().has_unique_keys() {
             return Ok(Vec::new());
         }
-        let naming = state.parser.name_status(config);
+        let key_status = state.parser.key_status(config);
         let candidates = self.tokens_with_further_key(
             state,
-            (config, naming),
+            (config, key_status),
             (self.vocab.by_quotes().at_least(4), mask),
         )?;
         self.rejected_tokens(state, config, &candidates)

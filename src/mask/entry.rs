@@ -21,7 +21,7 @@ use super::suffixes::{SuffixWalk, Suffixes};
 use super::token_set::{TokenSet, bit, clear_bit, set_bit};
 use super::trie_walk::{TrieWalk, WalkError};
 use crate::ids::TokenId;
-use crate::matcher::{ConfigId, CounterRoom, Exit, Parser};
+use crate::matcher::{ConfigId, CounterDistance, Exit, Parser};
 use crate::vocab::{Tree, Vocabulary};
 
 /// Up to so many trie nodes, exits of the shape walk are moved to the trie.
@@ -35,7 +35,7 @@ enum ContextDependent {
     /// As another entry, without its suffixes of some tokens, and with further ones.
     Derived { base: Arc<MaskEntry>, excluded: ExcludedTokens, added: Box<[(Exit, Suffixes)]> },
     /// As the profile of a counted block says for this distance from the bounds.
-    Counted { profile: Arc<CounterProfile>, room: CounterRoom },
+    Counted { profile: Arc<CounterProfile>, distance: CounterDistance },
 }
 
 /// The tokens for which a base entry's suffixes do not apply.
@@ -179,8 +179,8 @@ impl MaskEntry {
     }
 
     /// The entry of a state in a counted block, for a counter at this distance from its bounds.
-    pub(crate) fn counted(profile: Arc<CounterProfile>, room: CounterRoom) -> MaskEntry {
-        MaskEntry::new(profile.accepted(room), ContextDependent::Counted { profile, room })
+    pub(crate) fn counted(profile: Arc<CounterProfile>, distance: CounterDistance) -> MaskEntry {
+        MaskEntry::new(profile.accepted(distance), ContextDependent::Counted { profile, distance })
     }
 
     /// Memory in use, in bytes, approximately.
@@ -226,8 +226,8 @@ impl MaskEntry {
                 after_exit.try_for_each(|(_, suffixes)| suffixes.resolve(parser, vocab, next, walk))
             }
             // A profile is resolved with the whole configuration.
-            ContextDependent::Counted { profile, room } => {
-                profile.resolve(parser, *room, next, walk.out)
+            ContextDependent::Counted { profile, distance } => {
+                profile.resolve(parser, *distance, next, walk.out)
             }
         }
     }

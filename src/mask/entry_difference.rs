@@ -95,8 +95,8 @@ impl EntryDifference {
         let Some(this_exits) = this else {
             // This state rejects everything that the base accepts or leaves context-dependent from
             // here on.
-            self.only_base.extend_from_slice(tree.words_below(node));
-            self.excluded.extend_from_slice(tree.words_below(node));
+            self.only_base.extend_from_slice(tree.tokens_below(node));
+            self.excluded.extend_from_slice(tree.tokens_below(node));
             if !excluded_above {
                 self.restored.extend(
                     self.exit_path.iter().map(|&(exit, exit_node)| (exit, exit_node, node)),
@@ -115,7 +115,7 @@ impl EntryDifference {
         let base_exits = base.unwrap_or_default();
         let excludes = base_exits.iter().any(|exit| !this_exits.contains(exit));
         if excludes {
-            self.excluded.extend_from_slice(tree.words_strictly_below(node));
+            self.excluded.extend_from_slice(tree.tokens_strictly_below(node));
             self.restored
                 .extend(self.exit_path.iter().map(|&(exit, exit_node)| (exit, exit_node, node)));
         } else {
@@ -144,9 +144,9 @@ impl EntryDifference {
             for &(_, from, below) in group {
                 let depth = tree.node(from).depth;
                 let tokens = if from == below {
-                    tree.words_strictly_below(from)
+                    tree.tokens_strictly_below(from)
                 } else {
-                    tree.words_below(below)
+                    tree.tokens_below(below)
                 };
                 listed_tokens.extend(
                     tokens.iter().filter(|&&token| !bit(&row, token)).map(|&token| (token, depth)),

@@ -4,13 +4,13 @@
 //! points as are left. There are few of these, so each is tested with the parser.
 //!
 //! Two representations of bounds are covered: budgets of code points of a rule
-//! ([`Index::build_near_code_point_budget`]), and steps of counted graphs
-//! ([`Index::mask_near_length_limit`]).
+//! ([`GrammarMasks::build_near_code_point_budget`]), and steps of counted graphs
+//! ([`GrammarMasks::mask_near_length_limit`]).
 
 use std::sync::Arc;
 
-use super::index::Index;
-use super::index_state::IndexState;
+use super::grammar_masks::GrammarMasks;
+use super::mask_state::MaskState;
 use super::subtraction::filter_tokens;
 use super::token_set::TokenSet;
 use crate::matcher::{ConfigId, ParserLimit};
@@ -22,12 +22,12 @@ const MAX_BUDGET_TOKENS: usize = 4096;
 /// a walk of the whole trie.
 const MAX_STEP_TOKENS: usize = 2048;
 
-impl Index {
+impl GrammarMasks {
     /// The mask of a configuration near the end of a budget of `chars` code points. Falls back to
     /// one walk of the trie where too many tokens are that long.
     pub(super) fn build_near_code_point_budget(
         &self,
-        state: &mut IndexState,
+        state: &mut MaskState,
         config: ConfigId,
         chars: u32,
     ) -> Result<TokenSet, ParserLimit> {
@@ -51,7 +51,7 @@ impl Index {
     /// many tokens are as long as what is left.
     pub(super) fn mask_near_length_limit(
         &self,
-        state: &mut IndexState,
+        state: &mut MaskState,
         config: ConfigId,
     ) -> Result<Option<(Arc<TokenSet>, bool)>, ParserLimit> {
         let Some(mut near_bound) = state.parser.near_step_bound(config) else { return Ok(None) };

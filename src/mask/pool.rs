@@ -61,8 +61,8 @@ pub(super) struct EntryContext<'a> {
 impl EntryContext<'_> {
     /// The pool key of a state with `count` completed runs of its block.
     fn key(&mut self, ids: &mut StructuralIds, state: u32, count: u32) -> PoolKey {
-        let reach = self.vocab.max_token_bytes() as u32;
-        self.keys.state_key(self.parser.program_mut(), ids, (state, count, reach))
+        let max_token_bytes = self.vocab.max_token_bytes() as u32;
+        self.keys.state_key(self.parser.program_mut(), ids, (state, count, max_token_bytes))
     }
 }
 
@@ -113,7 +113,7 @@ impl MaskPool {
         items: &[Item],
     ) -> Result<Arc<MaskEntry>, WalkError> {
         let item = items[0];
-        if let Some(room) = context.parser.counter_room(&item)
+        if let Some(room) = context.parser.counter_distance(&item)
             && let Some(profile) = self.profile(context, item)?
         {
             return Ok(Arc::new(MaskEntry::counted(profile, room)));

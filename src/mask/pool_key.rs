@@ -111,20 +111,19 @@ enum RuleIdentity {
 }
 
 impl KeyBuilder {
-    /// The key of a state with `count` completed runs of its block. `reach` is the length of the
-    /// longest token.
+    /// The key of a state with `count` completed runs of its block. `max_token_bytes` is the length
+    /// of the longest token.
     pub(crate) fn state_key(
         &mut self,
         program: &mut Program,
         structural_ids: &mut StructuralIds,
-        (state, count, reach): (u32, u32, u32),
+        (state, count, max_token_bytes): (u32, u32, u32),
     ) -> PoolKey {
-        self.describe_memoised(program, structural_ids, (state, count, reach)).unwrap_or_else(
-            || {
+        self.describe_memoised(program, structural_ids, (state, count, max_token_bytes))
+            .unwrap_or_else(|| {
                 let serial = program.serial();
                 Arc::new([PROGRAM_ONLY, serial as u32, (serial >> 32) as u32, state, count])
-            },
-        )
+            })
     }
 
     /// As [`KeyBuilder::describe`], memoised for states of automata that grammars share.
@@ -132,7 +131,7 @@ impl KeyBuilder {
         &mut self,
         program: &mut Program,
         structural_ids: &mut StructuralIds,
-        (state, count, reach): (u32, u32, u32),
+        (state, count, max_token_bytes): (u32, u32, u32),
     ) -> Option<PoolKey> {
         // A dispatch that another rule calls is described together with the rules that it calls.
         let automaton = program
@@ -140,13 +139,17 @@ impl KeyBuilder {
             .filter(|_| self.depth == 0 || !program.is_dispatch(state));
         let Some((automaton, automaton_state)) = automaton else {
             return self
-                .describe(program, structural_ids, (state, count, reach))
+                .describe(program, structural_ids, (state, count, max_token_bytes))
                 .map(PoolKey::from);
         };
         if let Some((_, key)) = structural_ids.states.get(&(automaton.address(), automaton_state)) {
             return Some(key);
         }
-        let key = PoolKey::from(self.describe(program, structural_ids, (state, count, reach))?);
+        let key = PoolKey::from(self.describe(
+            program,
+            structural_ids,
+            (state, count, max_token_bytes),
+        )?);
         let bytes = key.len() * 4 + SLOT_BYTES;
         structural_ids.states.insert(
             (automaton.address(), automaton_state),
@@ -162,7 +165,7 @@ impl KeyBuilder {
         program: &mut Program,
         structural_ids: &mut StructuralIds,
         rule: u32,
-        reach: u32,
+        max_token_bytes: u32,
     ) -> Option<u32> {
         match self.rules.get(&rule) {
             Some(RuleIdentity::Structural(id)) => return Some(*id),
@@ -175,8 +178,8 @@ impl KeyBuilder {
             // Describing its callers is no reason to make a deferred body.
             Some(serial) => Some(PoolKey::from([DEFERRED, serial as u32, (serial >> 32) as u32])),
             None => {
-                let start = program.open(rule);
-                self.describe_memoised(program, structural_ids, (start, 0, reach))
+                let start = program.instantiate(rule);
+                self.describe_memoised(program, structural_ids, (start, 0, max_token_bytes))
             }
         };
         self.depth -= 1;
@@ -190,9 +193,9 @@ impl KeyBuilder {
         &mut self,
         program: &mut Program,
         structural_ids: &mut StructuralIds,
-        (state, count, reach): (u32, u32, u32),
+        (state, count, max_token_bytes): (u32, u32, u32),
     ) -> Option<Vec<u32>> {
-        let mut description = AutomatonDescription::new(program, (state, count, reach));
+        let mut description = AutomatonDescription::new(program, (state, count, max_token_bytes));
         // Only an isolated dispatch ends where a trigger fires.
         let after_trigger = self.depth == 0 && program.is_dispatch(state);
         let mut next = 0;
@@ -210,7 +213,7 @@ impl KeyBuilder {
                 // The rules that a trigger calls are not part of an isolated dispatch.
                 continue;
             }
-            self.describe_calls(program, structural_ids, (s, reach), &mut description)?;
+            self.describe_calls(program, structural_ids, (s, max_token_bytes), &mut description)?;
             if description.key.len() > MAX_KEY {
                 return None;
             }
@@ -223,7 +226,7 @@ impl KeyBuilder {
         &mut self,
         program: &mut Program,
         structural_ids: &mut StructuralIds,
-        (state, reach): (u32, u32),
+        (state, max_token_bytes): (u32, u32),
         description: &mut AutomatonDescription,
     ) -> Option<()> {
         let caller = program.state(state).rule;
@@ -233,9 +236,9 @@ impl KeyBuilder {
             // Mutually recursive rules are described together: a call names the callee's first
             // state. Other callees have structural ids.
             let callee = if program.facts(rule).component == program.facts(caller).component {
-                description.number_of(program.open(rule)) << 1
+                description.number_of(program.instantiate(rule)) << 1
             } else {
-                self.structural_id(program, structural_ids, rule, reach)? << 1 | 1
+                self.structural_id(program, structural_ids, rule, max_token_bytes)? << 1 | 1
             };
             let to = description.number_of(to);
             description.key.extend([callee, to]);
@@ -261,7 +264,10 @@ struct AutomatonDescription {
 
 impl AutomatonDescription {
     /// The description of a state's counter: `count` completed runs of its block.
-    fn new(program: &Program, (state, count, reach): (u32, u32, u32)) -> AutomatonDescription {
+    fn new(
+        program: &Program,
+        (state, count, max_token_bytes): (u32, u32, u32),
+    ) -> AutomatonDescription {
         let block = program.state(state).block;
         let is_unbounded = block != NO_BLOCK && count & UNBOUNDED_COUNT != 0;
         let mut description = AutomatonDescription {
@@ -269,7 +275,7 @@ impl AutomatonDescription {
             order: vec![state],
             numbers: HashMap::from_iter([(state, 0)]),
             blocks: Vec::new(),
-            far: reach.saturating_add(1),
+            far: max_token_bytes.saturating_add(1),
             unbounded_block: if is_unbounded { block } else { NO_BLOCK },
         };
         if is_unbounded {
@@ -323,8 +329,8 @@ impl AutomatonDescription {
 
     /// Adds the blocks that a state enters, and the one that it may leave.
     fn add_blocks(&mut self, program: &Program, state: u32) {
-        self.key.push(program.enters(state).len() as u32);
-        for &b in program.enters(state) {
+        self.key.push(program.block_entries(state).len() as u32);
+        for &b in program.block_entries(state) {
             let (block, number) = (&program.blocks[b as usize], self.block_number(b));
             self.key.push(number);
             self.number_of(block.start);

@@ -206,6 +206,6 @@ impl Drop for EnginePool {
 /// The row of all tokens with text.
 fn row_of_all_tokens(vocab: &Vocabulary) -> Arc<[u32]> {
     let mut row = vec![0u32; vocab.mask_words()];
-    vocab.trie().words_below(0).iter().for_each(|&id| set_bit(&mut row, id));
+    vocab.trie().tokens_below(0).iter().for_each(|&id| set_bit(&mut row, id));
     row.into()
 }

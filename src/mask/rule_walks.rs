@@ -384,7 +384,7 @@ impl RuleWalker<'_> {
             }
             let following = parser.follow(item, exit)?;
             if visited.configs.insert((below, following)) {
-                if parser.store().flags(following).may_end_item() {
+                if parser.store().flags(following).isolated_rule_ended() {
                     exits.extend(parser.exits(following).map(|exit| (exit, below)));
                 }
                 visited.queue.push((below, following));
@@ -416,7 +416,7 @@ impl RuleWalker<'_> {
         for node in nodes {
             fuel::charge(1);
             let is_accepted =
-                |row: &[u32]| trie.words_below(node).iter().all(|&word| bit(row, word));
+                |row: &[u32]| trie.tokens_below(node).iter().all(|&word| bit(row, word));
             if trie.node(node).end - node > self.context.large {
                 large.push(node);
             } else if !accepted.is_some_and(is_accepted) {

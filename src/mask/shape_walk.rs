@@ -83,7 +83,7 @@ impl ShapeWalk {
             return Ok(None);
         }
         self.add_range(shapes.tree().range_at(node));
-        if nodes > 1 && parser.store().flags(next).may_end_item() {
+        if nodes > 1 && parser.store().flags(next).isolated_rule_ended() {
             match shapes.sources(node) {
                 // A single trie node: its suffixes are read there.
                 &[source] => {
@@ -127,7 +127,7 @@ impl ShapeWalk {
 
     /// All accepted tokens. `all` is the row of every token with text.
     pub(super) fn accepted(&self, vocab: &Vocabulary, all: &Arc<[u32]>) -> TokenSet {
-        let tokens = vocab.shape_tree().words();
+        let tokens = vocab.shape_tree().tokens();
         if self.on_trie.tokens.is_empty() {
             return TokenSet::new(&self.runs, all, tokens);
         }

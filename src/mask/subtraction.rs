@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use super::index::Index;
-use super::index_state::IndexState;
+use super::grammar_masks::GrammarMasks;
+use super::mask_state::MaskState;
 use super::token_set::TokenSet;
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, DEAD, ParserLimit};
@@ -25,11 +25,11 @@ pub(super) fn filter_tokens(
     Ok(passing)
 }
 
-impl Index {
+impl GrammarMasks {
     /// Those of some tokens that the configuration rejects.
     pub(super) fn rejected_tokens(
         &self,
-        state: &mut IndexState,
+        state: &mut MaskState,
         config: ConfigId,
         tokens: &[TokenId],
     ) -> Result<Vec<TokenId>, ParserLimit> {
@@ -50,8 +50,8 @@ impl Index {
         (Arc::new(mask.changed(rejected, &[], self.vocab.mask_words())), true)
     }
 
-    /// As [`Index::subtract`] for tokens that repeat a value or key. An empty result is an error:
-    /// the search for another value was bounded.
+    /// As [`GrammarMasks::subtract`] for tokens that repeat a value or key. An empty result is an
+    /// error: the search for another value was bounded.
     pub(super) fn subtract_repeated(
         &self,
         mask: Arc<TokenSet>,

@@ -176,7 +176,7 @@ impl Suffixes {
                 subtree = tree.range_below(node);
                 dependent.clear();
                 dependent_before.clear();
-                for &token in tree.words(subtree.clone()) {
+                for &token in tree.tokens(subtree.clone()) {
                     dependent_before.push(dependent.len() as u32);
                     if !bit(accepted, token) {
                         dependent.push(token);

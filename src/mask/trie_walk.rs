@@ -53,7 +53,7 @@ struct NodeMeter {
     /// Nodes that were visited, in all.
     visited: usize,
     /// Those for which fuel was spent.
-    paid: usize,
+    charged: usize,
 }
 
 impl NodeMeter {
@@ -67,11 +67,11 @@ impl NodeMeter {
     /// Spends fuel for visited nodes, if at least so many are due.
     #[inline]
     fn spend_fuel(&mut self, least: usize) -> Result<(), OutOfFuel> {
-        let due = self.visited - self.paid;
+        let due = self.visited - self.charged;
         if due < least {
             return Ok(());
         }
-        self.paid = self.visited;
+        self.charged = self.visited;
         fuel::spend(due)
     }
 }
@@ -103,7 +103,7 @@ pub(crate) struct TrieWalk {
     /// Open nodes of the depth-first walk: the end of each and its configuration.
     stack: Vec<(u32, ConfigId)>,
     /// Most configurations that the parser may hold before a walk gives up.
-    pub(crate) most_configs: Option<usize>,
+    pub(crate) max_configs: Option<usize>,
 }
 
 impl TrieWalk {
@@ -165,7 +165,7 @@ impl TrieWalk {
 
     /// Whether the parser holds more configurations than the caller allows.
     fn exceeds_configs(&self, parser: &Parser) -> bool {
-        self.most_configs.is_some_and(|most| parser.store().configs() > most)
+        self.max_configs.is_some_and(|most| parser.store().configs() > most)
     }
 
     /// Begins a walk that gives up after `budget` nodes.
@@ -252,13 +252,13 @@ impl TrieWalk {
         if trie.node(node).end == node + 1 {
             return false;
         }
-        if parser.store().flags(config).may_end_item() {
+        if parser.store().flags(config).isolated_rule_ended() {
             self.exits.extend(parser.exits(config).map(|exit| (exit, node)));
             if !parser.reads(config) {
                 return false;
             }
         }
-        if self.rule_only && !parser.is_alone(config) {
+        if self.rule_only && !parser.is_isolated(config) {
             self.called.push((config, node));
             return false;
         }
@@ -295,7 +295,7 @@ impl TrieWalk {
     /// Adds a range of tokens.
     #[inline]
     fn add_tokens(&mut self, trie: &Trie, tokens: Range<usize>) {
-        self.tokens.extend_from_slice(trie.words(tokens));
+        self.tokens.extend_from_slice(trie.tokens(tokens));
     }
 
     /// Visits the nodes strictly below one that was reached with `config`.

@@ -8,8 +8,8 @@
 
 use std::sync::Arc;
 
-use super::index::Index;
-use super::index_state::IndexState;
+use super::grammar_masks::GrammarMasks;
+use super::mask_state::MaskState;
 use super::subtraction::filter_tokens;
 use super::token_set::{TokenSet, bit, clear_bit, set_bit};
 use super::trie_walk::TrieWalk;
@@ -17,11 +17,11 @@ use crate::fsm::{ByteSet, LONG_GAP};
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, ParserLimit, WhiteSpaceBound};
 
-impl Index {
+impl GrammarMasks {
     /// The mask of a configuration of a grammar with white-space bounds, and whether it is new.
     pub(super) fn mask_with_white_space_bound(
         &self,
-        state: &mut IndexState,
+        state: &mut MaskState,
         config: ConfigId,
     ) -> Result<(Arc<TokenSet>, bool), ParserLimit> {
         let bound = state.parser.white_space_bound(config)?;
@@ -70,7 +70,7 @@ impl Index {
     /// Those of some tokens whose bytes the configuration rejects.
     fn rejected_by_bytes(
         &self,
-        state: &mut IndexState,
+        state: &mut MaskState,
         config: ConfigId,
         tokens: &[TokenId],
     ) -> Result<Vec<TokenId>, ParserLimit> {
@@ -81,7 +81,7 @@ impl Index {
     /// Those of the tokens with long runs of white space that the configuration rejects.
     fn rejected_long_white_space(
         &self,
-        state: &mut IndexState,
+        state: &mut MaskState,
         config: ConfigId,
     ) -> Result<Vec<TokenId>, ParserLimit> {
         if let Some(endless) = state.parser.unbounded_white_space(config)? {
@@ -93,7 +93,7 @@ impl Index {
         let long = self.vocab.white_space().long_trie();
         let mut walk = TrieWalk::default();
         walk.run_below(&mut state.parser, long, 0, config, usize::MAX)?;
-        let all_long = long.words_below(0);
+        let all_long = long.tokens_below(0);
         if walk.tokens.len() == all_long.len() {
             return Ok(Vec::new());
         }

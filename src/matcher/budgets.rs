@@ -12,7 +12,7 @@ use super::store::{ConfigFlags, ConfigId, FrameId, Item, Tracked};
 use super::value_constraints::registers::Registers;
 use crate::compile::{BudgetMeter, BudgetUnit, Program, ReturnRole};
 use crate::hash::HashSet;
-use crate::ir::Spent;
+use crate::ir::BudgetPolicy;
 
 impl Parser {
     /// The configuration after a token ends: counts the token against budgets. Without budgets, the
@@ -21,8 +21,8 @@ impl Parser {
         if !self.has_budgets(config) {
             return Ok(config);
         }
-        if self.has_names(config) {
-            return self.token_ended_with_names(config);
+        if self.tracks_keys(config) {
+            return self.token_ended_with_keys(config);
         }
         if let Some(&cached) = self.steps.token_ends.get(&config) {
             return Ok(cached);
@@ -109,7 +109,7 @@ impl Parser {
             return Ok(remaining);
         }
         let remaining = self.remove_spent(config, &|meter, count| {
-            meter.spent == Spent::Cut && spent(meter, count)
+            meter.on_exhausted == BudgetPolicy::Cut && spent(meter, count)
         })?;
         Ok(if self.is_dead_end(remaining) { config } else { remaining })
     }
@@ -144,7 +144,8 @@ impl Parser {
             let remaining = self
                 .rewrite_counts(config, &|meter, count| (!is_spent(meter, count)).then_some(count));
             // The items after a rule that is cut may have spent their own budgets, too.
-            let cut = spent.into_iter().filter(|(meter, _)| meter.spent == Spent::Cut);
+            let cut =
+                spent.into_iter().filter(|(meter, _)| meter.on_exhausted == BudgetPolicy::Cut);
             let cut = cut
                 .filter_map(|(_, item)| with_rewritten_frame(&remaining, item))
                 .filter(|&item| ended.insert(item));
@@ -174,9 +175,10 @@ impl Parser {
     /// Whether a single token can exhaust a budget of code points. If so, what may follow depends
     /// on the exact remainder.
     pub(crate) fn is_near_bound(&mut self, config: ConfigId) -> bool {
-        let (_, _, reach) = self.store_and_program();
-        self.chars_left(config)
-            .is_some_and(|remaining| reach.is_none_or(|reach| remaining <= reach))
+        let (_, _, max_token_bytes) = self.store_and_program();
+        self.chars_left(config).is_some_and(|remaining| {
+            max_token_bytes.is_none_or(|max_token_bytes| remaining <= max_token_bytes)
+        })
     }
 
     /// The configuration with all budgets of code points out of reach.
@@ -239,9 +241,9 @@ impl Parser {
         roots: Vec<FrameId>,
         map: ItemMap<'_>,
     ) -> RewrittenFrames {
-        let (store, program, reach) = self.store_and_program();
-        let rewritten = store.rewrite_frames(program, reach, (scope, roots), map);
-        self.names.follow_rewrite(&rewritten);
+        let (store, program, max_token_bytes) = self.store_and_program();
+        let rewritten = store.rewrite_frames(program, max_token_bytes, (scope, roots), map);
+        self.keys.follow_rewrite(&rewritten);
         rewritten
     }
 }
@@ -262,6 +264,6 @@ impl BudgetPoint {
         count == 0
             && (self == BudgetPoint::Token
                 || meter.unit == BudgetUnit::Char
-                || meter.spent == Spent::Cut)
+                || meter.on_exhausted == BudgetPolicy::Cut)
     }
 }

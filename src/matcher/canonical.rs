@@ -14,14 +14,14 @@ use super::store::{ConfigId, Item, canonical_runs, map_items};
 impl Parser {
     /// The canonical configuration.
     pub(crate) fn canonical(&mut self, config: ConfigId) -> ConfigId {
-        if self.has_names(config) {
+        if self.tracks_keys(config) {
             self.canonical_with_frames(config)
         } else {
             self.memoised(config, Parser::canonical_with_frames)
         }
     }
 
-    /// The representative of a plain configuration for mask construction: canonical, and with
+    /// The representative of a base configuration for mask construction: canonical, and with
     /// representative states, also in frames. It drops what no token can reach, such as the object
     /// members already present. Only the masks are equal; the configurations after a token may
     /// differ.
@@ -45,7 +45,7 @@ impl Parser {
 
     /// The canonical configuration with frames unchanged, for callers that keep data by frame.
     pub(crate) fn canonical_in_frames(&mut self, config: ConfigId) -> ConfigId {
-        if self.has_names(config) {
+        if self.tracks_keys(config) {
             self.memoised(config, Parser::canonical_keeping_frames)
         } else {
             self.canonical_keeping_frames(config)
@@ -69,36 +69,36 @@ impl Parser {
 
     /// Canonical counters in items and frames, and representative states.
     fn canonical_with_frames(&mut self, config: ConfigId) -> ConfigId {
-        let (store, program, reach) = self.store_and_program();
-        let Some(reach) = reach else { return config };
-        let canonical = store.canonical_config(program, config, reach);
-        self.with_representative_states(canonical, reach)
+        let (store, program, max_token_bytes) = self.store_and_program();
+        let Some(max_token_bytes) = max_token_bytes else { return config };
+        let canonical = store.canonical_config(program, config, max_token_bytes);
+        self.with_representative_states(canonical, max_token_bytes)
     }
 
     /// Canonical counters in items only, and representative states.
     fn canonical_keeping_frames(&mut self, config: ConfigId) -> ConfigId {
-        let (store, program, reach) = self.store_and_program();
-        let Some(reach) = reach else { return config };
+        let (store, program, max_token_bytes) = self.store_and_program();
+        let Some(max_token_bytes) = max_token_bytes else { return config };
         let canonical_item = |item: &Item| Item {
-            count: canonical_runs(program, item.state, item.count, reach),
+            count: canonical_runs(program, item.state, item.count, max_token_bytes),
             ..*item
         };
-        let mut plain = store.plain(config);
+        let mut base = store.base(config);
         if let Some(items) = map_items(store.items(config), canonical_item) {
-            plain = store.intern_config(&items, store.flags(plain));
+            base = store.intern_config(&items, store.flags(base));
         }
-        let representative = self.with_representative_states(plain, reach);
-        if representative == self.store().plain(config) {
+        let representative = self.with_representative_states(base, max_token_bytes);
+        if representative == self.store().base(config) {
             config
         } else {
-            self.with_names_of(config, representative)
+            self.with_keys_of(config, representative)
         }
     }
 
     /// Replaces states of counted graphs by representatives.
-    fn with_representative_states(&mut self, config: ConfigId, reach: u32) -> ConfigId {
+    fn with_representative_states(&mut self, config: ConfigId, max_token_bytes: u32) -> ConfigId {
         self.map_states(config, |parser, state| {
-            Ok(parser.program_mut().node_representative(state, reach))
+            Ok(parser.program_mut().node_representative(state, max_token_bytes))
         })
         .unwrap_or(config)
     }
@@ -124,7 +124,7 @@ impl Parser {
         }
         let flags = self.store().flags(config);
         if self.compiled().frames_hold_no_counts() {
-            let relaxed = std::mem::replace(&mut self.relaxed, flags.relaxed);
+            let relaxed = std::mem::replace(&mut self.relaxed, flags.unbounded_white_space);
             let both = [&before, &after].map(|items| self.close_items(items));
             self.relaxed = relaxed;
             let [replaced, replacement] = both;

@@ -6,7 +6,7 @@
 
 use crate::compile::{BudgetUnit, NO_BLOCK, Program};
 use crate::hash::{HashMap, HashSet};
-use crate::ir::Spent;
+use crate::ir::BudgetPolicy;
 
 /// Most items of a chart.
 const MAX_ITEMS: usize = 4_000_000;
@@ -115,7 +115,7 @@ impl<'p> Chart<'p> {
         let mut chart =
             Chart { program, columns: vec![Column::default()], open_budgets: Vec::new(), items: 0 };
         let rule = chart.program.compiled().start;
-        let state = chart.program.open(rule);
+        let state = chart.program.instantiate(rule);
         chart.columns[0].token_ends = true;
         chart.columns[0]
             .push(ChartItem { rule, state, count: 0, origin: 0, fresh: true }, Derivation::Begin);
@@ -187,7 +187,7 @@ impl<'p> Chart<'p> {
         };
         let mut out = Vec::new();
         for (index, (item, _)) in last.items.iter().enumerate() {
-            if !self.program.state(item.state).scannable {
+            if !self.program.state(item.state).has_scan_edge {
                 continue;
             }
             self.program.expand(item.state);
@@ -205,7 +205,13 @@ impl<'p> Chart<'p> {
 
     /// Notes the call of a rule that its budget may cut.
     fn note_budget(&mut self, rule: u32, column: u32) {
-        if self.program.compiled().budgets.get(&rule).is_some_and(|m| m.spent == Spent::Cut) {
+        if self
+            .program
+            .compiled()
+            .budgets
+            .get(&rule)
+            .is_some_and(|m| m.on_exhausted == BudgetPolicy::Cut)
+        {
             self.open_budgets.push((rule, column));
         }
     }
@@ -280,12 +286,12 @@ impl<'p> Chart<'p> {
 
     /// Predicts from one item: blocks that it enters, and rules that it calls.
     fn predict(&mut self, last: usize, index: u32, item: ChartItem) {
-        if !self.program.state(item.state).calling {
+        if !self.program.state(item.state).has_call_edge {
             return;
         }
         self.program.expand(item.state);
-        for i in 0..self.program.enters(item.state).len() {
-            let start = self.program.block(self.program.enters(item.state)[i]).start;
+        for i in 0..self.program.block_entries(item.state).len() {
+            let start = self.program.block(self.program.block_entries(item.state)[i]).start;
             self.columns[last].push(
                 ChartItem { state: start, count: 0, fresh: true, ..item },
                 Derivation::SameColumn(index),
@@ -299,7 +305,7 @@ impl<'p> Chart<'p> {
                 callers.push((index, to));
             }
             if is_first {
-                let state = self.program.open(rule);
+                let state = self.program.instantiate(rule);
                 let begin = ChartItem { rule, state, count: 0, origin: last as u32, fresh: true };
                 self.columns[last].push(begin, Derivation::Begin);
                 self.note_budget(rule, last as u32);
@@ -349,7 +355,8 @@ impl<'p> Chart<'p> {
         let mut seen: HashSet<(u32, u32)> = HashSet::default();
         let mut stack: Vec<CutPath> = Vec::new();
         for (index, (item, _)) in self.columns[last].items.iter().enumerate() {
-            if self.program.state(item.state).scannable && seen.insert((item.rule, item.origin)) {
+            if self.program.state(item.state).has_scan_edge && seen.insert((item.rule, item.origin))
+            {
                 stack.push(vec![(last as u32, index as u32)]);
             }
         }

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use super::limit::ParserLimit;
 use super::parser::Parser;
 use super::query_caches::RuleResidence;
-use super::store::{BOTTOM, ConfigFlags, ConfigId, DEAD, FrameId, Item, ROOT, Tracked};
+use super::store::{ConfigFlags, ConfigId, DEAD, FrameId, ISOLATED_FRAME, Item, ROOT, Tracked};
 use crate::compile::{NO_BLOCK, ReturnRole};
 
 /// No rule asked for yet.
@@ -31,7 +31,7 @@ struct CountedPosition {
     probe_count: u32,
     /// The upper bound of runs, and the most runs of the longest token.
     max: u32,
-    reach: u32,
+    max_token_bytes: u32,
 }
 
 impl Parser {
@@ -46,16 +46,16 @@ impl Parser {
         if self.program().blocks.is_empty() {
             return Ok(None);
         }
-        let plain = self.store().plain(config);
-        let Some(position) = self.block_position(plain, bytes) else { return Ok(None) };
-        if self.has_names(config) && !self.leaves_names_alone(config, position.frame) {
+        let base = self.store().base(config);
+        let Some(position) = self.block_position(base, bytes) else { return Ok(None) };
+        if self.tracks_keys(config) && !self.keeps_key_list(config, position.frame) {
             return Ok(None);
         }
         let is_counted = |item: &Item| self.program().state(item.state).block != NO_BLOCK;
         let count = |item: &Item| if is_counted(item) { position.probe_count } else { 0 };
-        let items = self.store().items(plain).iter();
+        let items = self.store().items(base).iter();
         let isolated: SmallVec<[Item; 4]> =
-            items.map(|item| Item { count: count(item), frame: BOTTOM, ..*item }).collect();
+            items.map(|item| Item { count: count(item), frame: ISOLATED_FRAME, ..*item }).collect();
         let mut target = self.intern_unchecked(&isolated, ConfigFlags::default());
         for &byte in bytes {
             target = self.step(target, byte)?;
@@ -75,14 +75,16 @@ impl Parser {
         let items: SmallVec<[Item; 4]> = items
             .map(|item| Item { count: count(item.count), frame: position.frame, ..*item })
             .collect();
-        let flags =
-            ConfigFlags { root: self.store().flags(target).bottom, ..ConfigFlags::default() };
+        let flags = ConfigFlags {
+            start_completed: self.store().flags(target).item_completed,
+            ..ConfigFlags::default()
+        };
         let max_count = items.iter().map(|item| item.count).max().unwrap_or(0);
         let next = self.intern_sorted(&items, flags)?;
-        if position.max - max_count.min(position.max) > position.reach {
+        if position.max - max_count.min(position.max) > position.max_token_bytes {
             self.memoise_canonical(next, (target, position.frame));
         }
-        Ok(Some(self.with_names_of(config, next)))
+        Ok(Some(self.with_keys_of(config, next)))
     }
 
     /// Memoises the canonical configuration of a counter that no token can take to a bound. All
@@ -102,22 +104,22 @@ impl Parser {
         self.store_mut().set_config_canonical(config, canonical);
     }
 
-    /// The position of a plain configuration, if all its items are in one rule and one block, track
+    /// The position of a base configuration, if all its items are in one rule and one block, track
     /// no constraints, and no token of this length can reach the block's bounds.
-    fn block_position(&self, plain: ConfigId, bytes: &[u8]) -> Option<CountedPosition> {
+    fn block_position(&self, base: ConfigId, bytes: &[u8]) -> Option<CountedPosition> {
         let (program, store) = (self.program(), self.store());
-        let items = store.items(plain);
+        let items = store.items(base);
         let in_block = |item: &&Item| program.state(item.state).block != NO_BLOCK;
         let &Item { state, count, frame } = items.iter().find(in_block)?;
         let block_id = program.state(state).block;
         let block = program.block(block_id);
         let max = block.max.filter(|_| !block.is_bounded_white_space)?;
         // The probe counter separates runs that begin in the token from earlier ones.
-        let reach = bytes.len().max(MIN_READ_REACH).next_power_of_two() as u32;
-        let probe_count = block.min.max(reach + 1);
+        let token_runs = bytes.len().max(MIN_READ_REACH).next_power_of_two() as u32;
+        let probe_count = block.min.max(token_runs + 1);
         let fits = count >= block.min
-            && max.saturating_sub(count) > reach
-            && max.saturating_sub(probe_count) > reach;
+            && max.saturating_sub(count) > token_runs
+            && max.saturating_sub(probe_count) > token_runs;
         // Without masks, canonical configurations are not needed.
         let longest = self.vocab().map_or(u32::MAX, |vocab| vocab.max_token_bytes() as u32 + 1);
         let position = CountedPosition {
@@ -126,7 +128,7 @@ impl Parser {
             count,
             probe_count,
             max,
-            reach: longest,
+            max_token_bytes: longest,
         };
         let is_at_position = |item: &Item| {
             let state = program.state(item.state);
@@ -166,7 +168,9 @@ impl Parser {
     fn compute_residence(&self, config: ConfigId, rule: u32) -> RuleResidence {
         let (program, flags) = (self.program(), self.store().flags(config));
         let is_in_rule = |item: &Item| {
-            item.frame == BOTTOM && program.rule(item.state) == rule && self.tracks_nothing(item)
+            item.frame == ISOLATED_FRAME
+                && program.rule(item.state) == rule
+                && self.tracks_nothing(item)
         };
         if config == DEAD
             || flags.after_trigger
@@ -174,7 +178,7 @@ impl Parser {
         {
             return RuleResidence::Outside;
         }
-        if flags.bottom { RuleResidence::AtEnd } else { RuleResidence::Inside }
+        if flags.item_completed { RuleResidence::AtEnd } else { RuleResidence::Inside }
     }
 
     /// Whether an item tracks no constraint itself.

@@ -44,7 +44,7 @@ impl Store {
     pub(super) fn rewrite_frames(
         &mut self,
         program: &Program,
-        reach: Option<u32>,
+        max_token_bytes: Option<u32>,
         (scope, roots): (RewriteScope, Vec<FrameId>),
         map: ItemMap<'_>,
     ) -> RewrittenFrames {
@@ -69,11 +69,11 @@ impl Store {
             let (base, len) = self.group_of(frame);
             if len > 0 {
                 self.rewrite_group(program, (base, len), (scope, map), &mut rewritten);
-                if let Some(reach) = reach
+                if let Some(max_token_bytes) = max_token_bytes
                     && let Some(&Some(new)) =
                         (base..base + len).filter_map(|m| rewritten.get(&m)).find(|m| m.is_some())
                 {
-                    self.canonicalise_group(program, new, reach);
+                    self.canonicalise_group(program, new, max_token_bytes);
                 }
                 continue;
             }
@@ -85,7 +85,8 @@ impl Store {
             });
             items.sort_unstable();
             items.dedup();
-            let new = (!items.is_empty()).then(|| self.intern_frame(program, &items, reach));
+            let new =
+                (!items.is_empty()).then(|| self.intern_frame(program, &items, max_token_bytes));
             rewritten.insert(frame, new);
         }
         rewritten
@@ -106,7 +107,12 @@ impl Store {
     }
 
     /// Interns the canonical form of a left-recursive group and links it; see [`super::canonical`].
-    pub(super) fn canonicalise_group(&mut self, program: &Program, base: FrameId, reach: u32) {
+    pub(super) fn canonicalise_group(
+        &mut self,
+        program: &Program,
+        base: FrameId,
+        max_token_bytes: u32,
+    ) {
         let (base, len) = self.group_of(base);
         let scope =
             RewriteScope { tracked: Tracked::BUDGET.union(Tracked::SCOPE), stops_at_scope: false };
@@ -115,7 +121,7 @@ impl Store {
         }
         let mut canonicalise = |program: &Program, _: &mut Registers, item: Item| {
             let count = match program.budget_meter(item.state) {
-                Some(meter) => meter.representative_count(item.count, reach),
+                Some(meter) => meter.representative_count(item.count, max_token_bytes),
                 None if program.state(item.state).return_role == ReturnRole::Scope => {
                     Registers::canonical(item.count)
                 }

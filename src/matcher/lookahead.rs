@@ -76,7 +76,7 @@ impl Parser {
     /// The likelihood of an item, or of the first known caller, up to `callers` levels up.
     fn likely_item(&self, item: &Item, callers: usize) -> Option<MemberLikelihood> {
         let likelihood = self.program().member_likelihood(item.state, callers < MAX_CALLERS);
-        if likelihood.is_some() || callers == 0 || item.frame == ROOT || item.is_alone() {
+        if likelihood.is_some() || callers == 0 || item.frame == ROOT || item.is_isolated() {
             return likelihood;
         }
         let returns = self.store().returns(item.frame).iter().take(MAX_CALLERS);

@@ -20,12 +20,12 @@ use predict::CalledRule;
 use super::limit::ParserLimit;
 use super::query_caches::{DistinctCaches, QueryCaches, StepCaches};
 use super::store::{
-    BOTTOM, ConfigFlags, ConfigId, DEAD, FAR_FROM_BOUNDS, FrameId, INITIAL_CONFIGS, Item, ROOT,
-    Store, TRIGGER_FRAME,
+    ConfigFlags, ConfigId, DEAD, FAR_FROM_BOUNDS, FrameId, INITIAL_CONFIGS,
+    ISOLATED_DISPATCH_FRAME, ISOLATED_FRAME, Item, ROOT, Store,
 };
 use super::symbol::Symbol;
 use super::transition_cache::TransitionCache;
-use super::value_constraints::name_tracker::NameTracker;
+use super::value_constraints::key_tracker::KeyTracker;
 use crate::compile::{Compiled, Program};
 use crate::fsm::ByteSet;
 use crate::fuel;
@@ -51,11 +51,11 @@ pub(crate) enum Exit {
 
 /// Distance of a block's counter from its bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct CounterRoom {
+pub(crate) struct CounterDistance {
     /// Runs that must still follow.
-    pub(crate) missing: u32,
+    pub(crate) to_min: u32,
     /// Runs that may still follow.
-    pub(crate) room: u32,
+    pub(crate) to_max: u32,
 }
 
 /// Parser of one compiled grammar: memoised functions on configurations.
@@ -70,7 +70,7 @@ pub(crate) struct Parser {
     /// See [`super::value_constraints::distinct_values`].
     pub(super) distinct_values: DistinctCaches,
     /// See [`super::value_constraints::duplicate_keys`].
-    pub(super) names: NameTracker,
+    pub(super) keys: KeyTracker,
     /// The configuration of the empty text, or the limit that was reached while computing it.
     start: Result<ConfigId, ParserLimit>,
     /// The vocabulary that bounds canonical counters; `None` if no masks are built.
@@ -132,7 +132,7 @@ impl Parser {
             steps: StepCaches::default(),
             queries: QueryCaches::default(),
             distinct_values: DistinctCaches::default(),
-            names: NameTracker::new(),
+            keys: KeyTracker::new(),
             start: Ok(DEAD),
             vocab,
             limits: InternLimits {
@@ -160,11 +160,13 @@ impl Parser {
 
     /// Computes the start configuration.
     fn init_start(&mut self) {
-        let start = self.program.open(self.compiled().start);
+        let start = self.program.instantiate(self.compiled().start);
         // The start rule returns to the root frame. If a limit prevents that, the parser is dead,
         // and its first use reports the limit.
-        let flags =
-            ConfigFlags { root: self.compiled().start_nullable(), ..ConfigFlags::default() };
+        let flags = ConfigFlags {
+            start_completed: self.compiled().start_nullable(),
+            ..ConfigFlags::default()
+        };
         self.scratch.kernel.clear();
         self.scratch.kernel.push(Item { state: start, count: 0, frame: ROOT });
         self.enter_blocks();
@@ -182,7 +184,7 @@ impl Parser {
         self.steps.clear();
         self.queries.clear();
         self.distinct_values = DistinctCaches::default();
-        self.names = NameTracker::new();
+        self.keys = KeyTracker::new();
         self.scratch =
             Scratch { slot: vec![UNKNOWN; self.compiled().rules.len()], ..Scratch::default() };
         self.init_start();
@@ -226,7 +228,7 @@ impl Parser {
             + self.steps.bytes()
             + self.queries.bytes()
             + self.distinct_values.bytes()
-            + self.names.bytes()
+            + self.keys.bytes()
     }
 
     /// Trie nodes of the vocabulary.
@@ -239,7 +241,7 @@ impl Parser {
         self.program.reserve_more();
         self.store.reserve_more();
         self.transitions.reserve_more();
-        self.names.reserve_more();
+        self.keys.reserve_more();
         self.steps.reserve_more();
     }
 
@@ -285,8 +287,8 @@ impl Parser {
     /// Computes and caches the transition of a byte.
     #[cold]
     fn compute_step(&mut self, config: ConfigId, byte: u8) -> Result<ConfigId, ParserLimit> {
-        if self.has_names(config) {
-            let (next, is_of_class) = self.step_with_names(config, byte)?;
+        if self.tracks_keys(config) {
+            let (next, is_of_class) = self.step_with_keys(config, byte)?;
             if is_of_class {
                 self.transitions.insert(config, byte..=byte, next);
             }
@@ -296,7 +298,9 @@ impl Parser {
             // Comparison of values distinguishes bytes that share a class.
             return self.step_comparing_values(config, byte);
         }
-        debug_assert!(config == DEAD || self.store.flags(config).relaxed == self.relaxed);
+        debug_assert!(
+            config == DEAD || self.store.flags(config).unbounded_white_space == self.relaxed
+        );
         self.transitions.adopt_classes(self.program.classes());
         let first = self.transitions.first_of_class(byte);
         let (next, bytes) = self.compute_byte_range(config, first)?;
@@ -363,8 +367,8 @@ impl Parser {
         if let Some(&next) = self.steps.specials.get(&(config, special)) {
             return Ok(next);
         }
-        let next = if self.has_names(config) {
-            self.step_special_with_names(config, special)?
+        let next = if self.tracks_keys(config) {
+            self.step_special_with_keys(config, special)?
         } else {
             let next = self.compute_special(config, special)?;
             self.if_live(config, next)?
@@ -431,8 +435,8 @@ impl Parser {
     /// Whether all items of a configuration belong to isolated rules, and none to a rule called
     /// since.
     #[inline]
-    pub(crate) fn is_alone(&self, config: ConfigId) -> bool {
-        self.store.items(config).iter().all(Item::is_alone)
+    pub(crate) fn is_isolated(&self, config: ConfigId) -> bool {
+        self.store.items(config).iter().all(Item::is_isolated)
     }
 
     /// The bytes that may follow. Exact, because every state can reach the end of its rule; except
@@ -451,7 +455,11 @@ impl Parser {
 
     /// The configuration of one item with an unknown continuation.
     pub(crate) fn isolated(&mut self, item: Item) -> ConfigId {
-        let frame = if self.program.is_dispatch(item.state) { TRIGGER_FRAME } else { BOTTOM };
+        let frame = if self.program.is_dispatch(item.state) {
+            ISOLATED_DISPATCH_FRAME
+        } else {
+            ISOLATED_FRAME
+        };
         self.intern_unchecked(&[Item { frame, ..item }], ConfigFlags::default())
     }
 
@@ -468,16 +476,16 @@ impl Parser {
         if a == DEAD {
             return b;
         }
-        if self.has_names(a) || self.has_names(b) {
-            return self.union_with_names(a, b);
+        if self.tracks_keys(a) || self.tracks_keys(b) {
+            return self.union_with_keys(a, b);
         }
         let mut items: Vec<Item> = [self.store.items(a), self.store.items(b)].concat();
         items.sort_unstable();
         items.dedup();
         let (a, b) = (self.store.flags(a), self.store.flags(b));
         let flags = ConfigFlags {
-            root: a.root || b.root,
-            bottom: a.bottom || b.bottom,
+            start_completed: a.start_completed || b.start_completed,
+            item_completed: a.item_completed || b.item_completed,
             after_trigger: a.after_trigger || b.after_trigger,
             ..ConfigFlags::default()
         };
@@ -486,7 +494,7 @@ impl Parser {
 
     /// The distance of an item's counter from its block's bounds. `None` outside of blocks, for
     /// bounds that are relaxed, and for counters that are far from both bounds.
-    pub(crate) fn counter_room(&self, item: &Item) -> Option<CounterRoom> {
+    pub(crate) fn counter_distance(&self, item: &Item) -> Option<CounterDistance> {
         let block = self
             .program
             .block_of(item.state)
@@ -494,9 +502,9 @@ impl Parser {
         if item.count == FAR_FROM_BOUNDS {
             return None;
         }
-        Some(CounterRoom {
-            missing: block.min.saturating_sub(item.count),
-            room: block.max.map_or(u32::MAX, |max| max.saturating_sub(item.count)),
+        Some(CounterDistance {
+            to_min: block.min.saturating_sub(item.count),
+            to_max: block.max.map_or(u32::MAX, |max| max.saturating_sub(item.count)),
         })
     }
 
@@ -508,8 +516,8 @@ impl Parser {
         self.scratch.kernel.clear();
         self.scratch.kernel.extend_from_slice(self.store.returns(frame));
         let flags = ConfigFlags {
-            root: frame == ROOT,
-            bottom: matches!(frame, BOTTOM | TRIGGER_FRAME),
+            start_completed: frame == ROOT,
+            item_completed: matches!(frame, ISOLATED_FRAME | ISOLATED_DISPATCH_FRAME),
             ..ConfigFlags::default()
         };
         let after = self.close_with(flags)?;
@@ -528,8 +536,9 @@ impl Parser {
 
     /// The exits by which the isolated item of a configuration ends or may end here.
     pub(crate) fn exits(&self, config: ConfigId) -> impl Iterator<Item = Exit> + '_ {
-        let end = self.store.flags(config).bottom.then_some(Exit::End);
-        let dispatches = self.store.items(config).iter().filter(|i| i.frame == TRIGGER_FRAME);
+        let end = self.store.flags(config).item_completed.then_some(Exit::End);
+        let dispatches =
+            self.store.items(config).iter().filter(|i| i.frame == ISOLATED_DISPATCH_FRAME);
         end.into_iter().chain(
             dispatches
                 .filter_map(|i| self.program.trigger_state_number(i.state).map(Exit::Trigger)),
@@ -538,7 +547,7 @@ impl Parser {
 
     /// Whether any byte may follow.
     pub(crate) fn reads(&self, config: ConfigId) -> bool {
-        self.store.items(config).iter().any(|i| self.program.state(i.state).scannable)
+        self.store.items(config).iter().any(|i| self.program.state(i.state).has_scan_edge)
     }
 
     /// As [`Parser::close_with`], if nothing has ended yet.
@@ -564,7 +573,7 @@ impl Parser {
     fn kernel_is_closed(&self) -> bool {
         self.scratch.kernel.iter().all(|item| {
             let state = self.program.state(item.state);
-            !state.is_final && !state.calling && state.scannable
+            !state.is_final && !state.has_call_edge && state.has_scan_edge
         })
     }
 
@@ -614,7 +623,8 @@ impl Parser {
 
     /// Interns items that are sorted and without duplicates, without checking limits.
     pub(super) fn intern_unchecked(&mut self, items: &[Item], flags: ConfigFlags) -> ConfigId {
-        self.store.intern_config(items, ConfigFlags { relaxed: self.relaxed, ..flags })
+        self.store
+            .intern_config(items, ConfigFlags { unbounded_white_space: self.relaxed, ..flags })
     }
 
     /// Completes and predicts from these items, without checking budgets.
@@ -629,12 +639,12 @@ impl Parser {
 
     /// The store, the program and the longest token: what [`Store::rewrite_frames`] needs.
     pub(super) fn store_and_program(&mut self) -> (&mut Store, &Program, Option<u32>) {
-        let reach = self.reach();
-        (&mut self.store, &self.program, reach)
+        let max_token_bytes = self.max_token_bytes();
+        (&mut self.store, &self.program, max_token_bytes)
     }
 
     /// The longest token of the vocabulary, in bytes.
-    fn reach(&self) -> Option<u32> {
+    fn max_token_bytes(&self) -> Option<u32> {
         self.vocab.as_ref().map(|vocab| vocab.max_token_bytes() as u32)
     }
 

@@ -84,7 +84,7 @@ impl Recognizer {
     /// amortised constant time per byte.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), Rejected> {
         for &byte in bytes {
-            match self.parser.advance(self.config, byte) {
+            match self.parser.step_tracking_keys(self.config, byte) {
                 Ok(DEAD) => {
                     return Err(Rejected::Byte {
                         offset: self.offset,

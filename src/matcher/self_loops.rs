@@ -6,7 +6,7 @@
 
 use super::limit::ParserLimit;
 use super::parser::Parser;
-use super::store::{ConfigId, DEAD, Item, TRIGGER_FRAME};
+use super::store::{ConfigId, DEAD, ISOLATED_DISPATCH_FRAME, Item};
 use crate::compile::NO_BLOCK;
 use crate::fsm::{CODE_POINTS, NON_SPACE_CODE_POINTS, kind_bytes, shape_bytes, utf8};
 
@@ -42,7 +42,7 @@ impl Parser {
         let is_comparable = |i: &&Item| {
             i.frame == item.frame
                 && self.program().state(i.state).block == NO_BLOCK
-                && (item.frame == TRIGGER_FRAME || !self.program().is_dispatch(i.state))
+                && (item.frame == ISOLATED_DISPATCH_FRAME || !self.program().is_dispatch(i.state))
         };
         let candidates: Vec<Item> = self
             .store()
@@ -185,7 +185,7 @@ impl Parser {
             return Ok(uniform_shapes & bit != 0);
         }
         // Constraints distinguish bytes that share a class.
-        let mut uniform = !self.compares_values(config) && !self.has_names(config);
+        let mut uniform = !self.compares_values(config) && !self.tracks_keys(config);
         if uniform {
             let (first, mut class) = (self.step(config, lo)?, self.class(lo));
             for byte in lo + 1..=hi {

@@ -14,7 +14,7 @@ use std::collections::BinaryHeap;
 
 use super::limit::ParserLimit;
 use super::parser::Parser;
-use super::store::{BOTTOM, ConfigId, Item, ROOT};
+use super::store::{ConfigId, ISOLATED_FRAME, Item, ROOT};
 use super::symbol::Symbol;
 use crate::compile::NO_BLOCK;
 use crate::fsm::ByteSet;
@@ -276,10 +276,10 @@ impl ShortestPaths {
             let to = Item { state: to, count, ..label.item };
             self.step_over(parser, search, at, Subgoal::Rule(rule), 1, to);
         }
-        for i in 0..parser.program().enters(state).len() {
+        for i in 0..parser.program().block_entries(state).len() {
             // A block that may run zero times has an edge around it; entering means at least one
             // run.
-            let block = parser.program().enters(state)[i];
+            let block = parser.program().block_entries(state)[i];
             let block_data = *parser.program().block(block);
             let to = Item { state: block_data.exit, count: 0, ..label.item };
             let runs = u64::from(block_data.min.max(1));
@@ -353,7 +353,7 @@ impl ShortestPaths {
                 self.resolve(QUERY, at);
                 return true;
             }
-            BOTTOM => {}
+            ISOLATED_FRAME => {}
             frame => parser
                 .store()
                 .returns(frame)
@@ -411,10 +411,10 @@ impl ShortestPaths {
         self.subgoals.insert(subgoal, number);
         self.searches.push(CostSearch::default());
         let state = match subgoal {
-            Subgoal::Rule(rule) => parser.program_mut().open(rule),
+            Subgoal::Rule(rule) => parser.program_mut().instantiate(rule),
             Subgoal::Run(block) => parser.program().block(block).start,
         };
-        let item = Item { state, count: 0, frame: BOTTOM };
+        let item = Item { state, count: 0, frame: ISOLATED_FRAME };
         self.push(
             number,
             Label { item, cost: Cost::default(), from: NO_LABEL, step: CompletionStep::On },

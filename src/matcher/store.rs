@@ -36,9 +36,10 @@ pub(crate) const DEAD: ConfigId = 0;
 /// Frame of the start rule: when the rule ends, the text is complete.
 pub(crate) const ROOT: FrameId = 0;
 /// Frame of an isolated item: the items to return to are unknown.
-pub(crate) const BOTTOM: FrameId = 1;
-/// As [`BOTTOM`], for isolated items of a dispatch: the bodies of its tags are unknown, too.
-pub(crate) const TRIGGER_FRAME: FrameId = 2;
+pub(crate) const ISOLATED_FRAME: FrameId = 1;
+/// As [`ISOLATED_FRAME`], for isolated items of a dispatch: the bodies of its tags are unknown,
+/// too.
+pub(crate) const ISOLATED_DISPATCH_FRAME: FrameId = 2;
 /// Flag in an item's count: the block has no bounds, and runs are only counted. Mask profiles use
 /// it to examine a block for all counter values at once.
 pub(crate) const UNBOUNDED_COUNT: u32 = 0x8000_0000;
@@ -54,8 +55,8 @@ const INITIAL_FRAMES: usize = 112;
 pub(crate) struct Item {
     /// State of the rule's automaton.
     pub(crate) state: u32,
-    /// ConfigFlags runs of the state's counted block. In frames, also the remaining budget or the
-    /// register that the state holds. Otherwise 0.
+    /// Completed runs of the state's counted block. In a frame, the
+    /// remaining budget or the register of the return state. Otherwise 0.
     pub(crate) count: u32,
     /// The items to return to when the rule ends.
     pub(crate) frame: FrameId,
@@ -64,14 +65,14 @@ pub(crate) struct Item {
 impl Item {
     /// Whether the item belongs to an isolated rule.
     #[inline]
-    pub(crate) fn is_alone(&self) -> bool {
-        matches!(self.frame, BOTTOM | TRIGGER_FRAME)
+    pub(crate) fn is_isolated(&self) -> bool {
+        matches!(self.frame, ISOLATED_FRAME | ISOLATED_DISPATCH_FRAME)
     }
 
     /// Whether the item belongs to an isolated rule and may leave it by `exit`.
     #[inline]
     pub(crate) fn leaves_by(&self, exit: Exit) -> bool {
-        self.frame == TRIGGER_FRAME || self.frame == BOTTOM && exit == Exit::End
+        self.frame == ISOLATED_DISPATCH_FRAME || self.frame == ISOLATED_FRAME && exit == Exit::End
     }
 }
 
@@ -133,27 +134,27 @@ impl InternedFrame {
     }
 }
 
-/// The part of a configuration's identity beside its items: what may end there, and modes.
+/// Flags that belong to a configuration's identity, in addition to its items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub(crate) struct ConfigFlags {
     /// The start rule has ended: the text may end.
-    pub(crate) root: bool,
-    /// A rule over [`BOTTOM`] or [`TRIGGER_FRAME`] ended.
-    pub(crate) bottom: bool,
-    /// A trigger over [`TRIGGER_FRAME`] fired. The bodies of its tags are unknown; the items say
-    /// which trigger it was.
+    pub(crate) start_completed: bool,
+    /// A rule over [`ISOLATED_FRAME`] or [`ISOLATED_DISPATCH_FRAME`] ended.
+    pub(crate) item_completed: bool,
+    /// A trigger over [`ISOLATED_DISPATCH_FRAME`] fired. The bodies of its tags are unknown; the
+    /// items say which trigger it was.
     pub(crate) after_trigger: bool,
     /// White-space bounds are ignored from here on; see [`super::white_space_bounds`].
-    pub(super) relaxed: bool,
-    /// Id of the list of earlier names; see [`super::value_constraints::duplicate_keys`].
-    pub(super) names: u32,
+    pub(super) unbounded_white_space: bool,
+    /// Id of the list of earlier keys; see [`super::value_constraints::duplicate_keys`].
+    pub(super) key_list: u32,
 }
 
 impl ConfigFlags {
     /// Whether an isolated item's rule ends or may end here.
     #[inline]
-    pub(crate) fn may_end_item(self) -> bool {
-        self.bottom | self.after_trigger
+    pub(crate) fn isolated_rule_ended(self) -> bool {
+        self.item_completed | self.after_trigger
     }
 }
 
@@ -162,8 +163,8 @@ impl ConfigFlags {
 struct InternedConfig {
     items: ArenaSpan,
     flags: ConfigFlags,
-    /// The same configuration without names.
-    plain: ConfigId,
+    /// The same configuration without keys.
+    base: ConfigId,
     /// The configuration with canonical counters, if computed; see [`super::canonical`].
     canonical: ConfigId,
     /// The representative for mask construction, if computed.
@@ -186,7 +187,7 @@ pub(crate) struct Store {
     /// Left-recursive groups by key: the first member's frame.
     groups: hashbrown::HashMap<Box<[u32]>, FrameId, Seeded>,
     group_bytes: usize,
-    /// Registers of scopes and names.
+    /// Registers of scopes and keys.
     pub(super) registers: Registers,
 }
 
@@ -205,7 +206,10 @@ impl Store {
     pub(crate) fn new() -> Store {
         let empty = ArenaSpan { start: 0, len: 0 };
         let mut frames = Vec::with_capacity(INITIAL_FRAMES);
-        frames.extend([ROOT, BOTTOM, TRIGGER_FRAME].map(|id| InternedFrame::untracked(empty, id)));
+        frames.extend(
+            [ROOT, ISOLATED_FRAME, ISOLATED_DISPATCH_FRAME]
+                .map(|id| InternedFrame::untracked(empty, id)),
+        );
         let mut store = Store {
             arena: Vec::with_capacity(INITIAL_CONFIGS * 2),
             frames,
@@ -274,7 +278,7 @@ impl Store {
     /// Whether the text may end in a configuration.
     #[inline]
     pub(crate) fn is_complete(&self, config: ConfigId) -> bool {
-        self.flags(config).root
+        self.flags(config).start_completed
     }
 
     /// The items to return to when a rule with this frame ends.
@@ -320,36 +324,36 @@ impl Store {
         hash: u64,
         items: ArenaSpan,
         flags: ConfigFlags,
-        plain: ConfigId,
+        base: ConfigId,
     ) -> ConfigId {
         let id = self.configs.len() as u32;
         let (canonical, representative) = (UNKNOWN, UNKNOWN);
-        self.configs.push(InternedConfig { items, flags, plain, canonical, representative });
+        self.configs.push(InternedConfig { items, flags, base, canonical, representative });
         self.config_ids.insert(hash, id);
         id
     }
 
-    /// The configuration with another list of names; `names` 0 gives the plain one.
-    pub(super) fn with_name_list(&mut self, config: ConfigId, names: u32) -> ConfigId {
-        let InternedConfig { items: span, flags, plain, .. } = self.configs[config as usize];
-        if names == 0 || plain == DEAD {
-            return plain;
+    /// The configuration with another key list; `key_list` 0 gives the base one.
+    pub(super) fn with_key_list(&mut self, config: ConfigId, key_list: u32) -> ConfigId {
+        let InternedConfig { items: span, flags, base, .. } = self.configs[config as usize];
+        if key_list == 0 || base == DEAD {
+            return base;
         }
-        let flags = ConfigFlags { names, ..flags };
+        let flags = ConfigFlags { key_list, ..flags };
         let hash = hash_items(self.items_in(span), flags);
         let same = |id: u32| {
-            self.configs[id as usize].flags == flags && self.configs[id as usize].plain == plain
+            self.configs[id as usize].flags == flags && self.configs[id as usize].base == base
         };
         if let Some(id) = self.config_ids.find(hash, same) {
             return id;
         }
-        self.push_config(hash, span, flags, plain)
+        self.push_config(hash, span, flags, base)
     }
 
-    /// The configuration without names.
+    /// The configuration without keys.
     #[inline]
-    pub(crate) fn plain(&self, config: ConfigId) -> ConfigId {
-        self.configs[config as usize].plain
+    pub(crate) fn base(&self, config: ConfigId) -> ConfigId {
+        self.configs[config as usize].base
     }
 
     /// The configuration with canonical counters, if computed.
@@ -385,13 +389,13 @@ impl Store {
     }
 
     /// Interns a frame that does not refer to itself. `items` must be sorted and without
-    /// duplicates, and their frames interned. With `reach` (the longest token, in bytes), its
-    /// canonical and its representative frame are interned, too.
+    /// duplicates, and their frames interned. With `max_token_bytes` (the longest token, in bytes),
+    /// its canonical and its representative frame are interned, too.
     pub(crate) fn intern_frame(
         &mut self,
         program: &Program,
         items: &[Item],
-        reach: Option<u32>,
+        max_token_bytes: Option<u32>,
     ) -> FrameId {
         let hash = hash_items(items, ConfigFlags::default());
         if let Some(id) = self.find_frame_hashed(hash, items) {
@@ -408,8 +412,8 @@ impl Store {
             ..InternedFrame::untracked(span, id)
         });
         self.frame_ids.insert(hash, id);
-        if let Some(reach) = reach {
-            let canonical = match self.canonical_items(program, span, reach) {
+        if let Some(max_token_bytes) = max_token_bytes {
+            let canonical = match self.canonical_items(program, span, max_token_bytes) {
                 Some(items) => self.intern_frame(program, &items, None),
                 None => id,
             };
@@ -432,18 +436,18 @@ impl Store {
         }
     }
 
-    /// The configuration with canonical counters for tokens of at most `reach` bytes.
+    /// The configuration with canonical counters for tokens of at most `max_token_bytes` bytes.
     pub(crate) fn canonical_config(
         &mut self,
         program: &Program,
         config: ConfigId,
-        reach: u32,
+        max_token_bytes: u32,
     ) -> ConfigId {
         if program.blocks.is_empty() && program.compiled().frames_hold_no_counts() {
             return config;
         }
         let InternedConfig { items, flags, .. } = self.configs[config as usize];
-        match self.canonical_items(program, items, reach) {
+        match self.canonical_items(program, items, max_token_bytes) {
             Some(items) => self.intern_config(&items, flags),
             None => config,
         }
@@ -470,10 +474,15 @@ impl Store {
     }
 
     /// The items with canonical counts; `None` if nothing changes.
-    fn canonical_items(&self, program: &Program, span: ArenaSpan, reach: u32) -> Option<Vec<Item>> {
+    fn canonical_items(
+        &self,
+        program: &Program,
+        span: ArenaSpan,
+        max_token_bytes: u32,
+    ) -> Option<Vec<Item>> {
         map_items(self.items_in(span), |item| Item {
             state: item.state,
-            count: canonical_count(program, item.state, item.count, reach),
+            count: canonical_count(program, item.state, item.count, max_token_bytes),
             frame: self.frames[item.frame as usize].canonical,
         })
     }
@@ -491,12 +500,17 @@ pub(super) fn map_items(items: &[Item], map: impl Fn(&Item) -> Item) -> Option<V
 }
 
 /// Canonical run count of a state: the value that represents all counts that no token of at most
-/// `reach` bytes can tell apart. Each run spans at least one byte, so a token cannot reach a bound
-/// that is more than `reach` runs away. Only the distances to `min` and `max` matter. Outside of
-/// blocks, nothing changes.
-pub(super) fn canonical_runs(program: &Program, state: u32, count: u32, reach: u32) -> u32 {
+/// `max_token_bytes` bytes can tell apart. Each run spans at least one byte, so a token cannot
+/// reach a bound that is more than `max_token_bytes` runs away. Only the distances to `min` and
+/// `max` matter. Outside of blocks, nothing changes.
+pub(super) fn canonical_runs(
+    program: &Program,
+    state: u32,
+    count: u32,
+    max_token_bytes: u32,
+) -> u32 {
     let Some(block) = program.block_of(state) else { return count };
-    let far = reach.saturating_add(1);
+    let far = max_token_bytes.saturating_add(1);
     let room = block.max.map_or(u32::MAX, |max| max.saturating_sub(count));
     if room <= far {
         return count;
@@ -515,10 +529,12 @@ pub(super) fn canonical_runs(program: &Program, state: u32, count: u32, reach: u
 }
 
 /// Canonical count of an item: runs of a block, budget, or register.
-fn canonical_count(program: &Program, state: u32, count: u32, reach: u32) -> u32 {
+fn canonical_count(program: &Program, state: u32, count: u32, max_token_bytes: u32) -> u32 {
     match (program.budget_meter(state), program.state(state).return_role) {
-        _ if program.block_of(state).is_some() => canonical_runs(program, state, count, reach),
-        (Some(meter), _) => meter.representative_count(count, reach),
+        _ if program.block_of(state).is_some() => {
+            canonical_runs(program, state, count, max_token_bytes)
+        }
+        (Some(meter), _) => meter.representative_count(count, max_token_bytes),
         (None, ReturnRole::Scope) => Registers::canonical(count),
         (None, _) => 0,
     }

@@ -6,7 +6,7 @@
 //! a few words.
 
 use super::parser::Parser;
-use super::store::{BOTTOM, ConfigFlags, ConfigId, Item};
+use super::store::{ConfigFlags, ConfigId, ISOLATED_FRAME, Item};
 use crate::compile::{NO_BLOCK, ReturnRole};
 
 impl Parser {
@@ -17,11 +17,11 @@ impl Parser {
         let mut starts = Vec::new();
         let state = self.program().state(item.state);
         let counted = state.block != NO_BLOCK || self.program().budget_meter(item.state).is_some();
-        if !state.calling || self.program().is_dispatch(item.state) || counted {
+        if !state.has_call_edge || self.program().is_dispatch(item.state) || counted {
             return starts;
         }
         self.program_mut().expand(item.state);
-        if !self.program().enters(item.state).is_empty() {
+        if !self.program().block_entries(item.state).is_empty() {
             return starts;
         }
         for &(rule, to) in self.program().calls(item.state) {
@@ -31,10 +31,10 @@ impl Parser {
                 frame: item.frame,
             };
             let returns = self.program().state(to);
-            let frame = match returns.pure_return {
+            let frame = match returns.is_return_only {
                 _ if returns.return_role != ReturnRole::Nothing => None,
                 true => Some(item.frame),
-                false if returns.ends_unique_name => self.store().find_frame(&[back]),
+                false if returns.ends_unique_key => self.store().find_frame(&[back]),
                 false => None,
             };
             for &head in self.program().first_readers(rule) {
@@ -52,7 +52,7 @@ impl Parser {
     pub(crate) fn isolated_group(&mut self, items: &[Item]) -> ConfigId {
         let [item] = items else {
             let mut alone: Vec<Item> =
-                items.iter().map(|item| Item { frame: BOTTOM, ..*item }).collect();
+                items.iter().map(|item| Item { frame: ISOLATED_FRAME, ..*item }).collect();
             alone.sort_unstable();
             return self.intern_unchecked(&alone, ConfigFlags::default());
         };

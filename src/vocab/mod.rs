@@ -102,7 +102,7 @@ pub struct Vocabulary {
     special_ids: Vec<(TokenId, String)>,
     stops: Vec<TokenId>,
     missing: ByteSet,
-    reach: usize,
+    max_token_bytes: usize,
     fingerprint: u64,
     indexes: TokenIndexes,
 }
@@ -332,7 +332,7 @@ impl Vocabulary {
 
     /// Length of the longest token, in bytes.
     pub fn max_token_bytes(&self) -> usize {
-        self.reach
+        self.max_token_bytes
     }
 
     /// A hash of the content: equal vocabularies have equal fingerprints. `==` compares the
@@ -446,7 +446,7 @@ impl VocabularyBuilder {
                 entries.push((&self.bytes[at as usize..(at + len) as usize], id));
             }
         }
-        let reach = entries.iter().map(|(b, _)| b.len()).max().unwrap_or(0);
+        let max_token_bytes = entries.iter().map(|(b, _)| b.len()).max().unwrap_or(0);
         let mut missing = ByteSet::ALL;
         for (bytes, _) in &entries {
             if let [byte] = bytes {
@@ -463,7 +463,7 @@ impl VocabularyBuilder {
             special_ids: self.special_ids,
             stops: self.stops,
             missing,
-            reach,
+            max_token_bytes,
             fingerprint,
             indexes,
         })

@@ -11,7 +11,7 @@ use super::trie::{Tree, TreeBuilder, Trie};
 use crate::fsm::{shape, shape_bytes};
 use crate::ids::TokenId;
 
-/// The words of a trie by the shapes of their bytes; see [`shape`].
+/// The tokens of a trie by the shapes of their bytes; see [`shape`].
 #[derive(Clone, Debug)]
 pub(crate) struct ShapeTree {
     tree: Tree,
@@ -26,7 +26,7 @@ pub(crate) struct ShapeTree {
 impl ShapeTree {
     /// From a trie. Cost: linear in its nodes.
     pub(super) fn new(trie: &Trie) -> ShapeTree {
-        let mut tree = TreeBuilder::with_words(trie.words_below(0).len(), |shape| {
+        let mut tree = TreeBuilder::with_tokens(trie.tokens_below(0).len(), |shape| {
             matches!(shape_bytes(shape).0, 0x80..0xC0)
         });
         let (mut kinds, mut sources, mut source_offsets) = (Vec::new(), Vec::new(), Vec::new());
@@ -38,7 +38,7 @@ impl ShapeTree {
             source_offsets.push(sources.len() as u32);
             sources.extend_from_slice(&here);
             for &node in &here {
-                tree.words(trie.tokens_at(node));
+                tree.tokens(trie.tokens_at(node));
                 children
                     .extend(trie.children(node).map(|child| (shape(trie.node(child).byte), child)));
             }
@@ -73,12 +73,12 @@ impl ShapeTree {
             ..self.source_offsets[node as usize + 1] as usize]
     }
 
-    /// All words, in the order of the tree.
-    pub(crate) fn words(&self) -> &[TokenId] {
-        self.tree.words_below(0)
+    /// All tokens, in the order of the tree.
+    pub(crate) fn tokens(&self) -> &[TokenId] {
+        self.tree.tokens_below(0)
     }
 
-    /// Positions, in the list of words, of those that end in a node's subtree.
+    /// Positions, in the list of tokens, of those that end in a node's subtree.
     pub(crate) fn range_of_subtree(&self, node: u32) -> Range<usize> {
         self.tree.range_at(node).start..self.tree.range_below(node).end
     }

@@ -5,14 +5,14 @@ use crate::fsm::{ByteSet, CODE_POINTS, NON_SPACE_CODE_POINTS, NOT_ASCII, kind_bi
 use crate::fuel;
 use crate::ids::TokenId;
 
-/// A node: the byte that leads to it, the end of its subtree, and the words that end at it.
+/// A node: the byte that leads to it, the end of its subtree, and the tokens that end at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// Index of the first node after the subtree.
+    /// GrammarMasks of the first node after the subtree.
     pub end: u32,
-    /// Position, in the list of words, of the first word of the subtree. The subtree's words are
-    /// `words..nodes[end].words`; those that end at this node come first.
-    pub words: u32,
+    /// Position, in the list of tokens, of the first token of the subtree. The subtree's tokens are
+    /// `first_token..nodes[end].first_token`; those that end at this node come first.
+    pub first_token: u32,
     /// Number of bytes that lead to this node.
     pub depth: u16,
     /// The byte on the edge into this node; 0 at the root.
@@ -21,14 +21,15 @@ pub struct Node {
     height: u8,
 }
 
-/// Nodes in depth-first order, and the words that end at them. Node 0 is the root.
+/// Nodes in depth-first order, and the tokens that end at them. Node 0 is the root.
 ///
-/// Invariant: the words of a subtree are consecutive in the list of words, those of its root first.
+/// Invariant: the tokens of a subtree are consecutive in the list of tokens, those of its root
+/// first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tree {
     /// All nodes, then one sentinel.
     nodes: Vec<Node>,
-    words: Vec<TokenId>,
+    tokens: Vec<TokenId>,
 }
 
 /// A trie over byte strings, each with an id.
@@ -40,10 +41,10 @@ pub struct Tree {
 /// let trie = Trie::build(vec![(b"an", TokenId::from_raw(0)), (b"and", TokenId::from_raw(1))]);
 /// let node = trie.find(b"an").unwrap();
 /// assert_eq!(trie.tokens_at(node), [TokenId::from_raw(0)]);
-/// assert_eq!(trie.words_below(node).len(), 2);
+/// assert_eq!(trie.tokens_below(node).len(), 2);
 /// ```
 ///
-/// Invariants: children of a node are in ascending order of bytes; words are in the order of their
+/// Invariants: children of a node are in ascending order of bytes; tokens are in the order of their
 /// strings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trie {
@@ -62,14 +63,14 @@ pub(crate) const NO_NODE: u32 = u32::MAX;
 impl Tree {
     /// A tree of sorted `(string, id)` pairs.
     pub(crate) fn from_sorted(entries: &[(&[u8], TokenId)]) -> Tree {
-        let mut tree = TreeBuilder::with_words(entries.len(), |byte| matches!(byte, 0x80..0xC0));
+        let mut tree = TreeBuilder::with_tokens(entries.len(), |byte| matches!(byte, 0x80..0xC0));
         let mut previous: &[u8] = &[];
         for (bytes, id) in entries {
             let shared = previous.iter().zip(*bytes).take_while(|(a, b)| a == b).count();
             for (depth, &byte) in bytes.iter().enumerate().skip(shared) {
                 tree.node(depth + 1, byte);
             }
-            tree.words(&[*id]);
+            tree.tokens(&[*id]);
             previous = bytes;
         }
         tree.finish()
@@ -111,44 +112,46 @@ impl Tree {
         std::iter::successors(begin(node + 1), move |&child| begin(self.node(child).end))
     }
 
-    /// Words that end at a node.
+    /// Tokens that end at a node.
     #[inline]
     pub fn tokens_at(&self, node: u32) -> &[TokenId] {
-        self.words(self.range_at(node))
+        self.tokens(self.range_at(node))
     }
 
-    /// Words by their positions in the list of all words.
+    /// Tokens by their positions in the list of all tokens.
     #[inline]
-    pub fn words(&self, range: std::ops::Range<usize>) -> &[TokenId] {
-        &self.words[range]
+    pub fn tokens(&self, range: std::ops::Range<usize>) -> &[TokenId] {
+        &self.tokens[range]
     }
 
-    /// Positions, in the list of all words, of those that end at a node.
+    /// Positions, in the list of all tokens, of those that end at a node.
     #[inline]
     pub fn range_at(&self, node: u32) -> std::ops::Range<usize> {
-        // The next node is the first child or the one after the subtree: its words begin where
+        // The next node is the first child or the one after the subtree: its tokens begin where
         // these end.
-        self.nodes[node as usize].words as usize..self.nodes[node as usize + 1].words as usize
+        self.nodes[node as usize].first_token as usize
+            ..self.nodes[node as usize + 1].first_token as usize
     }
 
-    /// Positions, in the list of all words, of those that end strictly below a node.
+    /// Positions, in the list of all tokens, of those that end strictly below a node.
     #[inline]
     pub fn range_below(&self, node: u32) -> std::ops::Range<usize> {
         let n = self.nodes[node as usize];
-        self.nodes[node as usize + 1].words as usize..self.nodes[n.end as usize].words as usize
+        self.nodes[node as usize + 1].first_token as usize
+            ..self.nodes[n.end as usize].first_token as usize
     }
 
-    /// Words that end in a node's subtree, the node included.
+    /// Tokens that end in a node's subtree, the node included.
     #[inline]
-    pub fn words_below(&self, node: u32) -> &[TokenId] {
+    pub fn tokens_below(&self, node: u32) -> &[TokenId] {
         let n = self.nodes[node as usize];
-        &self.words[n.words as usize..self.nodes[n.end as usize].words as usize]
+        &self.tokens[n.first_token as usize..self.nodes[n.end as usize].first_token as usize]
     }
 
-    /// The same without the words that end at the node itself.
+    /// The same without the tokens that end at the node itself.
     #[inline]
-    pub(crate) fn words_strictly_below(&self, node: u32) -> &[TokenId] {
-        &self.words[self.range_below(node)]
+    pub(crate) fn tokens_strictly_below(&self, node: u32) -> &[TokenId] {
+        &self.tokens[self.range_below(node)]
     }
 }
 
@@ -200,12 +203,12 @@ pub(crate) struct TreeBuilder {
 }
 
 impl TreeBuilder {
-    /// A builder with a root and capacity for so many words. `continues` tells whether the byte
+    /// A builder with a root and capacity for so many tokens. `continues` tells whether the byte
     /// into a node continues a code point.
-    pub(crate) fn with_words(words: usize, continues: fn(u8) -> bool) -> TreeBuilder {
-        let root = Node { end: 0, words: 0, depth: 0, byte: 0, height: 0 };
+    pub(crate) fn with_tokens(tokens: usize, continues: fn(u8) -> bool) -> TreeBuilder {
+        let root = Node { end: 0, first_token: 0, depth: 0, byte: 0, height: 0 };
         TreeBuilder {
-            tree: Tree { nodes: vec![root], words: Vec::with_capacity(words) },
+            tree: Tree { nodes: vec![root], tokens: Vec::with_capacity(tokens) },
             path: vec![0],
             continues,
         }
@@ -214,12 +217,12 @@ impl TreeBuilder {
     /// Adds a node below the last one of smaller depth, and returns its index.
     pub(crate) fn node(&mut self, depth: usize, byte: u8) -> u32 {
         self.leave(depth);
-        let Tree { nodes, words } = &mut self.tree;
+        let Tree { nodes, tokens } = &mut self.tree;
         let index = nodes.len() as u32;
         self.path.push(index);
         nodes.push(Node {
             end: 0,
-            words: words.len() as u32,
+            first_token: tokens.len() as u32,
             depth: depth as u16,
             byte,
             height: 0,
@@ -243,17 +246,23 @@ impl TreeBuilder {
         }
     }
 
-    /// Adds words that end at the last node.
-    pub(crate) fn words(&mut self, words: &[TokenId]) {
-        self.tree.words.extend_from_slice(words);
+    /// Adds tokens that end at the last node.
+    pub(crate) fn tokens(&mut self, tokens: &[TokenId]) {
+        self.tree.tokens.extend_from_slice(tokens);
     }
 
     /// The tree.
     pub(crate) fn finish(mut self) -> Tree {
         self.leave(0);
-        let Tree { nodes, words } = &mut self.tree;
+        let Tree { nodes, tokens } = &mut self.tree;
         let end = nodes.len() as u32;
-        nodes.push(Node { end: end + 1, words: words.len() as u32, depth: 0, byte: 0, height: 0 });
+        nodes.push(Node {
+            end: end + 1,
+            first_token: tokens.len() as u32,
+            depth: 0,
+            byte: 0,
+            height: 0,
+        });
         self.tree
     }
 }
@@ -347,7 +356,7 @@ impl Trie {
         Trie { after_white_space: nodes_after_white_space(&tree), tree, root, below }
     }
 
-    /// The nodes of words whose first byte after leading white space is this one.
+    /// The nodes of tokens whose first byte after leading white space is this one.
     pub(crate) fn after_white_space(&self, byte: u8) -> impl Iterator<Item = u32> + '_ {
         let from = self.after_white_space.partition_point(|&(other, _)| other < byte);
         let nodes = self.after_white_space[from..].iter();
@@ -383,13 +392,13 @@ impl Trie {
         bytes.iter().try_fold(0, |node, &byte| self.child(node, byte))
     }
 
-    /// The words that a text begins with, the shortest first: the length of each, and its ids.
+    /// The tokens that a text begins with, the shortest first: the length of each, and its ids.
     pub(crate) fn prefixes(&self, text: &[u8]) -> impl Iterator<Item = (usize, &[TokenId])> {
         let mut node = 0;
-        let words = text.iter().zip(1..).map_while(move |(&byte, length)| {
+        let tokens = text.iter().zip(1..).map_while(move |(&byte, length)| {
             node = self.child(node, byte)?;
             Some((length, self.tokens_at(node)))
         });
-        words.filter(|(_, ids)| !ids.is_empty())
+        tokens.filter(|(_, ids)| !ids.is_empty())
     }
 }

@@ -7,7 +7,7 @@ use louver::engine::{Constraint, Engine, EngineOptions};
 use louver::fsm::ByteSet;
 use louver::ids::{RuleId, TokenId};
 use louver::internals::MaskTuning;
-use louver::ir::{Budget, Expr, Grammar, GrammarBuilder, Spent};
+use louver::ir::{Budget, BudgetPolicy, Expr, Grammar, GrammarBuilder};
 use louver::limits::Limits;
 use louver::matcher::AdvanceError;
 use louver::vocab::Vocabulary;
@@ -22,8 +22,8 @@ use crate::harness::oracle::Oracle;
 
 fn budget() -> impl Strategy<Value = Budget> {
     let few = || proptest::option::of(0u32..5);
-    (few(), few(), prop_oneof![Just(Spent::Finish), Just(Spent::Cut)])
-        .prop_map(|(tokens, chars, spent)| Budget { tokens, chars, spent })
+    (few(), few(), prop_oneof![Just(BudgetPolicy::Finish), Just(BudgetPolicy::Cut)])
+        .prop_map(|(tokens, chars, on_exhausted)| Budget { tokens, chars, on_exhausted })
 }
 
 fn budgeted() -> impl Strategy<Value = (Shown, Shown)> {
@@ -68,7 +68,7 @@ proptest! {
             .rules
             .iter()
             .filter_map(|r| r.attributes.budget)
-            .all(|b| b.spent == Spent::Finish && b.tokens != Some(0));
+            .all(|b| b.on_exhausted == BudgetPolicy::Finish && b.tokens != Some(0));
         check_walk(&constraint, finishes.then_some(&mut oracle), &path)?;
     }
 
@@ -139,14 +139,15 @@ fn check_masks(rules: &[(&str, Expr, Option<Budget>)], words: &[&[u8]]) {
 /// A cut rule ends where all other items have spent their budgets, and is not read on.
 #[test]
 fn a_cut_rule_ends_where_all_others_are_spent() {
-    let token_budget = |tokens, spent| Some(Budget { tokens: Some(tokens), chars: None, spent });
+    let token_budget =
+        |tokens, on_exhausted| Some(Budget { tokens: Some(tokens), chars: None, on_exhausted });
     let letters = Expr::star(Expr::Class(ByteSet::from_bytes(b"ab")));
     let start = Expr::seq([Expr::Ref(RuleId::new(1)), Expr::Ref(RuleId::new(2))]);
     let end = Expr::text("a");
     let rules = [
         ("start", start, None),
-        ("text", letters, token_budget(1, Spent::Cut)),
-        ("end", end, token_budget(0, Spent::Finish)),
+        ("text", letters, token_budget(1, BudgetPolicy::Cut)),
+        ("end", end, token_budget(0, BudgetPolicy::Finish)),
     ];
     check_masks(&rules, &[b"aa", b"ab", b"ba", b"aaa"]);
 }
@@ -154,7 +155,7 @@ fn a_cut_rule_ends_where_all_others_are_spent() {
 /// A budget that begins inside of a token, and ends there.
 #[test]
 fn a_rule_cut_inside_a_token_ends_there() {
-    let one = Some(Budget { tokens: None, chars: Some(1), spent: Spent::Cut });
+    let one = Some(Budget { tokens: None, chars: Some(1), on_exhausted: BudgetPolicy::Cut });
     let list = Expr::alt([
         Expr::seq([Expr::Ref(RuleId::new(0)), Expr::Ref(RuleId::new(1))]),
         Expr::text("d"),
@@ -279,7 +280,7 @@ fn budgets_count_whole_code_points() {
     let vocab = Arc::new(Vocabulary::toy(&["é".as_bytes(), "ab".as_bytes(), "éa".as_bytes()]));
     let id = |text: &str| vocab.find(text.as_bytes()).unwrap();
     for (tokens, chars) in [(None, Some(2)), (Some(2), None)] {
-        let budget = Budget { tokens, chars, spent: Spent::Cut };
+        let budget = Budget { tokens, chars, on_exhausted: BudgetPolicy::Cut };
         let engine = Engine::new(vocab.clone(), crate::harness::unlimited());
         let constraint = engine.compile(text(budget, false)).unwrap();
         let mut matcher = constraint.matcher();

@@ -234,7 +234,7 @@ impl Subject {
                 json_schema::lower(&schema, &options, &Limits::default()).expect("a schema")
             }
             Subject::Grammar(text) => {
-                let attribute = if names == AdditionalNames::Differ { "[name]" } else { "" };
+                let attribute = if names == AdditionalNames::Differ { "[unique_key]" } else { "" };
                 let text = text.replace('%', attribute);
                 ebnf::lower(&text, &Default::default(), &Limits::default())
                     .expect("a grammar")
@@ -352,7 +352,7 @@ proptest! {
 fn continuations_of_a_rejected_key_are_rejected() {
     let text = r#"
         root ::= "{" key ":1," (key ":1" | "\"a\"!") "}"
-        key[name] ::= "\"" [a-c]+ "\""
+        key[unique_key] ::= "\"" [a-c]+ "\""
     "#;
     let grammar =
         ebnf::lower(text, &Default::default(), &Limits::default()).expect("a grammar").grammar;

@@ -3,7 +3,7 @@
 
 use louver::front::ebnf::{self, EbnfDialect, EbnfOptions};
 use louver::ids::{Label, RuleId, SpecialId};
-use louver::ir::{Attributes, Budget, Expr, Grammar, SpecialToken, Spent, Trigger};
+use louver::ir::{Attributes, Budget, BudgetPolicy, Expr, Grammar, SpecialToken, Trigger};
 use louver::limits::Limits;
 use proptest::collection::vec;
 use proptest::option;
@@ -115,13 +115,14 @@ fn attributes() -> impl Strategy<Value = Attributes> {
     let budget = (
         option::of(0u32..9),
         option::of(any::<u32>()),
-        prop_oneof![Just(Spent::Finish), Just(Spent::Cut)],
+        prop_oneof![Just(BudgetPolicy::Finish), Just(BudgetPolicy::Cut)],
     );
-    let budget = budget.prop_map(|(tokens, chars, spent)| Budget { tokens, chars, spent });
+    let budget =
+        budget.prop_map(|(tokens, chars, on_exhausted)| Budget { tokens, chars, on_exhausted });
     let values =
         (option::of(0u32..5), option::of("\\PC{0,4}"), option::of(0.0f32..3.0), option::of(budget));
     (values, any::<[bool; 5]>()).prop_map(
-        |((label, capture, temperature, budget), [hidden, scope, element, name, unusual])| {
+        |((label, capture, temperature, budget), [hidden, scope, element, unique_key, unusual])| {
             Attributes {
                 label: label.map(Label::from_raw),
                 capture,
@@ -130,7 +131,7 @@ fn attributes() -> impl Strategy<Value = Attributes> {
                 budget,
                 scope,
                 element,
-                name,
+                unique_key,
                 unusual,
             }
         },

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{CRATES, code, files, is_test, read, relative, root};
+use super::{CRATES, files, is_test, read, relative, root, without_tests};
 
 /// Names of types that conventionally repeat.
 const CONVENTIONAL: &[&str] = &[
@@ -11,11 +11,17 @@ const CONVENTIONAL: &[&str] = &[
 
 /// The name that a line defines as a type: a structure, an enumeration or a trait.
 fn defined_type(line: &str) -> Option<&str> {
+    if line.trim_start().starts_with("//") {
+        return None;
+    }
     let mut words = line.split_whitespace().skip_while(|word| word.starts_with("pub"));
     let kind = words.next()?;
     let name = words.next()?;
+    // An associated type, which is indented, may have the name of another type.
+    let is_alias = kind == "type" && !line.starts_with(' ');
     let end = name.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(name.len());
-    (["struct", "enum", "trait", "union"].contains(&kind) && end > 0).then(|| &name[..end])
+    let defines = is_alias || ["struct", "enum", "trait", "union"].contains(&kind);
+    (defines && end > 0).then(|| &name[..end])
 }
 
 #[test]
@@ -28,7 +34,7 @@ fn type_names_are_unique_in_a_crate() {
             if is_test(&name) {
                 continue;
             }
-            for line in code(&read(&path)) {
+            for line in without_tests(&read(&path)).lines() {
                 if let Some(defined_name) = defined_type(line) {
                     defined.entry(defined_name.to_owned()).or_default().push(name.clone());
                 }
@@ -49,9 +55,11 @@ fn type_definitions_are_seen() {
         "pub trait C: D {",
         "pub struct E;",
         "struct F(u32);",
+        "pub type G<T> = Vec<T>;",
     ];
-    assert_eq!(lines.map(defined_type), ["A", "B", "C", "E", "F"].map(Some));
-    assert_eq!(["let structure = 1;", "impl A {", "fn enum_of() {"].map(defined_type), [None; 3]);
+    assert_eq!(lines.map(defined_type), ["A", "B", "C", "E", "F", "G"].map(Some));
+    let others = ["let structure = 1;", "impl A {", "fn enum_of() {", "    type Item = u32;"];
+    assert_eq!(others.map(defined_type), [None; 4]);
 }
 
 /// Texts in backticks.

@@ -135,9 +135,9 @@ impl<'g> Scan<'g> {
         if let Some(rule) = self.bodies.grammar.rules.get(rule as usize) {
             facts.label = rule.attributes.label;
             facts.tracked = !rule.attributes.is_empty();
-            facts.name = rule.attributes.name;
+            facts.unique_key = rule.attributes.unique_key;
             facts.unusual = rule.attributes.unusual;
-            facts.only_unique_name = facts.name && rule.attributes.is_only_name();
+            facts.only_unique_key = facts.unique_key && rule.attributes.is_only_unique_key();
         }
     }
 

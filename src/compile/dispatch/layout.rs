@@ -442,7 +442,7 @@ impl DispatchAutomaton {
         {
             let is_final = self.may_end_in(kind);
             if is_final || self.live.text {
-                return StateSummary { is_final, scannable: true, calling: false };
+                return StateSummary { is_final, has_scan_edge: true, has_call_edge: false };
             }
         }
         let outgoing = self.state_edges(state);
@@ -450,8 +450,8 @@ impl DispatchAutomaton {
         let calls = outgoing.edges.iter().filter(|edge| is_call(edge)).count();
         StateSummary {
             is_final: outgoing.is_final,
-            scannable: calls < outgoing.edges.len(),
-            calling: calls > 0,
+            has_scan_edge: calls < outgoing.edges.len(),
+            has_call_edge: calls > 0,
         }
     }
 

@@ -181,7 +181,7 @@ impl Program {
                 EdgeSymbol::Call(rule) => out.calls.push((rule + first, to)),
                 EdgeSymbol::Special(special) => out.specials.push((special, to)),
                 EdgeSymbol::Block(block) => {
-                    out.enters.push(self.place_block(instance, rule_nfa, block, to))
+                    out.block_entries.push(self.place_block(instance, rule_nfa, block, to))
                 }
                 EdgeSymbol::Byte(_) => {}
             }
@@ -228,8 +228,8 @@ impl LiveNfa {
             summary.is_final |= self.nfa.is_final(s);
             for e in self.nfa.edges(s).filter(|e| self.live[e.to as usize]) {
                 match EdgeSymbol::decode(e.lo) {
-                    EdgeSymbol::Byte(_) | EdgeSymbol::Special(_) => summary.scannable = true,
-                    EdgeSymbol::Call(_) | EdgeSymbol::Block(_) => summary.calling = true,
+                    EdgeSymbol::Byte(_) | EdgeSymbol::Special(_) => summary.has_scan_edge = true,
+                    EdgeSymbol::Call(_) | EdgeSymbol::Block(_) => summary.has_call_edge = true,
                 }
             }
         }

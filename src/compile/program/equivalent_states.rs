@@ -59,7 +59,7 @@ impl MemberEndings {
     /// comparing them is costly.
     fn representative(&mut self, rule_nfa: &RuleNfa, position: u32) -> u32 {
         let mut edges = rule_nfa.main.nfa.edges(position);
-        let inside = edges.next().is_some_and(|e| e.lo == e.hi && is_name_byte(e.lo))
+        let inside = edges.next().is_some_and(|e| e.lo == e.hi && is_key_byte(e.lo))
             && edges.next().is_none();
         if inside {
             position
@@ -336,7 +336,8 @@ impl Program {
     /// continuations exist.
     fn collect_readers(&mut self, state: u32, out: &mut Vec<u32>, depth: u32) -> bool {
         self.expand(state);
-        let has_others = !self.special_edges(state).is_empty() || !self.enters(state).is_empty();
+        let has_others =
+            !self.special_edges(state).is_empty() || !self.block_entries(state).is_empty();
         if self.state(state).is_final || has_others || depth == 0 {
             return false;
         }
@@ -348,14 +349,14 @@ impl Program {
             if self.deferred(rule).is_some() {
                 return false;
             }
-            let start = self.open(rule);
+            let start = self.instantiate(rule);
             self.collect_readers(start, out, depth - 1)
         })
     }
 }
 
 /// Whether a symbol is a byte of an identifier, or its quote.
-fn is_name_byte(symbol: u32) -> bool {
+fn is_key_byte(symbol: u32) -> bool {
     u8::try_from(symbol).is_ok_and(|byte| {
         byte.is_ascii_alphanumeric() || b"_-\"".contains(&byte) || !byte.is_ascii()
     })

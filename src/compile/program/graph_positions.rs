@@ -69,12 +69,12 @@ impl Program {
         state
     }
 
-    /// The representative of a state for tokens of at most `reach` bytes: the same node, after a
-    /// number of steps that stands for all others that such a token cannot tell apart.
-    pub(crate) fn node_representative(&mut self, state: u32, reach: u32) -> u32 {
+    /// The representative of a state for tokens of at most `max_token_bytes` bytes: the same node,
+    /// after a number of steps that stands for all others that such a token cannot tell apart.
+    pub(crate) fn node_representative(&mut self, state: u32, max_token_bytes: u32) -> u32 {
         let Some(position) = self.graph_position(state) else { return state };
         let Some((_, counts)) = counted(&self.instances, position.instance) else { return state };
-        let steps = counts.far_from_bounds(position.steps, reach);
+        let steps = counts.far_from_bounds(position.steps, max_token_bytes);
         self.state_at(GraphPosition { steps, ..position })
     }
 

@@ -45,21 +45,21 @@ pub(crate) struct State {
     /// Accepting: the rule may end here; inside a block, one repetition may.
     pub(crate) is_final: bool,
     /// A byte or special-token edge leaves the state.
-    pub(crate) scannable: bool,
+    pub(crate) has_scan_edge: bool,
     /// The state only returns: accepting, without edges, outside of blocks, and of an untracked
     /// rule. Returning past it loses nothing.
-    pub(crate) pure_return: bool,
+    pub(crate) is_return_only: bool,
     /// A call or a block leaves the state.
-    pub(crate) calling: bool,
+    pub(crate) has_call_edge: bool,
     /// A dispatch state in which a trigger has just fired and tag bodies may follow. Mask entries
     /// of the dispatch end here.
     pub(crate) is_trigger_state: bool,
     /// Whether the state is the return address of a distinct-values scope or element.
     pub(crate) return_role: ReturnRole,
-    /// The rule is a unique name: see [`crate::ir::Attributes::name`].
-    pub(crate) name: bool,
-    /// The final state of a unique name whose rule has no other attribute.
-    pub(crate) ends_unique_name: bool,
+    /// The rule is a unique key: see [`crate::ir::Attributes::unique_key`].
+    pub(crate) unique_key: bool,
+    /// The final state of a unique key whose rule has no other attribute.
+    pub(crate) ends_unique_key: bool,
     pub(super) key: StateKey,
     pub(super) memo: StateMemo,
 }
@@ -92,7 +92,7 @@ impl StateMemo {
             bytes: PoolSpan { at: 0, len: 0 },
             calls: PoolSpan { at: 0, len: 0 },
             specials: PoolSpan { at: 0, len: 0 },
-            enters: PoolSpan { at: 0, len: 0 },
+            block_entries: PoolSpan { at: 0, len: 0 },
         },
         representative: UNKNOWN,
     };
@@ -104,7 +104,7 @@ pub(super) struct EdgeSpans {
     pub(super) bytes: PoolSpan,
     pub(super) calls: PoolSpan,
     pub(super) specials: PoolSpan,
-    pub(super) enters: PoolSpan,
+    pub(super) block_entries: PoolSpan,
 }
 
 /// Edges, in one list per kind: those of a state, or those of all states.
@@ -116,7 +116,7 @@ pub(super) struct EdgeLists {
     /// `(special token, target)`
     pub(super) specials: Vec<(u32, u32)>,
     /// Placed blocks that are entered.
-    pub(super) enters: Vec<u32>,
+    pub(super) block_entries: Vec<u32>,
 }
 
 impl EdgeLists {
@@ -125,7 +125,7 @@ impl EdgeLists {
         self.bytes.clear();
         self.calls.clear();
         self.specials.clear();
-        self.enters.clear();
+        self.block_entries.clear();
     }
 
     /// Appends a byte edge; merges it with the last one if their ranges touch and their targets are
@@ -144,13 +144,13 @@ impl EdgeLists {
             bytes: PoolSpan::append(&mut self.bytes, &new.bytes),
             calls: PoolSpan::append(&mut self.calls, &new.calls),
             specials: PoolSpan::append(&mut self.specials, &new.specials),
-            enters: PoolSpan::append(&mut self.enters, &new.enters),
+            block_entries: PoolSpan::append(&mut self.block_entries, &new.block_entries),
         }
     }
 
     /// Number of edges.
     pub(super) fn len(&self) -> usize {
-        self.bytes.len() + self.calls.len() + self.specials.len() + self.enters.len()
+        self.bytes.len() + self.calls.len() + self.specials.len() + self.block_entries.len()
     }
 
     /// Approximate memory use in bytes.
@@ -171,8 +171,8 @@ pub(super) struct StateTable {
     index: InternIndex,
     /// Merged states, by the id of their residual language: see [`super::super::residuals`].
     pub(super) residuals: HashMap<u32, u32>,
-    /// Some state is of a unique name.
-    pub(super) has_names: bool,
+    /// Some state is of a unique key.
+    pub(super) has_unique_keys: bool,
 }
 
 impl StateTable {
@@ -188,19 +188,19 @@ impl StateTable {
             },
             index: InternIndex::with_capacity(INITIAL_STATES),
             residuals: HashMap::default(),
-            has_names: false,
+            has_unique_keys: false,
         };
         table.states.push(State {
             rule: NO_RULE,
             block: NO_BLOCK,
             is_final: true,
-            scannable: false,
-            pure_return: true,
-            calling: false,
+            has_scan_edge: false,
+            is_return_only: true,
+            has_call_edge: false,
             is_trigger_state: false,
             return_role: ReturnRole::Nothing,
-            name: false,
-            ends_unique_name: false,
+            unique_key: false,
+            ends_unique_key: false,
             key: StateKey { instance: UNKNOWN, set: PoolSpan::default() },
             memo: StateMemo { expanded: true, representative: Program::RETURN, ..StateMemo::EMPTY },
         });
@@ -262,7 +262,7 @@ impl StateTable {
 
     /// Appends a state.
     pub(super) fn push(&mut self, state: State) -> u32 {
-        self.has_names |= state.name;
+        self.has_unique_keys |= state.unique_key;
         self.states.push(state);
         self.states.len() as u32 - 1
     }

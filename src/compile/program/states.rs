@@ -135,7 +135,7 @@ impl Program {
         &mut self,
         instance: u32,
         set: &[u32],
-        StateSummary { is_final, scannable, calling }: StateSummary,
+        StateSummary { is_final, has_scan_edge, has_call_edge }: StateSummary,
     ) -> u32 {
         let Instance { rule, block, source, .. } = &self.instances[instance as usize];
         // A return state of a dispatch keeps its mark, which traces read.
@@ -144,10 +144,10 @@ impl Program {
             _ => DispatchMark::Plain,
         };
         let (rule, block) = (*rule, *block);
-        let RuleFacts { tracked, name, only_unique_name, .. } = *self.facts(rule);
-        let returns = is_final && !scannable && !calling;
-        let pure_return = returns && block == NO_BLOCK && !tracked;
-        if pure_return && mark == DispatchMark::Plain {
+        let RuleFacts { tracked, unique_key, only_unique_key, .. } = *self.facts(rule);
+        let returns = is_final && !has_scan_edge && !has_call_edge;
+        let is_return_only = returns && block == NO_BLOCK && !tracked;
+        if is_return_only && mark == DispatchMark::Plain {
             return Program::RETURN;
         }
         let key = StateKey { instance, set: self.states.append_set(set) };
@@ -155,17 +155,17 @@ impl Program {
             rule,
             block,
             is_final,
-            scannable,
-            pure_return,
-            calling,
-            is_trigger_state: calling && matches!(mark, DispatchMark::Fired { .. }),
+            has_scan_edge,
+            is_return_only,
+            has_call_edge,
+            is_trigger_state: has_call_edge && matches!(mark, DispatchMark::Fired { .. }),
             return_role: if returns {
                 self.compiled.scopes.return_role(rule)
             } else {
                 ReturnRole::Nothing
             },
-            name,
-            ends_unique_name: returns && block == NO_BLOCK && only_unique_name,
+            unique_key,
+            ends_unique_key: returns && block == NO_BLOCK && only_unique_key,
             key,
             memo: StateMemo::EMPTY,
         })
@@ -176,8 +176,8 @@ impl Program {
         match &self.instances[instance as usize].source {
             StateSource::Dfa(dfa) => StateSummary {
                 is_final: dfa.is_final(set[0]),
-                scannable: !dfa.edges(set[0]).is_empty(),
-                calling: false,
+                has_scan_edge: !dfa.edges(set[0]).is_empty(),
+                has_call_edge: false,
             },
             StateSource::Sets(rule_nfa, part) => rule_nfa.part(*part).summarize(set),
             StateSource::Members(rule_nfa, number) => {

@@ -166,7 +166,7 @@ fn a_panic_costs_one_row_and_nothing_else() {
         let failed: Vec<usize> = (0..60).filter(|&i| status[i] == RowStatus::Failed).collect();
         assert_eq!((failed.len(), engine.stats().batch_rows_failed), (1, 1));
         let mut want = vec![0; words];
-        stops_only(engine.vocab(), &mut want);
+        write_stop_tokens(engine.vocab(), &mut want);
         assert_eq!(masks[failed[0] * words..][..words], want);
         // The failed matcher stays usable, and so do the others of its constraint.
         let again = engine.fill_masks(&mut rows, &mut masks).unwrap();

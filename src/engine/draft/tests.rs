@@ -22,7 +22,7 @@ fn constraint(limits: Limits) -> Constraint {
 
 /// Compares a draft with forks and returns the outcomes of its nodes.
 fn check(matcher: &mut Matcher, tree: &DraftTree) -> Vec<DraftNode> {
-    let words = matcher.index.vocab.mask_words();
+    let words = matcher.masks.vocab.mask_words();
     let (before, complete) = (matcher.tokens().to_vec(), matcher.is_complete());
     let mut masks = vec![7; tree.len() * words];
     let nodes = matcher.fill_draft_masks(tree, &mut masks).unwrap();
@@ -121,7 +121,7 @@ fn drafts_past_the_memory_limit_are_followed_path_by_path() {
     let tree = DraftTree::new(parents, tokens).unwrap();
     let mut matcher = constraint.matcher();
     let whole = {
-        let mut state = constraint.index.lock();
+        let mut state = constraint.masks.lock();
         matcher.with_retry(&mut state, |m, state| m.follow_tree(state, &tree))
     };
     assert_eq!(whole.err(), Some(ParserLimit::Memory));
@@ -139,7 +139,7 @@ fn malformed_draft_trees_are_refused() {
     let tree = DraftTree::chain(vec![token; 3]);
     assert_eq!(tree.parents(), [DraftTree::ROOT, 0, 1]);
     let mut matcher = constraint(Limits::default()).matcher();
-    let words = matcher.index.vocab.mask_words();
+    let words = matcher.masks.vocab.mask_words();
     assert_eq!(
         matcher.fill_draft_masks(&tree, &mut vec![0; words]),
         Err(DraftError::Masks { nodes: 3, words, got: words })

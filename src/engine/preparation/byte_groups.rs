@@ -184,7 +184,7 @@ pub(super) fn is_punctuation(byte: &u8) -> bool {
 }
 
 /// Whether names are made of such bytes.
-pub(super) fn is_name_byte(byte: u8) -> bool {
+pub(super) fn is_key_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
@@ -201,7 +201,7 @@ pub(super) fn weight(byte: u8, last: Option<u8>) -> f64 {
             let context = match last {
                 b',' | b':' => 4.0,
                 b' ' | b'\n' | b'\t' | b'\r' => 0.01,
-                _ if is_name_byte(last) => 0.1,
+                _ if is_key_byte(last) => 0.1,
                 _ => 0.02,
             };
             kind * context

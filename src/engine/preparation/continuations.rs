@@ -42,7 +42,7 @@ pub(super) struct Continuations {
     pub(super) groups: Vec<ByteGroup>,
     /// Special tokens that may follow, with where they lead.
     pub(super) specials: Vec<(u32, ConfigId)>,
-    /// Index of the first group of text bytes.
+    /// GrammarMasks of the first group of text bytes.
     pub(super) text: Option<usize>,
     /// What that group leads to.
     pub(super) text_kind: TextKind,

@@ -8,12 +8,15 @@
 use std::sync::Arc;
 
 use super::likely_paths::PathSearch;
-use super::{Job, MaskOutcome, PrepareBudget, ReportOnDrop, SecondParser, SecondParserState};
+use super::{
+    BackgroundParser, BackgroundParserState, MaskOutcome, PreparationJob, PrepareBudget,
+    ReportOnDrop,
+};
 use crate::engine::Constraint;
 use crate::engine::background::SliceSignal;
 use crate::engine::runtime::{EngineCounters, count};
 use crate::fuel::{self, CancelToken};
-use crate::mask::{Index, IndexState};
+use crate::mask::{GrammarMasks, MaskState};
 use crate::matcher::ParserLimit;
 
 /// Most candidates of one slice: about 0.3 ms.
@@ -21,8 +24,8 @@ const CANDIDATES_PER_SLICE: usize = 8;
 
 /// A preparation under way.
 pub(super) struct Preparation {
-    index: Arc<Index>,
-    second_parser: Arc<SecondParser>,
+    masks: Arc<GrammarMasks>,
+    background_parser: Arc<BackgroundParser>,
     counters: Arc<EngineCounters>,
     cancel_tokens: Vec<CancelToken>,
     /// Units of [`Limits::prepare_fuel`](crate::limits::Limits::prepare_fuel) that are left.
@@ -53,23 +56,23 @@ impl Preparation {
         report: ReportOnDrop,
     ) -> Preparation {
         Preparation {
-            index: constraint.index.clone(),
-            second_parser: constraint.second_parser.clone(),
+            masks: constraint.masks.clone(),
+            background_parser: constraint.background_parser.clone(),
             counters: constraint.runtime.counters.clone(),
             cancel_tokens: fuel::cancel_tokens(),
-            fuel: constraint.index.prepare_fuel(),
+            fuel: constraint.masks.prepare_fuel(),
             progress: PreparationProgress { budget, report, search: None },
         }
     }
 
     /// Runs one slice. Returns the likelihood of the next candidate; `None` at the end.
     pub(super) fn run_slice(&mut self, signal: &SliceSignal) -> Option<f64> {
-        let job = Job { index: &self.index, counters: &self.counters, signal };
+        let job = PreparationJob { masks: &self.masks, counters: &self.counters, signal };
         let progress = &mut self.progress;
-        let explore = |second: &mut SecondParserState| progress.slice(&job, second);
+        let explore = |second: &mut BackgroundParserState| progress.slice(&job, second);
         let (next, units) = fuel::measure(|| {
             fuel::run_under(&self.cancel_tokens, || {
-                fuel::limited(self.fuel, || self.second_parser.run_guarded(explore))
+                fuel::limited(self.fuel, || self.background_parser.run_guarded(explore))
             })
         });
         self.fuel = self.fuel.saturating_sub(units);
@@ -81,8 +84,8 @@ impl PreparationProgress {
     /// Explores the likeliest candidates, until the slice is over.
     fn slice(
         &mut self,
-        job: &Job<'_>,
-        second: &mut SecondParserState,
+        job: &PreparationJob<'_>,
+        second: &mut BackgroundParserState,
     ) -> Result<Option<f64>, ParserLimit> {
         let epoch = job.with_constraint(|own| own.epoch);
         let search = self.search.take();
@@ -104,7 +107,7 @@ impl PreparationProgress {
         if next.is_some() {
             self.search = Some(search);
         } else if job.is_needed() {
-            job.with_constraint(IndexState::reserve_more);
+            job.with_constraint(MaskState::reserve_more);
             second.last_preparation = Some((epoch, self.budget, self.report.report.candidates));
         }
         Ok(next)
@@ -113,8 +116,8 @@ impl PreparationProgress {
     /// Begins the search; `None` if the last preparation did the same.
     fn begin(
         &mut self,
-        job: &Job<'_>,
-        second: &mut SecondParserState,
+        job: &PreparationJob<'_>,
+        second: &mut BackgroundParserState,
         epoch: u64,
     ) -> Option<SearchInEpochs> {
         let last = second.last_preparation.as_ref();
@@ -124,7 +127,7 @@ impl PreparationProgress {
             (self.report.report.candidates, self.report.report.cached) = (*candidates, *candidates);
             return None;
         }
-        let (state, _) = second.parser_and_counterparts(job.index);
+        let (state, _) = second.parser_and_counterparts(job.masks);
         let paths = PathSearch::new(&mut state.parser, self.budget.candidates, self.budget.steps);
         Some(SearchInEpochs { paths, constraint_epoch: epoch, second_epoch: state.epoch })
     }
@@ -133,8 +136,8 @@ impl PreparationProgress {
     /// or of its budget, or where the constraint's caches were emptied or are half full.
     fn explore_next(
         &mut self,
-        job: &Job<'_>,
-        state: &mut IndexState,
+        job: &PreparationJob<'_>,
+        state: &mut MaskState,
         paths: &mut PathSearch,
     ) -> Result<bool, ParserLimit> {
         let report = &mut self.report.report;
@@ -152,7 +155,7 @@ impl PreparationProgress {
             MaskOutcome::OutOfFuel => return Ok(true),
             MaskOutcome::Discarded => return Ok(false),
         }
-        let trie = job.index.vocab.trie();
+        let trie = job.masks.vocab.trie();
         let explored = paths.expand(&mut state.parser, trie, &candidate, target)?;
         for path in explored {
             if job.step_path(target, &path).is_none() {

@@ -68,7 +68,7 @@ fn prepared_paths_include_the_names_of_members() {
     let engine = engine(EngineOptions::default());
     let constraint = constraint(&engine);
     constraint.prepare(PrepareBudget::default()).wait();
-    let configs = || constraint.index.lock().parser.store().configs();
+    let configs = || constraint.masks.lock().parser.store().configs();
     let token = |text: &str| {
         let of = |id: &TokenId| engine.vocab().bytes(*id) == Some(text.as_bytes());
         (0..engine.vocab().width()).map(TokenId::new).find(of).unwrap()
@@ -193,7 +193,7 @@ fn masks_do_not_depend_on_concurrent_background_work() {
         prepared.wait();
         assert_eq!(engine.stats().background_panics, 0);
         assert_eq!(
-            constraint.index.lock().epoch > 0,
+            constraint.masks.lock().epoch > 0,
             parser_bytes < Limits::default().parser_bytes
         );
     }
@@ -273,7 +273,7 @@ fn excess_prefetches_replace_the_oldest() {
     let constraint = constraint(&engine);
     let mut matcher = constraint.matcher();
     // The lock of the second parser blocks the one background thread.
-    let inner = constraint.second_parser.inner.lock();
+    let inner = constraint.background_parser.inner.lock();
     for token in bytes(TEXT) {
         assert!(matcher.prefetch(&bytes("{}[]\"\\,x1")));
         matcher.advance(token).unwrap();
@@ -300,7 +300,7 @@ fn share(engine: &Engine, constraint: &Constraint, text: &str) -> (u64, usize) {
     let mut left = text.as_bytes();
     loop {
         matcher.fill_mask(&mut row);
-        let mut state = constraint.index.lock();
+        let mut state = constraint.masks.lock();
         seen.push(state.parser.canonical(matcher.config()));
         drop(state);
         let longest = (1..=left.len()).rev().find_map(|len| Some((vocab.find(&left[..len])?, len)));
@@ -437,7 +437,7 @@ fn preparation_ends_with_its_budget_and_spares_half_the_cache() {
         small.runtime.background.settle();
         assert_eq!(small.stats().background_panics, 0);
         // Preparation does not evict what matchers use.
-        assert_eq!(constraint.index.lock().epoch, 0);
+        assert_eq!(constraint.masks.lock().epoch, 0);
     }
 }
 

@@ -6,7 +6,7 @@
 
 use super::{Completion, CompletionOptions, Matcher, ShortestPaths, to_pieces};
 use crate::hash::HashSet;
-use crate::mask::IndexState;
+use crate::mask::MaskState;
 use crate::matcher::{CompletionStep, ConfigId, DEAD, Parser, ParserLimit, Symbol};
 
 /// Most positions at which a detour is searched.
@@ -16,27 +16,28 @@ impl Matcher {
     /// A short completion in which no value is repeated.
     pub(super) fn complete_with_distinct_values(
         &self,
-        state: &mut IndexState,
+        state: &mut MaskState,
         options: &CompletionOptions,
     ) -> Result<Completion, ParserLimit> {
-        let IndexState { parser, lengths: Some(lengths), .. } = state else {
+        let MaskState { parser, shortest_paths: Some(shortest_paths), .. } = state else {
             return Err(ParserLimit::Search);
         };
-        let longest = lengths.special().saturating_mul(options.longest as u64);
+        let longest = shortest_paths.special().saturating_mul(options.longest as u64);
         let (path, dead_ends) = (Vec::new(), HashSet::default());
-        let mut search = DetourSearch { parser, lengths, config: self.config(), path, dead_ends };
+        let mut search =
+            DetourSearch { parser, shortest_paths, config: self.config(), path, dead_ends };
         for _ in 0..MAX_DETOURS {
             let (length, steps) = search.shortest(search.config)?;
             let length = search.length().saturating_add(length);
             if length > longest {
                 return Ok(Completion { length, pieces: None });
             }
-            search.follow(&search.lengths.text(&steps, options.longest))?;
+            search.follow(&search.shortest_paths.text(&steps, options.longest))?;
             if search.parser.store().is_complete(search.config) {
                 let text: Vec<Symbol> = search.path.iter().map(|(_, symbol)| *symbol).collect();
                 return Ok(Completion {
                     length: search.length(),
-                    pieces: Some(to_pieces(&self.index, &text)),
+                    pieces: Some(to_pieces(&self.masks, &text)),
                 });
             }
             search.detour()?;
@@ -48,7 +49,7 @@ impl Matcher {
 /// A search by shortest completions and detours around repeated values.
 struct DetourSearch<'s> {
     parser: &'s mut Parser,
-    lengths: &'s mut ShortestPaths,
+    shortest_paths: &'s mut ShortestPaths,
     /// The configuration at the end of the path.
     config: ConfigId,
     /// The configurations passed, and the symbol read from each.
@@ -60,7 +61,7 @@ struct DetourSearch<'s> {
 impl DetourSearch<'_> {
     /// The cost of a symbol.
     fn cost(&self, symbol: Symbol) -> u64 {
-        symbol.byte().map_or(self.lengths.special(), |_| 1)
+        symbol.byte().map_or(self.shortest_paths.special(), |_| 1)
     }
 
     /// The cost of the path.
@@ -71,12 +72,12 @@ impl DetourSearch<'_> {
     /// The shortest completion if values may be equal.
     fn shortest(&mut self, config: ConfigId) -> Result<(u64, Box<[CompletionStep]>), ParserLimit> {
         // The search ignores registers.
-        self.lengths.shortest(self.parser, config)?.ok_or(ParserLimit::Search)
+        self.shortest_paths.shortest(self.parser, config)?.ok_or(ParserLimit::Search)
     }
 
     /// The configuration after a symbol; `None` if it is a dead end.
     fn take_step(&mut self, symbol: Symbol) -> Result<Option<ConfigId>, ParserLimit> {
-        let next = self.parser.advance_symbol(self.config, symbol)?;
+        let next = self.parser.step_symbol_tracking_keys(self.config, symbol)?;
         Ok((next != DEAD && !self.dead_ends.contains(&next)).then_some(next))
     }
 

@@ -113,7 +113,7 @@ fn completions_do_not_depend_on_caches_or_earlier_options() {
     let constraint = engine.compile(b.finish(start).unwrap()).unwrap();
     let mut matcher = constraint.matcher();
     matcher.advance(TokenId::from_raw(u32::from(b'('))).unwrap();
-    let epoch = constraint.index.lock().epoch;
+    let epoch = constraint.masks.lock().epoch;
     for round in 0..40 {
         for (special_length, length) in [(1, 2), (10, 11), (0, 2), (100, 45)] {
             let options = CompletionOptions { special_length, ..CompletionOptions::default() };
@@ -127,7 +127,7 @@ fn completions_do_not_depend_on_caches_or_earlier_options() {
         }
         assert_eq!(other.shortest_completion(&CompletionOptions::default()).unwrap().length, 15);
     }
-    assert!(constraint.index.lock().epoch > epoch, "the budget was never reached");
+    assert!(constraint.masks.lock().epoch > epoch, "the budget was never reached");
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn a_mask_past_its_fuel_ends_its_sequence_and_no_other() {
     }
     // The limit is reported for a mask as for a token, and the sequence can still be ended.
     let mut stops = vec![0; engine.vocab().mask_words()];
-    stops_only(engine.vocab(), &mut stops);
+    write_stop_tokens(engine.vocab(), &mut stops);
     assert!(taken < 200, "the work of some mask is more than its fuel");
     assert_eq!(engine.stats().limits_reached, 1);
     if matcher.limit().is_some() {

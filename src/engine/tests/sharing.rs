@@ -193,7 +193,7 @@ fn switched_off_parts_are_unused_and_change_no_mask() {
             }
         }
         let nodes: u32 = constraint.compiled().rules.iter().map(|rule| rule.nodes).sum();
-        let transitions = constraint.index.lock().parser.transitions_held();
+        let transitions = constraint.masks.lock().parser.transitions_held();
         (rows, engine.pool_stats(), report, nodes, transitions)
     };
     let (want, stats, report, nodes, transitions) = run(|_| {});
@@ -211,7 +211,7 @@ fn switched_off_parts_are_unused_and_change_no_mask() {
     assert!(off.mask_misses > stats.mask_misses, "{off:?}");
     let (rows, off, ..) = run(|s| s.equal_masks = Switch::Off);
     assert_eq!((rows == want, off.equal_masks), (true, 0));
-    let (rows, off, ..) = run(|s| s.lookahead = Switch::Off);
+    let (rows, off, ..) = run(|s| s.resolved_suffixes = Switch::Off);
     assert_eq!((rows == want, off.resolved_hits), (true, 0));
     let (rows, _, _, written_out, _) = run(|s| s.counters = Switch::Off);
     assert!(rows == want && written_out > nodes + 25, "{written_out} and {nodes} nodes");

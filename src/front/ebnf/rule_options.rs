@@ -6,7 +6,7 @@ use super::cursor::Reported;
 use super::parse::Parser;
 use crate::front::diagnostic::{Diagnostic, UniqueKeys};
 use crate::ids::Label;
-use crate::ir::{Budget, Spent};
+use crate::ir::{Budget, BudgetPolicy};
 
 /// Options without effect, which printed grammars of other engines contain. They describe bytes
 /// that a capture excludes; here, a capture is always the text that its rule derives.
@@ -27,9 +27,9 @@ const OPTIONS: [&str; 13] = [
     "lazy",
     "max_chars",
     "max_tokens",
-    "name",
+    "unique_key",
     "scope",
-    "spent",
+    "on_exhausted",
     "start",
     "temperature",
     "unusual",
@@ -39,7 +39,7 @@ impl Parser<'_> {
     /// Parses the options of a rule after their `[`.
     pub(super) fn rule_options(&mut self) -> Result<RuleOptions, Reported> {
         let (mut out, mut keys, mut spent) = (RuleOptions::default(), UniqueKeys::default(), None);
-        let mut budget = Budget { tokens: None, chars: None, spent: Spent::Finish };
+        let mut budget = Budget { tokens: None, chars: None, on_exhausted: BudgetPolicy::Finish };
         for argument in self.arguments("]")? {
             let (key, value) = match argument {
                 Argument { key: Some(key), value } => (key, Some(value)),
@@ -61,20 +61,20 @@ impl Parser<'_> {
                 ("hidden", None) => out.attributes.hidden = true,
                 ("scope", None) => out.attributes.scope = true,
                 ("element", None) => out.attributes.element = true,
-                ("name", None) => out.attributes.name = true,
+                ("unique_key", None) => out.attributes.unique_key = true,
                 ("unusual", None) => out.attributes.unusual = true,
                 ("lazy", None) => out.lazy = Some(key.span),
                 ("start", None) => out.start = Some(key.span),
                 ("label", Some(value)) => {
                     out.attributes.label = Some(Label::from_raw(self.integer(&value)?))
                 }
-                ("spent", Some(ArgumentValue { kind: ArgumentKind::Word(word), .. }))
+                ("on_exhausted", Some(ArgumentValue { kind: ArgumentKind::Word(word), .. }))
                     if word == "cut" =>
                 {
-                    budget.spent = Spent::Cut;
+                    budget.on_exhausted = BudgetPolicy::Cut;
                     spent = Some(key.span);
                 }
-                ("spent", Some(value)) => return self.unexpected_value(&value, "`cut`"),
+                ("on_exhausted", Some(value)) => return self.unexpected_value(&value, "`cut`"),
                 (known, Some(_)) if WITHOUT_EFFECT.contains(&known) => {
                     let message = format!("the option `{known}` has no effect");
                     self.cursor.diagnostics.push(Diagnostic::warning(key.span, message));
@@ -85,7 +85,7 @@ impl Parser<'_> {
         if budget.tokens.is_some() || budget.chars.is_some() {
             out.attributes.budget = Some(budget);
         } else if let Some(span) = spent {
-            let message = "`spent` without `max_tokens` or `max_chars`";
+            let message = "`on_exhausted` without `max_tokens` or `max_chars`";
             return self.cursor.error(Diagnostic::error(span, message));
         }
         Ok(out)

@@ -8,7 +8,7 @@ use super::{EbnfDialect, EbnfOptions, lower};
 use crate::front::LoweredGrammar;
 use crate::front::diagnostic::Diagnostics;
 use crate::ids::SpecialId;
-use crate::ir::{Attributes, Budget, Expr, Grammar, SpecialToken, Spent};
+use crate::ir::{Attributes, Budget, BudgetPolicy, Expr, Grammar, SpecialToken};
 use crate::limits::Limits;
 
 fn parse(text: &str) -> Result<LoweredGrammar, Diagnostics> {
@@ -83,19 +83,19 @@ fn token_dispatches_lower_to_free_tokens_and_triggers() {
 fn rule_options_become_attributes() {
     let parse = grammar(
         "root[capture] ::= a b c\na[capture=\"x y\", temperature=0.25, max_tokens=3] ::= \"a\"\n\
-         b [ max_chars = 7 , spent = cut, label=4 ] ::= \"b\"\n\
+         b [ max_chars = 7 , on_exhausted = cut, label=4 ] ::= \"b\"\n\
          c[max_tokens=0,max_chars=1,] ::= \"c\"",
     );
     let attributes: Vec<Attributes> =
         parse.rules.iter().map(|rule| rule.attributes.clone()).collect();
-    let budget = |tokens, chars, spent| Some(Budget { tokens, chars, spent });
+    let budget = |tokens, chars, on_exhausted| Some(Budget { tokens, chars, on_exhausted });
     assert_eq!(attributes[0], Attributes { capture: Some("root".into()), ..Attributes::default() });
     let a = &attributes[1];
     assert_eq!((a.capture.as_deref(), a.temperature), (Some("x y"), Some(0.25)));
-    assert_eq!(a.budget, budget(Some(3), None, Spent::Finish));
-    assert_eq!(attributes[2].budget, budget(None, Some(7), Spent::Cut));
+    assert_eq!(a.budget, budget(Some(3), None, BudgetPolicy::Finish));
+    assert_eq!(attributes[2].budget, budget(None, Some(7), BudgetPolicy::Cut));
     assert_eq!(attributes[2].label.map(|l| l.raw()), Some(4));
-    assert_eq!(attributes[3].budget, budget(Some(0), Some(1), Spent::Finish));
+    assert_eq!(attributes[3].budget, budget(Some(0), Some(1), BudgetPolicy::Finish));
 }
 
 #[test]

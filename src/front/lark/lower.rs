@@ -7,7 +7,7 @@ use crate::front::LoweredGrammar;
 use crate::front::diagnostic::{Diagnostic, Diagnostics};
 use crate::hash::HashMap;
 use crate::ids::RuleId;
-use crate::ir::{Attributes, Budget, Expr, SpecialToken, Spent};
+use crate::ir::{Attributes, Budget, BudgetPolicy, Expr, SpecialToken};
 use crate::spec::json::Json;
 
 impl Session<'_> {
@@ -371,11 +371,11 @@ fn is_lexeme(node: &Node<'_>) -> bool {
 /// suffix instead. A stop marker is hidden from the capture.
 pub(super) fn attributes(definition: &Definition<'_>) -> Attributes {
     let syntax = &definition.attributes;
-    let spent = if syntax.is_shortest() { Spent::Cut } else { Spent::Finish };
+    let on_exhausted = if syntax.is_shortest() { BudgetPolicy::Cut } else { BudgetPolicy::Finish };
     let budget = (syntax.max_tokens.is_some() || syntax.max_chars.is_some()).then_some(Budget {
         tokens: syntax.max_tokens,
         chars: syntax.max_chars,
-        spent,
+        on_exhausted,
     });
     let has_suffix = syntax.marker.as_ref().is_some_and(|marker| marker.kind == MarkerKind::Suffix);
     let capture = if has_suffix { None } else { syntax.capture.clone() };

@@ -7,7 +7,7 @@ use crate::compile::Compiled;
 use crate::engine::{Engine, EngineOptions};
 use crate::front::diagnostic::Severity;
 use crate::ids::TokenId;
-use crate::ir::{Attributes, Budget, Expr, Rule, SpecialToken, Spent};
+use crate::ir::{Attributes, Budget, BudgetPolicy, Expr, Rule, SpecialToken};
 use crate::matcher::Recognizer;
 use crate::vocab::Vocabulary;
 
@@ -52,13 +52,13 @@ fn rule_attributes_reach_the_grammar() {
         "start: v w\nv[capture, temperature=0.5, max_chars=7]: /[0-9]+/\n\
          w[capture=\"x\", max_tokens=3]: v v",
     );
-    let budget = |tokens, chars, spent| Some(Budget { tokens, chars, spent });
+    let budget = |tokens, chars, on_exhausted| Some(Budget { tokens, chars, on_exhausted });
     let v = rules_with(&lowered, |a| a.capture.as_deref() == Some("v"));
     assert_eq!((v.len(), v[0].attributes.temperature), (1, Some(0.5)));
-    assert_eq!(v[0].attributes.budget, budget(None, Some(7), Spent::Finish));
+    assert_eq!(v[0].attributes.budget, budget(None, Some(7), BudgetPolicy::Finish));
     assert!(!v[0].attributes.hidden);
     let w = rules_with(&lowered, |a| a.capture.as_deref() == Some("x"));
-    assert_eq!(w[0].attributes.budget, budget(Some(3), None, Spent::Finish));
+    assert_eq!(w[0].attributes.budget, budget(Some(3), None, BudgetPolicy::Finish));
     // With a suffix, the text before it is captured, and the rule is cut at its budget.
     let lowered = parse_valid(
         "start: r\nr[capture, suffix=\"!\", stop_capture=\"m\", max_tokens=3]: /[a-z]*/\n\
@@ -66,7 +66,7 @@ fn rule_attributes_reach_the_grammar() {
     );
     let text = rules_with(&lowered, |a| a.capture.as_deref() == Some("r"));
     let marker = rules_with(&lowered, |a| a.capture.as_deref() == Some("m"));
-    let cut = rules_with(&lowered, |a| a.budget == budget(Some(3), None, Spent::Cut));
+    let cut = rules_with(&lowered, |a| a.budget == budget(Some(3), None, BudgetPolicy::Cut));
     assert_eq!((text.len(), marker.len(), cut.len()), (1, 1, 1));
     // A stop is hidden, a suffix is not.
     assert!(!marker[0].attributes.hidden);

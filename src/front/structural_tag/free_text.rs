@@ -11,7 +11,7 @@ use crate::front::text_search::TextSearch;
 use crate::fsm::ByteSet;
 use crate::hash::HashSet;
 use crate::ids::RuleId;
-use crate::ir::{AfterTag, Budget, Dispatch, DispatchEnd, Expr, Spent, Trigger};
+use crate::ir::{AfterTag, Budget, BudgetPolicy, Dispatch, DispatchEnd, Expr, Trigger};
 
 impl TagLowering<'_> {
     /// Lowers free text.
@@ -36,7 +36,7 @@ impl TagLowering<'_> {
         let rule = self.builder.rule("text", text);
         if tokens.is_some() || chars.is_some() {
             self.builder.attributes(rule).budget =
-                Some(Budget { tokens, chars, spent: Spent::Cut });
+                Some(Budget { tokens, chars, on_exhausted: BudgetPolicy::Cut });
         }
         Some(Expr::Ref(rule))
     }

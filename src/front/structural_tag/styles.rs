@@ -12,7 +12,7 @@ use crate::fsm::ByteSet;
 use crate::ir::Expr;
 
 /// Names of types.
-type TypeNames = &'static [(JsonTypes, &'static str)];
+type TypeNameTable = &'static [(JsonTypes, &'static str)];
 
 /// The texts with which a style writes a member.
 struct MemberTexts {
@@ -25,9 +25,9 @@ struct MemberTexts {
     /// Text after the name.
     after_name: &'static str,
     /// Names of types, and the text after them.
-    types: Option<(TypeNames, &'static str)>,
+    types: Option<(TypeNameTable, &'static str)>,
     /// Further names of types, for members that are not declared.
-    other_type_names: TypeNames,
+    other_type_names: TypeNameTable,
     /// Text before the value, preceded by optional white space.
     before_value: Option<&'static str>,
     /// Text after the value.
@@ -47,11 +47,11 @@ const PLAIN: MemberTexts = MemberTexts {
 };
 
 /// Names of types that only distinguish strings from other values.
-const STRING_OR_NOT: TypeNames =
+const STRING_OR_NOT: TypeNameTable =
     &[(JsonTypes::STRING, "true"), (JsonTypes::ALL.minus(JsonTypes::STRING), "false")];
 
 /// Names of all types.
-const TYPES: TypeNames = &[
+const TYPES: TypeNameTable = &[
     (JsonTypes::STRING, "string"),
     (JsonTypes::NUMBER, "number"),
     (JsonTypes::BOOLEAN, "boolean"),
@@ -98,7 +98,7 @@ fn member(style: Style) -> Option<MemberTexts> {
 }
 
 /// Names of types, as parameters have them.
-fn type_names(names: TypeNames) -> Vec<(JsonTypes, Vec<u8>)> {
+fn type_names(names: TypeNameTable) -> Vec<(JsonTypes, Vec<u8>)> {
     names.iter().map(|(types, name)| (*types, name.as_bytes().to_vec())).collect()
 }
 

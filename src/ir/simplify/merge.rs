@@ -155,10 +155,19 @@ impl<'g> Encoder<'g> for ExactEncoding<'g> {
 
 /// Encodes a rule with its attributes.
 fn write_rule<'g>(rule: &'g Rule, out: &mut impl Encoder<'g>) {
-    let Attributes { label, capture, hidden, temperature, budget, scope, element, name, unusual } =
-        &rule.attributes;
+    let Attributes {
+        label,
+        capture,
+        hidden,
+        temperature,
+        budget,
+        scope,
+        element,
+        unique_key,
+        unusual,
+    } = &rule.attributes;
     out.word(
-        [*hidden, *scope, *element, *name, *unusual]
+        [*hidden, *scope, *element, *unique_key, *unusual]
             .into_iter()
             .fold(0, |flags, flag| flags << 1 | u64::from(flag)),
     );
@@ -168,7 +177,7 @@ fn write_rule<'g>(rule: &'g Rule, out: &mut impl Encoder<'g>) {
     }
     out.word(temperature.map_or(u64::MAX, |t| u64::from(t.to_bits())));
     let (tokens, chars, spent) =
-        budget.map_or((None, None, 0), |b| (b.tokens, b.chars, b.spent as u64 + 1));
+        budget.map_or((None, None, 0), |b| (b.tokens, b.chars, b.on_exhausted as u64 + 1));
     for bound in [tokens, chars] {
         out.word(bound.map_or(u64::MAX, u64::from));
     }

@@ -5,7 +5,9 @@ use crate::compile::{Block, NO_BLOCK, ReturnRole};
 use crate::fuel;
 use crate::hash::Seeded;
 use crate::matcher::limit::ParserLimit;
-use crate::matcher::store::{BOTTOM, ConfigFlags, Item, ROOT, TRIGGER_FRAME, UNBOUNDED_COUNT};
+use crate::matcher::store::{
+    ConfigFlags, ISOLATED_DISPATCH_FRAME, ISOLATED_FRAME, Item, ROOT, UNBOUNDED_COUNT,
+};
 
 /// Kernels from this length on are hashed; smaller ones are searched linearly.
 const LARGE_KERNEL: usize = 24;
@@ -95,7 +97,7 @@ impl Parser {
         flags: &mut ConfigFlags,
     ) -> Result<usize, ParserLimit> {
         let Scratch { kernel, seen, restarts, ended, .. } = &mut self.scratch;
-        let (program, relaxed, duplicates) = (&self.program, self.relaxed, &self.names.duplicates);
+        let (program, relaxed, duplicates) = (&self.program, self.relaxed, &self.keys.duplicates);
         let mut kernel = KernelSet { items: kernel, seen, is_hashed: false };
         while let Some(&item) = kernel.items.get(at) {
             at += 1;
@@ -109,10 +111,10 @@ impl Parser {
                 continue;
             }
             match item.frame {
-                ROOT => flags.root = true,
-                BOTTOM | TRIGGER_FRAME => flags.bottom = true,
+                ROOT => flags.start_completed = true,
+                ISOLATED_FRAME | ISOLATED_DISPATCH_FRAME => flags.item_completed = true,
                 frame if state.return_role == ReturnRole::Element => ended.push(frame),
-                frame if state.name && duplicates.contains(&frame) => {}
+                frame if state.unique_key && duplicates.contains(&frame) => {}
                 frame => {
                     fuel::spend(2 * self.store.returns(frame).len())?;
                     for &back in self.store.returns(frame) {
@@ -136,11 +138,13 @@ impl Parser {
         for i in 0..kernel.len() {
             let item = kernel[i];
             let state = self.program.state(item.state);
-            if !state.calling || state.is_trigger_state && item.frame == TRIGGER_FRAME {
+            if !state.has_call_edge
+                || state.is_trigger_state && item.frame == ISOLATED_DISPATCH_FRAME
+            {
                 continue;
             }
             self.program.expand(item.state);
-            for &block in self.program.enters(item.state) {
+            for &block in self.program.block_entries(item.state) {
                 let start = self.program.blocks[block as usize].start;
                 kernel.push(Item { state: start, count: 0, frame: item.frame });
             }

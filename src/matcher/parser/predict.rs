@@ -13,7 +13,7 @@ use crate::hash::HashSet;
 use crate::matcher::limit::ParserLimit;
 use crate::matcher::parser::{Parser, Scratch, UNKNOWN};
 use crate::matcher::store::{
-    BOTTOM, ConfigFlags, ConfigId, FrameId, Item, ROOT, Store, TRIGGER_FRAME,
+    ConfigFlags, ConfigId, FrameId, ISOLATED_DISPATCH_FRAME, ISOLATED_FRAME, Item, ROOT, Store,
 };
 
 /// Marks a rule that no item calls after all.
@@ -44,8 +44,8 @@ impl Parser {
         out.clear();
         for item in &self.scratch.kernel {
             let state = self.program.state(item.state);
-            let after_trigger = state.is_trigger_state && item.frame == TRIGGER_FRAME;
-            if state.scannable || after_trigger {
+            let after_trigger = state.is_trigger_state && item.frame == ISOLATED_DISPATCH_FRAME;
+            if state.has_scan_edge || after_trigger {
                 out.push(*item);
             }
             flags.after_trigger |= after_trigger;
@@ -84,7 +84,9 @@ impl Parser {
         };
         for item in kernel.iter() {
             let state = program.state(item.state);
-            if !state.calling || state.is_trigger_state && item.frame == TRIGGER_FRAME {
+            if !state.has_call_edge
+                || state.is_trigger_state && item.frame == ISOLATED_DISPATCH_FRAME
+            {
                 continue;
             }
             program.expand(item.state);
@@ -96,7 +98,7 @@ impl Parser {
         }
         let mut at = 0;
         while at < called.len() {
-            program.open(called[at].rule);
+            program.instantiate(called[at].rule);
             slot.resize(program.rule_count(), UNKNOWN);
             for &(rule, _) in program.leading_calls(called[at].rule) {
                 add(program, slot, called, rule);
@@ -206,8 +208,8 @@ impl Parser {
             Some(frame) => frame,
             None => {
                 let base = self.store.intern_group(&self.program, members);
-                if let Some(reach) = self.reach() {
-                    self.store.canonicalise_group(&self.program, base, reach);
+                if let Some(max_token_bytes) = self.max_token_bytes() {
+                    self.store.canonicalise_group(&self.program, base, max_token_bytes);
                 }
                 base
             }
@@ -232,15 +234,15 @@ impl Parser {
                 self.program.equivalent_state(entry.state, vocab.trigrams());
             }
         }
-        let reach = self.reach();
-        self.store.intern_frame(&self.program, entries, reach)
+        let max_token_bytes = self.max_token_bytes();
+        self.store.intern_frame(&self.program, entries, max_token_bytes)
     }
 
     /// Whether a caller has nothing left to do but return. In isolation, the end of a name counts
     /// as nothing.
     fn is_tail_caller(&self, item: &Item) -> bool {
         let state = self.program.state(item.state);
-        state.pure_return || state.ends_unique_name && item.is_alone()
+        state.is_return_only || state.ends_unique_key && item.is_isolated()
     }
 
     /// Replaces tail callers by the items that they return to. Sorts and removes duplicates.
@@ -253,7 +255,7 @@ impl Parser {
             if !self.is_tail_caller(&entry) || Store::is_group_member(entry.frame) {
                 continue;
             }
-            if matches!(entry.frame, ROOT | BOTTOM | TRIGGER_FRAME) {
+            if matches!(entry.frame, ROOT | ISOLATED_FRAME | ISOLATED_DISPATCH_FRAME) {
                 // All such states are equivalent.
                 entries[i].state = Program::RETURN;
                 continue;
@@ -280,7 +282,10 @@ impl Parser {
         let mut candidates: Vec<FrameId> = entries
             .iter()
             .map(|e| e.frame)
-            .filter(|&f| !Store::is_group_member(f) && !matches!(f, ROOT | BOTTOM | TRIGGER_FRAME))
+            .filter(|&f| {
+                !Store::is_group_member(f)
+                    && !matches!(f, ROOT | ISOLATED_FRAME | ISOLATED_DISPATCH_FRAME)
+            })
             .collect();
         candidates.dedup();
         candidates.into_iter().find(|&outer| {

@@ -67,7 +67,7 @@ impl Store {
 
     /// The constraints that an item tracks itself, without its frame.
     pub(in crate::matcher) fn tracked_by_state(&self, program: &Program, item: &Item) -> Tracked {
-        if program.state(item.state).name {
+        if program.state(item.state).unique_key {
             return Tracked::NAME;
         }
         if program.budget_meter(item.state).is_some() {

@@ -37,7 +37,7 @@ impl Parser {
     /// Whether values or names are compared here. Such a configuration needs a mask of its own.
     #[inline]
     pub(crate) fn compares_values(&self, config: ConfigId) -> bool {
-        self.has_names(config)
+        self.tracks_keys(config)
             || !self.compiled().scopes.is_empty()
                 && self.tracked(config).intersects(Tracked::VALUES)
     }
@@ -54,7 +54,7 @@ impl Parser {
     }
 
     /// Whether an item's rule may call an element of a scope outside the rule.
-    pub(crate) fn exposes(&self, item: &Item) -> bool {
+    pub(crate) fn may_call_outer_element(&self, item: &Item) -> bool {
         self.compiled().scopes.may_call_outer_element(self.program().rule(item.state))
     }
 
@@ -163,7 +163,7 @@ impl Parser {
         let mut path = vec![config];
         while path.len() < MAX_GREEDY_BYTES {
             let at = path[path.len() - 1];
-            let (reads, towards) = (self.allowed(at), self.bytes_towards_rivals(at, true));
+            let (reads, towards) = (self.allowed(at), self.bytes_matching_earlier_values(at, true));
             let away = reads.intersect(&towards.complement());
             let text = |set: &ByteSet| set.intersect(&ByteSet::WHITE_SPACE.complement());
             let mut candidates: Vec<u8> = text(&reads).iter().collect();
@@ -256,7 +256,7 @@ impl Parser {
 
     /// A superset of the bytes that keep an open element equal to the beginning of a rival; empty
     /// if there is no rival. Elements without any byte count only if `begin`.
-    pub(crate) fn bytes_towards_rivals(&self, config: ConfigId, begin: bool) -> ByteSet {
+    pub(crate) fn bytes_matching_earlier_values(&self, config: ConfigId, begin: bool) -> ByteSet {
         let mut out = ByteSet::EMPTY;
         self.visit_rivalled_registers(config, &mut |registers, register| {
             out = out.union(&registers.towards_rivals(register, begin));

@@ -1,27 +1,27 @@
-//! Duplicate-key detection: no two members of one object have the same name.
+//! Duplicate-key detection: no two members of one object have the same key.
 //!
-//! A *name* is an occurrence of a rule marked as such: the text of a member's name. The names that
-//! one occurrence of a rule calls must differ. Every JSON object has this constraint, so names must
-//! cost little: they are not stored in frames. Instead, a configuration is a pair of a *plain*
-//! configuration, which has no names, and the id of a list. The list maps the frame of each
-//! occurrence that has called names to a register (see [`super::registers`]) of those names and of
+//! A *key* is an occurrence of a rule marked as such: the name of a member. The keys that
+//! one occurrence of a rule calls must differ. Every JSON object has this constraint, so keys must
+//! cost little: they are not stored in frames. Instead, a configuration is a pair of a *base*
+//! configuration, which has no keys, and the id of a list. The list maps the frame of each
+//! occurrence that has called keys to a register (see [`super::registers`]) of those keys and of
 //! the open one.
 //!
-//! Transitions are therefore computed once, whatever the names were. Before the first name of an
-//! object, and after its end, configurations are plain. The mask of a configuration is that of the
-//! plain one, without the tokens that would end a duplicate name.
+//! Transitions are therefore computed once, whatever the keys were. Before the first key of an
+//! object, and after its end, a configuration is its own base. The mask of a configuration is that
+//! of the base one, without the tokens that would end a duplicate key.
 //!
-//! A trie walk begins no names ([`Parser::step`]); text does ([`Parser::advance`]).
+//! A trie walk begins no keys ([`Parser::step`]); text does ([`Parser::step_tracking_keys`]).
 //!
 //! See `docs/internals/DISTINCT_VALUES.md`.
 
-mod naming_frames;
+mod key_frames;
 
 use smallvec::SmallVec;
 
-use naming_frames::FrameList;
+use key_frames::FrameList;
 
-use super::name_tracker::{NameList, TokenLookup};
+use super::key_tracker::{KeyList, TokenLookup};
 use crate::compile::EMPTY_REGISTER;
 use crate::fsm::ByteSet;
 use crate::matcher::limit::ParserLimit;
@@ -29,63 +29,67 @@ use crate::matcher::parser::Parser;
 use crate::matcher::store::{ConfigId, DEAD, FrameId, Item, Tracked};
 use crate::matcher::symbol::Symbol;
 
-/// Names begin and end with this byte.
+/// Keys begin and end with this byte.
 const QUOTE: u8 = b'"';
 
-/// A configuration as a plain configuration and a list.
+/// A configuration as a base configuration and a list.
 struct SplitConfig {
-    plain: ConfigId,
-    list: NameList,
+    base: ConfigId,
+    list: KeyList,
 }
 
-/// Whether a name is open or may begin at a configuration.
+/// Whether a key is open or may begin at a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum NameStatus {
-    /// No name is open or may begin.
+pub(crate) enum KeyStatus {
+    /// No key is open or may begin.
     Outside,
-    /// A name may begin. In a plain configuration, one may also be open.
+    /// A key may begin. In a base configuration, one may also be open.
     MayBegin,
-    /// A name is open.
+    /// A key is open.
     Open,
 }
 
 impl Parser {
-    /// Whether a configuration has earlier names or an open one.
+    /// Whether a configuration has earlier keys or an open one.
     #[inline]
-    pub(crate) fn has_names(&self, config: ConfigId) -> bool {
-        self.store().flags(config).names != 0
+    pub(crate) fn tracks_keys(&self, config: ConfigId) -> bool {
+        self.store().flags(config).key_list != 0
     }
 
-    /// As [`Parser::step`], but records the names that begin here.
+    /// As [`Parser::step`], but records the keys that begin here.
     #[inline]
-    pub(crate) fn advance(&mut self, config: ConfigId, byte: u8) -> Result<ConfigId, ParserLimit> {
-        if byte == QUOTE && !self.has_names(config) && self.is_name_byte(config, byte) {
-            return Ok(self.step_with_names(config, byte)?.0);
+    pub(crate) fn step_tracking_keys(
+        &mut self,
+        config: ConfigId,
+        byte: u8,
+    ) -> Result<ConfigId, ParserLimit> {
+        if byte == QUOTE && !self.tracks_keys(config) && self.is_key_byte(config, byte) {
+            return Ok(self.step_with_keys(config, byte)?.0);
         }
         self.step(config, byte)
     }
 
-    /// As [`Parser::step_symbol`], but records the names that begin here.
-    pub(crate) fn advance_symbol(
+    /// As [`Parser::step_symbol`], but records the keys that begin here.
+    pub(crate) fn step_symbol_tracking_keys(
         &mut self,
         config: ConfigId,
         symbol: Symbol,
     ) -> Result<ConfigId, ParserLimit> {
         match symbol {
-            Symbol::Byte(byte) => self.advance(config, byte),
+            Symbol::Byte(byte) => self.step_tracking_keys(config, byte),
             Symbol::Special(special) => self.step_special(config, special),
         }
     }
 
-    /// As [`Parser::advance_over`], and caches every transition.
-    pub(crate) fn advance_by_byte(
+    /// As [`Parser::step_token`], and caches every transition.
+    pub(crate) fn step_token_cached(
         &mut self,
         config: ConfigId,
         bytes: &[u8],
     ) -> Result<(ConfigId, usize), ParserLimit> {
         let mut current = config;
         for (accepted, &byte) in bytes.iter().enumerate() {
-            current = self.advance(current, byte)?;
+            current = self.step_tracking_keys(current, byte)?;
             if current == DEAD {
                 return Ok((DEAD, accepted));
             }
@@ -94,8 +98,8 @@ impl Parser {
     }
 
     /// The configuration after a token, and the number of bytes that were accepted. Equal to
-    /// [`Parser::advance`] byte by byte, but interns nothing inside of names.
-    pub(crate) fn advance_over(
+    /// [`Parser::step_tracking_keys`] byte by byte, but interns nothing inside of keys.
+    pub(crate) fn step_token(
         &mut self,
         config: ConfigId,
         bytes: &[u8],
@@ -104,7 +108,7 @@ impl Parser {
         while current != DEAD
             && let Some(&byte) = bytes.get(accepted)
         {
-            // Cached transitions ignore names; only a quote can begin one.
+            // Cached transitions ignore keys; only a quote can begin one.
             if byte != QUOTE
                 && let Some(next) = self.cached_step(current, byte)
             {
@@ -114,22 +118,22 @@ impl Parser {
                 && let Some(next) = self.step_within_block(current, bytes)?
             {
                 return Ok((next, bytes.len()));
-            } else if let Some(&next) = self.cached_name_start(current, byte) {
+            } else if let Some(&next) = self.cached_key_start(current, byte) {
                 current = next;
                 accepted += 1;
-            } else if self.is_name_byte(current, byte) {
-                if let Some(&next) = self.names.tokens.get(&TokenLookup(config, bytes)) {
+            } else if self.is_key_byte(current, byte) {
+                if let Some(&next) = self.keys.tokens.get(&TokenLookup(config, bytes)) {
                     return Ok((next, bytes.len()));
                 }
                 let mut split = self.split(current);
                 while let Some(&byte) = bytes.get(accepted)
-                    && split.plain != DEAD
-                    && (byte == QUOTE || self.has_open_name(&split.list))
+                    && split.base != DEAD
+                    && (byte == QUOTE || self.has_open_key(&split.list))
                 {
-                    match self.read_first_name(&mut split, &bytes[accepted..])? {
+                    match self.read_first_key(&mut split, &bytes[accepted..])? {
                         0 => {
                             self.step_split(&mut split, byte)?;
-                            accepted += usize::from(split.plain != DEAD);
+                            accepted += usize::from(split.base != DEAD);
                         }
                         read => accepted += read,
                     }
@@ -143,52 +147,52 @@ impl Parser {
         Ok((current, accepted))
     }
 
-    /// As [`Parser::advance_over`] followed by [`Parser::token_ended`]. Caches the result if it has
-    /// names.
-    pub(crate) fn memoise_token(
+    /// As [`Parser::step_token`] followed by [`Parser::token_ended`]. Caches the result if it has
+    /// keys.
+    pub(crate) fn cache_token_step(
         &mut self,
         config: ConfigId,
         bytes: &[u8],
     ) -> Result<ConfigId, ParserLimit> {
-        let (next, _) = self.advance_over(config, bytes)?;
-        if next != DEAD && self.has_names(next) {
-            self.names.tokens.insert((config, bytes.into()), next);
+        let (next, _) = self.step_token(config, bytes)?;
+        if next != DEAD && self.tracks_keys(next) {
+            self.keys.tokens.insert((config, bytes.into()), next);
         }
         self.token_ended(next)
     }
 
-    /// The cached configuration after the quote that begins a first name.
+    /// The cached configuration after the quote that begins a first key.
     #[inline]
-    fn cached_name_start(&self, config: ConfigId, byte: u8) -> Option<&ConfigId> {
-        if byte != QUOTE || !self.program().has_unique_names() || self.has_names(config) {
+    fn cached_key_start(&self, config: ConfigId, byte: u8) -> Option<&ConfigId> {
+        if byte != QUOTE || !self.program().has_unique_keys() || self.tracks_keys(config) {
             return None;
         }
-        self.names.steps.get(&(config, byte)).filter(|&&next| next != DEAD)
+        self.keys.steps.get(&(config, byte)).filter(|&&next| next != DEAD)
     }
 
-    /// Whether a byte begins a name or belongs to one.
-    fn is_name_byte(&self, config: ConfigId, byte: u8) -> bool {
-        match self.store().flags(config).names {
-            0 => byte == QUOTE && self.program().has_unique_names() && self.may_begin_name(config),
-            names => byte == QUOTE || self.has_open_name(&self.names.lists[names as usize]),
+    /// Whether a byte begins a key or belongs to one.
+    fn is_key_byte(&self, config: ConfigId, byte: u8) -> bool {
+        match self.store().flags(config).key_list {
+            0 => byte == QUOTE && self.program().has_unique_keys() && self.may_begin_key(config),
+            keys => byte == QUOTE || self.has_open_key(&self.keys.lists[keys as usize]),
         }
     }
 
-    /// The configuration after a byte, with names recorded; and whether all bytes of the class lead
+    /// The configuration after a byte, with keys recorded; and whether all bytes of the class lead
     /// there.
-    pub(in crate::matcher) fn step_with_names(
+    pub(in crate::matcher) fn step_with_keys(
         &mut self,
         config: ConfigId,
         byte: u8,
     ) -> Result<(ConfigId, bool), ParserLimit> {
-        if let Some(&cached) = self.names.steps.get(&(config, byte)) {
+        if let Some(&cached) = self.keys.steps.get(&(config, byte)) {
             return Ok((cached, false));
         }
         let mut split = self.split(config);
         let distinguishes_bytes = self.step_split(&mut split, byte)?;
         let next = self.join(split);
         if distinguishes_bytes {
-            self.names.steps.insert((config, byte), next);
+            self.keys.steps.insert((config, byte), next);
         }
         Ok((next, !distinguishes_bytes))
     }
@@ -196,21 +200,21 @@ impl Parser {
     /// Splits a configuration.
     fn split(&self, config: ConfigId) -> SplitConfig {
         let store = self.store();
-        SplitConfig { plain: store.plain(config), list: self.names.list(store.flags(config).names) }
+        SplitConfig { base: store.base(config), list: self.keys.list(store.flags(config).key_list) }
     }
 
     /// Interns a split configuration.
-    fn join(&mut self, SplitConfig { plain, list }: SplitConfig) -> ConfigId {
-        if plain == DEAD {
+    fn join(&mut self, SplitConfig { base, list }: SplitConfig) -> ConfigId {
+        if base == DEAD {
             return DEAD;
         }
-        let names = self.names.intern_list(list);
-        self.store_mut().with_name_list(plain, names)
+        let keys = self.keys.intern_list(list);
+        self.store_mut().with_key_list(base, keys)
     }
 
-    /// Reads the bytes of the first name of a rule, as long as they only extend the name. Returns
+    /// Reads the bytes of the first key of a rule, as long as they only extend the key. Returns
     /// their number.
-    fn read_first_name(
+    fn read_first_key(
         &mut self,
         split: &mut SplitConfig,
         bytes: &[u8],
@@ -220,20 +224,20 @@ impl Parser {
         let store = self.store();
         if !store.registers.is_first_element(register)
             || store.tracked(frame).intersects(rewritable)
-            || self.compares_values(split.plain)
+            || self.compares_values(split.base)
         {
             return Ok(0);
         }
         let mut read = 0;
         for &byte in bytes.iter().take_while(|&&byte| byte != QUOTE) {
-            let next = self.step(split.plain, byte)?;
+            let next = self.step(split.base, byte)?;
             if next == DEAD
-                || !self.has_same_frames(split.plain, next)
-                || self.may_end_naming(split.plain, frame, byte)
+                || !self.has_same_frames(split.base, next)
+                || self.may_end_key(split.base, frame, byte)
             {
                 break;
             }
-            split.plain = next;
+            split.base = next;
             read += 1;
         }
         if read > 0 {
@@ -242,90 +246,90 @@ impl Parser {
         Ok(read)
     }
 
-    /// Whether a byte leads to a state after which the rule with this frame calls no more names.
-    fn may_end_naming(&self, plain: ConfigId, frame: FrameId, byte: u8) -> bool {
+    /// Whether a byte leads to a state after which the rule with this frame calls no more keys.
+    fn may_end_key(&self, base: ConfigId, frame: FrameId, byte: u8) -> bool {
         let program = self.program();
-        self.store().items(plain).iter().filter(|item| item.frame == frame).any(|item| {
+        self.store().items(base).iter().filter(|item| item.frame == frame).any(|item| {
             let mut targets = Symbol::Byte(byte).targets(program, item.state);
-            targets.any(|to| program.ends_unique_names(item.state, to))
+            targets.any(|to| program.ends_unique_keys(item.state, to))
         })
     }
 
     /// Reads a byte. Returns false if all bytes of its class lead to the same configuration.
     fn step_split(&mut self, split: &mut SplitConfig, byte: u8) -> Result<bool, ParserLimit> {
-        let SplitConfig { plain, ref mut list } = *split;
-        let duplicates = self.update_names(list, plain, byte)?;
+        let SplitConfig { base, ref mut list } = *split;
+        let duplicates = self.update_keys(list, base, byte)?;
         let distinguishes_bytes =
-            byte == QUOTE || self.has_open_name(list) || self.compares_values(plain);
-        self.drop_ended_rules(list, plain, Symbol::Byte(byte));
+            byte == QUOTE || self.has_open_key(list) || self.compares_values(base);
+        self.drop_ended_rules(list, base, Symbol::Byte(byte));
         let rewrites = !duplicates.is_empty();
-        self.names.duplicates = duplicates;
+        self.keys.duplicates = duplicates;
         let stepped =
             self.step_tracking_frames(list, rewrites, |parser, uncached| match uncached {
                 true => {
-                    let next = parser.compute_byte(plain, byte)?;
-                    parser.if_live(plain, next)
+                    let next = parser.compute_byte(base, byte)?;
+                    parser.if_live(base, next)
                 }
-                false => parser.step(plain, byte),
+                false => parser.step(base, byte),
             });
-        self.names.duplicates.clear();
-        split.plain = stepped?;
-        self.retain_open(&mut split.list, (plain, split.plain));
+        self.keys.duplicates.clear();
+        split.base = stepped?;
+        self.retain_open(&mut split.list, (base, split.base));
         Ok(distinguishes_bytes)
     }
 
-    /// The configuration after a special token, for a configuration with names.
-    pub(in crate::matcher) fn step_special_with_names(
+    /// The configuration after a special token, for a configuration with keys.
+    pub(in crate::matcher) fn step_special_with_keys(
         &mut self,
         config: ConfigId,
         special: u32,
     ) -> Result<ConfigId, ParserLimit> {
-        let SplitConfig { plain, mut list } = self.split(config);
-        self.drop_ended_rules(&mut list, plain, Symbol::Special(special));
+        let SplitConfig { base, mut list } = self.split(config);
+        self.drop_ended_rules(&mut list, base, Symbol::Special(special));
         let next =
             self.step_tracking_frames(&mut list, false, |parser, uncached| match uncached {
-                true => parser.compute_special(plain, special),
-                false => parser.step_special(plain, special),
+                true => parser.compute_special(base, special),
+                false => parser.step_special(base, special),
             })?;
-        Ok(self.join_after_step(list, (plain, next)))
+        Ok(self.join_after_step(list, (base, next)))
     }
 
-    /// The configuration after the end of a token, for a configuration with names.
-    pub(in crate::matcher) fn token_ended_with_names(
+    /// The configuration after the end of a token, for a configuration with keys.
+    pub(in crate::matcher) fn token_ended_with_keys(
         &mut self,
         config: ConfigId,
     ) -> Result<ConfigId, ParserLimit> {
-        let SplitConfig { plain, mut list } = self.split(config);
+        let SplitConfig { base, mut list } = self.split(config);
         let next =
             self.step_tracking_frames(&mut list, false, |parser, uncached| match uncached {
-                true => parser.compute_token_end(plain),
-                false => parser.token_ended(plain),
+                true => parser.compute_token_end(base),
+                false => parser.token_ended(base),
             })?;
-        Ok(self.join_after_step(list, (plain, next)))
+        Ok(self.join_after_step(list, (base, next)))
     }
 
-    /// The union of two configurations. Where both have names of a rule occurrence, those of the
+    /// The union of two configurations. Where both have keys of a rule occurrence, those of the
     /// first one are used.
-    pub(in crate::matcher) fn union_with_names(&mut self, a: ConfigId, b: ConfigId) -> ConfigId {
+    pub(in crate::matcher) fn union_with_keys(&mut self, a: ConfigId, b: ConfigId) -> ConfigId {
         let store = self.store();
-        let (mut list, others) = [a, b].map(|c| self.names.list(store.flags(c).names)).into();
-        let (a, b) = (store.plain(a), store.plain(b));
+        let (mut list, others) = [a, b].map(|c| self.keys.list(store.flags(c).key_list)).into();
+        let (a, b) = (store.base(a), store.base(b));
         list.extend(
             others
                 .into_iter()
                 .filter(|(frame, _)| list.iter().all(|(listed, _)| listed != frame))
-                .collect::<NameList>(),
+                .collect::<KeyList>(),
         );
         let both = self.union(a, b);
-        let names = self.names.intern_list(list);
-        self.store_mut().with_name_list(both, names)
+        let keys = self.keys.intern_list(list);
+        self.store_mut().with_key_list(both, keys)
     }
 
-    /// Steps from a plain configuration, and updates the frames in the list. `step` is told to
+    /// Steps from a base configuration, and updates the frames in the list. `step` is told to
     /// bypass the transition cache where frames in the list are rewritten, or if `uncached`.
     fn step_tracking_frames(
         &mut self,
-        list: &mut NameList,
+        list: &mut KeyList,
         uncached: bool,
         step: impl FnOnce(&mut Parser, bool) -> Result<ConfigId, ParserLimit>,
     ) -> Result<ConfigId, ParserLimit> {
@@ -333,14 +337,14 @@ impl Parser {
         if !list.iter().any(|&(frame, _)| self.store().tracked(frame).intersects(rewritable)) {
             return step(self, uncached);
         }
-        self.names.followed_frames = list.iter().map(|&(frame, _)| (frame, frame)).collect();
+        self.keys.followed_frames = list.iter().map(|&(frame, _)| (frame, frame)).collect();
         let next = step(self, true);
         let old_list = std::mem::take(list);
         let register = |old: FrameId| {
             old_list.iter().find(|(frame, _)| *frame == old).map(|&(_, register)| register)
         };
         list.extend(
-            self.names
+            self.keys
                 .followed_frames
                 .drain(..)
                 .filter_map(|(old, current)| Some((current, register(old)?))),
@@ -350,16 +354,16 @@ impl Parser {
         next
     }
 
-    /// Extends open names by a byte, and begins and ends names at a quote. Returns the frames of
-    /// duplicate names, which may not end.
-    fn update_names(
+    /// Extends open keys by a byte, and begins and ends keys at a quote. Returns the frames of
+    /// duplicate keys, which may not end.
+    fn update_keys(
         &mut self,
-        list: &mut NameList,
-        plain: ConfigId,
+        list: &mut KeyList,
+        base: ConfigId,
         byte: u8,
     ) -> Result<Vec<FrameId>, ParserLimit> {
         if byte == QUOTE {
-            for frame in self.naming_frames(plain) {
+            for frame in self.key_frames(base) {
                 let register = list
                     .iter()
                     .find(|(listed, _)| *listed == frame)
@@ -380,12 +384,12 @@ impl Parser {
         if byte != QUOTE {
             return Ok(duplicates);
         }
-        let ended_names = self.ending_names(plain);
+        let ended_keys = self.ending_keys(base);
         for (frame, register) in list.iter_mut() {
-            let mut ended = ended_names
+            let mut ended = ended_keys
                 .iter()
                 .filter(|(_, owner)| owner == frame)
-                .map(|&(name, _)| name)
+                .map(|&(key, _)| key)
                 .peekable();
             if ended.peek().is_none() {
                 continue;
@@ -403,17 +407,17 @@ impl Parser {
         Ok(duplicates)
     }
 
-    /// Drops the names of rules that call no more of them after a symbol.
-    fn drop_ended_rules(&mut self, list: &mut NameList, plain: ConfigId, symbol: Symbol) {
+    /// Drops the keys of rules that call no more of them after a symbol.
+    fn drop_ended_rules(&mut self, list: &mut KeyList, base: ConfigId, symbol: Symbol) {
         if list.is_empty() {
             return;
         }
-        for Item { state, frame, .. } in SmallVec::<[Item; 8]>::from(self.store().items(plain)) {
+        for Item { state, frame, .. } in SmallVec::<[Item; 8]>::from(self.store().items(base)) {
             if list.iter().any(|(owner, _)| *owner == frame) {
                 let program = self.program_mut();
                 program.expand(state);
                 let mut targets = symbol.targets(program, state);
-                if targets.any(|to| program.ends_unique_names(state, to)) {
+                if targets.any(|to| program.ends_unique_keys(state, to)) {
                     list.retain(|(owner, _)| *owner != frame);
                 }
             }
@@ -423,85 +427,85 @@ impl Parser {
     /// The configuration after a step; see [`Parser::retain_open`].
     fn join_after_step(
         &mut self,
-        mut list: NameList,
-        (before, plain): (ConfigId, ConfigId),
+        mut list: KeyList,
+        (before, base): (ConfigId, ConfigId),
     ) -> ConfigId {
-        self.retain_open(&mut list, (before, plain));
-        self.join(SplitConfig { plain, list })
+        self.retain_open(&mut list, (before, base));
+        self.join(SplitConfig { base, list })
     }
 
-    /// Cleans up a list after a step: discards open names that were abandoned, and the names of
+    /// Cleans up a list after a step: discards open keys that were abandoned, and the keys of
     /// rules that are no longer open.
-    fn retain_open(&mut self, list: &mut NameList, (before, plain): (ConfigId, ConfigId)) {
-        if plain == DEAD || self.has_same_frames(before, plain) {
+    fn retain_open(&mut self, list: &mut KeyList, (before, base): (ConfigId, ConfigId)) {
+        if base == DEAD || self.has_same_frames(before, base) {
             return;
         }
-        if self.has_open_name(list) {
-            let naming = self.naming_frames(plain);
+        if self.has_open_key(list) {
+            let key_frames = self.key_frames(base);
             let registers = &mut self.store_mut().registers;
             for (frame, register) in list.iter_mut() {
-                if registers.status(*register).element_open && !naming.contains(frame) {
+                if registers.status(*register).element_open && !key_frames.contains(frame) {
                     *register = registers.discard_element(*register);
                 }
             }
         }
         list.retain(|(_, register)| *register != EMPTY_REGISTER);
-        self.retain_open_frames(list, plain);
+        self.retain_open_frames(list, base);
     }
 
-    /// Whether text that a rule with this frame reads cannot affect names.
-    pub(in crate::matcher) fn leaves_names_alone(&self, config: ConfigId, frame: FrameId) -> bool {
-        let list = &self.names.lists[self.store().flags(config).names as usize];
-        !self.has_open_name(list) && list.iter().all(|(owner, _)| *owner != frame)
+    /// Whether text that a rule with this frame reads cannot affect keys.
+    pub(in crate::matcher) fn keeps_key_list(&self, config: ConfigId, frame: FrameId) -> bool {
+        let list = &self.keys.lists[self.store().flags(config).key_list as usize];
+        !self.has_open_key(list) && list.iter().all(|(owner, _)| *owner != frame)
     }
 
-    /// A plain configuration with the names of another configuration.
-    pub(in crate::matcher) fn with_names_of(
+    /// A base configuration with the keys of another configuration.
+    pub(in crate::matcher) fn with_keys_of(
         &mut self,
         config: ConfigId,
-        plain: ConfigId,
+        base: ConfigId,
     ) -> ConfigId {
-        let names = self.store().flags(config).names;
-        self.store_mut().with_name_list(plain, names)
+        let keys = self.store().flags(config).key_list;
+        self.store_mut().with_key_list(base, keys)
     }
 
-    /// Whether a name is open.
-    fn has_open_name(&self, list: &[(FrameId, u32)]) -> bool {
+    /// Whether a key is open.
+    fn has_open_key(&self, list: &[(FrameId, u32)]) -> bool {
         list.iter().any(|&(_, register)| self.store().registers.status(register).element_open)
     }
 
-    /// Whether a name is open or may begin.
-    pub(crate) fn name_status(&self, config: ConfigId) -> NameStatus {
-        let list = &self.names.lists[self.store().flags(config).names as usize];
-        match self.may_begin_name(config) {
-            true if self.has_open_name(list) => NameStatus::Open,
-            true => NameStatus::MayBegin,
-            false => NameStatus::Outside,
+    /// Whether a key is open or may begin.
+    pub(crate) fn key_status(&self, config: ConfigId) -> KeyStatus {
+        let list = &self.keys.lists[self.store().flags(config).key_list as usize];
+        match self.may_begin_key(config) {
+            true if self.has_open_key(list) => KeyStatus::Open,
+            true => KeyStatus::MayBegin,
+            false => KeyStatus::Outside,
         }
     }
 
-    /// Whether a quote read here ends a name.
-    pub(crate) fn quote_ends_name(&mut self, config: ConfigId) -> bool {
-        !self.ending_names(config).is_empty()
+    /// Whether a quote read here ends a key.
+    pub(crate) fn quote_ends_key(&mut self, config: ConfigId) -> bool {
+        !self.ending_keys(config).is_empty()
     }
 
-    /// A superset of the bytes that keep a name equal to the beginning of an earlier one. Names
+    /// A superset of the bytes that keep a key equal to the beginning of an earlier one. Keys
     /// that have not begun count only if `begin`.
-    pub(crate) fn bytes_towards_duplicates(&mut self, config: ConfigId, begin: bool) -> ByteSet {
-        let names = self.store().flags(config).names as usize;
-        let list = &self.names.lists[names];
+    pub(crate) fn bytes_matching_earlier_keys(&mut self, config: ConfigId, begin: bool) -> ByteSet {
+        let keys = self.store().flags(config).key_list as usize;
+        let list = &self.keys.lists[keys];
         let begin = begin
             && list
                 .iter()
                 .any(|&(_, register)| !self.store().registers.status(register).element_open);
-        let naming = if begin { self.naming_frames(config) } else { FrameList::new() };
+        let key_status = if begin { self.key_frames(config) } else { FrameList::new() };
         let mut out = ByteSet::EMPTY;
-        for i in 0..self.names.lists[names].len() {
-            let (frame, register) = self.names.lists[names][i];
+        for i in 0..self.keys.lists[keys].len() {
+            let (frame, register) = self.keys.lists[keys][i];
             let registers = &mut self.store_mut().registers;
             let register = match registers.status(register).element_open {
                 true => register,
-                false if naming.contains(&frame) => {
+                false if key_status.contains(&frame) => {
                     registers.begin_element(register).unwrap_or(register)
                 }
                 false => continue,

@@ -6,7 +6,7 @@
 //!   follows a value byte by byte as far as it can still equal an earlier one; `json_value`,
 //!   `json_string` and `number_prefix` decide when two spellings are one value.
 //! * **Duplicate keys**: no two members of an object have one name (`duplicate_keys`,
-//!   `name_tracker`).
+//!   `key_tracker`).
 //!
 //! The parser knows three things of them: an item's count may be a register, the store owns the
 //! registers, and the parser owns the names. See `docs/internals/DISTINCT_VALUES.md`.
@@ -15,9 +15,9 @@ mod distinct_values;
 mod duplicate_keys;
 mod json_string;
 mod json_value;
-pub(in crate::matcher) mod name_tracker;
+pub(in crate::matcher) mod key_tracker;
 mod number_prefix;
 pub(in crate::matcher) mod registers;
 mod value_cursor;
 
-pub(crate) use duplicate_keys::NameStatus;
+pub(crate) use duplicate_keys::KeyStatus;

@@ -165,7 +165,7 @@ impl CursorTable {
                 (byte == b'"').then_some(CursorPosition::Name(first, 0, EscapeState::NONE))?
             }
             (CursorPosition::Name(member, read, escape), _) => {
-                return self.step_name(value, container, (member, read, escape), byte);
+                return self.step_key(value, container, (member, read, escape), byte);
             }
             (CursorPosition::Word(node, read), Some(JsonNode::Word(node_value))) => {
                 CursorPosition::step_word(node_value, (node, read), byte)?
@@ -259,7 +259,7 @@ impl CursorTable {
     }
 
     /// A byte of a member's name.
-    fn step_name(
+    fn step_key(
         &mut self,
         value: &JsonValue,
         container: u32,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use louver::ir::{Budget, Expr, Spent};
+use louver::ir::{Budget, BudgetPolicy, Expr};
 
 use super::Lowering;
 use super::markers::is_single_character;
@@ -80,6 +80,10 @@ impl From<ReasoningBudget> for Option<Budget> {
             ReasoningBudget::Tokens(tokens) => (Some(tokens), None),
             ReasoningBudget::Characters(chars) => (None, Some(chars)),
         };
-        (tokens.or(chars) != Some(0)).then_some(Budget { tokens, chars, spent: Spent::Cut })
+        (tokens.or(chars) != Some(0)).then_some(Budget {
+            tokens,
+            chars,
+            on_exhausted: BudgetPolicy::Cut,
+        })
     }
 }

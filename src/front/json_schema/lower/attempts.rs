@@ -18,15 +18,15 @@ pub(crate) enum LoweringError {
 const MAX_ATTEMPTS: usize = 20;
 
 /// What lowering returns: a result, and what was relaxed.
-pub(crate) type Reported<T> = (T, Vec<SchemaError>);
+pub(crate) type WithErrors<T> = (T, Vec<SchemaError>);
 
 /// Calls `lower` until the features that are enabled suffice for the schema and, under a policy
 /// that relaxes, until no limit is reached. Such an attempt may use half of the fuel that is left,
 /// so that there is some for the next one.
 pub(crate) fn retry<T>(
     options: &SchemaOptions,
-    mut lower: impl FnMut(Attempt) -> Result<Reported<T>, LoweringError>,
-) -> Result<Reported<T>, SchemaErrors> {
+    mut lower: impl FnMut(Attempt) -> Result<WithErrors<T>, LoweringError>,
+) -> Result<WithErrors<T>, SchemaErrors> {
     let (mut attempt, mut limits) = (Attempt::default(), Vec::<SchemaError>::new());
     let add = |limits: &mut Vec<SchemaError>, errors: Vec<SchemaError>| {
         for error in errors {

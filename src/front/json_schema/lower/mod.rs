@@ -53,7 +53,7 @@ use super::read::{SchemaReader, SchemaSource};
 use crate::fuel::{self, OutOfFuel};
 use crate::ids::RuleId;
 use crate::ir::{Expr, GrammarBuilder, Literal};
-use attempts::{LoweringError, Reported};
+use attempts::{LoweringError, WithErrors};
 use containers::ContainerRules;
 use memo::ValueMemo;
 use names::NameMemo;
@@ -141,7 +141,7 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
     pub(super) fn lower_root(
         mut self,
         style: &ValueStyle,
-    ) -> Result<Reported<(RuleId, ValueTypes)>, LoweringError> {
+    ) -> Result<WithErrors<(RuleId, ValueTypes)>, LoweringError> {
         self.syntax = style.syntax().clone();
         // The rules before these belong to the caller.
         let caller_rules = self.builder.len();

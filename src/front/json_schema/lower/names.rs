@@ -106,7 +106,7 @@ impl<'a> SchemaLowering<'a, '_> {
             true => self.common_rule(|rules| &mut rules.name, "name", |_| Expr::Ref(name)),
             false => name,
         };
-        self.builder.attributes(rule).name = true;
+        self.builder.attributes(rule).unique_key = true;
         rule
     }
 

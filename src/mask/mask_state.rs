@@ -1,8 +1,8 @@
 //! The mutable state of one constraint: the parser, memoised masks, and caches of their parts.
 //!
-//! All matchers of a constraint share it, after the lock of its [`Index`]. Caches are keyed by ids
-//! that mean something only until the parser is cleared; [`IndexState::epoch`] counts how often
-//! that happened.
+//! All matchers of a constraint share it, after the lock of its [`GrammarMasks`]. Caches are keyed
+//! by ids that mean something only until the parser is cleared; [`MaskState::epoch`] counts how
+//! often that happened.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::compile::Compiled;
 use crate::hash::HashMap;
 use crate::ids::TokenId;
 use crate::limits::Limits;
-use crate::matcher::{ConfigId, DEAD, Exit, Item, NameStatus, Parser, ParserLimit, ShortestPaths};
+use crate::matcher::{ConfigId, DEAD, Exit, Item, KeyStatus, Parser, ParserLimit, ShortestPaths};
 use crate::switches::Switches;
 use crate::vocab::Vocabulary;
 
@@ -83,14 +83,14 @@ pub(super) struct ComparisonCandidates {
     /// Where values are compared, by the configuration that allows everything else.
     pub(super) values: HashMap<ConfigId, Arc<[TokenId]>>,
     /// Where keys are compared, by the configuration that knows no keys.
-    pub(super) keys: HashMap<(ConfigId, NameStatus), Arc<[TokenId]>>,
+    pub(super) keys: HashMap<(ConfigId, KeyStatus), Arc<[TokenId]>>,
 }
 
 /// The mask entries that one grammar has used, held although the pool may have dropped them.
 #[derive(Debug)]
 pub(super) struct GrammarEntries {
     /// Automaton states that are too wide for a direct walk: their entries come from the pool.
-    pub(super) wide_states: Vec<bool>,
+    pub(super) entry_states: Vec<bool>,
     /// Pool keys of this grammar's states.
     pub(super) keys: KeyBuilder,
     /// By state, counter, and whether tail-called items are included.
@@ -100,7 +100,7 @@ pub(super) struct GrammarEntries {
 impl Default for GrammarEntries {
     fn default() -> Self {
         GrammarEntries {
-            wide_states: Vec::new(),
+            entry_states: Vec::new(),
             keys: KeyBuilder::default(),
             used: Cache::new(ENTRIES_BYTES),
         }
@@ -132,7 +132,7 @@ impl MemoryCheck {
 
 /// Everything that grows while matchers run; after the index's lock.
 #[derive(Debug)]
-pub(crate) struct IndexState {
+pub(crate) struct MaskState {
     pub(crate) parser: Parser,
     /// How often the parser was cleared; ids of an earlier epoch are invalid.
     pub(crate) epoch: u64,
@@ -150,20 +150,20 @@ pub(crate) struct IndexState {
     /// Optimisations that are switched off.
     switches: Switches,
     /// Lengths of shortest completions; made on demand.
-    pub(crate) lengths: Option<Box<ShortestPaths>>,
+    pub(crate) shortest_paths: Option<Box<ShortestPaths>>,
 }
 
-impl IndexState {
+impl MaskState {
     /// The state of a constraint that has read nothing.
     pub(super) fn new(
         compiled: &Arc<Compiled>,
         vocab: &Arc<Vocabulary>,
         limits: &Limits,
         options: MaskOptions,
-    ) -> IndexState {
+    ) -> MaskState {
         let mut parser = Parser::new(compiled.clone(), Some(vocab.clone()), limits);
         parser.switch_transition_cache(options.switches.transitions);
-        IndexState {
+        MaskState {
             parser,
             epoch: 0,
             memory_check: MemoryCheck::default(),
@@ -175,7 +175,7 @@ impl IndexState {
             budgets: ConfigBudgets::new(compiled, &options),
             walk: TrieWalk::default(),
             switches: options.switches,
-            lengths: None,
+            shortest_paths: None,
         }
     }
 
@@ -211,9 +211,9 @@ impl IndexState {
     ) -> Result<bool, ParserLimit> {
         let before = self.walk.lengths();
         let most = self.parser.store().configs() + self.budgets.direct;
-        self.walk.most_configs = (nodes < usize::MAX).then_some(most);
+        self.walk.max_configs = (nodes < usize::MAX).then_some(most);
         let walked = self.walk.run_below(&mut self.parser, vocab.trie(), 0, config, nodes);
-        self.walk.most_configs = None;
+        self.walk.max_configs = None;
         if walked == Err(WalkError::Budget) && self.parser.store().configs() > most {
             self.budgets.direct /= 2;
         }
@@ -237,7 +237,7 @@ impl IndexState {
         }
     }
 
-    /// As [`IndexState::walk_directly`] for one item; by rules, where whole configurations are too
+    /// As [`MaskState::walk_directly`] for one item; by rules, where whole configurations are too
     /// many.
     pub(super) fn walk_item_directly(
         &mut self,
@@ -279,11 +279,11 @@ impl IndexState {
         // Most suffixes create few new configurations. Where they would create many, they are
         // resolved rule by rule.
         let has_scopes = !self.parser.compiled().scopes.is_empty();
-        self.walk.most_configs =
+        self.walk.max_configs =
             (!has_scopes).then(|| self.parser.store().configs() + self.budgets.suffixes);
         let mut whole = SuffixWalk { out: &mut self.walk, rule_walks: None };
         let walked = entry.resolve(&mut self.parser, vocab, (exit, next), &mut whole);
-        self.walk.most_configs = None;
+        self.walk.max_configs = None;
         let walked_whole = self.finish_walk(walked, from)?;
         if !walked_whole {
             self.budgets.suffixes /= 2;
@@ -291,7 +291,7 @@ impl IndexState {
             let mut by_rules = SuffixWalk { out: &mut self.walk, rule_walks };
             entry.resolve(&mut self.parser, vocab, (exit, next), &mut by_rules)?;
         }
-        if !self.switches.lookahead.is_on() {
+        if !self.switches.resolved_suffixes.is_on() {
             return Ok(());
         }
         let tokens = match walked_whole {
@@ -306,17 +306,17 @@ impl IndexState {
     /// difference.
     fn memo_config_without_keys(&mut self, config: ConfigId) -> Option<ConfigId> {
         let parser = &mut self.parser;
-        let plain = parser.store().plain(config);
-        let memo_config = parser.mask_representative(plain);
-        let naming = parser.name_status(config);
+        let base = parser.store().base(config);
+        let memo_config = parser.mask_representative(base);
+        let key_status = parser.key_status(config);
         let has_no_candidates = self
             .candidates
             .keys
-            .get(&(memo_config, naming))
+            .get(&(memo_config, key_status))
             .is_some_and(|tokens| tokens.is_empty());
         (has_no_candidates
-            && !parser.compares_values(plain)
-            && parser.bytes_towards_duplicates(config, true).is_empty())
+            && !parser.compares_values(base)
+            && parser.bytes_matching_earlier_keys(config, true).is_empty())
         .then_some(memo_config)
     }
 
@@ -325,10 +325,10 @@ impl IndexState {
         if !self.switches.representatives.is_on() {
             return config;
         }
-        if self.parser.has_names(config)
-            && let Some(plain) = self.memo_config_without_keys(config)
+        if self.parser.tracks_keys(config)
+            && let Some(base) = self.memo_config_without_keys(config)
         {
-            return plain;
+            return base;
         }
         match self.parser.compares_values(config) {
             true => self.parser.canonical_in_frames(config),
@@ -380,7 +380,7 @@ impl IndexState {
         self.entries = GrammarEntries::default();
         self.resolved_suffixes.clear();
         self.rule_walks.clear();
-        self.lengths = None;
+        self.shortest_paths = None;
     }
 
     /// Makes the state consistent after a panic while it was locked, by clearing it.

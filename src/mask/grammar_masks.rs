@@ -1,15 +1,16 @@
 //! One compiled grammar bound to one vocabulary: builds token masks and memoises them.
 //!
-//! [`Index`] is immutable and shared. Everything that grows is in its [`IndexState`], after a
-//! lock. [`Index::mask`] chooses how a mask is built; the module docs of [`super`] list the ways.
+//! [`GrammarMasks`] is immutable and shared. Everything that grows is in its [`MaskState`], after a
+//! lock. [`GrammarMasks::mask`] chooses how a mask is built; the module docs of [`super`] list the
+//! ways.
 
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
 use super::entry::MaskEntry;
-use super::index_state::{AdvanceBytesFn, GrammarEntries, IndexState, MaskOptions};
 use super::interned_masks::SHARED_MASK_BYTES;
+use super::mask_state::{AdvanceBytesFn, GrammarEntries, MaskOptions, MaskState};
 use super::pool::{EntryContext, MaskPool};
 use super::pool_counters::count;
 use super::pool_scope::EnginePool;
@@ -20,7 +21,7 @@ use crate::compile::{CompileError, Compiled};
 use crate::fuel::OutOfFuel;
 use crate::ids::TokenId;
 use crate::limits::Limits;
-use crate::matcher::{ConfigId, DEAD, Item, NameStatus, Parser, ParserLimit};
+use crate::matcher::{ConfigId, DEAD, Item, KeyStatus, Parser, ParserLimit};
 use crate::vocab::Vocabulary;
 
 /// A configuration that allows at least so many first bytes reads text, and is not walked directly.
@@ -52,7 +53,7 @@ fn group_with_tail_calls(parser: &mut Parser, wide: &[Item]) -> Vec<Vec<Item>> {
 
 /// One compiled grammar bound to one vocabulary.
 #[derive(Debug)]
-pub(crate) struct Index {
+pub(crate) struct GrammarMasks {
     pub(crate) compiled: Arc<Compiled>,
     pub(crate) vocab: Arc<Vocabulary>,
     engine_pool: Arc<EnginePool>,
@@ -62,19 +63,19 @@ pub(crate) struct Index {
     limits: Limits,
     /// How masks are built, the budget of direct walks included.
     options: MaskOptions,
-    state: Mutex<IndexState>,
+    state: Mutex<MaskState>,
 }
 
-/// A mask that was built in the background, for [`Index::adopt_prepared`].
+/// A mask that was built in the background, for [`GrammarMasks::adopt_prepared`].
 pub(crate) struct PreparedMask {
     /// The finished mask.
     mask: Arc<TokenSet>,
     /// The tokens to test one by one where earlier keys are known, for each state that keys may be
     /// in.
-    key_candidates: Vec<(NameStatus, Arc<[TokenId]>)>,
+    key_candidates: Vec<(KeyStatus, Arc<[TokenId]>)>,
 }
 
-impl Index {
+impl GrammarMasks {
     /// Fails if the vocabulary lacks a special token of the grammar.
     pub(crate) fn new(
         compiled: Arc<Compiled>,
@@ -82,7 +83,7 @@ impl Index {
         engine_pool: Arc<EnginePool>,
         limits: &Limits,
         options: MaskOptions,
-    ) -> Result<Index, CompileError> {
+    ) -> Result<GrammarMasks, CompileError> {
         let specials = compiled
             .specials()
             .iter()
@@ -90,8 +91,8 @@ impl Index {
             .collect::<Result<_, _>>()?;
         let part = (vocab.trie().len() / DIRECT_WALK_FRACTION).max(SHORT_WALK);
         let options = MaskOptions { direct_walk: options.direct_walk.min(part), ..options };
-        let state = Mutex::new(IndexState::new(&compiled, &vocab, limits, options));
-        Ok(Index {
+        let state = Mutex::new(MaskState::new(&compiled, &vocab, limits, options));
+        Ok(GrammarMasks {
             compiled,
             vocab,
             pool: engine_pool.pool(),
@@ -114,8 +115,8 @@ impl Index {
     }
 
     /// A second state, with a parser of its own, for background work.
-    pub(crate) fn fresh_state(&self) -> IndexState {
-        IndexState::new(&self.compiled, &self.vocab, &self.limits, self.options)
+    pub(crate) fn fresh_state(&self) -> MaskState {
+        MaskState::new(&self.compiled, &self.vocab, &self.limits, self.options)
     }
 
     /// The special tokens of the grammar that a token stands for.
@@ -125,12 +126,12 @@ impl Index {
     }
 
     /// Locks everything that grows.
-    pub(crate) fn lock(&self) -> parking_lot::MutexGuard<'_, IndexState> {
+    pub(crate) fn lock(&self) -> parking_lot::MutexGuard<'_, MaskState> {
         self.state.lock()
     }
 
     /// Locks everything that grows, unless another thread holds the lock.
-    pub(crate) fn try_lock(&self) -> Option<parking_lot::MutexGuard<'_, IndexState>> {
+    pub(crate) fn try_lock(&self) -> Option<parking_lot::MutexGuard<'_, MaskState>> {
         self.state.try_lock()
     }
 
@@ -141,7 +142,7 @@ impl Index {
     /// take masks from here, past the matcher.
     pub(crate) fn mask(
         &self,
-        state: &mut IndexState,
+        state: &mut MaskState,
         config: ConfigId,
     ) -> Result<Arc<TokenSet>, ParserLimit> {
         if let Some(mask) = self.find_mask(state, config) {
@@ -152,7 +153,9 @@ impl Index {
         // canonical one.
         let memo_config = state.memo_config(config);
         let (mask, is_new) = match state.parser.compares_values(config) {
-            true if state.parser.has_names(config) => self.mask_with_earlier_keys(state, config)?,
+            true if state.parser.tracks_keys(config) => {
+                self.mask_with_earlier_keys(state, config)?
+            }
             true => self.mask_with_distinct_values(state, config)?,
             false => self.mask_without_comparisons(state, memo_config)?,
         };
@@ -167,7 +170,7 @@ impl Index {
     /// new.
     fn mask_without_comparisons(
         &self,
-        state: &mut IndexState,
+        state: &mut MaskState,
         config: ConfigId,
     ) -> Result<(Arc<TokenSet>, bool), ParserLimit> {
         if let Some(near_limit) = self.mask_near_length_limit(state, config)? {
@@ -185,7 +188,7 @@ impl Index {
     /// Builds a mask, and clears the walk's buffers.
     pub(super) fn build_and_clear(
         &self,
-        state: &mut IndexState,
+        state: &mut MaskState,
         config: ConfigId,
     ) -> Result<TokenSet, ParserLimit> {
         let built = self.build(state, config);
@@ -196,7 +199,7 @@ impl Index {
     /// Those of some tokens that are in a mask, in their order.
     pub(super) fn filter_by_mask(
         &self,
-        state: &mut IndexState,
+        state: &mut MaskState,
         mask: &TokenSet,
         tokens: &[TokenId],
     ) -> Vec<TokenId> {
@@ -210,7 +213,7 @@ impl Index {
     /// [`GrammarMaskInterner::intern`](super::interned_masks::GrammarMaskInterner::intern).
     pub(super) fn intern_mask(
         &self,
-        state: &mut IndexState,
+        state: &mut MaskState,
         mask: Arc<TokenSet>,
     ) -> (Arc<TokenSet>, usize) {
         if !(self.options.switches.masks.is_on() && self.options.switches.equal_masks.is_on()) {
@@ -228,7 +231,7 @@ impl Index {
     /// The mask of a configuration if it is memoised. Never builds one.
     pub(crate) fn find_mask(
         &self,
-        state: &mut IndexState,
+        state: &mut MaskState,
         config: ConfigId,
     ) -> Option<Arc<TokenSet>> {
         let mut memo_config = config;
@@ -236,7 +239,7 @@ impl Index {
         if mask.is_none() {
             memo_config = state.memo_config(config);
             mask = state.masks.get(memo_config);
-            if let Some(mask) = mask.as_ref().filter(|_| state.parser.has_names(config)) {
+            if let Some(mask) = mask.as_ref().filter(|_| state.parser.tracks_keys(config)) {
                 state.insert_mask(config, mask, SHARED_MASK_BYTES);
             }
         }
@@ -254,38 +257,38 @@ impl Index {
     }
 
     /// Whether a configuration's mask is memoised.
-    pub(crate) fn has_mask(&self, state: &mut IndexState, config: ConfigId) -> bool {
+    pub(crate) fn has_mask(&self, state: &mut MaskState, config: ConfigId) -> bool {
         state.masks.get(config).is_some() || {
             let memo_config = state.memo_config(config);
             state.masks.get(memo_config).is_some()
         }
     }
 
-    /// Builds what [`Index::adopt_prepared`] needs of a configuration.
+    /// Builds what [`GrammarMasks::adopt_prepared`] needs of a configuration.
     pub(crate) fn prepare_mask(
         &self,
-        state: &mut IndexState,
+        state: &mut MaskState,
         config: ConfigId,
     ) -> Result<PreparedMask, ParserLimit> {
         let mask = self.mask(state, config)?;
-        let plain = state.parser.store().plain(config);
-        Ok(PreparedMask { mask, key_candidates: self.key_candidates_by_naming(state, plain)? })
+        let base = state.parser.store().base(config);
+        Ok(PreparedMask { mask, key_candidates: self.key_candidates_by_status(state, base)? })
     }
 
     /// Memoises a mask that another parser of the same grammar and vocabulary has built.
     pub(crate) fn adopt_prepared(
         &self,
-        state: &mut IndexState,
+        state: &mut MaskState,
         config: ConfigId,
         prepared: &PreparedMask,
     ) {
         if !self.options.switches.masks.is_on() {
             return;
         }
-        let plain = state.parser.store().plain(config);
-        let plain = state.parser.mask_representative(plain);
-        for (naming, tokens) in &prepared.key_candidates {
-            state.candidates.keys.insert((plain, *naming), tokens.clone());
+        let base = state.parser.store().base(config);
+        let base = state.parser.mask_representative(base);
+        for (key_status, tokens) in &prepared.key_candidates {
+            state.candidates.keys.insert((base, *key_status), tokens.clone());
         }
         let memo_config = state.memo_config(config);
         let (mask, bytes) = self.intern_mask(state, prepared.mask.clone());
@@ -296,7 +299,7 @@ impl Index {
     /// Builds the mask of a relaxed configuration without comparisons, by the cheapest way. With a
     /// budget of 0 for direct walks, items that are independent come from entries: tests rely on
     /// that, so a further way must look at the budget, too.
-    fn build(&self, state: &mut IndexState, config: ConfigId) -> Result<TokenSet, ParserLimit> {
+    fn build(&self, state: &mut MaskState, config: ConfigId) -> Result<TokenSet, ParserLimit> {
         state.walk.clear();
         if let Some(chars) = state.parser.chars_left(config) {
             return self.build_near_code_point_budget(state, config, chars);
@@ -306,18 +309,21 @@ impl Index {
         }
         let mut entries: Vec<Arc<MaskEntry>> = Vec::new();
         let items: Vec<Item> = state.parser.store().items(config).to_vec();
-        if state.parser.has_scope(config) && items.iter().any(|item| state.parser.exposes(item)) {
+        if state.parser.has_scope(config)
+            && items.iter().any(|item| state.parser.may_call_outer_element(item))
+        {
             // Scopes count elements across rules, so items are not independent.
             return self.build_by_walk(state, config);
         }
-        state.entries.wide_states.resize(state.parser.program().len(), false);
-        let any_wide = items.iter().any(|i| state.entries.wide_states[i.state as usize]);
-        let by_item = any_wide || !state.walks_whole_configs() || self.reads_text(state, config);
+        state.entries.entry_states.resize(state.parser.program().len(), false);
+        let any_wide = items.iter().any(|i| state.entries.entry_states[i.state as usize]);
+        let by_item =
+            any_wide || !state.walks_whole_configs() || self.is_too_wide_to_walk(state, config);
         if by_item || !state.walk_directly(&self.vocab, config, self.options.direct_walk)? {
-            let wide = self.walk_narrow_items(state, &items)?;
+            let wide = self.walk_or_defer_items(state, &items)?;
             let groups = group_with_tail_calls(&mut state.parser, &wide);
             self.add_entries(state, &groups, &mut entries)?;
-            let IndexState { parser, rule_walks, walk, .. } = &mut *state;
+            let MaskState { parser, rule_walks, walk, .. } = &mut *state;
             rule_walks.finish(parser, self.vocab.trie(), walk)?;
         }
         let mut sets = self.special_and_stop_tokens(state, config);
@@ -326,20 +332,20 @@ impl Index {
     }
 
     /// Walks with each item that reads few tokens. Returns the others, the wide ones.
-    fn walk_narrow_items(
+    fn walk_or_defer_items(
         &self,
-        state: &mut IndexState,
+        state: &mut MaskState,
         items: &[Item],
     ) -> Result<Vec<Item>, ParserLimit> {
         let mut wide = Vec::new();
         for &item in items {
             let index = item.state as usize;
-            if !state.entries.wide_states[index] {
+            if !state.entries.entry_states[index] {
                 let isolated = state.parser.isolated(item);
-                state.entries.wide_states[index] = self.reads_text(state, isolated)
+                state.entries.entry_states[index] = self.is_too_wide_to_walk(state, isolated)
                     || !state.walk_item_directly(&self.vocab, item, self.options.direct_walk)?;
             }
-            wide.extend(state.entries.wide_states[index].then_some(item));
+            wide.extend(state.entries.entry_states[index].then_some(item));
         }
         Ok(wide)
     }
@@ -348,7 +354,7 @@ impl Index {
     /// follows completes.
     fn add_entries(
         &self,
-        state: &mut IndexState,
+        state: &mut MaskState,
         groups: &[Vec<Item>],
         entries: &mut Vec<Arc<MaskEntry>>,
     ) -> Result<(), ParserLimit> {
@@ -367,7 +373,7 @@ impl Index {
     /// Builds a mask by one walk of the whole trie with the whole configuration.
     pub(super) fn build_by_walk(
         &self,
-        state: &mut IndexState,
+        state: &mut MaskState,
         config: ConfigId,
     ) -> Result<TokenSet, ParserLimit> {
         let walked = state.walk_directly(&self.vocab, config, usize::MAX)?;
@@ -377,7 +383,7 @@ impl Index {
     }
 
     /// Adds special tokens, and stop tokens where the text may end.
-    fn special_and_stop_tokens(&self, state: &mut IndexState, config: ConfigId) -> Vec<TokenSet> {
+    fn special_and_stop_tokens(&self, state: &mut MaskState, config: ConfigId) -> Vec<TokenSet> {
         let mut sets: Vec<TokenSet> = Vec::new();
         for special in state.parser.specials(config).collect::<Vec<_>>() {
             match &self.specials[special as usize] {
@@ -392,15 +398,15 @@ impl Index {
     }
 
     /// Whether so many bytes may come next that a direct walk exceeds its budget, without trying.
-    fn reads_text(&self, state: &mut IndexState, config: ConfigId) -> bool {
+    fn is_too_wide_to_walk(&self, state: &mut MaskState, config: ConfigId) -> bool {
         self.vocab.trie().len() > TEXT_TRIE_FACTOR * self.options.direct_walk
             && state.parser.allowed(config).len() >= MIN_TEXT_BYTES
     }
 
     /// The entry of an item, together with those that it tail-calls: from this grammar's cache,
     /// from the pool, or built.
-    fn entry(&self, state: &mut IndexState, items: &[Item]) -> Result<Arc<MaskEntry>, ParserLimit> {
-        let IndexState { parser, entries: GrammarEntries { keys, used, .. }, .. } = state;
+    fn entry(&self, state: &mut MaskState, items: &[Item]) -> Result<Arc<MaskEntry>, ParserLimit> {
+        let MaskState { parser, entries: GrammarEntries { keys, used, .. }, .. } = state;
         let key = (items[0].state, items[0].count, items.len() > 1);
         if let Some(entry) = used.get(&key) {
             return Ok(entry);
@@ -431,9 +437,9 @@ impl Index {
 }
 
 /// What a state says together with the grammar and vocabulary.
-impl IndexState {
+impl MaskState {
     /// The error for a limit that the first mask has reached.
-    pub(crate) fn start_error(&self, limit: ParserLimit, index: &Index) -> CompileError {
+    pub(crate) fn start_error(&self, limit: ParserLimit, index: &GrammarMasks) -> CompileError {
         let items = self.parser.store().items(self.parser.start());
         let rule = items
             .first()
@@ -452,17 +458,17 @@ impl IndexState {
     /// both.
     pub(crate) fn step_token(
         &mut self,
-        index: &Index,
+        index: &GrammarMasks,
         config: ConfigId,
         token: TokenId,
     ) -> Result<ConfigId, ParserLimit> {
-        Ok(self.step_token_by(index, (config, token), Parser::advance_over)?.0)
+        Ok(self.step_token_by(index, (config, token), Parser::step_token)?.0)
     }
 
     /// The same, with a choice of how bytes are read. Also returns how many bytes were accepted.
     pub(crate) fn step_token_by(
         &mut self,
-        index: &Index,
+        index: &GrammarMasks,
         (config, token): (ConfigId, TokenId),
         advance: AdvanceBytesFn,
     ) -> Result<(ConfigId, usize), ParserLimit> {

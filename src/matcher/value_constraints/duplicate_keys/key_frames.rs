@@ -1,4 +1,4 @@
-//! The frames of rules in which names are open, begin or end.
+//! The frames of rules in which keys are open, begin or end.
 
 use smallvec::SmallVec;
 
@@ -7,7 +7,7 @@ use crate::hash::HashSet;
 use crate::matcher::parser::Parser;
 use crate::matcher::store::{ConfigId, FrameId, Item, Tracked};
 use crate::matcher::symbol::Symbol;
-use crate::matcher::value_constraints::name_tracker::NameList;
+use crate::matcher::value_constraints::key_tracker::KeyList;
 
 /// Up to this many frames, a linear search replaces the hash set.
 const LINEAR_SEARCH_FRAMES: usize = 24;
@@ -27,7 +27,7 @@ impl Parser {
 
     /// Removes the frames of rules that are no longer open. Cost: the open frames, up to the last
     /// one in the list.
-    pub(super) fn retain_open_frames(&self, list: &mut NameList, config: ConfigId) {
+    pub(super) fn retain_open_frames(&self, list: &mut KeyList, config: ConfigId) {
         let mut missing: FrameList = list.iter().map(|&(frame, _)| frame).collect();
         let (mut queue, mut hashed): (Vec<FrameId>, HashSet<FrameId>) = Default::default();
         let mut items = self.store().items(config);
@@ -58,20 +58,20 @@ impl Parser {
         list.retain(|(frame, _)| !missing.contains(frame));
     }
 
-    /// Whether a name is open or may begin.
-    pub(crate) fn may_begin_name(&self, config: ConfigId) -> bool {
+    /// Whether a key is open or may begin.
+    pub(crate) fn may_begin_key(&self, config: ConfigId) -> bool {
         let (program, store) = (self.program(), self.store());
         store.items(config).iter().any(|i| {
-            program.state(i.state).name || store.tracked(i.frame).intersects(Tracked::NAME)
+            program.state(i.state).unique_key || store.tracked(i.frame).intersects(Tracked::NAME)
         })
     }
 
-    /// The frames of the rules in which a name is open or may begin.
-    pub(super) fn naming_frames(&self, config: ConfigId) -> FrameList {
+    /// The frames of the rules in which a key is open or may begin.
+    pub(super) fn key_frames(&self, config: ConfigId) -> FrameList {
         let mut out = FrameList::new();
         let mut queue: SmallVec<[Item; 8]> = self.store().items(config).into();
         while let Some(item) = queue.pop() {
-            if self.program().state(item.state).name {
+            if self.program().state(item.state).unique_key {
                 self.owner_frames(item.frame, &mut out);
             } else if self.store().tracked(item.frame).intersects(Tracked::NAME) {
                 queue.extend_from_slice(self.store().returns(item.frame));
@@ -80,9 +80,9 @@ impl Parser {
         out
     }
 
-    /// The names that end with a quote read here: their frames, and those of the rules that called
+    /// The keys that end with a quote read here: their frames, and those of the rules that called
     /// them.
-    pub(super) fn ending_names(&mut self, config: ConfigId) -> SmallVec<[(FrameId, FrameId); 4]> {
+    pub(super) fn ending_keys(&mut self, config: ConfigId) -> SmallVec<[(FrameId, FrameId); 4]> {
         let mut ends: SmallVec<[Item; 8]> = SmallVec::new();
         for item in SmallVec::<[Item; 8]>::from(self.store().items(config)) {
             let program = self.program_mut();
@@ -95,7 +95,7 @@ impl Parser {
             if !self.program().state(item.state).is_final {
                 continue;
             }
-            if self.program().state(item.state).name {
+            if self.program().state(item.state).unique_key {
                 let mut owners = FrameList::new();
                 self.owner_frames(item.frame, &mut owners);
                 out.extend(owners.into_iter().map(|owner| (item.frame, owner)));

@@ -1,4 +1,4 @@
-//! The name lists of configurations, for [`super::duplicate_keys`].
+//! The key lists of configurations, for [`super::duplicate_keys`].
 
 use smallvec::SmallVec;
 
@@ -7,28 +7,28 @@ use crate::hash::{HashMap, Seeded};
 use crate::matcher::frame_rewrite::RewrittenFrames;
 use crate::matcher::store::{ConfigId, FrameId};
 
-/// Frames of rule occurrences that have called names, with the registers of the names. Sorted.
-pub(in crate::matcher) type NameList = SmallVec<[(FrameId, u32); 4]>;
+/// Frames of rule occurrences that have called keys, with the registers of the keys. Sorted.
+pub(in crate::matcher) type KeyList = SmallVec<[(FrameId, u32); 4]>;
 /// The bytes of a token.
 pub(in crate::matcher) type TokenBytes = SmallVec<[u8; 16]>;
 
-/// The name lists of one parser, and the caches of their transitions.
+/// The key lists of one parser, and the caches of their transitions.
 #[derive(Debug)]
-pub(in crate::matcher) struct NameTracker {
+pub(in crate::matcher) struct KeyTracker {
     /// Interned lists; list 0 is empty.
-    pub(in crate::matcher) lists: Vec<NameList>,
-    ids: HashMap<NameList, u32>,
-    /// Transitions over bytes of names, which byte classes do not describe.
+    pub(in crate::matcher) lists: Vec<KeyList>,
+    ids: HashMap<KeyList, u32>,
+    /// Transitions over bytes of keys, which byte classes do not describe.
     pub(in crate::matcher) steps: HashMap<(ConfigId, u8), ConfigId>,
-    /// Transitions over likely tokens; see [`crate::matcher::parser::Parser::memoise_token`].
+    /// Transitions over likely tokens; see [`crate::matcher::parser::Parser::cache_token_step`].
     pub(in crate::matcher) tokens: hashbrown::HashMap<(ConfigId, TokenBytes), ConfigId, Seeded>,
     /// Frames to follow while they are rewritten: the old and the new one.
     pub(in crate::matcher) followed_frames: Vec<(FrameId, FrameId)>,
-    /// Frames of duplicate names, which may not end here.
+    /// Frames of duplicate keys, which may not end here.
     pub(in crate::matcher) duplicates: Vec<FrameId>,
 }
 
-/// Look-up key of [`NameTracker::tokens`].
+/// Look-up key of [`KeyTracker::tokens`].
 #[derive(Hash)]
 pub(in crate::matcher) struct TokenLookup<'b>(
     pub(in crate::matcher) ConfigId,
@@ -41,11 +41,11 @@ impl hashbrown::Equivalent<(ConfigId, TokenBytes)> for TokenLookup<'_> {
     }
 }
 
-impl NameTracker {
-    pub(in crate::matcher) fn new() -> NameTracker {
-        NameTracker {
-            lists: vec![NameList::new()],
-            ids: [(NameList::new(), 0)].into_iter().collect(),
+impl KeyTracker {
+    pub(in crate::matcher) fn new() -> KeyTracker {
+        KeyTracker {
+            lists: vec![KeyList::new()],
+            ids: [(KeyList::new(), 0)].into_iter().collect(),
             steps: HashMap::default(),
             tokens: hashbrown::HashMap::default(),
             followed_frames: Vec::new(),
@@ -62,18 +62,18 @@ impl NameTracker {
 
     /// Approximate memory in bytes.
     pub(in crate::matcher) fn bytes(&self) -> usize {
-        self.lists.len() * 2 * (size_of::<NameList>() + 8)
+        self.lists.len() * 2 * (size_of::<KeyList>() + 8)
             + self.steps.len() * 16
             + self.tokens.len() * size_of::<(ConfigId, TokenBytes, ConfigId)>()
     }
 
     /// The list with this id.
-    pub(in crate::matcher) fn list(&self, id: u32) -> NameList {
+    pub(in crate::matcher) fn list(&self, id: u32) -> KeyList {
         self.lists[id as usize].clone()
     }
 
     /// Sorts and interns a list.
-    pub(in crate::matcher) fn intern_list(&mut self, mut list: NameList) -> u32 {
+    pub(in crate::matcher) fn intern_list(&mut self, mut list: KeyList) -> u32 {
         list.sort_unstable();
         if let Some(&cached) = self.ids.get(&list) {
             return cached;
