@@ -96,6 +96,33 @@ impl Matcher {
         Ok(self.with_lock(|matcher, state| matcher.find_completion(state, options))?)
     }
 
+    /// The length of [`Matcher::shortest_completion`], in bytes; a special token counts as 1. Where
+    /// values or keys must differ, it is a lower bound.
+    ///
+    /// Errors: [`AdvanceError::Limit`]. Cost: a look-up for a configuration that was asked about
+    /// before, by any matcher of the constraint; otherwise that of a shortest completion.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use louver::{Engine, EngineOptions, SchemaOptions, Vocabulary};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
+    /// let schema = r#"{"type": "string", "minLength": 9}"#;
+    /// let mut matcher = engine.compile_json_schema(schema, &SchemaOptions::default())?.matcher();
+    /// assert_eq!(matcher.completion_length()?, 11);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn completion_length(&mut self) -> Result<u64, AdvanceError> {
+        if self.terminated {
+            return Ok(0);
+        }
+        Ok(self.with_lock(|matcher, state| {
+            let paths = shortest_paths(&mut state.shortest_paths, &matcher.masks.vocab, 1);
+            paths.length(&mut state.parser, matcher.config())
+        })?)
+    }
+
     /// The fewest tokens that spell a shortest completion; masks allow each of them in turn. A stop
     /// token may follow them and is not included. Another completion may need fewer tokens, so
     /// their number is an upper bound. `None` where the completion is longer than
@@ -141,23 +168,18 @@ impl Matcher {
     ) -> Result<Completion, ParserLimit> {
         let masks = &self.masks;
         let special = u64::from(options.special_length.max(1));
-        let lengths = match &mut state.shortest_paths {
-            Some(lengths) if lengths.special() == special => lengths,
-            other => {
-                other.insert(Box::new(ShortestPaths::new(special, masks.vocab.missing_bytes())))
-            }
-        };
+        let paths = shortest_paths(&mut state.shortest_paths, &masks.vocab, special);
         if !masks.compiled.scopes.is_empty() || state.parser.tracks_keys(self.config()) {
             return self.complete_with_distinct_values(state, options);
         }
         // Every configuration that can be reached can be completed; this is a fallback.
-        let Some((length, steps)) = lengths.shortest(&mut state.parser, self.config())? else {
+        let Some((length, steps)) = paths.shortest(&mut state.parser, self.config())? else {
             return Ok(Completion { length: u64::MAX, pieces: None });
         };
         if length > special.saturating_mul(options.longest as u64) {
             return Ok(Completion { length, pieces: None });
         }
-        let text = lengths.text(&steps, options.longest);
+        let text = paths.text(&steps, options.longest);
         let quotes = text.iter().filter(|symbol| **symbol == Symbol::Byte(b'"')).count();
         if quotes >= 4 && state.parser.program().has_unique_keys() {
             // The completion may contain two member names, which must differ.
@@ -168,6 +190,18 @@ impl Matcher {
             pieces: (text.len() <= options.longest).then(|| to_pieces(masks, &text)),
         })
     }
+}
+
+/// The searches in which a special token counts as `special` bytes.
+fn shortest_paths<'s>(
+    held: &'s mut Option<Box<ShortestPaths>>,
+    vocab: &Vocabulary,
+    special: u64,
+) -> &'s mut ShortestPaths {
+    if held.as_ref().is_none_or(|paths| paths.special() != special) {
+        *held = None;
+    }
+    held.get_or_insert_with(|| Box::new(ShortestPaths::new(special, vocab.missing_bytes())))
 }
 
 /// A completion as bytes and special tokens.

@@ -135,6 +135,8 @@ pub(crate) struct ShortestPaths {
     queue: LabelQueue,
     query: CostSearch,
     query_queue: LabelQueue,
+    /// Answers of [`ShortestPaths::length`].
+    lengths: HashMap<ConfigId, u64>,
 }
 
 impl ShortestPaths {
@@ -149,6 +151,7 @@ impl ShortestPaths {
             queue: LabelQueue::new(),
             query: CostSearch::default(),
             query_queue: LabelQueue::new(),
+            lengths: HashMap::default(),
         }
     }
 
@@ -185,6 +188,21 @@ impl ShortestPaths {
         }
         self.query = CostSearch::default();
         Ok(answer?.map(|(cost, steps)| (cost.length, steps)))
+    }
+
+    /// The fewest bytes from a configuration to the end of the text; `u64::MAX` for a dead one.
+    /// Cost: a look-up once it is known.
+    pub(crate) fn length(
+        &mut self,
+        parser: &mut Parser,
+        config: ConfigId,
+    ) -> Result<u64, ParserLimit> {
+        if let Some(&length) = self.lengths.get(&config) {
+            return Ok(length);
+        }
+        let length = self.shortest(parser, config)?.map_or(u64::MAX, |(length, _)| length);
+        self.lengths.insert(config, length);
+        Ok(length)
     }
 
     /// Expands steps into symbols. `longest` bounds their number.

@@ -257,7 +257,7 @@ impl LogitsHook {
             AllowedTokens::StopTokens => row::allow_only(row, &self.stops),
             AllowedTokens::All | AllowedTokens::Masked => {
                 let masked = matches!(allowed, AllowedTokens::Masked);
-                if masked {
+                if masked && state.options.sampler.is_none() {
                     self.narrow(state, row, generated.len());
                 }
                 if state.recorder.is_on() {
@@ -287,8 +287,9 @@ impl LogitsHook {
         }
     }
 
+    /// Narrows the mask near the length limit, if the host samples.
     fn narrow(&self, state: &mut HookState, row: &[f32], position: usize) {
-        let room = state.options.limit.map_or(usize::MAX, |limit| limit.saturating_sub(position));
+        let room = state.room(position);
         if let (Some(truncation_guard), Some(matcher)) =
             (&mut state.truncation_guard, &mut state.matcher)
             && truncation_guard.narrow(matcher, &mut state.mask, row, room)
@@ -335,11 +336,18 @@ impl LogitsHook {
             largest = largest.min(row::LARGE);
             sampled = sampler.sample(row, mask, position, &mut state.scratch);
         }
-        let Some(token) = sampled.token else {
+        let Some(mut token) = sampled.token else {
             self.shared.fail(Fault::NothingAllowed { width: row.len() });
             row::allow_only(row, &self.stops);
             return;
         };
+        if masked {
+            let accepted = state.draw_within_limit(row, token, position);
+            if accepted != token {
+                self.shared.set_narrowed();
+            }
+            token = accepted;
+        }
         if sampler::host_would_differ(largest, has_nan) {
             sampler::keep_only(row, token);
         }
@@ -367,6 +375,33 @@ impl LogitsHook {
 }
 
 impl HookState {
+    /// Number of tokens that may still follow, without a stop token.
+    fn room(&self, position: usize) -> usize {
+        self.options.limit.map_or(usize::MAX, |limit| limit.saturating_sub(position))
+    }
+
+    /// The drawn token, or another one if no completion would fit within the length limit after
+    /// it.
+    fn draw_within_limit(&mut self, row: &mut [f32], drawn: u32, position: usize) -> u32 {
+        let room = self.room(position);
+        let (Some(guard), Some(matcher), Some(sampler)) =
+            (&mut self.truncation_guard, &mut self.matcher, &self.options.sampler)
+        else {
+            return drawn;
+        };
+        let (mask, scratch) = (&mut self.mask, &mut self.scratch);
+        let token = guard.within_limit(matcher, room, TokenId::from_raw(drawn), |refused| {
+            let id = refused.index();
+            row[id] = f32::NEG_INFINITY;
+            mask[id / 32] &= !(1 << (id % 32));
+            sampler.sample(row, Some(mask), position, scratch).token.map(TokenId::from_raw)
+        });
+        if token.raw() != drawn && token.index() < row.len() {
+            sampler::keep_only(row, token.raw());
+        }
+        token.raw()
+    }
+
     /// Publishes tokens that are new in the context. If the host rolled the generation back (no
     /// supported pipeline does), nothing is published twice.
     fn publish(&mut self, generated: &[u32], vocab: &Vocabulary) {

@@ -50,7 +50,8 @@ pub enum Draw {
     /// `min_p` also applies without `top_p`.
     #[default]
     Louver,
-    /// The host, from the masked logits.
+    /// The host, from the masked logits. A part whose shortest text does not fit into the length
+    /// limit may be begun, so that the answer is truncated.
     Host,
 }
 

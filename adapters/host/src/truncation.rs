@@ -1,10 +1,13 @@
-//! Truncation safety: near the length limit the mask narrows, so that open structures can be
-//! closed.
+//! Truncation safety: a turn that can be completed within its length limit is.
 //!
-//! The length of the shortest completion is known (in tokens, as an upper bound). While much more
-//! room is left, nothing happens. Near the limit, only tokens remain allowed after which a
-//! completion still fits: the first token of the shortest completion, and those of the most likely
-//! candidates that were checked and fit.
+//! The invariant: after each token, some completion fits into the room that is left. Where Louver
+//! draws, a drawn token that breaks it is refused and another one is drawn
+//! ([`TruncationGuard::within_limit`]). Where the host draws, the mask must be narrowed before
+//! ([`TruncationGuard::narrow`]): near the limit, only the first token of a shortest completion
+//! and likely tokens that were checked remain allowed.
+//!
+//! Lengths are those of shortest completions in bytes, which is cheap to know, and close to the
+//! limit in tokens.
 
 use louver::engine::{CompletionOptions, Matcher};
 use louver::fuel;
@@ -25,6 +28,14 @@ pub enum Truncation {
     Off,
 }
 
+/// With more room than this, in tokens, nothing is checked: only a part of the grammar whose
+/// shortest text is longer could not be completed.
+const CHECKED_ROOM: usize = 4096;
+/// A completion of so many bytes fits without a closer look: a multiple of its length, plus a
+/// number of bytes for keys and values that must differ from earlier ones.
+const AMPLE: (u64, u64) = (2, 32);
+/// Most draws at one step. After as many refused tokens, a shortest completion is followed.
+const MAX_DRAWS: usize = 8;
 /// Number of most likely tokens to check near the limit.
 const CANDIDATES: usize = 8;
 /// The slack below which narrowing begins: a multiple of the longest of the shortest completions so
@@ -40,20 +51,96 @@ pub(crate) struct TruncationGuard {
     next_check: usize,
     /// The longest of the shortest completions so far.
     longest: usize,
-    /// Completions from the last check, each with the allowed token that precedes it.
-    ///
-    /// The shortest completion in bytes is not always the shortest in tokens. Among texts of equal
-    /// length the search may now find one with few tokens, and after its first token another with
-    /// more. So earlier results are kept.
-    completions: Vec<(TokenId, Vec<TokenId>)>,
-    /// The completions of the last check at an earlier position. The host may ask for a row twice,
-    /// and the second check must find what the first found.
-    earlier: Vec<(TokenId, Vec<TokenId>)>,
-    /// Number of generated tokens at the last check.
-    position: usize,
+    /// Completions that fit, each with the number of generated tokens that it follows.
+    known: Vec<(usize, Vec<TokenId>)>,
 }
 
 impl TruncationGuard {
+    /// The drawn token, or another one if no completion would fit after it. `room` is the number
+    /// of tokens that may still follow, this one included, and without a stop token. `redraw` draws
+    /// another token in place of one that is refused. Where no completion fits anyway, nothing is
+    /// refused. All searches share the fuel of one mask; beyond it, nothing is refused either.
+    /// Cost: mostly a look-up.
+    pub(crate) fn within_limit(
+        &mut self,
+        matcher: &mut Matcher,
+        room: usize,
+        drawn: TokenId,
+        mut redraw: impl FnMut(TokenId) -> Option<TokenId>,
+    ) -> TokenId {
+        if room > CHECKED_ROOM {
+            return drawn;
+        }
+        let fuel = matcher.mask_fuel();
+        fuel::limited(fuel, || {
+            let mut token = drawn;
+            for _ in 0..MAX_DRAWS {
+                if self.accepts(matcher, token, room) {
+                    return token;
+                }
+                let Some(next) = redraw(token) else { break };
+                token = next;
+            }
+            // A refused token means that a completion is known.
+            let Some(completion) = self.known_completion(matcher) else { return token };
+            match completion.split_first() {
+                Some((first, rest)) => {
+                    self.known.push((matcher.tokens().len() + 1, rest.to_vec()));
+                    *first
+                }
+                None => matcher.vocab().stops().first().copied().unwrap_or(token),
+            }
+        })
+    }
+
+    /// Whether a completion fits after this token, or none fits in any case.
+    fn accepts(&mut self, matcher: &mut Matcher, token: TokenId, room: usize) -> bool {
+        if matcher.vocab().is_stop(token) || matcher.advance(token).is_err() {
+            return true;
+        }
+        let left = room.saturating_sub(1);
+        let length = matcher.completion_length().unwrap_or(u64::MAX);
+        let is_ample = length.saturating_mul(AMPLE.0).saturating_add(AMPLE.1) <= left as u64;
+        let after = if is_ample { None } else { shortest_completion(matcher) };
+        matcher.rollback(1);
+        if is_ample {
+            return true;
+        }
+        let current = self.known_completion(matcher);
+        // What remains of a completion that begins with the token fits as well.
+        let rest = current.as_ref().and_then(|current| match current.split_first() {
+            Some((first, rest)) if *first == token => Some(rest.to_vec()),
+            _ => None,
+        });
+        let after = [after, rest].into_iter().flatten().min_by_key(Vec::len);
+        match after.filter(|after| after.len() <= left) {
+            Some(after) => {
+                self.known.push((matcher.tokens().len() + 1, after));
+                true
+            }
+            None => current.is_none_or(|current| current.len() > room),
+        }
+    }
+
+    /// The shortest known completion of the text.
+    ///
+    /// The shortest completion in bytes is not always the shortest in tokens, so that a completion
+    /// that was found one token earlier may be better.
+    fn known_completion(&mut self, matcher: &mut Matcher) -> Option<Vec<TokenId>> {
+        let position = matcher.tokens().len();
+        // The host may ask for a row twice.
+        self.known.retain(|(at, _)| *at >= position);
+        let known = self.known.iter().filter(|(at, _)| *at == position);
+        let known: Vec<Vec<TokenId>> = known.map(|(_, completion)| completion.clone()).collect();
+        let known = known.into_iter().filter(|completion| completes(matcher, completion));
+        let known = known.min_by_key(Vec::len);
+        let found = shortest_completion(matcher);
+        let best = [found, known].into_iter().flatten().min_by_key(Vec::len)?;
+        self.known.retain(|(at, _)| *at != position);
+        self.known.push((position, best.clone()));
+        Some(best)
+    }
+
     /// Narrows the mask if necessary. `room` is the number of tokens that may still follow, without
     /// a stop token. Returns whether a token that the model preferred was removed. All searches of
     /// one step share the fuel of one mask; beyond it, only the first shortest completion is kept.
@@ -79,14 +166,7 @@ impl TruncationGuard {
         if position < self.next_check {
             return false;
         }
-        let last = std::mem::take(&mut self.completions);
-        if std::mem::replace(&mut self.position, position) != position {
-            self.earlier = last;
-        }
-        let earlier = self.earlier_completion(matcher);
-        let best =
-            [shortest_completion(matcher), earlier].into_iter().flatten().min_by_key(Vec::len);
-        let Some(completion) = best else {
+        let Some(completion) = self.known_completion(matcher) else {
             self.next_check = position + CHECK_INTERVAL;
             return false;
         };
@@ -109,39 +189,31 @@ impl TruncationGuard {
             matcher.rollback(1);
             completion.filter(|completion| completion.len() < room)
         };
-        let mut is_narrowed = false;
+        let (mut is_narrowed, mut allowed) = (false, Vec::new());
+        self.known.retain(|(at, _)| *at == position);
         for (id, _) in candidates {
             let token = TokenId::from_raw(id as u32);
-            let completion = completion_after(matcher, token);
-            is_narrowed |= completion.is_none();
-            self.completions.extend(completion.map(|completion| (token, completion)));
+            match completion_after(matcher, token) {
+                Some(completion) => {
+                    allowed.push(token);
+                    self.known.push((position + 1, completion));
+                }
+                None => is_narrowed = true,
+            }
         }
-        let mut allowed: Vec<u32> = self.completions.iter().map(|(token, _)| token.raw()).collect();
         // An empty completion means that a stop token may follow.
         match completion.split_first() {
             Some((first, rest)) => {
-                allowed.push(first.raw());
-                self.completions.push((*first, rest.to_vec()));
+                allowed.push(*first);
+                self.known.push((position + 1, rest.to_vec()));
             }
-            None => allowed.extend(matcher.vocab().stops().iter().map(|stop| stop.raw())),
+            None => allowed.extend(matcher.vocab().stops()),
         }
         mask.fill(0);
         for id in allowed {
-            mask[id as usize / 32] |= 1 << (id % 32);
+            mask[id.index() / 32] |= 1 << (id.index() % 32);
         }
         is_narrowed
-    }
-
-    /// An earlier completion that starts with the token taken since, if it still completes the
-    /// text.
-    fn earlier_completion(&self, matcher: &mut Matcher) -> Option<Vec<TokenId>> {
-        let last = *matcher.tokens().last()?;
-        let matching = self.earlier.iter().filter(|(token, _)| *token == last);
-        let matching = matching.map(|(_, completion)| completion);
-        matching
-            .filter(|completion| completes(matcher, completion))
-            .min_by_key(|c| c.len())
-            .cloned()
     }
 }
 

@@ -9,6 +9,7 @@ use louver_hf_tokenizers::VocabOptions;
 use serde_json::json;
 
 use super::*;
+use crate::options::Draw;
 use crate::sampler::mix;
 
 /// Simulates a model that always prefers one token. Returns the text, whether it is complete,
@@ -30,7 +31,18 @@ fn run_model(
     run_matcher(constraint.matcher(), limit, model)
 }
 
+/// Louver draws the most likely allowed token.
 fn run_matcher(
+    matcher: Matcher,
+    limit: usize,
+    model: impl Fn(usize, &mut [f32]),
+) -> (String, bool, bool) {
+    run_drawn_by(Draw::Louver, matcher, limit, model)
+}
+
+/// As [`run_matcher`], or the host draws.
+fn run_drawn_by(
+    draw: Draw,
     mut matcher: Matcher,
     limit: usize,
     model: impl Fn(usize, &mut [f32]),
@@ -48,10 +60,22 @@ fn run_matcher(
         model(matcher.tokens().len(), &mut row);
         vocab.stops().iter().for_each(|stop| row[stop.raw() as usize] = -5.0);
         matcher.fill_mask(&mut mask);
-        is_narrowed |= guard.narrow(&mut matcher, &mut mask, &row, room);
-        let allows = |id: usize| mask[id / 32] >> (id % 32) & 1 == 1;
-        let (id, _) = largest(&row, 1, allows)[0];
-        let token = TokenId::from_raw(id as u32);
+        if draw == Draw::Host {
+            is_narrowed |= guard.narrow(&mut matcher, &mut mask, &row, room);
+        }
+        let draw_from = |mask: &[u32]| {
+            let drawn = largest(&row, 1, |id| scalar::allows(mask, id));
+            drawn.first().map(|(id, _)| TokenId::from_raw(*id as u32))
+        };
+        let mut token = draw_from(&mask).unwrap();
+        if draw == Draw::Louver {
+            let drawn = token;
+            token = guard.within_limit(&mut matcher, room, drawn, |refused| {
+                mask[refused.index() / 32] &= !(1 << (refused.index() % 32));
+                draw_from(&mask)
+            });
+            is_narrowed |= token != drawn;
+        }
         if vocab.is_stop(token) {
             break;
         }
@@ -118,7 +142,7 @@ impl Random {
 
 /// A random schema whose instances are finite at every point: no member demands itself.
 fn random_schema(random: &mut Random, depth: u64) -> serde_json::Value {
-    let kinds = if depth == 0 { 7 } else { 11 };
+    let kinds = if depth == 0 { 8 } else { 13 };
     match random.below(kinds) {
         0 => json!({"type": "integer"}),
         1 => {
@@ -131,12 +155,16 @@ fn random_schema(random: &mut Random, depth: u64) -> serde_json::Value {
             json!({"type": "string", "pattern": random.pick(&["^[a-c]+$", "^[0-9]{2,5}x", "b+$"])})
         }
         6 => json!({"type": "string", "format": random.pick(&["date", "uuid", "ipv4"])}),
-        7 => {
+        7 => json!({"type": "string", "minLength": 20 + random.below(100)}),
+        8 => {
             json!({"type": "array", "items": random_schema(random, depth - 1), "minItems": random.below(3)})
         }
-        8 => json!({"type": "array", "uniqueItems": true, "items": {"enum": [1, 2, 3, "a", "b"]},
+        9 => json!({"type": "array", "items": {"type": "integer"}, "minItems": random.below(60)}),
+        10 => json!({"type": "array", "uniqueItems": true, "items": {"enum": [1, 2, 3, "a", "b"]},
             "minItems": random.below(4)}),
-        9 => json!({"anyOf": [random_schema(random, depth - 1), random_schema(random, depth - 1)]}),
+        11 => {
+            json!({"anyOf": [random_schema(random, depth - 1), random_schema(random, depth - 1)]})
+        }
         _ => random_object(random, depth),
     }
 }
@@ -159,9 +187,10 @@ fn random_object(random: &mut Random, depth: u64) -> serde_json::Value {
         "additionalProperties": additional})
 }
 
-/// Samplers that never want to end: each prefers tokens that begin with one of its bytes, by rank;
-/// the last prefers others at each position.
-const SAMPLERS: [&[u8]; 6] = [b" \n\t", b",\" ", b"abcx", b"0123456789", b"[{\"", b""];
+/// Samplers that never want to end: each prefers tokens that begin with one of its bytes, by rank
+/// (white space; a new member whose name closes, or goes on; text; digits; containers). The last
+/// prefers others at each position.
+const SAMPLERS: [&[u8]; 7] = [b" \n\t", b"\",:[{ ", b",\" ", b"abcx", b"0123456789", b"[{\"", b""];
 
 fn logits(sampler: &[u8], seed: u64, vocab: &Vocabulary, row: &mut [f32], position: usize) {
     for (id, logit) in row.iter_mut().enumerate() {
@@ -212,15 +241,76 @@ fn texts_of_random_schemas_are_complete_on_bytes() {
     println!("{texts} texts");
 }
 
-#[test]
-fn texts_of_random_schemas_are_complete_on_a_real_vocabulary() {
+/// The vocabularies at hand; none without the shared data.
+fn real_vocabularies() -> Vec<Vocabulary> {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/tokenizers");
-    let path = std::path::Path::new(root).join("qwen3/tokenizer.json");
-    if !path.exists() {
-        println!("skipped: {} is not there", path.display());
-        return;
+    let load = |name: &&str| {
+        let path = std::path::Path::new(root).join(name).join("tokenizer.json");
+        if !path.exists() {
+            println!("skipped: {} is not there", path.display());
+            return None;
+        }
+        Some(louver_hf_tokenizers::load(&path, &VocabOptions::default()).unwrap().vocab)
+    };
+    ["qwen3", "llama3_1", "llama2"].iter().filter_map(load).collect()
+}
+
+#[test]
+fn texts_of_random_schemas_are_complete_on_real_vocabularies() {
+    for vocab in real_vocabularies() {
+        println!("{} texts", check_random_schemas(vocab, 100..102));
     }
-    let vocab = louver_hf_tokenizers::load(&path, &VocabOptions::default()).unwrap().vocab;
-    let texts = check_random_schemas(vocab, 100..103);
-    println!("{texts} texts");
+}
+
+/// An object with so many required strings.
+fn large_object(members: usize) -> serde_json::Value {
+    let names: Vec<String> = (0..members).map(|i| format!("street_name_{i}")).collect();
+    let properties = names.iter().map(|name| (name.clone(), json!({"type": "string"})));
+    let properties: serde_json::Map<String, serde_json::Value> = properties.collect();
+    json!({"type": "object", "properties": properties, "required": names,
+        "additionalProperties": false})
+}
+
+/// Parts that no completion needs, each longer than the limits of the test.
+fn parts_beyond_the_limit() -> Vec<serde_json::Value> {
+    let numbers = json!({"type": "array", "items": {"type": "integer"}, "minItems": 90});
+    let optional = |part| json!({"properties": {"part": part}});
+    let nullable = |part| json!({"properties": {"part": {"anyOf": [part, {"type": "null"}]}}, "required": ["part"]});
+    let items = |part| json!({"properties": {"part": {"type": "array", "items": part}}});
+    let mut schemas = vec![optional(json!({"type": "string", "minLength": 200}))];
+    for part in [
+        numbers,
+        large_object(12),
+        json!({"type": "array", "items": large_object(4), "minItems": 3}),
+    ] {
+        schemas.extend([optional(part.clone()), nullable(part.clone()), items(part)]);
+    }
+    for schema in &mut schemas {
+        schema["type"] = json!("object");
+        schema["additionalProperties"] = json!(false);
+    }
+    schemas
+}
+
+#[test]
+fn parts_beyond_the_limit_are_not_begun() {
+    let words: [&[u8]; 4] = [b"{\"", b"\":", b"\":[", b"[{"];
+    let mut narrowed = 0;
+    for schema in parts_beyond_the_limit() {
+        for seed in 0..20 {
+            for limit in [30, 60, 100, 150] {
+                let model = |position: usize, row: &mut [f32]| {
+                    let vocab = Vocabulary::toy(&words);
+                    logits(b"", seed, &vocab, row, position);
+                };
+                let (text, complete, is_narrowed) =
+                    run_model(&schema.to_string(), Vocabulary::toy(&words), limit, model);
+                assert!(complete, "{schema}, limit {limit}: {text}");
+                let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+                assert!(jsonschema::is_valid(&schema, &value), "{schema}: {text}");
+                narrowed += usize::from(is_narrowed);
+            }
+        }
+    }
+    assert!(narrowed > 100, "{narrowed}");
 }
