@@ -1,5 +1,5 @@
-//! Louver: structured generation. Grammars and JSON Schemas in; for each step of a language model,
-//! the mask of the tokens that may follow out.
+//! Louver: structured generation. Compiles grammars and JSON Schemas, and computes the mask of
+//! allowed tokens for each decoding step of a language model.
 //!
 //! # The flow
 //!

@@ -47,7 +47,7 @@ enum Command {
     Check(check::CheckArgs),
     /// Show how a grammar is compiled, and what may follow a prefix.
     Explain(explain::ExplainArgs),
-    /// Show wire formats, find that of a checkpoint, and check one against a chat template.
+    /// Show wire formats, detect a checkpoint's format, and check a format against a chat template.
     #[command(subcommand)]
     Formats(formats::FormatsCommand),
     /// Measure mask times and correctness.

@@ -10,7 +10,7 @@ use tracing_subscriber::{EnvFilter, Layer};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
-    /// For people.
+    /// Human-readable text.
     Text,
     /// One JSON object per line.
     Json,

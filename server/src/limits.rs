@@ -190,7 +190,7 @@ pub struct SchemaLimits {
     pub automaton_states: usize,
     /// Maximum states of one compiled grammar.
     pub compiled_states: usize,
-    /// Maximum items of one parser configuration.
+    /// Maximum items of one configuration.
     pub config_items: usize,
     /// Maximum total bytes of the triggers, stop strings and excludes of one free text.
     pub dispatch_bytes: usize,

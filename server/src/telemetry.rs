@@ -63,7 +63,7 @@ pub(crate) fn end_request(span: &Span, status: u16) {
     if status >= 400 {
         span.record("error.type", status);
     }
-    // By the conventions, faults of the client are no errors of a server.
+    // By the conventions, faults of the client are not errors of a server.
     if status >= 500 {
         span.record("otel.status_code", "ERROR");
     }

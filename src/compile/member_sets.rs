@@ -26,9 +26,8 @@ const UNDECLARED_LIKELIHOOD: f64 = 1.0 / 256.0;
 /// seen members, then the instance.
 pub(super) type EquivalenceKey = Box<[(u32, u32)]>;
 
-/// How many bytes of a name a repeatable member reads as well, if no token that begins before them
-/// reads further: then it has no effect there whether the member may come. By member set and
-/// member.
+/// By member set and declared member: the length of the prefix of its name that a repeatable member
+/// also accepts and that no token crosses. Within it, presence of the member changes no mask.
 pub(super) type CoveredBytes<'a> = &'a dyn Fn(u32, usize) -> usize;
 
 /// The likelihood of a continuation, for previews. Assumes that members come in declaration order.

@@ -85,9 +85,9 @@ pub enum CompileError {
         cause: OutOfFuel,
     },
     /// A limit was exceeded while the first mask was computed.
-    #[error("the first mask needs more {what} than the limit allows")]
+    #[error("the first mask reaches a limit: {what}")]
     Start {
-        /// The counted resource, in the plural.
+        /// What was reached, such as `memory for configurations`.
         what: &'static str,
     },
     /// A member set has a nullable member, so that its presence cannot be decided from the text.

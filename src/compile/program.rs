@@ -1,4 +1,5 @@
-//! Rule automata of a compiled grammar, determinised on demand.
+//! Rule automata of a compiled grammar, determinised on demand, except for rules that are a minimal
+//! automaton or a dispatch.
 //!
 //! A state is a set of states of the rule's nondeterministic automaton (lazy subset construction),
 //! or one state of a minimal DFA. States are interned; edges are computed when a parse first leaves

@@ -65,9 +65,9 @@ pub enum BatchError {
         got: usize,
     },
     /// A matcher belongs to another vocabulary.
-    #[error("the matcher of row {row} has another vocabulary than this engine")]
+    #[error("the matcher of row {row} uses a different vocabulary from the engine's")]
     OtherVocabulary {
-        /// GrammarMasks of the matcher.
+        /// Index of the matcher.
         row: usize,
     },
 }
@@ -108,7 +108,7 @@ impl From<Termination> for RowMask {
 struct BatchRow<'m> {
     /// `None` for a row that is not constrained.
     matcher: Option<&'m mut Matcher>,
-    /// GrammarMasks of the row in the batch.
+    /// Index of the row in the batch.
     position: usize,
     row_mask: RowMask,
 }

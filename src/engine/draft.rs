@@ -27,9 +27,9 @@ pub enum DraftError {
     /// A node's parent does not come before it.
     #[error("the parent {parent} of node {node} does not come before it")]
     Order {
-        /// GrammarMasks of the node.
+        /// Index of the node.
         node: usize,
-        /// GrammarMasks of its parent.
+        /// Index of its parent.
         parent: usize,
     },
     /// The buffer does not have one row for each node.

@@ -41,7 +41,7 @@ struct CacheState {
     entries: IndexMap<Key, CachedConstraint, Seeded>,
     /// Memory of all entries as last measured, in bytes.
     bytes: usize,
-    /// GrammarMasks of the entry that the clock looks at next.
+    /// Index of the entry that the clock looks at next.
     clock_hand: usize,
     hits: u64,
     misses: u64,

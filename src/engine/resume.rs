@@ -17,7 +17,7 @@ pub enum ResumeError {
         "the other grammar does not allow token {token} at index {at} of the sequence: {error}"
     )]
     Differs {
-        /// GrammarMasks of the first token that it does not allow.
+        /// Index of the first token that it does not allow.
         at: usize,
         /// That token.
         token: TokenId,
@@ -25,7 +25,7 @@ pub enum ResumeError {
         error: AdvanceError,
     },
     /// The other constraint is bound to another vocabulary, so its token ids differ.
-    #[error("the other constraint belongs to another vocabulary")]
+    #[error("the constraints use different vocabularies")]
     Vocabulary,
 }
 

@@ -38,8 +38,8 @@ impl Dfa {
     }
 
     /// This language without finitely many words, given as an acyclic automaton. Trimmed; minimal
-    /// or nearly so if `self` is: after what is no prefix of an excluded word, states are those of
-    /// `self`. Fails past `limit` states.
+    /// or nearly so if `self` is: after what is not a prefix of an excluded word, states are those
+    /// of `self`. Fails past `limit` states.
     pub fn without(&self, words: &Dfa, limit: usize) -> Result<Dfa, TooLarge> {
         let (common, leads_to_common) = self.common_prefix_pairs(words, limit)?;
         // The second state is needed only while an excluded word may still be read.

@@ -1,7 +1,7 @@
 //! Trigrams: which three bytes follow each other in some text of a set, as a bit set of 2 MiB.
 //!
-//! A text with a trigram that is missing is no part of any text of the set. The converse need not
-//! hold.
+//! A text with a trigram that is missing is not a part of any text of the set. The converse need
+//! not hold.
 
 /// One bit for each three bytes.
 #[derive(Debug)]

@@ -1,5 +1,5 @@
 //! UTF-8 as automata over bytes: of classes of code points, of all code points, and of all code
-//! points that are no white space.
+//! points that are not white space.
 //!
 //! Source: the table of well-formed byte sequences in the Unicode Standard 15, chapter 3. Rust's
 //! `str` accepts the same sequences.

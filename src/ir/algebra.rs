@@ -8,7 +8,7 @@ use crate::fuel::OutOfFuel;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AlgebraError {
-    /// The operation is not defined for what a rule has: a special token is no byte, a dispatch
+    /// The operation is not defined for what a rule has: a special token is not a byte, a dispatch
     /// searches whole texts, and budgets and distinct values concern whole occurrences.
     #[error("rule `{rule}` has {what}")]
     Undefined {

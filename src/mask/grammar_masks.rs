@@ -24,9 +24,9 @@ use crate::limits::Limits;
 use crate::matcher::{ConfigId, DEAD, Item, KeyStatus, Parser, ParserLimit};
 use crate::vocab::Vocabulary;
 
-/// A configuration that allows at least so many first bytes reads text, and is not walked directly.
+/// A configuration that allows this many first bytes or more is not walked directly.
 const MIN_TEXT_BYTES: usize = 48;
-/// The same applies only where the trie has at least so many times the nodes of a direct walk.
+/// Ratio of trie nodes to the budget of a direct walk below which [`MIN_TEXT_BYTES`] is ignored.
 const TEXT_TRIE_FACTOR: usize = 2;
 
 /// A direct walk visits at most this part of the trie: beyond, building an entry costs no more.
@@ -436,7 +436,7 @@ impl GrammarMasks {
     }
 }
 
-/// What a state says together with the grammar and vocabulary.
+/// Token steps, which need the vocabulary and the special tokens of the grammar.
 impl MaskState {
     /// The error for a limit that the first mask has reached.
     pub(crate) fn start_error(&self, limit: ParserLimit, index: &GrammarMasks) -> CompileError {

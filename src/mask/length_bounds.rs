@@ -15,11 +15,10 @@ use super::subtraction::filter_tokens;
 use super::token_set::TokenSet;
 use crate::matcher::{ConfigId, ParserLimit};
 
-/// Most tokens that are tested one by one for a budget. The alternative is a walk of the whole
-/// trie.
+/// Most tokens that are tested one by one for a budget. Beyond, the whole trie is walked.
 const MAX_BUDGET_TOKENS: usize = 4096;
-/// Most tokens that are tested one by one for a counted graph. The alternative may be cheaper than
-/// a walk of the whole trie.
+/// Most tokens that are tested one by one for a counted graph. Beyond, the mask is built from
+/// entries.
 const MAX_STEP_TOKENS: usize = 2048;
 
 impl GrammarMasks {

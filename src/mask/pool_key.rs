@@ -175,7 +175,7 @@ impl KeyBuilder {
         }
         self.depth += 1;
         let key = match program.deferred(rule) {
-            // Describing its callers is no reason to make a deferred body.
+            // Describing its callers is not a reason to make a deferred body.
             Some(serial) => Some(PoolKey::from([DEFERRED, serial as u32, (serial >> 32) as u32])),
             None => {
                 let start = program.instantiate(rule);

@@ -114,7 +114,7 @@ impl Parser {
         let block_id = program.state(state).block;
         let block = program.block(block_id);
         let max = block.max.filter(|_| !block.is_bounded_white_space)?;
-        // The probe counter separates runs that begin in the token from earlier ones.
+        // No token reaches the probe count by itself, so runs that begin in the token stay apart.
         let token_runs = bytes.len().max(MIN_READ_REACH).next_power_of_two() as u32;
         let probe_count = block.min.max(token_runs + 1);
         let fits = count >= block.min

@@ -31,16 +31,16 @@ impl From<OutOfFuel> for ParserLimit {
 }
 
 impl ParserLimit {
-    /// Description for error messages.
+    /// What was reached, for error messages: a noun.
     pub(crate) fn what(self) -> &'static str {
         match self {
-            ParserLimit::Items => "items of one parser configuration",
+            ParserLimit::Items => "items of one configuration",
             ParserLimit::Values => "nesting of a value that must differ from others",
-            ParserLimit::Search => "values that differ from those before",
-            ParserLimit::Memory => "memory for parser configurations",
-            ParserLimit::Deferred => "parts of the grammar that can be made later",
+            ParserLimit::Search => "the search for a value that differs from earlier ones",
+            ParserLimit::Memory => "memory for configurations",
+            ParserLimit::Deferred => "a part of the grammar that is built on demand",
             ParserLimit::Fuel => "fuel for one mask or token",
-            ParserLimit::Cancelled => "the request was cancelled",
+            ParserLimit::Cancelled => "cancellation of the request",
         }
     }
 }

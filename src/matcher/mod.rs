@@ -58,7 +58,7 @@ use crate::ids::TokenId;
 #[non_exhaustive]
 pub enum AdvanceError {
     /// The grammar does not allow the token here.
-    #[error("token {token} is not allowed here (its byte {offset} fails)")]
+    #[error("token {token} is not allowed here (rejected at byte {offset} of the token)")]
     Rejected {
         /// The rejected token.
         token: TokenId,

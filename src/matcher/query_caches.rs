@@ -50,7 +50,7 @@ pub(super) struct QueryCaches {
     /// Canonical configurations of counted blocks far from their bounds. Key: the configuration as
     /// it was read in isolation, and the frame; see [`super::parser::Parser::step_within_block`].
     pub(super) far_canonical: HashMap<(ConfigId, FrameId), ConfigId>,
-    /// The last rule that was asked for, and the answer.
+    /// By configuration: the rule of the last `stays_in_rule` query, and its answer.
     pub(super) rule_residence: Vec<(u32, RuleResidence)>,
 }
 

@@ -26,12 +26,12 @@ const ROW_PAGE: usize = 1 << 18;
 /// Cached transitions of one configuration.
 #[derive(Clone, Copy, Debug)]
 struct ConfigTransitions {
-    /// GrammarMasks of the first transition of its row; or [`SINGLE_RANGE`] and the classes; or
+    /// Index of the first transition of its row; or [`SINGLE_RANGE`] and the classes; or
     /// [`UNKNOWN`].
     row: u32,
     /// Target of the single range.
     next: ConfigId,
-    /// GrammarMasks of the set of bytes that it reads; or [`UNKNOWN`].
+    /// Index of the set of bytes that it reads; or [`UNKNOWN`].
     reads: u32,
 }
 

@@ -107,7 +107,7 @@ pub struct Vocabulary {
     indexes: TokenIndexes,
 }
 
-/// Indexes of the tokens that have text and are no stop tokens.
+/// Indexes of the tokens that have text and are not stop tokens.
 #[derive(Debug)]
 struct TokenIndexes {
     trie: Trie,
@@ -274,8 +274,8 @@ impl Vocabulary {
         name.or_else(|| self.bytes(token)).unwrap_or_default()
     }
 
-    /// A token for display: its text; `\xNN` for each byte if it is no UTF-8; the name of a special
-    /// token.
+    /// A token for display: its text; `\xNN` for each byte if it is not UTF-8; the name of a
+    /// special token.
     ///
     /// ```
     /// use louver::{TokenId, Vocabulary};
@@ -314,7 +314,7 @@ impl Vocabulary {
         !matches!(self.tokens.get(token.index()), None | Some(Token::Unused)) || self.is_stop(token)
     }
 
-    /// The trie over all tokens that have text and are no stop tokens.
+    /// The trie over all tokens that have text and are not stop tokens.
     pub fn trie(&self) -> &Trie {
         &self.indexes.trie
     }
@@ -324,8 +324,8 @@ impl Vocabulary {
         &self.indexes.shape_tree
     }
 
-    /// Bytes that are no token by themselves. A grammar that needs one can reach a configuration in
-    /// which no token is allowed.
+    /// Bytes that are not a token by themselves. A grammar that needs one can reach a configuration
+    /// in which no token is allowed.
     pub fn missing_bytes(&self) -> ByteSet {
         self.missing
     }

@@ -15,7 +15,7 @@ use crate::ids::TokenId;
 #[derive(Clone, Debug)]
 pub(crate) struct ShapeTree {
     tree: Tree,
-    /// By node: the byte kinds below it; see [`Trie::kinds_below`].
+    /// By node: the byte kinds below it; see [`Trie::byte_kinds_below`].
     kinds: Vec<u64>,
     /// The nodes of the trie that each node stands for, node by node.
     sources: Vec<u32>,
@@ -62,7 +62,7 @@ impl ShapeTree {
         &self.tree
     }
 
-    /// The kinds of all bytes strictly below a node; see [`Trie::kinds_below`].
+    /// The kinds of all bytes strictly below a node; see [`Trie::byte_kinds_below`].
     pub(crate) fn byte_kinds_below(&self, node: u32) -> u64 {
         self.kinds[node as usize]
     }

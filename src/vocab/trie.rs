@@ -8,7 +8,7 @@ use crate::ids::TokenId;
 /// A node: the byte that leads to it, the end of its subtree, and the tokens that end at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// GrammarMasks of the first node after the subtree.
+    /// Index of the first node after the subtree.
     pub end: u32,
     /// Position, in the list of tokens, of the first token of the subtree. The subtree's tokens are
     /// `first_token..nodes[end].first_token`; those that end at this node come first.

@@ -60,7 +60,7 @@ impl Default for JsonCompileOptions {
 }
 
 impl JsonCompileOptions {
-    /// Writes the options into a schema. Panics if it is no object.
+    /// Writes the options into a schema. Panics if it is not an object.
     pub fn apply_to(&self, schema: &mut Value) {
         let options = serde_json::to_value(self).expect("options are JSON");
         let schema = schema.as_object_mut().expect("a schema with options is an object");

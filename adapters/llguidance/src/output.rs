@@ -8,7 +8,7 @@ use crate::earley::ParserStats;
 /// Bytes as text and as hexadecimal digits.
 #[derive(Clone, Debug, Serialize)]
 pub struct BytesOutput {
-    /// The text; what is no UTF-8 is replaced.
+    /// The text; what is not UTF-8 is replaced.
     pub str: String,
     /// The bytes.
     pub hex: String,

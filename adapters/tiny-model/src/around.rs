@@ -38,7 +38,7 @@ pub fn ensure_around(parent: &Path, tokenizer: &Path) -> Result<TinyModel, TinyM
         let width = Some(most).filter(|id| *id < MAX_IDS).map(|id| id + 1);
         let width = width.ok_or_else(|| problem(tokenizer, "ids are too large"))?;
         let id = ids.iter().find(|(text, _)| text == end).map(|(_, id)| *id);
-        let id = id.ok_or_else(|| problem(tokenizer, "the `eos_token` is no token"))?;
+        let id = id.ok_or_else(|| problem(tokenizer, "the `eos_token` is not a token"))?;
         files(width, id, end, bytes)
     })
 }
@@ -111,7 +111,7 @@ mod tests {
         for (text, problem) in [
             ("{", "EOF"),
             ("{}", "no tokens"),
-            (r#"{"model": {"vocab": {"a": 0}}}"#, "is no token"),
+            (r#"{"model": {"vocab": {"a": 0}}}"#, "is not a token"),
             (r#"{"model": {"vocab": {"a": 999999999999}}}"#, "too large"),
         ] {
             fs::write(&faulty, text).unwrap();

@@ -93,8 +93,8 @@ impl SchemaCase {
     }
 }
 
-/// With the policy `validate`, an instance that the grammar wrongly accepts is no wrong result if
-/// validation rejects it.
+/// With the policy `validate`, an instance that the grammar wrongly accepts is not a wrong result
+/// if validation rejects it.
 fn validate(
     record: &mut CaseRecord,
     schema: &Json,

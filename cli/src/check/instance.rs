@@ -118,7 +118,7 @@ impl<'s> CheckedSpec<'s> {
                 Ok(violated) => violated.iter().for_each(|keyword| {
                     let _ = write!(out, "\n{keyword}");
                 }),
-                // What is no JSON violates no keyword.
+                // What is not JSON violates no keyword.
                 Err(reason) if validator_instance(bytes).is_ok() => {
                     let _ = write!(out, "\nwhich keyword it violates is not known: {reason}");
                 }

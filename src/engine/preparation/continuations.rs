@@ -10,17 +10,17 @@ use crate::fsm::ByteSet;
 use crate::hash::HashMap;
 use crate::matcher::{ConfigId, Parser, ParserLimit};
 
-/// A group of at least so many bytes, letters among them, is text.
+/// Minimum number of bytes of a group that counts as free text; it must contain letters.
 const MIN_TEXT_BYTES: usize = 48;
-/// In a group of at least so many bytes a token may end after any of them: no longer token is
-/// looked for.
+/// In a group of this many bytes or more, a token may end after any of them: no longer token is
+/// searched.
 pub(super) const MANY_BYTES: usize = 8;
 /// Marks a byte that is in no group.
 const NO_GROUP: u8 = u8::MAX;
-/// So many items of the configurations that follow count as one more step: in ambiguous grammars
+/// Number of items of the next configurations that counts as one more step: in ambiguous grammars
 /// transitions are costly.
 const ITEMS_PER_STEP: usize = 8;
-/// So many bytes of growth of the parser count as one more step.
+/// Growth of the parser, in bytes, that counts as one more step.
 const BYTES_PER_STEP: usize = 4096;
 
 /// How a configuration relates to free text.
@@ -42,7 +42,7 @@ pub(super) struct Continuations {
     pub(super) groups: Vec<ByteGroup>,
     /// Special tokens that may follow, with where they lead.
     pub(super) specials: Vec<(u32, ConfigId)>,
-    /// GrammarMasks of the first group of text bytes.
+    /// Index of the first group of text bytes.
     pub(super) text: Option<usize>,
     /// What that group leads to.
     pub(super) text_kind: TextKind,

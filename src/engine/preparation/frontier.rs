@@ -28,7 +28,7 @@ pub(super) struct Candidate {
     pub(super) path: Arc<[Symbol]>,
     /// Estimated likelihood that a text passes here, relative to the start of the text.
     pub(super) likelihood: f64,
-    /// The last byte of the token, if it is no special token.
+    /// The last byte of the token, if it is not a special token.
     pub(super) last_byte: Option<u8>,
 }
 

@@ -168,7 +168,7 @@ impl Parser<'_> {
         let span = value.span.clone();
         match String::from_utf8(self.bytes(value)?) {
             Ok(text) => Ok(text),
-            Err(_) => self.cursor.error(Diagnostic::error(span, "these bytes are no text")),
+            Err(_) => self.cursor.error(Diagnostic::error(span, "these bytes are not text")),
         }
     }
 

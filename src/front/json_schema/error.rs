@@ -31,7 +31,9 @@ pub enum SchemaErrorReason {
     #[error("limit reached: {0}")]
     Limit(String),
     /// The policy would relax keywords, but the called function does not report them.
-    #[error("the policy must be `strict` here: what another one relaxes would not be reported")]
+    #[error(
+        "the policy must be `strict` here, because this function does not report what is relaxed"
+    )]
     Policy,
 }
 

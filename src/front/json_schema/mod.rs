@@ -30,7 +30,7 @@
 //!   |                 unevaluated    unevaluatedProperties, unevaluatedItems
 //!   |                 negate         not: one alternative for each keyword that can fail
 //!   |                 prune          contradictory and subsumed alternatives are removed
-//!   |                 eval           does a value satisfy facets, does any value
+//!   |                 eval           evaluates facets on a value; tests for emptiness
 //!   |                 closed         Undeclared::Forbidden
 //!   v
 //!   |  lower/       Facets -> grammar rules.

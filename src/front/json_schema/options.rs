@@ -73,7 +73,7 @@ impl<'de> Deserialize<'de> for Whitespace {
 const MAX_INDENTS: u32 = 64;
 
 impl Whitespace {
-    /// The white space between two JSON tokens that are no comma and no colon.
+    /// The white space between two JSON tokens other than comma and colon.
     pub fn gap(self) -> Expr {
         match self {
             Whitespace::Flexible { max } => {

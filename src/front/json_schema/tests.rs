@@ -439,7 +439,7 @@ fn whitespace_policies() {
         &[r#"{"a":[1, 2], "b":{"c":1}}"#, "{}"],
         &[compact, python, spread],
     );
-    // Numbers of spaces without bound are no texts.
+    // Numbers of spaces without bound are not texts.
     let (wide, wider) = (format!("{{\"a\":{}[]}}", " ".repeat(300)), "{\"a\": []}");
     let exact = Whitespace::Exact { after_comma: 0, after_colon: 300 };
     check_with(schema, &options(exact), &[&wide], &[wider]);

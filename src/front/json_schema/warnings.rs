@@ -308,7 +308,7 @@ mod tests {
         assert_eq!(advice_by_pointer(twice).len(), 1);
     }
 
-    /// Names of members, data, annotations of other tools and short names are no misspellings.
+    /// Names of members, data, annotations of other tools and short names are not misspellings.
     #[test]
     fn other_names_are_not_reported() {
         for schema in [

@@ -332,7 +332,7 @@ fn token_ids(text: &str, nodes: &mut usize) -> Result<SpecialToken, String> {
             let all = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
             all.then(|| digits.parse::<u32>().ok())
                 .flatten()
-                .ok_or(format!("{part:?} is no token id and no range of ids"))
+                .ok_or(format!("{part:?} is neither a token id nor a range of ids"))
         };
         let (low, high) = (id(low)?, id(high)?);
         if low > high {

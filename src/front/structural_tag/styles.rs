@@ -156,7 +156,7 @@ impl TagLowering<'_> {
         parts
     }
 
-    /// The white space around members. They are no JSON tokens: exact layouts of JSON have none
+    /// The white space around members. They are not JSON tokens: exact layouts of JSON have none
     /// here.
     fn gap(&mut self, options: &SchemaOptions) -> Expr {
         match options.whitespace {

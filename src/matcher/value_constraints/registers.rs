@@ -16,13 +16,13 @@ use crate::compile::{EMPTY_REGISTER, UNKNOWN_REGISTER};
 use crate::fsm::ByteSet;
 use crate::hash::HashMap;
 
-/// Compares nothing: one more element may end, a second one may not.
+/// Counting register: one more element may end, a second one may not.
 pub(crate) const ONE_END: u32 = 2;
-/// Compares nothing: no element may end.
+/// Counting register: no element may end. Used to find candidate tokens.
 pub(crate) const NO_END: u32 = 3;
-/// Compares nothing: one more element may end, and no element may begin after it.
+/// Counting register: one more element may end, and no element may begin after it.
 pub(crate) const LAST: u32 = 4;
-/// Compares nothing: no element may begin.
+/// Counting register: no element may begin.
 pub(crate) const NO_BEGIN: u32 = 5;
 /// Ids of registers that hold values start here; [`EMPTY_REGISTER`] holds values, too.
 const FIRST_ID: u32 = 6;

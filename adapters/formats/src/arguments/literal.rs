@@ -37,7 +37,7 @@ pub(crate) struct LiteralReader {
     word: Vec<u8>,
     /// The open brackets.
     open: Vec<u8>,
-    /// Whether the next word is a name that is no string.
+    /// Whether the next word is a name that is not a string.
     name_next: bool,
     /// Whether a keyword argument has been read.
     has_argument: bool,
@@ -162,7 +162,7 @@ impl LiteralReader {
         self.out.push(byte);
     }
 
-    /// Whether a byte ends a name that is no string. All others belong to it.
+    /// Whether a byte ends a name that is not a string. All others belong to it.
     fn ends_name(&self, byte: u8) -> bool {
         match self.syntax {
             LiteralSyntax::Keywords => byte == b'=',

@@ -107,7 +107,7 @@ impl NestedReader {
         let is_outermost = self.open.len() == 1;
         let open = self.open.last_mut()?;
         if name.starts_with('/') {
-            // The end of the call is no part of its arguments.
+            // The end of the call is not a part of its arguments.
             let is_array = open.is_array;
             self.open.pop().filter(|_| !is_outermost)?;
             self.out.push(if is_array { ']' } else { '}' });

@@ -71,7 +71,7 @@ pub(crate) struct TaggedReader {
     buffer: Vec<u8>,
     /// The types that the open value may have.
     value: JsonTypes,
-    /// Reads the open value, if it is no string.
+    /// Reads the open value, if it is not a string.
     literal: LiteralReader,
     has_argument: bool,
     out: String,
@@ -413,7 +413,7 @@ impl TaggedReader {
         }
     }
 
-    /// Whether the buffer without an end marker may become a value that is no string.
+    /// Whether the buffer without an end marker may become a value that is not a string.
     fn may_be_scalar(&self) -> bool {
         if find(&self.buffer, &self.delimiters.close).is_some() {
             return false;

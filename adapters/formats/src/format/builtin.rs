@@ -13,8 +13,8 @@ use super::{ArgumentStyle, Marker, Part, WireFormat};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BuiltinFormat {
-    /// Opens a call, where turns are no sequences of messages. In free text it starts the call. The
-    /// turn ends with the call.
+    /// Opens a call, where turns are not sequences of messages. In free text it starts the call.
+    /// The turn ends with the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begin: Option<Marker>,
     /// From `begin` to the arguments. Names the tool.
@@ -45,7 +45,7 @@ fn json() -> ArgumentStyle {
 }
 
 impl WireFormat {
-    /// The marker that opens a call of a built-in tool, where turns are no sequences of messages.
+    /// The marker that opens a call of a built-in tool, where turns are not sequences of messages.
     pub(crate) fn builtin_begin(&self) -> Option<&Marker> {
         self.builtin.as_ref().and_then(|builtin| builtin.begin.as_ref())
     }

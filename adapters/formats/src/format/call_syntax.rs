@@ -19,8 +19,8 @@ impl WireFormat {
         CallSyntax { headers: headers(header, also), arguments, trailer, end: end.as_ref() }
     }
 
-    /// Calls in another spelling. The spelling's end marker follows its last call, and is no part
-    /// of a call.
+    /// Calls in another spelling. The spelling's end marker follows its last call, and is not a
+    /// part of a call.
     pub(crate) fn spelling_syntax<'a>(&'a self, spelling: &'a CallSpelling) -> CallSyntax<'a> {
         CallSyntax {
             headers: vec![&spelling.header],

@@ -183,7 +183,7 @@ fn check_nested(pointer: &str, NestedTags { mark, item }: &NestedTags) -> Checke
     let what = "is not one text or token";
     refuse(!has_one_text(mark) || !has_one_atom, &format!("{pointer}/mark"), what)?;
     let is_name = NestedStyle::can_write_name(item);
-    refuse(!is_name, &format!("{pointer}/item"), "is no name of a tag")
+    refuse(!is_name, &format!("{pointer}/item"), "is not the name of a tag")
 }
 
 fn count_names(parts: &[Part]) -> usize {

@@ -79,7 +79,7 @@ impl Lowering<'_> {
         Expr::alt([calls, builtin])
     }
 
-    /// A call of a built-in tool with its begin marker, in turns that are no messages.
+    /// A call of a built-in tool with its begin marker, in turns that are not messages.
     fn builtin_call(&mut self) -> Expr {
         match self.format.builtin_begin() {
             Some(begin) if !self.builtin_calls.is_empty() => {

@@ -96,7 +96,7 @@ pub(crate) struct Lowering<'a> {
     /// Calls after their begin marker, one rule per tool. In turns of messages, those of built-in
     /// tools are among them.
     calls: Vec<RuleId>,
-    /// Calls of built-in tools after their begin marker, in turns that are no messages.
+    /// Calls of built-in tools after their begin marker, in turns that are not messages.
     pub(crate) builtin_calls: Vec<RuleId>,
     /// The rules of ids, by their style.
     ids: Vec<(IdStyle, RuleId)>,

@@ -1,4 +1,4 @@
-//! Automata of texts that are no part of a call. They are kept for the process.
+//! Automata of texts that are not part of a call. They are kept for the process.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -85,8 +85,8 @@ impl Lowering<'_> {
     }
 }
 
-/// The automaton of the shortest texts that are no prefix of a text of `dfa`, and do not begin with
-/// one. `goes_on`: of these and what follows them.
+/// The automaton of the shortest texts that are not a prefix of a text of `dfa`, and do not begin
+/// with one. `goes_on`: of these and what follows them.
 fn shortest_non_prefixes(dfa: &Dfa, goes_on: bool) -> Dfa {
     let mut builder = DfaBuilder::new();
     (0..dfa.len()).for_each(|_| {

@@ -215,7 +215,8 @@ fn mismatch(
         }
         builtin => format.parameters(builtin)?,
     };
-    // The order of members is no difference, unless the schema can be lowered with an order only.
+    // The order of members is not a difference, unless the schema can be lowered with an order
+    // only.
     let orders = [MemberOrder::Any, request.schema_options.order];
     let grammar = orders.into_iter().find_map(|order| {
         let options = request.schema_options.with_order(order).with_policy(Policy::Strict);

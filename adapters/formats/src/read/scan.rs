@@ -412,7 +412,7 @@ impl Scanner<'_> {
     }
 }
 
-/// A call from its name and the JSON text of its arguments. `None` if that is no object.
+/// A call from its name and the JSON text of its arguments. `None` if that is not an object.
 fn parse_call(name: &str, arguments: &str) -> Option<Call> {
     let value = Json::parse(arguments, &Limits::default()).ok()?;
     // Some models write the object as a string.

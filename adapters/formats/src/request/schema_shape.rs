@@ -1,9 +1,9 @@
 //! Objects that are given in place of a JSON Schema by mistake. As schemas they would allow any
-//! value, as names that are no keywords constrain nothing.
+//! value, as names that are not keywords constrain nothing.
 
 use louver::spec::json::{Json, Object};
 
-/// What is expected in place of a value that is no schema; `in_properties` in place of a map of
+/// What is expected in place of a value that is not a schema; `in_properties` in place of a map of
 /// properties.
 pub(super) fn expected_instead(value: &Json, in_properties: &'static str) -> Option<&'static str> {
     match value {

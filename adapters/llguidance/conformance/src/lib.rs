@@ -29,7 +29,7 @@ pub struct Case {
     pub regex: Option<String>,
     /// A schema, as JSON text.
     pub schema: Option<String>,
-    /// The classes of differences that this grammar shows, where it is no schema.
+    /// The classes of differences that this grammar shows, where it is not a schema.
     #[serde(default)]
     pub classes: Vec<Class>,
     /// The language of a Lark text as a regular expression, where the two differ about it.

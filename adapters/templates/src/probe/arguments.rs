@@ -261,7 +261,7 @@ impl Typed {
             string: word(&Some(string.to_owned()))?,
             number: word(number)?,
             boolean: word(boolean)?,
-            // Templates that have a word for null have one for all that is no string.
+            // Templates that have a word for null have one for all that is not a string.
             null: word(number)?,
             array: word(array)?,
             object: word(object)?,

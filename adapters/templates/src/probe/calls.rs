@@ -312,7 +312,7 @@ fn mark_numbers(one: &mut String, two: &mut String, arguments: &Arguments) {
     one.replace_range(at1..at1 + 1, &stand_in);
 }
 
-/// Whether a text is no accident in prose.
+/// Whether a text is unlikely in prose.
 fn is_long_enough(text: &str) -> bool {
     text.trim().len() >= 6
 }
@@ -352,7 +352,7 @@ fn parts(text: &str, follows_marker: bool, samples: &Samples) -> Vec<Part> {
             Marker::Text(text) => out.push(Part::Text(text)),
             marker => out.push(Part::Marker(marker)),
         }
-        // The length of an id is open only if what is around it is no part of an id.
+        // The length of an id is open only if what is around it is not a part of an id.
         let ends = |c: Option<char>| c.is_some_and(|c| !(c.is_alphanumeric() || "_-".contains(c)));
         let starts = match piece.is_empty() && out.is_empty() {
             true => follows_marker,

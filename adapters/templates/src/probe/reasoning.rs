@@ -35,7 +35,7 @@ pub(super) fn find(
     if !lead.trim().is_empty() {
         return Err(unclear(format!("it begins with {before:?}")));
     }
-    // The first tag ends the block. What marks the text that follows is no part of it.
+    // The first tag ends the block. What marks the text that follows is not a part of it.
     let trail = &between[..between.len() - between.trim_start().len()];
     let rest = between.trim_start();
     let tag = units(rest, tokens).into_iter().find(|unit| unit.is_tag);

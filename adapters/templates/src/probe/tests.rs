@@ -92,7 +92,7 @@ fn compare(template: &ChatTemplate, probed: &Probed, tokens: &[String]) -> Resul
             kind: CallKind::Function,
         });
         let turn = Turn { text: input.text.to_owned(), calls: calls.collect(), ..Turn::default() };
-        // What cannot be written in the style (a string with its own end) is no turn.
+        // What cannot be written in the style (a string with its own end) is not a turn.
         let Ok(written) = probed.format.render(&turn) else { continue };
         let block = reasoning_block(&probed.format, &wire);
         if !wire[block..].trim_start().starts_with(written.trim_start()) {

@@ -352,7 +352,7 @@ impl CallField<'_> {
                     parts.push(TagPart::Key { key: NameStyle::Raw });
                 }
                 Piece::Space => parts.push(TagPart::Gap { gap: "\n".to_owned() }),
-                _ => return Err(self.error(at, "is no text, key and text")),
+                _ => return Err(self.error(at, "is not a text, a key and a text")),
             }
         }
         // White space before the value is stripped from it.
@@ -410,7 +410,10 @@ impl CallField<'_> {
             let path = path.and_then(|path| path.strip_prefix('{')?.strip_suffix('}'));
             let path = path.map(|path| path.strip_prefix("content.").unwrap_or(path));
             path.filter(|path| !path.contains('.')).map(str::to_owned).ok_or_else(|| {
-                self.error(&format!("transform/function/{member}"), "is no member of the content")
+                self.error(
+                    &format!("transform/function/{member}"),
+                    "is not a member of the content",
+                )
             })
         };
         Ok((key("name")?, key("arguments")?))

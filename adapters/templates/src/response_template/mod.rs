@@ -116,7 +116,7 @@ fn check_members<T: DeserializeOwned>(
     pointer: &str,
     skipped: &str,
 ) -> Result<(), ResponseTemplateError> {
-    let members = value.as_object().ok_or_else(|| error(pointer, "is no object"))?;
+    let members = value.as_object().ok_or_else(|| error(pointer, "is not an object"))?;
     for (key, value) in members.iter().filter(|(key, _)| *key != skipped) {
         let member: Map<String, Value> = [(key.clone(), value.clone())].into_iter().collect();
         serde_json::from_value::<T>(Value::Object(member)).map_err(|problem| {

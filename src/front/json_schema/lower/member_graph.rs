@@ -37,7 +37,7 @@ pub(super) struct ObjectMember {
 }
 
 impl ObjectMember {
-    /// A member that is no witness.
+    /// A member that is not a witness.
     pub(super) fn new(body: Expr, required: bool) -> ObjectMember {
         ObjectMember { first: (0, body), more: Vec::new(), required }
     }

@@ -67,8 +67,8 @@ impl MultipleStates {
             for block in zeros + 1..=end {
                 self.add_places(self.state(block, rest), block, rest);
             }
-            // An integer without enough zeros is no multiple, with a fraction neither. A digit must
-            // follow the point.
+            // An integer without enough zeros is not a multiple, with a fraction neither. A digit
+            // must follow the point.
             let point = self.builder.state(false);
             self.builder.edge(self.state(zeros, rest), POINT, POINT, point);
             self.add_places(point, zeros, rest);

@@ -73,8 +73,8 @@ impl SchemaLowering<'_, '_> {
             _ => gap.clone(),
         };
         if let ValueSyntax::Nested(tags) = &self.syntax {
-            // The mark after a value belongs to the value. Nothing between tags is no array and no
-            // object here: see `nested_empty`.
+            // The mark after a value belongs to the value. Nothing between tags is neither an array
+            // nor an object here: see `nested_empty`.
             let (item, close) = (tags.open(&tags.item), NestedStyle::close(&tags.item));
             let (open, between, close) = match open {
                 "{" => (Expr::Empty, Expr::Empty, tags.mark()),

@@ -78,7 +78,7 @@ pub(super) struct Atoms<'a> {
     pub(super) name: &'a str,
     /// Schemas that exclude each other, without [`ABSENT`] and [`OTHER`].
     listed: Vec<LocId>,
-    /// The listed constants; empty if the listed schemas are no constants.
+    /// The listed constants; empty if the listed schemas are not constants.
     values: HashMap<String, usize>,
     /// Memo: what schemas of the member allow.
     memo: HashMap<LocId, Allowed>,

@@ -83,8 +83,8 @@ pub(super) struct Normalizer<'a> {
     /// Nesting depth of expansions.
     depth: usize,
     /// Nesting depth of probes (see [`Normalizer::probe`]). A probe may meet a location whose
-    /// expansion is in progress. That is no error, but the answer is then unknown, and no memo is
-    /// written.
+    /// expansion is in progress. That is not an error, but the answer is then unknown, and no memo
+    /// is written.
     probe_depth: usize,
     /// The running probe has met an expansion in progress.
     probe_is_unknown: bool,

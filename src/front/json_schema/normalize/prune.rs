@@ -506,10 +506,12 @@ enum MemberConstraint<'a> {
     Property(&'a str, LocId),
 }
 
-/// Sets of member constraints, each with the bits of its constraints: constraints that facets
-/// demand of what they subsume, and constraints that they satisfy. What has no bit is not compared.
+/// Hash filter for subsumption of facets, one bit for each member constraint. It may pass pairs
+/// that are not comparable, and never drops one that is.
 struct Signature {
+    /// Constraints that subsumed facets must have.
     demanded: u128,
+    /// Constraints that these facets guarantee.
     satisfied: u128,
 }
 

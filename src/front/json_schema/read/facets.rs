@@ -485,7 +485,7 @@ impl<'a> ObjectFacets<'a> {
     }
 }
 
-/// The smaller of two upper bounds; `None` is no bound.
+/// The smaller of two upper bounds; `None` means unbounded.
 pub(crate) fn min_bound(a: Option<u32>, b: Option<u32>) -> Option<u32> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),

@@ -18,7 +18,7 @@ use crate::spec::json::{Json, push_token, unescape_token};
 pub(super) enum ResolveError {
     /// The document or resource has no such pointer or anchor.
     NotFound,
-    /// Neither this document nor the registry has such a resource, and it is no metaschema.
+    /// Neither this document nor the registry has such a resource, and it is not a metaschema.
     NotInRegistry,
 }
 
