@@ -11,7 +11,7 @@ test:
     cargo test --workspace
 
 doc:
-    RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
+    RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items
 
 # Without the host: seconds instead of minutes.
 quick:

@@ -119,7 +119,7 @@
 //! | label, trace | capture group, captures | A mark on a rule, and the spans of bytes that labelled rules derived. |
 //! | deferred body | lazy grammar construction | A rule's body that is made when a parse first calls the rule. |
 //! | mask | token mask, logit bitmask | One bit a token id, 1 = may follow; 32 ids a `u32` word, least significant bit first. |
-//! | mask entry | adaptive token-mask entry (XGrammar) | The tokens that one automaton state accepts or rejects whatever its context, and the context-dependent ones. |
+//! | mask entry | adaptive token-mask entry (XGrammar) | The tokens that one automaton state accepts or rejects in any context, and the context-dependent ones. |
 //! | context-dependent token | context-dependent token (XGrammar) | A token that leaves its rule on the way, so that the caller decides. |
 //! | suffix | | The bytes of a context-dependent token after an exit. |
 //! | mask pool | cross-grammar cache | Mask entries of one vocabulary, shared by all grammars, keyed by the automaton they depend on. |

@@ -102,7 +102,7 @@ enum PolicyArg {
 enum StrictToolsArg {
     /// Those of tools whose `strict` is true, as in OpenAI's API, and of calls that are required.
     AsFlagged,
-    /// Every tool's, whatever its `strict`.
+    /// Of every tool, regardless of its `strict`.
     All,
 }
 

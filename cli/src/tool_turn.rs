@@ -103,7 +103,7 @@ impl ToolModel {
     }
 
     /// Reads the calls of text that was generated without a constraint, in the model's wire format,
-    /// whatever their spacing and arguments.
+    /// regardless of their spacing and arguments.
     pub(crate) fn read_unconstrained(
         &self,
         tools: &Value,

@@ -69,7 +69,7 @@ pub(crate) fn end_request(span: &Span, status: u16) {
     }
 }
 
-/// The span of planning a request with so many tools.
+/// The span of planning a request with this many tools.
 pub(crate) fn plan(served: &ServedModel, tools: usize) -> Span {
     trace_span!(
         target: TARGET,

@@ -72,7 +72,7 @@ impl StepCounts {
         steps + shortfall / period * period
     }
 
-    /// How many further steps fit under the upper bound whatever their path. `None` without an
+    /// How many further steps fit under the upper bound regardless of their path. `None` without an
     /// upper bound, and for [`FAR`].
     pub(super) fn steps_left(&self, steps: u32) -> Option<u32> {
         let max = self.max.filter(|_| steps != FAR)?;

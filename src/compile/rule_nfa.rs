@@ -21,7 +21,7 @@ pub(super) enum EdgeSymbol {
 }
 
 impl EdgeSymbol {
-    /// The symbol as an alphabet letter of [`Nfa`]; bytes are themselves.
+    /// The symbol as an alphabet letter of [`Nfa`](crate::fsm::Nfa); bytes are themselves.
     pub(super) fn encode(self) -> u32 {
         match self {
             EdgeSymbol::Byte(b) => u32::from(b),

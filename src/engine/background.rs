@@ -177,7 +177,7 @@ impl std::fmt::Debug for Background {
 }
 
 impl Background {
-    /// A queue for so many threads; with 0 every job is refused.
+    /// A queue for this number of threads; with 0 every job is refused.
     pub(super) fn new(threads: usize) -> Background {
         Background { threads, queue: Arc::default() }
     }

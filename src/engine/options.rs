@@ -102,7 +102,7 @@ pub struct MaskTuning {
     /// mask entries of single states instead. Large values are capped at a quarter of the trie's
     /// nodes, but not below 1,024. 0 always uses entries.
     pub direct_walk: usize,
-    /// Grammars with at least so many mutually recursive rules, as those of programming languages
+    /// Grammars with at least this many mutually recursive rules, as those of programming languages
     /// have, read rule by rule from the first mask on, so that rules reuse each other's results.
     /// Smaller grammars switch to that where it proves cheaper. 0 applies it to all.
     pub mutual_rules: usize,

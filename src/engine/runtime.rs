@@ -64,8 +64,8 @@ pub struct EngineStats {
     pub background_panics: u64,
 }
 
-/// Counters of the caches that all engines of the process share, whatever their vocabularies. Each
-/// has a fixed budget of 16 MiB.
+/// Counters of the caches that all engines of the process share, regardless of their vocabularies.
+/// Each has a fixed budget of 16 MiB.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProcessStats {

@@ -7,7 +7,7 @@ use crate::mask::{AdvanceBytesFn, GrammarMasks, MaskState, set_bit};
 use crate::matcher::{ConfigId, DEAD, ParserLimit};
 use crate::vocab::Vocabulary;
 
-/// Why only stop tokens may follow, whatever the grammar says.
+/// Why only stop tokens may follow, regardless of the grammar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Termination {
     /// A stop token has been taken.
@@ -25,7 +25,7 @@ impl Matcher {
         }
     }
 
-    /// Whether only stop tokens may follow, whatever the grammar says.
+    /// Whether only stop tokens may follow, regardless of the grammar.
     pub(super) fn is_over(&self) -> bool {
         self.termination().is_some()
     }

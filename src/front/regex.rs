@@ -311,9 +311,10 @@ impl Pattern {
 
 /// Lowers a pattern to a grammar of the UTF-8 texts that match it, or contain a match.
 ///
-/// Counted repeats stay counters, whatever their bounds. Anchors inside alternatives, look-around
-/// and word boundaries need an automaton over code points. With [`Scope::Search`], a parse of a
-/// pattern with a counted repeat keeps one count per position at which a match may have begun.
+/// Counted repeats stay counters, regardless of their bounds. Anchors inside alternatives,
+/// look-around and word boundaries need an automaton over code points. With [`Scope::Search`], a
+/// parse of a pattern with a counted repeat keeps one count per position at which a match may have
+/// begun.
 ///
 /// ```
 /// use louver::front::regex::{self, RegexError};

@@ -35,7 +35,7 @@ pub(crate) struct ExactSteps {
 }
 
 impl ExactSteps {
-    /// The levels of a graph with so many nodes, for bounds of at most `min` and `max` steps.
+    /// The levels of a graph with this many nodes, for bounds of at most `min` and `max` steps.
     /// `None` if they are too many to be stored, or out of fuel. Cost: the edges; with a lower
     /// bound above 1, times the levels before they repeat.
     pub(crate) fn new(

@@ -84,7 +84,7 @@ pub enum SpecialToken {
     /// By text, such as `<|im_end|>`. If no special token has this text, an ordinary token with
     /// these bytes matches.
     Name(String),
-    /// By id. If the token is ordinary, it matches as this token, whatever its bytes are.
+    /// By id. If the token is ordinary, it matches as this token, regardless of its bytes.
     Id(u32),
     /// Any of several tokens.
     AnyOf(Vec<SpecialToken>),

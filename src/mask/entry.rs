@@ -1,5 +1,5 @@
 //! Adaptive token-mask entries (XGrammar): what one automaton state does with each token of the
-//! vocabulary, whatever its context.
+//! vocabulary, regardless of its context.
 //!
 //! An entry is found with an *isolated item*: the state, with an unknown frame. It divides the
 //! vocabulary in three. *Accepted* tokens are read inside the rule. *Context-dependent* tokens

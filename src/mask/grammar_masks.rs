@@ -31,7 +31,7 @@ const TEXT_TRIE_FACTOR: usize = 2;
 
 /// A direct walk visits at most this part of the trie: beyond, building an entry costs no more.
 const DIRECT_WALK_FRACTION: usize = 4;
-/// A walk of so many nodes is short in any vocabulary.
+/// Number of nodes of a walk that is short in any vocabulary.
 const SHORT_WALK: usize = 1024;
 
 /// Groups of items that share an entry: each item together with those that it tail-calls.

@@ -19,7 +19,7 @@ use crate::cache::{Cache, CacheStats};
 use crate::hash::{HashMap, hasher};
 use crate::ids::TokenId;
 
-/// Lists of up to so many tokens are not turned into rows.
+/// Most tokens of a list that is not turned into a row.
 const SHORT_LIST: usize = 64;
 /// Memory of a mask that is accounted for elsewhere.
 pub(super) const SHARED_MASK_BYTES: usize = size_of::<Arc<TokenSet>>();

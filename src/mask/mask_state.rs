@@ -1,8 +1,8 @@
 //! The mutable state of one constraint: the parser, memoised masks, and caches of their parts.
 //!
-//! All matchers of a constraint share it, after the lock of its [`GrammarMasks`]. Caches are keyed
-//! by ids that mean something only until the parser is cleared; [`MaskState::epoch`] counts how
-//! often that happened.
+//! All matchers of a constraint share it, after the lock of its
+//! [`GrammarMasks`](super::grammar_masks::GrammarMasks). Caches are keyed by ids that mean
+//! something only until the parser is cleared; [`MaskState::epoch`] counts how often that happened.
 
 use std::sync::Arc;
 

@@ -45,7 +45,7 @@ pub(super) fn ids(words: impl IntoIterator<Item = u32>) -> impl Iterator<Item = 
     })
 }
 
-/// A new row of so many words, zeros at first, filled by `fill`.
+/// A new row of this many words, zeros at first, filled by `fill`.
 pub(super) fn build_row(words: usize, fill: impl FnOnce(&mut [u32])) -> Arc<[u32]> {
     edit_row(std::iter::repeat_n(0, words).collect(), fill)
 }
@@ -93,7 +93,7 @@ impl TokenSet {
         TokenSet::row(edit_row(all.clone(), |bits| others.for_each(|id| clear_bit(bits, id))))
     }
 
-    /// A new row of so many words, zeros at first, filled by `fill`.
+    /// A new row of this many words, zeros at first, filled by `fill`.
     pub(crate) fn built(words: usize, fill: impl FnOnce(&mut [u32])) -> TokenSet {
         TokenSet::row(build_row(words, fill))
     }
@@ -137,7 +137,7 @@ impl TokenSet {
         }))
     }
 
-    /// The set as a row of so many words.
+    /// The set as a row of this many words.
     pub(super) fn written(&self, words: usize) -> Arc<[u32]> {
         match self {
             TokenSet::Row { base, .. } if base.len() == words => {

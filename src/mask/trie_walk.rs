@@ -64,7 +64,7 @@ impl NodeMeter {
         self.spend_fuel(FUEL_BATCH)
     }
 
-    /// Spends fuel for visited nodes, if at least so many are due.
+    /// Spends fuel for visited nodes, once this many are due.
     #[inline]
     fn spend_fuel(&mut self, least: usize) -> Result<(), OutOfFuel> {
         let due = self.visited - self.charged;
@@ -286,7 +286,7 @@ impl TrieWalk {
         {
             return Ok(false);
         }
-        // A mask of so many tokens is better built from a pooled entry.
+        // A mask of this many tokens is better built from a pooled entry.
         self.nodes_left = self.nodes_left.checked_sub(nodes as usize).ok_or(WalkError::Budget)?;
         self.add_tokens(trie, trie.range_at(node).start..trie.range_below(node).end);
         Ok(true)

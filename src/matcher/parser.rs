@@ -67,9 +67,9 @@ pub(crate) struct Parser {
     pub(super) steps: StepCaches,
     /// Answers to queries of mask construction.
     pub(super) queries: QueryCaches,
-    /// See [`super::value_constraints::distinct_values`].
+    /// Caches of `value_constraints/distinct_values.rs`.
     pub(super) distinct_values: DistinctCaches,
-    /// See [`super::value_constraints::duplicate_keys`].
+    /// The keys of open objects; see `value_constraints/duplicate_keys.rs`.
     pub(super) keys: KeyTracker,
     /// The configuration of the empty text, or the limit that was reached while computing it.
     start: Result<ConfigId, ParserLimit>,

@@ -146,7 +146,7 @@ pub(crate) struct ConfigFlags {
     pub(crate) after_trigger: bool,
     /// White-space bounds are ignored from here on; see [`super::white_space_bounds`].
     pub(super) unbounded_white_space: bool,
-    /// Id of the list of earlier keys; see [`super::value_constraints::duplicate_keys`].
+    /// Id of the list of earlier keys; see `value_constraints/duplicate_keys.rs`.
     pub(super) key_list: u32,
 }
 

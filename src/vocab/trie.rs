@@ -203,8 +203,8 @@ pub(crate) struct TreeBuilder {
 }
 
 impl TreeBuilder {
-    /// A builder with a root and capacity for so many tokens. `continues` tells whether the byte
-    /// into a node continues a code point.
+    /// A builder with a root, and capacity for this number of tokens. `continues` tells whether the
+    /// byte into a node continues a code point.
     pub(crate) fn with_tokens(tokens: usize, continues: fn(u8) -> bool) -> TreeBuilder {
         let root = Node { end: 0, first_token: 0, depth: 0, byte: 0, height: 0 };
         TreeBuilder {

@@ -9,8 +9,8 @@ use crate::table::{ALL_IDS, FREE_ROW, MaskTable, RowMask};
 /// The masks of a batch, reused from step to step: its buffers only grow.
 ///
 /// Rows with equal masks share one through an index, so that a batch with one schema has one mask
-/// whatever its number of sequences. With the feature `cuda` the batch also keeps a copy on the
-/// device and tracks which masks have changed; [`MaskBatch::upload`] sends those.
+/// regardless of its number of sequences. With the feature `cuda` the batch also keeps a copy on
+/// the device and tracks which masks have changed; [`MaskBatch::upload`] sends those.
 ///
 /// ```
 /// use louver_candle::{MaskBatch, RowMask};

@@ -13,7 +13,7 @@ pub(crate) const ALL_IDS: u32 = u32::MAX - 1;
 /// The mask of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowMask<'a> {
-    /// Everything is allowed; the row is not modified, whatever its width.
+    /// Everything is allowed; the row is not modified, regardless of its width.
     Free,
     /// Every id below the batch's width is allowed. Only wider logits have ids to mask.
     All,

@@ -31,7 +31,7 @@ pub enum Truncation {
 /// With more room than this, in tokens, nothing is checked: only a part of the grammar whose
 /// shortest text is longer could not be completed.
 const CHECKED_ROOM: usize = 4096;
-/// A completion of so many bytes fits without a closer look: a multiple of its length, plus a
+/// Room in which a completion fits without a closer look: a multiple of its bytes, plus a
 /// number of bytes for keys and values that must differ from earlier ones.
 const AMPLE: (u64, u64) = (2, 32);
 /// Most draws at one step. After as many refused tokens, a shortest completion is followed.

@@ -44,7 +44,7 @@ impl Logger {
         self.write_level(1, &format!("Warning: {message}\n"));
     }
 
-    /// Writes text to the buffer, whatever its level.
+    /// Writes text to the buffer, regardless of its level.
     pub fn write_buffer(&mut self, text: &str) {
         self.buffer.push_str(text);
     }

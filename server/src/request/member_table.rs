@@ -79,7 +79,7 @@ pub(crate) const UNSUPPORTED: [(&str, &str); 44] = [
 ];
 
 /// Name parts of parameters of structured output. An unknown member whose name has one of them may
-/// ask for structure, so it is rejected whatever the configuration says about unknown members.
+/// ask for structure, so it is rejected regardless of the configuration about unknown members.
 const STRUCTURE_NAME_PARTS: [&str; 11] = [
     "schema",
     "grammar",

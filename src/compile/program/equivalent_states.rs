@@ -170,7 +170,7 @@ impl Program {
     }
 
     /// The equivalence key of a state; see
-    /// [`MemberSetStates::abstract_key`](super::MemberSetStates::abstract_key).
+    /// [`MemberSetStates::abstract_key`](crate::compile::member_sets::MemberSetStates::abstract_key).
     fn equivalence_key(&mut self, state: u32, covered: CoveredBytes<'_>) -> Option<EquivalenceKey> {
         let instance = self.states.get(state).key.instance;
         self.member_instance(instance)?;

@@ -78,8 +78,8 @@ impl Program {
         self.state_at(GraphPosition { steps, ..position })
     }
 
-    /// How many further steps stay below the upper bound whatever their path. `None` without an
-    /// upper bound, and before the lower bound is met.
+    /// How many further steps stay below the upper bound regardless of their path. `None` without
+    /// an upper bound, and before the lower bound is met.
     pub(crate) fn steps_left(&mut self, state: u32) -> Option<u32> {
         let position = self.graph_position(state)?;
         let (_, counts) = counted(&self.instances, position.instance)?;

@@ -187,7 +187,7 @@ fn exceeded_limits_are_errors_with_positions() {
     let error = parse("root ::= \"a\"{2000000000}").unwrap_err();
     assert_eq!(messages(&error), ["1:13 the least count is too large"]);
     assert!(parse("root[lazy] ::= \"a\"{200}").unwrap_err().to_string().contains("cannot be lazy"));
-    // Recursion is bounded, whatever the limits.
+    // Recursion is bounded, regardless of the limits.
     let wide = Limits { depth: usize::MAX, nodes: usize::MAX, ..Limits::default() };
     for text in [
         nested(100_000),

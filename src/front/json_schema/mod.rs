@@ -230,7 +230,7 @@ pub struct LoweredValue {
 /// As [`lower_reported`], but adds the rules to a grammar under construction, in any style. After
 /// an error the builder may hold unused rules.
 ///
-/// Between tags there is no white space, whatever the options say.
+/// Between tags there is no white space, regardless of the options.
 ///
 /// ```
 /// use std::sync::Arc;

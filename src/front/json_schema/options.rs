@@ -364,8 +364,8 @@ with_methods!(SchemaOptions {
 });
 
 impl SchemaOptions {
-    /// Fuel for compiling a schema of so many bytes, in units. A policy that relaxes has twice the
-    /// fuel of [`Limits::compile_budget`]: what a limit refuses is lowered again.
+    /// Fuel for compiling a schema of this many bytes, in units. A policy that relaxes has twice
+    /// the fuel of [`Limits::compile_budget`]: what a limit refuses is lowered again.
     pub fn compile_budget(&self, limits: &Limits, source_bytes: usize) -> u64 {
         let budget = limits.compile_budget(source_bytes);
         if self.policy == Policy::Strict { budget } else { budget.saturating_mul(2) }

@@ -53,7 +53,7 @@ use crate::limits::Limits;
 pub struct LarkOptions {
     /// The grammars that `@name` refers to.
     pub named: BTreeMap<String, NamedGrammar>,
-    /// Options of the schemas inside `%json`. Always strict, whatever the policy.
+    /// Options of the schemas inside `%json`. Always strict, regardless of the policy.
     pub schema: SchemaOptions,
 }
 

@@ -367,8 +367,7 @@ impl TagLowering<'_> {
         }
         let content = self.content(&tag.content, pointer, &enclosing)?;
         if !ends.is_empty() && enclosing.ends.is_empty() && is_open_ended(&tag.content) {
-            let what =
-                "without a text the tag has no end: what is inside goes on as long as it likes";
+            let what = "the tag needs an end text, because its content has no end of its own";
             return self.fail(&pointer_to_end, Reason::Contradictory(what.into()));
         }
         let end = match &enclosing.token {

@@ -7,7 +7,7 @@
 //! occurrence that has called keys to a register (see [`super::registers`]) of those keys and of
 //! the open one.
 //!
-//! Transitions are therefore computed once, whatever the keys were. Before the first key of an
+//! Transitions are therefore computed once, regardless of the keys. Before the first key of an
 //! object, and after its end, a configuration is its own base. The mask of a configuration is that
 //! of the base one, without the tokens that would end a duplicate key.
 //!

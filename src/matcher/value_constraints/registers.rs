@@ -92,7 +92,7 @@ pub(in crate::matcher) struct RegisterStatus {
 }
 
 /// What determines the continuations of an open element with rivals. Equal states have equal
-/// continuations, whatever the spelling of the text.
+/// continuations, regardless of the spelling of the text.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(in crate::matcher) struct RivalState {
     set: u32,

@@ -74,7 +74,7 @@ pub enum Difference {
 impl WireFormat {
     /// Parses an output that was generated without a constraint. Output that the constraint allows
     /// is parsed as constrained output is. In other output, reasoning, text and calls are found as
-    /// far as possible, whatever their spacing, names and arguments, and the differences are
+    /// far as possible, regardless of their spacing, names and arguments, and the differences are
     /// reported. Cost: that of lowering and compiling the request, then linear.
     pub fn read_unconstrained(
         &self,

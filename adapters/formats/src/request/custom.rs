@@ -137,7 +137,7 @@ impl CustomTool {
         json!({"type": "function", "function": function})
     }
 
-    /// The schema of the arguments on the wire, whatever the grammar.
+    /// The schema of the arguments on the wire, regardless of the grammar.
     pub(crate) fn schema() -> Json {
         Json::from(arguments_schema(json!({"type": "string"})))
     }

@@ -36,7 +36,7 @@ struct Parameter {
 }
 
 impl Parameter {
-    /// The value with so many code points.
+    /// The value with this many code points.
     fn value(&self, length: usize) -> String {
         let fixed = self.begin.chars().count() + self.end.chars().count();
         let fill = self.fill.chars().cycle().take(length - fixed.min(length));

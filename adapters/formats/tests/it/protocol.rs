@@ -1,5 +1,5 @@
-//! Constraints of the protocol on every call, whatever its schema: arguments are an object, ids are
-//! unique.
+//! Constraints of the protocol on every call, regardless of its schema: arguments are an object,
+//! ids are unique.
 
 use louver::limits::Limits;
 use louver_formats::{

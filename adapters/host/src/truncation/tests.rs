@@ -262,7 +262,7 @@ fn texts_of_random_schemas_are_complete_on_real_vocabularies() {
     }
 }
 
-/// An object with so many required strings.
+/// An object with this many required strings.
 fn large_object(members: usize) -> serde_json::Value {
     let names: Vec<String> = (0..members).map(|i| format!("street_name_{i}")).collect();
     let properties = names.iter().map(|name| (name.clone(), json!({"type": "string"})));

@@ -3,7 +3,7 @@
 //! The template renders turns whose names, keys and values occur nowhere else: text, a call, a call
 //! with other arguments, two calls, reasoning. Where they stand in the renderings, and what the
 //! renderings have in common, gives the parts of the description. What cannot be told is an error
-//! that names the part; nothing is guessed. The result is a proposal: [`confirm`](crate::confirm)
+//! that names the part; nothing is guessed. The result is a proposal: [`confirm`](crate::confirm())
 //! decides, with turns that were not used here.
 
 mod arguments;

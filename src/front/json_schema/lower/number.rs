@@ -61,7 +61,7 @@ impl<'a> SchemaLowering<'a, '_> {
     }
 
     /// Lowers numbers listed by `enum` or `const`. Each comes with its text in the schema, which is
-    /// accepted whatever the options say. Texts without an automaton are appended to `scalars`.
+    /// accepted regardless of the options. Texts without an automaton are appended to `scalars`.
     pub(super) fn listed_numbers(
         &mut self,
         mut numbers: Vec<(Decimal, &str)>,

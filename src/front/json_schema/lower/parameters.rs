@@ -2,7 +2,7 @@
 //! or as keyword arguments.
 //!
 //! A [`ParameterStyle`] describes how one member is written. String values may be written without
-//! quotes ([`RawStrings`]).
+//! quotes ([`RawStrings`](super::raw_strings::RawStrings)).
 
 use super::super::error::SchemaErrorReason as Reason;
 use super::super::read::doc::{LocId, Locs};

@@ -5,7 +5,7 @@
 //! structure, in the end everything but the types of the value; then the same in the schema around
 //! it. If the schema as a whole needs too much, that happens where most of the work was done.
 //!
-//! A relaxed keyword is an [`UnenforcedKeyword`](super::facets::UnenforcedKeyword): every value
+//! A relaxed keyword is an [`UnenforcedKeyword`]: every value
 //! satisfies it, and the negation of its schema allows every value. So a relaxation allows more
 //! under any number of negations. Schemas are identified by their addresses in the document, which
 //! do not change from one attempt to the next.

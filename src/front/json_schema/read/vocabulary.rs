@@ -51,7 +51,7 @@ impl Vocabularies {
         self.0 & VALIDATION != 0
     }
 
-    /// Whether formats are asserted whatever the options say, and unknown formats are refused.
+    /// Whether formats are asserted regardless of the options, and unknown formats are refused.
     pub(super) fn assert_formats(self) -> bool {
         self.0 & ASSERTION != 0
     }
