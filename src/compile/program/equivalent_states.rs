@@ -169,8 +169,9 @@ impl Program {
         self.intern(inner, &set)
     }
 
-    /// The equivalence key of a state; see
-    /// [`MemberSetStates::abstract_key`](crate::compile::member_sets::MemberSetStates::abstract_key).
+    /// The equivalence key of a state; see [`abstract_key`].
+    ///
+    /// [`abstract_key`]: crate::compile::member_sets::MemberSetStates::abstract_key
     fn equivalence_key(&mut self, state: u32, covered: CoveredBytes<'_>) -> Option<EquivalenceKey> {
         let instance = self.states.get(state).key.instance;
         self.member_instance(instance)?;
