@@ -319,6 +319,14 @@ pub enum Trigger {
 }
 
 impl Trigger {
+    /// Its text, if it is a text without a special token.
+    pub fn text(&self) -> Option<&[u8]> {
+        match self {
+            Trigger::Text(text) => Some(text),
+            Trigger::Special(_) | Trigger::Led(..) => None,
+        }
+    }
+
     /// Its bytes, without the special token.
     pub(crate) fn bytes(&self) -> &[u8] {
         match self {

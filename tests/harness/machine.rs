@@ -312,13 +312,6 @@ fn triggers_of(dispatch: &Dispatch) -> impl Iterator<Item = &Trigger> {
     dispatch.tags.iter().map(|(t, _)| t).chain(&dispatch.stops)
 }
 
-fn text_of(trigger: &Trigger) -> Option<&[u8]> {
-    match trigger {
-        Trigger::Text(text) => Some(text),
-        Trigger::Special(_) | Trigger::Led(..) => None,
-    }
-}
-
 /// The bytes of a trigger.
 fn bytes_of(trigger: &Trigger) -> Option<&[u8]> {
     match trigger {
@@ -374,10 +367,10 @@ impl FreeText<'_> {
             if phase == Phase::Longer && next.len() != text.len() + 1 {
                 continue;
             }
-            let fires = |t: &Trigger| text_of(t).is_some_and(|t| grown.ends_with(t));
+            let fires = |t: &Trigger| t.text().is_some_and(|t| grown.ends_with(t));
             let fired = triggers_of(dispatch)
                 .filter(|t| fires(t))
-                .filter_map(text_of)
+                .filter_map(Trigger::text)
                 .map(<[u8]>::len)
                 .max();
             let excluded =

@@ -110,7 +110,7 @@ impl TagLowering<'_> {
         dispatch_tags.extend(
             self.dispatch_tags(&across_token)
                 .into_iter()
-                .filter(|(trigger, _)| !matches!(trigger, Trigger::Text(_))),
+                .filter(|(trigger, _)| trigger.text().is_none()),
         );
         let text =
             Expr::Ref(self.builder.rule("text-and-tags", dispatch(dispatch_tags, excludes, after)));

@@ -79,7 +79,7 @@ impl Lowering<'_> {
             self.format.builtin_begin().map(Marker::plain_texts).unwrap_or_default();
         let mut triggers = self.triggers_and_rests(marker);
         for (trigger, rest) in &mut triggers {
-            if let Trigger::Text(text) = &*trigger
+            if let Some(text) = trigger.text()
                 && let Some(begin) =
                     builtin_begins.iter().find(|begin| text.starts_with(begin.as_bytes()))
             {

@@ -130,11 +130,9 @@ impl Lowering<'_> {
         // The begin of a call that may not start here cannot be text.
         for text in self.call_start_texts() {
             let text = text.as_bytes();
-            let is_covered = |trigger: &Trigger| match trigger {
-                Trigger::Text(trigger) => trigger.starts_with(text) || text.starts_with(trigger),
-                Trigger::Special(_) | Trigger::Led(..) => false,
-            };
-            if !tags.iter().any(|(trigger, _)| is_covered(trigger))
+            let is_covered =
+                |trigger: &[u8]| trigger.starts_with(text) || text.starts_with(trigger);
+            if !tags.iter().filter_map(|(trigger, _)| trigger.text()).any(is_covered)
                 && !excludes.iter().any(|exclude| exclude == text)
             {
                 excludes.push(text.to_vec());

@@ -10,7 +10,7 @@ use super::super::read::facets::{Facets, JsonTypes, StringFacets};
 use super::SchemaLowering;
 use super::lookalikes::lookalike_dfa;
 use super::python_values::{PythonValues, python_words};
-use super::syntax::{TextPosition, contains, trigger_texts, without_texts};
+use super::syntax::{TextPosition, contains, without_texts};
 use crate::cache::ProcessCache;
 use crate::front::regex::{Lengths, spell_utf8};
 use crate::fsm::{Combine, Dfa, TooLarge};
@@ -83,7 +83,7 @@ impl RawStrings {
 
     /// The texts that a string must not contain.
     pub(crate) fn forbidden(&self) -> Vec<&[u8]> {
-        let ends = trigger_texts(self.end.iter().map(|(trigger, _)| trigger));
+        let ends = self.end.iter().filter_map(|(trigger, _)| trigger.text());
         ends.chain(self.excludes.iter().map(Vec::as_slice)).collect()
     }
 }

@@ -177,7 +177,7 @@ impl ValueSyntax {
                 Expr::seq([quote_expr(quote)].into_iter().chain(chars).chain([quote_expr(quote)]))
             })),
             ValueSyntax::Delimited(marks)
-                if trigger_texts(marks).any(|mark| contains(text, mark)) =>
+                if marks.iter().filter_map(Trigger::text).any(|mark| contains(text, mark)) =>
             {
                 Expr::Never
             }
@@ -234,16 +234,6 @@ impl ValueSyntax {
 /// An expression for any of the triggers.
 pub(super) fn any_trigger(marks: &[Trigger]) -> Expr {
     Expr::alt(marks.iter().map(Trigger::expr))
-}
-
-/// The triggers that are texts.
-pub(crate) fn trigger_texts<'t>(
-    triggers: impl IntoIterator<Item = &'t Trigger>,
-) -> impl Iterator<Item = &'t [u8]> {
-    triggers.into_iter().filter_map(|mark| match mark {
-        Trigger::Text(bytes) => Some(&bytes[..]),
-        Trigger::Special(_) | Trigger::Led(..) => None,
-    })
 }
 
 /// Whether a text contains the bytes.
@@ -423,7 +413,7 @@ impl<'a> SchemaLowering<'a, '_> {
                 self.python_text(&parts)
             }
             ValueSyntax::Delimited(marks) => {
-                let forbidden: Vec<&[u8]> = trigger_texts(&marks).collect();
+                let forbidden: Vec<&[u8]> = marks.iter().filter_map(Trigger::text).collect();
                 let texts = self.raw_text(facets, &forbidden);
                 Expr::seq([any_trigger(&marks), texts, any_trigger(&marks)])
             }
