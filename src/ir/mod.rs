@@ -319,6 +319,16 @@ pub enum Trigger {
 }
 
 impl Trigger {
+    /// The trigger of a text that the special token, if there is one, follows directly. Without
+    /// text, the token alone.
+    pub fn new(text: impl Into<Vec<u8>>, special: Option<SpecialId>) -> Trigger {
+        match (text.into(), special) {
+            (text, None) => Trigger::Text(text),
+            (text, Some(special)) if text.is_empty() => Trigger::Special(special),
+            (text, Some(special)) => Trigger::Led(text, special),
+        }
+    }
+
     /// Its text, if it is a text without a special token.
     pub fn text(&self) -> Option<&[u8]> {
         match self {

@@ -107,15 +107,11 @@ pub(super) struct RegexNode {
     pub(super) lazy: bool,
 }
 
-/// A trigger: a text or a token that interrupts free text.
+/// A trigger, which interrupts free text: a text, a token, or a text directly before a token.
 #[derive(Debug)]
-pub(super) enum TriggerNode {
-    /// A text.
-    Text(Vec<u8>),
-    /// A token.
-    Token(SpecialToken),
-    /// A text directly before a token.
-    Led(Vec<u8>, SpecialToken),
+pub(super) struct TriggerNode {
+    pub(super) text: Vec<u8>,
+    pub(super) token: Option<SpecialToken>,
 }
 
 /// A tag dispatch.

@@ -374,13 +374,8 @@ impl EbnfLowering<'_> {
 
     /// Lowers a trigger.
     fn trigger(&mut self, trigger: &TriggerNode) -> Trigger {
-        match trigger {
-            TriggerNode::Text(text) => Trigger::Text(text.clone()),
-            TriggerNode::Token(token) => Trigger::Special(self.builder.special(token.clone())),
-            TriggerNode::Led(text, token) => {
-                Trigger::Led(text.clone(), self.builder.special(token.clone()))
-            }
-        }
+        let token = trigger.token.clone().map(|token| self.builder.special(token));
+        Trigger::new(&trigger.text[..], token)
     }
 
     /// Lowers a tag dispatch.
