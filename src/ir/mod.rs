@@ -382,6 +382,18 @@ impl Dispatch {
         Dispatch { tags, stops, excludes, after: AfterTag::End, end: DispatchEnd::AtStop }
     }
 
+    /// Free text without the excluded texts, up to and including the first of the ends; see
+    /// [`Dispatch::add_ends`].
+    pub fn until_ends(
+        ends: impl IntoIterator<Item = (Trigger, Expr)>,
+        excludes: Vec<Vec<u8>>,
+        rule: impl FnMut(Expr) -> RuleId,
+    ) -> Dispatch {
+        let mut text = Dispatch { excludes, ..Dispatch::until(Vec::new()) };
+        text.add_ends(ends, rule);
+        text
+    }
+
     /// Adds ends: triggers, each with the expression that follows it. A trigger that nothing
     /// follows is a stop; `rule` makes the rules of the other expressions.
     pub fn add_ends(
@@ -410,6 +422,12 @@ impl Dispatch {
             self.tags.iter().map(|(trigger, _)| trigger).filter(|trigger| seen.insert(trigger));
         let texts = tags.chain(&self.stops).map(|trigger| trigger.bytes().len());
         texts.chain(self.excludes.iter().map(Vec::len)).sum()
+    }
+}
+
+impl From<Dispatch> for Expr {
+    fn from(dispatch: Dispatch) -> Expr {
+        Expr::Dispatch(Box::new(dispatch))
     }
 }
 

@@ -393,7 +393,7 @@ impl EbnfLowering<'_> {
             self.diagnostics.push(Diagnostic::error(span.clone(), message));
             return Expr::Never;
         }
-        Expr::Dispatch(Box::new(dispatch))
+        dispatch.into()
     }
 
     /// Lowers a tag dispatch over tokens: any tokens except triggers and excluded ones, and each

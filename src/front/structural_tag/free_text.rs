@@ -62,10 +62,9 @@ impl TagLowering<'_> {
     /// Lowers free text up to and including the first of the ends.
     pub(super) fn text_until(&mut self, ends: &[String], excludes: &[String]) -> Expr {
         let ends: Vec<_> = ends.iter().flat_map(|end| self.triggers(end)).collect();
-        let mut text = Dispatch::until(Vec::new());
-        text.excludes = excludes.iter().map(|text| text.clone().into_bytes()).collect();
-        text.add_ends(ends, |rest| self.builder.rule("end", rest));
-        Expr::Ref(self.builder.rule("text", Expr::Dispatch(Box::new(text))))
+        let excludes = excludes.iter().map(|text| text.clone().into_bytes()).collect();
+        let text = Dispatch::until_ends(ends, excludes, |rest| self.builder.rule("end", rest));
+        Expr::Ref(self.builder.rule("text", text.into()))
     }
 
     /// Lowers free text with tags that begin with a trigger.
@@ -232,9 +231,7 @@ impl TagLowering<'_> {
 
 /// A dispatch that may end anywhere in free text.
 fn dispatch(tags: Vec<(Trigger, RuleId)>, excludes: Vec<Vec<u8>>, after: AfterTag) -> Expr {
-    let dispatch =
-        Dispatch { tags, stops: Vec::new(), excludes, after, end: DispatchEnd::Anywhere };
-    Expr::Dispatch(Box::new(dispatch))
+    Dispatch { tags, stops: Vec::new(), excludes, after, end: DispatchEnd::Anywhere }.into()
 }
 
 /// The texts that free text excludes: its own, and the ends of the enclosing tag.

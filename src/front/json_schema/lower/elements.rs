@@ -58,8 +58,8 @@ impl<'a> SchemaLowering<'a, '_> {
     ) -> Expr {
         let close = elements.close.as_bytes();
         if facets.allows_all() {
-            let free = Dispatch::until(vec![Trigger::Text(close.to_vec())]);
-            let free = Expr::Ref(self.rule("text".into(), Expr::Dispatch(Box::new(free))));
+            let free = Dispatch::until(vec![Trigger::new(close, None)]);
+            let free = Expr::Ref(self.rule("text".into(), free.into()));
             return Expr::seq([Expr::text(&elements.text), free]);
         }
         let texts = self.raw_text(facets, &[close]);

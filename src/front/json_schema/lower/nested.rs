@@ -194,7 +194,7 @@ impl<'a> SchemaLowering<'a, '_> {
     pub(super) fn nested_text(&mut self, style: &NestedStyle, facets: &StringFacets<'a>) -> Expr {
         let others = self.expected.intersect(SCALARS);
         if facets.allows_all() && others == JsonTypes::default() {
-            return Expr::Dispatch(Box::new(Dispatch::until(style.mark.clone())));
+            return Dispatch::until(style.mark.clone()).into();
         }
         let mut strings = Facets { types: JsonTypes::STRING, ..Facets::any() };
         if !facets.allows_all() {

@@ -149,10 +149,9 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// Any text, with what ends it.
     fn any_raw_text(&mut self, raw: &RawStrings) -> Expr {
-        let mut text = Dispatch::until(Vec::new());
-        text.excludes = raw.excludes.clone();
-        text.add_ends(raw.end.iter().cloned(), |rest| self.rule("end".into(), rest));
-        Expr::Ref(self.rule("text".into(), Expr::Dispatch(Box::new(text))))
+        let (ends, excludes) = (raw.end.iter().cloned(), raw.excludes.clone());
+        let text = Dispatch::until_ends(ends, excludes, |rest| self.rule("end".into(), rest));
+        Expr::Ref(self.rule("text".into(), text.into()))
     }
 
     /// Lowers a raw string, except texts that a reader would take for another value.
