@@ -175,7 +175,7 @@ impl TagLowering<'_> {
         out
     }
 
-    /// Reports triggers that contain an excluded text, and therefore never fire.
+    /// Reports triggers that can never match, because they contain an excluded text.
     fn check_excludes(
         &mut self,
         triggers: &[String],
@@ -192,8 +192,10 @@ impl TagLowering<'_> {
                 within.find(&bytes[..bytes.len() - 1]).map(|index| &excludes[index][..]);
             if let Some(text) = contained.or_else(|| whole.get(bytes).copied()) {
                 let text = String::from_utf8_lossy(text);
-                let what =
-                    format!("{trigger:?} never comes: the text before it may not contain {text:?}");
+                let what = format!(
+                    "trigger {trigger:?} can never match, because it contains the excluded text \
+                     {text:?}"
+                );
                 self.fail::<()>(&format!("{at}/{name}/{i}"), Reason::Contradictory(what));
             }
         }
