@@ -315,7 +315,7 @@ pub enum Trigger {
     Special(SpecialId),
     /// These bytes, directly followed by this special token. Without the token, the bytes are free
     /// text.
-    Led(Vec<u8>, SpecialId),
+    TextThenSpecial(Vec<u8>, SpecialId),
 }
 
 impl Trigger {
@@ -325,7 +325,7 @@ impl Trigger {
         match (text.into(), special) {
             (text, None) => Trigger::Text(text),
             (text, Some(special)) if text.is_empty() => Trigger::Special(special),
-            (text, Some(special)) => Trigger::Led(text, special),
+            (text, Some(special)) => Trigger::TextThenSpecial(text, special),
         }
     }
 
@@ -333,14 +333,14 @@ impl Trigger {
     pub fn text(&self) -> Option<&[u8]> {
         match self {
             Trigger::Text(text) => Some(text),
-            Trigger::Special(_) | Trigger::Led(..) => None,
+            Trigger::Special(_) | Trigger::TextThenSpecial(..) => None,
         }
     }
 
     /// Its bytes, without the special token.
     pub(crate) fn bytes(&self) -> &[u8] {
         match self {
-            Trigger::Text(bytes) | Trigger::Led(bytes, _) => bytes,
+            Trigger::Text(bytes) | Trigger::TextThenSpecial(bytes, _) => bytes,
             Trigger::Special(_) => &[],
         }
     }
@@ -350,7 +350,7 @@ impl Trigger {
         match self {
             Trigger::Text(bytes) => Expr::bytes(bytes),
             Trigger::Special(special) => Expr::Special(*special),
-            Trigger::Led(bytes, special) => {
+            Trigger::TextThenSpecial(bytes, special) => {
                 Expr::seq([Expr::bytes(bytes), Expr::Special(*special)])
             }
         }

@@ -129,12 +129,12 @@ pub(super) struct DispatchNode {
 pub(super) struct MembersNode {
     pub(super) separator: Node,
     /// Members that occur at most once, and whether they are required.
-    pub(super) once: Vec<(Node, bool)>,
+    pub(super) unique: Vec<(Node, bool)>,
     /// Members that may repeat.
-    pub(super) often: Vec<Node>,
+    pub(super) repeatable: Vec<Node>,
     pub(super) min: u32,
     /// Whether each member that may repeat counts towards `min`.
-    pub(super) count_often: bool,
+    pub(super) count_repeatable: bool,
     pub(super) max: Option<u32>,
 }
 

@@ -309,15 +309,22 @@ impl EbnfLowering<'_> {
 
     /// Lowers a member set.
     fn members(&mut self, node: &MembersNode) -> Expr {
-        let once = node
-            .once
+        let unique = node
+            .unique
             .iter()
             .map(|(body, required)| Member { body: self.expr(body), required: *required });
-        let once = once.collect();
-        let often = node.often.iter().map(|body| self.expr(body)).collect();
+        let unique = unique.collect();
+        let repeatable = node.repeatable.iter().map(|body| self.expr(body)).collect();
         let separator = self.expr(&node.separator);
-        let MembersNode { min, count_often, max, .. } = *node;
-        Expr::Members(Box::new(Members { once, often, separator, min, count_often, max }))
+        let MembersNode { min, count_repeatable, max, .. } = *node;
+        Expr::Members(Box::new(Members {
+            unique,
+            repeatable,
+            separator,
+            min,
+            count_repeatable,
+            max,
+        }))
     }
 
     /// Lowers a reference to another grammar.

@@ -360,10 +360,10 @@ impl Parser<'_> {
         let separator = self.alternatives()?;
         let mut out = MembersNode {
             separator,
-            once: Vec::new(),
-            often: Vec::new(),
+            unique: Vec::new(),
+            repeatable: Vec::new(),
             min: 0,
-            count_often: false,
+            count_repeatable: false,
             max: None,
         };
         let mut keys = UniqueKeys::default();
@@ -385,7 +385,7 @@ impl Parser<'_> {
                     "max" => out.max = Some(self.graph_number()?),
                     _ => {
                         let value = self.value(0)?;
-                        out.count_often = self.boolean(&value)?;
+                        out.count_repeatable = self.boolean(&value)?;
                     }
                 }
                 continue;
@@ -398,8 +398,8 @@ impl Parser<'_> {
             let body = self.alternatives()?;
             self.close(')', open)?;
             match &*kind.text {
-                "repeated" => out.often.push(body),
-                kind => out.once.push((body, kind == "required")),
+                "repeated" => out.repeatable.push(body),
+                kind => out.unique.push((body, kind == "required")),
             }
         }
         if let Some(max) = out.max.filter(|&max| max < out.min) {
