@@ -10,10 +10,10 @@ mod scan;
 use std::sync::OnceLock;
 
 use self::scan::Scan;
-use super::components::Components;
 use super::dispatch::UnresolvedDispatch;
 use super::rule_facts::RuleFacts;
 use super::{ByteClasses, CompileError, Compiled, thompson};
+use crate::fsm::Components;
 use crate::hash::HashMap;
 use crate::ir::{Expr, Grammar, GrammarError, Members};
 use crate::limits::Limits;

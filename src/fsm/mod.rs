@@ -20,6 +20,7 @@ mod acyclic;
 mod alphabet;
 mod byte_summary;
 mod byteset;
+mod components;
 mod csr;
 mod dfa;
 mod difference;
@@ -43,6 +44,7 @@ pub(crate) use byte_summary::{
 };
 pub(crate) use byteset::LONG_GAP;
 pub use byteset::{ByteSet, escape};
+pub(crate) use components::Components;
 pub(crate) use csr::Csr;
 pub(crate) use dfa::elementary_cuts;
 pub use dfa::{Dfa, DfaBuilder, Edge};

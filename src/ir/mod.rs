@@ -13,6 +13,7 @@ mod intersection;
 mod literal;
 mod members;
 mod print;
+mod productive;
 #[doc(hidden)]
 pub mod regular;
 mod simplify;
@@ -31,6 +32,7 @@ pub use literal::Literal;
 pub use members::{Member, Members};
 pub(crate) use members::{MemberBounds, MemberChoices, NextMember, SeenMembers};
 pub(crate) use print::MACROS;
+pub(crate) use productive::ProductiveRules;
 pub use simplify::{Pass, Simplify};
 pub use validate::GrammarError;
 

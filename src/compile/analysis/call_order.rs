@@ -4,7 +4,7 @@
 
 use super::RuleBodies;
 use crate::compile::Compiled;
-use crate::compile::components::Components;
+use crate::fsm::Components;
 use crate::hash::HashMap;
 use crate::ir::{Counted, Expr, Members};
 

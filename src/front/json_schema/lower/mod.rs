@@ -28,7 +28,6 @@ mod number;
 mod number_text;
 mod object;
 mod parameters;
-mod productive;
 mod punctuation;
 pub(super) mod python_values;
 pub(super) mod raw_strings;
@@ -52,13 +51,12 @@ use super::read::relaxations::Attempt;
 use super::read::{SchemaReader, SchemaSource};
 use crate::fuel::{self, OutOfFuel};
 use crate::ids::RuleId;
-use crate::ir::{Expr, GrammarBuilder, Literal};
+use crate::ir::{Expr, GrammarBuilder, Literal, ProductiveRules};
 use attempts::{LoweringError, Reported};
 use containers::ContainerRules;
 use memo::ValueMemo;
 use names::NameMemo;
 use number::NumberMemo;
-use productive::is_productive;
 use punctuation::Punctuation;
 use spelling::Spelling;
 use string::StringMemo;
@@ -159,7 +157,8 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
             return Err(self.refuse_or_relax());
         }
         self = self.lower_python_values();
-        if !is_productive(&value, self.builder.rules(), caller_rules) {
+        let productive = ProductiveRules::find(self.builder.rules(), caller_rules);
+        if !productive.derives_text(&value) {
             let mut errors = self.normalizer.reader.contradictions;
             if errors.is_empty() {
                 errors.push(SchemaError {
