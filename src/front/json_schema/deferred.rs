@@ -8,12 +8,13 @@ use std::sync::{Arc, LazyLock};
 
 use super::keyword::is_annotation;
 use super::lower::style::{ParameterStyle, ValueStyle};
-use super::lower::syntax::{ValueSyntax, contains};
+use super::lower::syntax::ValueSyntax;
 use super::lower::value_types::ValueTypes;
 use super::options::{Formats, Policy, SchemaOptions};
 use super::read::SchemaSource;
 use super::read::registry::Registry;
 use super::{LoweredValue, finish, lower_into};
+use crate::front::text_search::contains;
 use crate::ir::{Deferred, Expr, Grammar, GrammarBuilder, Trigger};
 use crate::limits::Limits;
 use crate::spec::json::{Json, Object};

@@ -11,6 +11,7 @@ use super::builtin_pattern::builtin_pattern_dfa;
 use super::spelling::Spelling;
 use crate::cache::ProcessCell;
 use crate::front::regex::{CountedDfa, Lengths, SCALARS, spell_not_ascii, spell_utf8};
+use crate::front::text_search::contains;
 use crate::fsm::{ByteSet, Combine, Dfa, DfaBuilder, Nfa, TooLarge};
 use crate::ids::RuleId;
 use crate::ir::{Except, Expr, Literal, Trigger};
@@ -234,11 +235,6 @@ impl ValueSyntax {
 /// An expression for any of the triggers.
 pub(super) fn any_trigger(marks: &[Trigger]) -> Expr {
     Expr::alt(marks.iter().map(Trigger::expr))
-}
-
-/// Whether a text contains the bytes.
-pub(crate) fn contains(text: &str, mark: &[u8]) -> bool {
-    text.as_bytes().windows(mark.len()).any(|window| window == mark)
 }
 
 /// One quote.
