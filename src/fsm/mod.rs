@@ -36,6 +36,7 @@ mod thompson;
 mod trigrams;
 mod tuples;
 pub(crate) mod utf8;
+mod word_search;
 
 pub(crate) use alphabet::symbol_classes;
 pub(crate) use byte_summary::{
@@ -58,6 +59,7 @@ pub(crate) use thompson::Thompson;
 pub(crate) use trigrams::Trigrams;
 pub(crate) use tuples::ClassifiedLanguage;
 pub use tuples::LanguageClass;
+pub use word_search::WordSearch;
 
 use crate::fuel::OutOfFuel;
 

@@ -12,7 +12,7 @@ use super::spelling::Spelling;
 use crate::cache::ProcessCell;
 use crate::front::regex::{CountedDfa, Lengths, SCALARS, spell_not_ascii, spell_utf8};
 use crate::front::text_search::contains;
-use crate::fsm::{ByteSet, Combine, Dfa, DfaBuilder, Nfa, TooLarge};
+use crate::fsm::{ByteSet, Combine, Dfa, DfaBuilder, TooLarge, WordSearch};
 use crate::ids::RuleId;
 use crate::ir::{Except, Expr, Literal, Trigger};
 
@@ -323,29 +323,15 @@ pub(super) fn without_texts(
     if texts.is_empty() {
         return Ok(None);
     }
-    let mut nfa = Nfa::new();
-    let start = nfa.state();
-    nfa.set_start(start);
-    let any =
-        |nfa: &mut Nfa, state| SCALARS.iter().for_each(|&(lo, hi)| nfa.edge(state, lo, hi, state));
-    if position != TextPosition::Begin {
-        any(&mut nfa, start);
-    }
-    for text in texts {
-        let mut at = start;
-        for c in text.chars() {
-            let next = nfa.state();
-            nfa.edge(at, u32::from(c), u32::from(c), next);
-            at = next;
+    let search = || WordSearch::new(texts.iter().map(|text| text.chars()));
+    let without = match position {
+        TextPosition::Begin => dfa.without_prefix(&Dfa::texts(&texts), &SCALARS, limit),
+        TextPosition::End => dfa.combine(&search().without_suffix(&SCALARS), Combine::And, limit),
+        TextPosition::Anywhere => {
+            dfa.combine(&search().without(&SCALARS, |_| true), Combine::And, limit)
         }
-        nfa.set_final(at);
-        if position != TextPosition::End {
-            any(&mut nfa, at);
-            nfa.set_universal(at);
-        }
-    }
-    let with = nfa.determinize(limit)?.minimize();
-    dfa.combine(&with, Combine::Minus, limit).map(Some)
+    };
+    without.map(Some)
 }
 
 /// All names that may be written without quotes ([`BARE_NAME`]), except these. Cost: linear in the
