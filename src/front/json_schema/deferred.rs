@@ -7,8 +7,7 @@
 use std::sync::{Arc, LazyLock};
 
 use super::keyword::is_annotation;
-use super::lower::style::{ParameterStyle, ValueStyle};
-use super::lower::syntax::ValueSyntax;
+use super::lower::value_syntax::{ParameterStyle, ValueStyle, ValueSyntax};
 use super::lower::value_types::ValueTypes;
 use super::options::{Formats, Policy, SchemaOptions};
 use super::read::SchemaSource;

@@ -6,7 +6,7 @@ use super::super::read::facets::{Facets, JsonTypes};
 use super::SchemaLowering;
 use super::punctuation::Delimiters;
 use super::spelling::single;
-use super::syntax::ValueSyntax;
+use super::value_syntax::ValueSyntax;
 use crate::decimal::Decimal;
 use crate::fsm::Dfa;
 use crate::ir::{Expr, Graph, Literal, Member, Members};

@@ -10,15 +10,17 @@
 //! Alternatives of a value may differ in the types of a member. A reader does not know which
 //! alternative it reads, so it expects the types of all.
 
-use super::super::error::SchemaErrorReason as Reason;
-use super::super::read::doc::{LocId, Locs};
-use super::super::read::facets::{ArrayFacets, Facets, JsonTypes, ObjectFacets, StringFacets};
-use super::super::read::shared_facets::SharedFacets;
-use super::SchemaLowering;
+use super::super::super::error::SchemaErrorReason as Reason;
+use super::super::super::read::doc::{LocId, Locs};
+use super::super::super::read::facets::{
+    ArrayFacets, Facets, JsonTypes, ObjectFacets, StringFacets,
+};
+use super::super::super::read::shared_facets::SharedFacets;
+use super::super::SchemaLowering;
+use super::super::value_types::{ValueNode, ValueTypes};
 use super::python_values::PythonValues;
 use super::raw_strings::{AmbiguousText, RawStrings};
-use super::syntax::{CountedNames, NestedStyle, ValueSyntax};
-use super::value_types::{ValueNode, ValueTypes};
+use super::{CountedNames, NestedStyle, ValueSyntax};
 use crate::fsm::{Combine, Dfa};
 use crate::hash::HashMap;
 use crate::ir::{Dispatch, Expr};
@@ -85,7 +87,7 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// The types of the values of the root schema, by their nodes. Reports values that cannot be
     /// written.
-    pub(super) fn types_by_node(&mut self) -> ValueTypes {
+    pub(in super::super) fn types_by_node(&mut self) -> ValueTypes {
         let mut nodes = ValueNodes::default();
         nodes.index(vec![self.normalizer.conjunction(vec![LocId::ROOT])]);
         let mut out = Vec::new();
@@ -107,7 +109,7 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// The types that a reader may expect of the values of a conjunction: those of all nodes that
     /// have it. Expecting more types excludes more texts, so it is all types if no node has it.
-    pub(super) fn expected_types(&self, conjunction: &[LocId]) -> JsonTypes {
+    pub(in super::super) fn expected_types(&self, conjunction: &[LocId]) -> JsonTypes {
         let known = self.values.expected_types.get(conjunction);
         known.copied().unwrap_or(JsonTypes::ALL)
     }
@@ -174,13 +176,13 @@ impl<'a> SchemaLowering<'a, '_> {
     }
 
     /// Reports what tags cannot express.
-    pub(super) fn refuse_nested(&mut self, of: &[Locs], what: &str) {
+    pub(in super::super) fn refuse_nested(&mut self, of: &[Locs], what: &str) {
         let at = of.iter().flatten().next().copied().unwrap_or(self.location);
         self.normalizer.reader.report(at, "", Reason::Unsupported(what.to_owned()));
     }
 
     /// Reports a declared member with the name of elements, where a reader may expect an array.
-    pub(super) fn refuse_member_of_element_name(&mut self, object: &ObjectFacets<'a>) {
+    pub(in super::super) fn refuse_member_of_element_name(&mut self, object: &ObjectFacets<'a>) {
         let ValueSyntax::Nested(style) = &self.syntax else { return };
         let item = style.item.clone();
         if self.expected.meets(JsonTypes::ARRAY) && self.declared_names(object).contains(&&*item) {
@@ -205,7 +207,7 @@ impl<'a> SchemaLowering<'a, '_> {
     }
 
     /// A listed string between tags; [`Expr::Never`] if it reads as a value of another type.
-    pub(super) fn nested_constant(&self, style: &NestedStyle, text: &str) -> Expr {
+    pub(in super::super) fn nested_constant(&self, style: &NestedStyle, text: &str) -> Expr {
         match style.strings().reads_as_string(text, self.expected.intersect(SCALARS)) {
             true => Expr::seq([Expr::text(text), style.mark()]),
             false => Expr::Never,
@@ -214,7 +216,7 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// An empty array or object between tags, which is the mark alone. `None` if facets do not
     /// allow it, or if no text reads as something else.
-    pub(super) fn nested_empty(&mut self, facets: &Facets<'a>) -> Option<Expr> {
+    pub(in super::super) fn nested_empty(&mut self, facets: &Facets<'a>) -> Option<Expr> {
         let ValueSyntax::Nested(style) = &self.syntax else { return None };
         let mark = style.mark();
         let value = match self.expected {

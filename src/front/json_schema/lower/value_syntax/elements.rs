@@ -1,17 +1,17 @@
 //! Values as XML-like elements: each value is enclosed in tags that state its type, and the values
 //! of objects and arrays are nested elements.
 
-use super::super::error::SchemaErrorReason as Reason;
-use super::super::read::doc::LocId;
-use super::super::read::facets::{JsonTypes, StringFacets};
-use super::SchemaLowering;
-use super::punctuation::Delimiters;
-use super::syntax::{CountedNames, ElementStyle, ValueSyntax};
+use super::super::super::error::SchemaErrorReason as Reason;
+use super::super::super::read::doc::LocId;
+use super::super::super::read::facets::{JsonTypes, StringFacets};
+use super::super::SchemaLowering;
+use super::super::punctuation::Delimiters;
+use super::{CountedNames, ElementStyle, ValueSyntax};
 use crate::ir::{Dispatch, Expr, Trigger};
 
 impl<'a> SchemaLowering<'a, '_> {
     /// Lowers the outermost object, without an element around its members.
-    pub(super) fn outermost_elements(&mut self) -> Expr {
+    pub(in super::super) fn outermost_elements(&mut self) -> Expr {
         let conj = self.normalizer.conjunction(vec![LocId::ROOT]);
         let alternatives = self.normalizer.alternatives(&conj);
         let gap = self.gap();
@@ -36,7 +36,7 @@ impl<'a> SchemaLowering<'a, '_> {
     }
 
     /// A number, `true`, `false` or `null`, enclosed in an element if the syntax has elements.
-    pub(super) fn scalar(&mut self, value: Expr) -> Expr {
+    pub(in super::super) fn scalar(&mut self, value: Expr) -> Expr {
         if value == Expr::Never {
             return value;
         }

@@ -1,7 +1,21 @@
 //! Value syntaxes other than JSON: Python literals, strings with custom delimiters, elements, tags.
+//! And parameters, whose outermost members are not written as those of an object.
 //!
 //! A syntax changes strings, the words `null`, `true` and `false`, and member names. Except in
 //! elements and tags, brackets, commas, colons and numbers are those of JSON.
+
+mod elements;
+mod lookalikes;
+mod nested;
+mod parameters;
+mod python_values;
+mod raw_strings;
+mod style;
+
+pub(super) use python_values::PythonRules;
+pub use python_values::PythonValues;
+pub use raw_strings::{AmbiguousText, RawQuotes, RawStrings};
+pub use style::{MemberPart, NameWriter, ParameterStyle, ValueStyle};
 
 use std::sync::Arc;
 

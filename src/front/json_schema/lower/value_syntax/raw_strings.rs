@@ -6,11 +6,11 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::super::read::facets::{Facets, JsonTypes, StringFacets};
-use super::SchemaLowering;
+use super::super::super::read::facets::{Facets, JsonTypes, StringFacets};
+use super::super::SchemaLowering;
 use super::lookalikes::lookalike_dfa;
 use super::python_values::{PythonValues, python_words};
-use super::syntax::{TextPosition, without_texts};
+use super::{TextPosition, without_texts};
 use crate::cache::ProcessCache;
 use crate::front::regex::{Lengths, spell_utf8};
 use crate::front::text_search::contains;
