@@ -6,8 +6,49 @@ use super::super::super::read::doc::LocId;
 use super::super::super::read::facets::{JsonTypes, StringFacets};
 use super::super::SchemaLowering;
 use super::super::punctuation::Delimiters;
-use super::{CountedNames, ElementStyle, ValueSyntax};
+use super::{CountedNames, ValueSyntax};
+use crate::front::text_search::contains;
 use crate::ir::{Dispatch, Expr, Trigger};
+
+/// The texts that elements consist of. For `<value name="n" type="raw">text</value>`, `open` is
+/// `<value`, `name` is ` name="` and `"`, `text` is ` type="raw">`, and `close` is `</value>`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ElementStyle {
+    /// Beginning of every element.
+    pub open: String,
+    /// Texts before and after the name of an object member. Array elements have no name.
+    pub name: [String; 2],
+    /// Before a string, which is written without quotes and escapes.
+    pub text: String,
+    /// Before a number, `true`, `false` or `null`.
+    pub scalar: String,
+    /// Before an object's members.
+    pub object: String,
+    /// Before an array's elements.
+    pub array: String,
+    /// End of every element. No string contains it.
+    pub close: String,
+}
+
+impl ElementStyle {
+    /// The beginning of an element with the name of a member, escaped as in XML.
+    pub(super) fn open_with_name(&self, name: &str) -> Expr {
+        Expr::text(&format!("{}{}{}{}", self.open, self.name[0], escape_xml(name), self.name[1]))
+    }
+
+    /// One string as an element; [`Expr::Never`] if it contains the closing tag.
+    pub(super) fn constant(&self, text: &str) -> Expr {
+        if contains(text, self.close.as_bytes()) {
+            return Expr::Never;
+        }
+        Expr::text(&format!("{}{text}{}", self.text, self.close))
+    }
+}
+
+/// Escapes a text for an XML attribute.
+fn escape_xml(text: &str) -> String {
+    text.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;").replace('>', "&gt;")
+}
 
 impl<'a> SchemaLowering<'a, '_> {
     /// Lowers the outermost object, without an element around its members.

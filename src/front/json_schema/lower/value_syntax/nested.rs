@@ -18,12 +18,13 @@ use super::super::super::read::facets::{
 use super::super::super::read::shared_facets::SharedFacets;
 use super::super::SchemaLowering;
 use super::super::value_types::{ValueNode, ValueTypes};
+use super::bare_names::bare_complement;
 use super::python_values::PythonValues;
 use super::raw_strings::{AmbiguousText, RawStrings};
-use super::{CountedNames, NestedStyle, ValueSyntax};
+use super::{CountedNames, ValueSyntax, any_trigger};
 use crate::fsm::{Combine, Dfa};
 use crate::hash::HashMap;
-use crate::ir::{Dispatch, Expr};
+use crate::ir::{Dispatch, Expr, Trigger};
 use crate::spec::json::Json;
 
 /// The largest number of nodes of a schema whose values have types of their own.
@@ -32,7 +33,43 @@ const MAX_VALUE_NODES: usize = 4_096;
 /// The types whose values are written as in JSON.
 const SCALARS: JsonTypes = JsonTypes::NULL.union(JsonTypes::BOOLEAN).union(JsonTypes::NUMBER);
 
+/// The tags of [`ValueSyntax::Nested`]: `<name>` and `</name>`, each after a mark.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NestedStyle {
+    /// Stands before every tag, in any of these spellings. No string contains it.
+    pub mark: Vec<Trigger>,
+    /// The name of the elements of arrays.
+    pub item: String,
+}
+
 impl NestedStyle {
+    /// The mark.
+    pub(in super::super) fn mark(&self) -> Expr {
+        any_trigger(&self.mark)
+    }
+
+    /// The mark, and the tag that opens a value of this name.
+    pub(in super::super) fn open(&self, name: &str) -> Expr {
+        Expr::seq([self.mark(), Expr::text(&format!("<{name}>"))])
+    }
+
+    /// The tags that open a member, but those of an element and of these names.
+    pub(in super::super) fn open_all_but<'a>(&'a self, mut excluded: Vec<&'a str>) -> Expr {
+        excluded.push(&self.item);
+        Expr::seq([self.mark(), Expr::text("<"), bare_complement(excluded), Expr::text(">")])
+    }
+
+    /// The tag that closes a value of this name. The mark before it belongs to the value.
+    pub(in super::super) fn close(name: &str) -> Expr {
+        Expr::text(&format!("</{name}>"))
+    }
+
+    /// Whether a tag can have this name.
+    pub fn can_write_name(name: &str) -> bool {
+        let is_reserved = |c: char| "<>/&\"".contains(c) || c.is_whitespace() || c.is_control();
+        !name.is_empty() && !name.contains(is_reserved)
+    }
+
     /// Strings, as those of parameters.
     fn strings(&self) -> RawStrings {
         RawStrings {

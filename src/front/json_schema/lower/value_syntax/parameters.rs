@@ -12,7 +12,7 @@ use super::super::member_graph::{ObjectMember, ObjectMembers};
 use super::super::name_classes::uniform_undeclared;
 use super::super::punctuation::Delimiters;
 use super::super::value_types::ValueTypes;
-use super::bare_complement;
+use super::bare_names::bare_complement;
 use super::raw_strings::restrict;
 use super::style::{MemberPart, ParameterStyle};
 use crate::hash::HashMap;
