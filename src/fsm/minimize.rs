@@ -223,8 +223,8 @@ impl Dfa {
         back.reached(order.iter().copied().filter(|&s| self.is_final(s)))
     }
 
-    /// The automaton of what is read from `start`, numbered breadth-first. Of minimal automata, equal
-    /// languages have equal ones.
+    /// The automaton of what is read from `start`, numbered breadth-first. Minimal automata of
+    /// equal languages are equal then.
     pub(crate) fn canonical(&self, start: u32) -> Dfa {
         let classes: Vec<u32> = (0..self.len() as u32).collect();
         self.quotient(&classes, start)

@@ -41,8 +41,8 @@ impl Expr {
     }
 
     /// Whether the expression derives a text. `known` is asked first at every expression inside; it
-    /// must answer calls. Free text, deferred bodies and counted graphs, which are made only if they
-    /// derive a text, do so unless it answers otherwise.
+    /// must answer calls. Free text, deferred bodies and counted graphs derive a text unless it
+    /// answers otherwise: front ends make only such counted graphs.
     pub(crate) fn derives_text(&self, known: &mut dyn FnMut(&Expr) -> Option<bool>) -> bool {
         if let Some(derives) = known(self) {
             return derives;
