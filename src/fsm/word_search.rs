@@ -83,23 +83,6 @@ impl WordSearch {
     /// The words over `alphabet` (sorted disjoint ranges) in which no searched word occurs and that
     /// lead to an accepting node. Minimal.
     pub fn without(&self, alphabet: &[(u32, u32)], accepts: impl Fn(usize) -> bool) -> Dfa {
-        self.dfa(alphabet, |to| !self.is_end[to], accepts)
-    }
-
-    /// The words over `alphabet` (sorted disjoint ranges) that do not end with a searched word.
-    /// Minimal.
-    pub fn without_suffix(&self, alphabet: &[(u32, u32)]) -> Dfa {
-        self.dfa(alphabet, |_| true, |_| true)
-    }
-
-    /// The automaton of the nodes that may be entered. It accepts in those where no searched word
-    /// ends and that `accepts` tells.
-    fn dfa(
-        &self,
-        alphabet: &[(u32, u32)],
-        may_enter: impl Fn(usize) -> bool,
-        accepts: impl Fn(usize) -> bool,
-    ) -> Dfa {
         let mut builder = DfaBuilder::new();
         for (node, is_end) in self.is_end.iter().enumerate() {
             builder.state(!is_end && accepts(node));
@@ -112,7 +95,7 @@ impl WordSearch {
                     if from < symbol {
                         builder.edge(node, from, symbol - 1, 0);
                     }
-                    if may_enter(to) {
+                    if !self.is_end[to] {
                         builder.edge(node, symbol, symbol, to as u32);
                     }
                     from = symbol + 1;
@@ -140,11 +123,8 @@ mod tests {
         ) {
             let search = WordSearch::new(words.iter().map(|word| word.iter().copied()));
             let occurs = |word: &Vec<u32>| text.windows(word.len()).any(|window| window == word);
-            let alphabet = [(0, 3)];
-            let accepts = search.without(&alphabet, |_| true).accepts(text.iter().copied());
+            let accepts = search.without(&[(0, 3)], |_| true).accepts(text.iter().copied());
             prop_assert_eq!(accepts, !words.iter().any(occurs));
-            let accepts = search.without_suffix(&alphabet).accepts(text.iter().copied());
-            prop_assert_eq!(accepts, !words.iter().any(|word| text.ends_with(word)));
         }
     }
 }

@@ -112,12 +112,15 @@ fn without_texts(
     if texts.is_empty() {
         return Ok(None);
     }
-    let search = || WordSearch::new(texts.iter().map(|text| text.chars()));
     let without = match position {
         TextPosition::Begin => dfa.without_prefix(&Dfa::texts(&texts), &SCALARS, limit),
-        TextPosition::End => dfa.combine(&search().without_suffix(&SCALARS), Combine::And, limit),
+        TextPosition::End => {
+            let any = Dfa::counted(&SCALARS, 0, None, limit)?;
+            dfa.combine(&any.concat(&Dfa::texts(&texts), limit)?, Combine::Minus, limit)
+        }
         TextPosition::Anywhere => {
-            dfa.combine(&search().without(&SCALARS, |_| true), Combine::And, limit)
+            let search = WordSearch::new(texts.iter().map(|text| text.chars()));
+            dfa.combine(&search.without(&SCALARS, |_| true), Combine::And, limit)
         }
     };
     without.map(Some)
