@@ -10,10 +10,10 @@ mod scan;
 use std::sync::OnceLock;
 
 use self::scan::Scan;
-use super::components::Components;
 use super::dispatch::UnresolvedDispatch;
 use super::rule_facts::RuleFacts;
 use super::{ByteClasses, CompileError, Compiled, thompson};
+use crate::fsm::Components;
 use crate::hash::HashMap;
 use crate::ir::{Expr, Grammar, GrammarError, Members};
 use crate::limits::Limits;
@@ -83,7 +83,7 @@ pub(super) fn analyze(compiled: &mut Compiled, limits: &Limits) -> Result<(), Co
 /// Rejects member sets with nullable members.
 fn check_members(compiled: &Compiled, member_sets: &[(u32, &Members)]) -> Result<(), CompileError> {
     for (rule, set) in member_sets {
-        let mut bodies = set.once.iter().map(|member| &member.body).chain(&set.often);
+        let mut bodies = set.unique.iter().map(|member| &member.body).chain(&set.repeatable);
         if bodies.any(|body| compiled.nullable(body)) {
             let rule = compiled.split_grammar.rules.get(*rule as usize);
             let rule = rule.map_or("(members)", |rule| &rule.name).to_owned();

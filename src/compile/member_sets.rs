@@ -78,12 +78,12 @@ struct MemberSet {
     bounds: MemberBounds,
     /// The states of the set: its parts, and the states in between.
     range: Range<u32>,
-    /// First states of the members: at-most-once members, then repeatable ones.
-    once: Vec<u32>,
-    often: Vec<u32>,
+    /// First states of the members: unique members, then repeatable ones.
+    unique: Vec<u32>,
+    repeatable: Vec<u32>,
     names: NameTrie,
     separator: u32,
-    /// First state of each part, ascending: at-most-once members, repeatable members, the
+    /// First state of each part, ascending: unique members, repeatable members, the
     /// separator; then the end.
     part_starts: Vec<u32>,
     /// The separator is nullable.
@@ -96,11 +96,11 @@ struct MemberSet {
     exit: u32,
 }
 
-/// The names of at-most-once members, as far as each is one literal. Common prefixes are states of
+/// The names of unique members, as far as each is one literal. Common prefixes are states of
 /// their own, so that a state need not list all members that may still come.
 #[derive(Debug, Default)]
 struct NameTrie {
-    /// At-most-once members, ordered by name: those with a common prefix are neighbors.
+    /// Unique members, ordered by name: those with a common prefix are neighbors.
     order: Vec<u32>,
     /// The nodes; the first one is in front of all members.
     nodes: Vec<NameNode>,
@@ -144,15 +144,15 @@ pub(super) struct MemberFragments {
     pub(super) bounds: MemberBounds,
     /// The set derives the empty string.
     pub(super) nullable: bool,
-    pub(super) once: Vec<(u32, u32)>,
-    pub(super) often: Vec<(u32, u32)>,
+    pub(super) unique: Vec<(u32, u32)>,
+    pub(super) repeatable: Vec<(u32, u32)>,
     pub(super) separator: (u32, u32),
 }
 
 impl MemberFragments {
     /// The first state of each part, ascending.
     fn starts(&self) -> impl Iterator<Item = u32> {
-        self.once.iter().chain(&self.often).chain([&self.separator]).map(|part| part.0)
+        self.unique.iter().chain(&self.repeatable).chain([&self.separator]).map(|part| part.0)
     }
 }
 
@@ -177,8 +177,8 @@ impl EnclosedPart {
 
 /// The enclosed parts of a member set.
 struct EnclosedParts {
-    once: Vec<EnclosedPart>,
-    often: Vec<EnclosedPart>,
+    unique: Vec<EnclosedPart>,
+    repeatable: Vec<EnclosedPart>,
     separator: EnclosedPart,
 }
 
@@ -186,24 +186,28 @@ impl EnclosedParts {
     /// Encloses all parts.
     fn new(
         nfa: &mut Nfa,
-        once: Vec<(u32, u32)>,
-        often: Vec<(u32, u32)>,
+        unique: Vec<(u32, u32)>,
+        repeatable: Vec<(u32, u32)>,
         separator: (u32, u32),
     ) -> EnclosedParts {
         let mut all = |parts: Vec<(u32, u32)>| {
             parts.into_iter().map(|part| EnclosedPart::new(nfa, part)).collect()
         };
-        let (once, often) = (all(once), all(often));
-        EnclosedParts { once, often, separator: EnclosedPart::new(nfa, separator) }
+        let (unique, repeatable) = (all(unique), all(repeatable));
+        EnclosedParts { unique, repeatable, separator: EnclosedPart::new(nfa, separator) }
     }
 
     /// The roles of the first and last states, in the member set with this index.
     fn roles(&self, index: u32) -> impl Iterator<Item = (u32, StateRole)> {
-        let once = self.once.iter().enumerate();
-        let once = once.map(move |(i, part)| (part, StateRole::End(index, NextMember::Once(i))));
-        let often =
-            self.often.iter().map(move |part| (part, StateRole::End(index, NextMember::Often)));
-        once.chain(often)
+        let unique = self.unique.iter().enumerate();
+        let unique =
+            unique.map(move |(i, part)| (part, StateRole::End(index, NextMember::Unique(i))));
+        let repeatable = self
+            .repeatable
+            .iter()
+            .map(move |part| (part, StateRole::End(index, NextMember::Repeatable)));
+        unique
+            .chain(repeatable)
             .chain([(&self.separator, StateRole::Between(index))])
             .flat_map(|(part, end)| [(part.first, StateRole::First), (part.end, end)])
     }
@@ -227,17 +231,17 @@ impl MemberSets {
         let part_starts = fragments.starts().chain([nfa.len() as u32]).collect();
         let [start, before, after, exit] = [(); 4].map(|()| nfa.state());
         nfa.epsilon(from, start);
-        let MemberFragments { bounds, nullable, once, often, separator } = fragments;
-        let parts = EnclosedParts::new(nfa, once, often, separator);
+        let MemberFragments { bounds, nullable, unique, repeatable, separator } = fragments;
+        let parts = EnclosedParts::new(nfa, unique, repeatable, separator);
         // These epsilon edges serve the liveness analysis only. Which of them a parse may take
         // depends on the members seen, see `follow_epsilons`.
-        for part in parts.once.iter().chain(&parts.often) {
+        for part in parts.unique.iter().chain(&parts.repeatable) {
             nfa.epsilon(part.end, after);
         }
-        parts.often.iter().for_each(|part| nfa.epsilon(before, part.first));
-        let [once, often] = [&parts.once, &parts.often]
+        parts.repeatable.iter().for_each(|part| nfa.epsilon(before, part.first));
+        let [unique, repeatable] = [&parts.unique, &parts.repeatable]
             .map(|parts| parts.iter().map(|part| part.first).collect::<Vec<u32>>());
-        let names = NameTrie::new(nfa, &once, before);
+        let names = NameTrie::new(nfa, &unique, before);
         nfa.epsilon(after, parts.separator.first);
         nfa.epsilon(parts.separator.end, before);
         nfa.epsilon(after, exit);
@@ -261,8 +265,8 @@ impl MemberSets {
         self.all.push(MemberSet {
             bounds,
             range: begin..nfa.len() as u32,
-            once,
-            often,
+            unique,
+            repeatable,
             names,
             separator: parts.separator.first,
             part_starts,
@@ -295,7 +299,7 @@ impl MemberSets {
     /// Whether the set has repeatable members without an upper bound.
     pub(super) fn may_repeat(&self, member_set: usize) -> bool {
         let member_set = &self.all[member_set];
-        member_set.bounds.is_unbounded() && !member_set.often.is_empty()
+        member_set.bounds.is_unbounded() && !member_set.repeatable.is_empty()
     }
 
     /// Ranges of symbols that occur in the separator; `None` if it is nullable.
@@ -310,13 +314,13 @@ impl MemberSets {
         (!member_set.separator_nullable).then(|| edges.collect())
     }
 
-    /// For each at-most-once member: its unambiguous literal prefix.
+    /// For each unique member: its unambiguous literal prefix.
     pub(super) fn spelled<'a>(
         &'a self,
         nfa: &'a Nfa,
         member_set: usize,
     ) -> impl Iterator<Item = Vec<u8>> + 'a {
-        self.all[member_set].once.iter().map(|&first| Spelled::new(nfa, first).bytes)
+        self.all[member_set].unique.iter().map(|&first| Spelled::new(nfa, first).bytes)
     }
 
     /// The member set whose part contains `position`, or that `position` lies in front of or after
@@ -345,7 +349,7 @@ impl MemberSets {
         let set = self.set(member_set);
         match self.name_node(to) {
             Some((_, node)) => {
-                set.names.members(node).any(|i| choices.include(NextMember::Once(i)))
+                set.names.members(node).any(|i| choices.include(NextMember::Unique(i)))
             }
             None => set.member_at(to).is_some_and(|next| choices.include(next)),
         }
@@ -405,12 +409,12 @@ impl MemberSet {
     fn member_at(&self, position: u32) -> Option<NextMember> {
         // First states are ascending.
         let nth = |firsts: &[u32]| firsts.binary_search(&position).ok();
-        let begins = nth(&self.once)
-            .map(NextMember::Once)
-            .or_else(|| nth(&self.often).map(|_| NextMember::Often));
+        let begins = nth(&self.unique)
+            .map(NextMember::Unique)
+            .or_else(|| nth(&self.repeatable).map(|_| NextMember::Repeatable));
         begins.or_else(|| match self.part_at(position)? {
-            member if member < self.once.len() => Some(NextMember::Once(member)),
-            _ => self.is_member(position).then_some(NextMember::Often),
+            member if member < self.unique.len() => Some(NextMember::Unique(member)),
+            _ => self.is_member(position).then_some(NextMember::Repeatable),
         })
     }
 
@@ -418,14 +422,16 @@ impl MemberSet {
     /// trie of names, as seen from where members begin.
     fn likelihood(&self, position: u32, node: Option<&NameNode>, seen: &SeenMembers) -> f64 {
         if let Some(node) = node.filter(|node| node.depth > 0) {
-            let unseen = self.names.members(node).filter(|&i| !seen.once.contains(i));
+            let unseen = self.names.members(node).filter(|&i| !seen.unique.contains(i));
             let likely = unseen.take(MAX_LIKELY).map(|i| self.bounds.likelihood(seen, i));
             return likely.fold(0.0, f64::max);
         }
         let Some(part) = self.part_at(position) else { return 1.0 };
         match part {
-            member if member < self.once.len() => self.bounds.likelihood(seen, member),
-            part if part + 2 == self.part_starts.len() && self.bounds.remaining_once(seen) > 0 => {
+            member if member < self.unique.len() => self.bounds.likelihood(seen, member),
+            part if part + 2 == self.part_starts.len()
+                && self.bounds.remaining_unique(seen) > 0 =>
+            {
                 1.0
             }
             _ => UNDECLARED_LIKELIHOOD,
@@ -435,8 +441,8 @@ impl MemberSet {
     /// First states of a member.
     fn starts(&self, next_member: NextMember) -> &[u32] {
         match next_member {
-            NextMember::Once(i) => &self.once[i..=i],
-            NextMember::Often => &self.often,
+            NextMember::Unique(i) => &self.unique[i..=i],
+            NextMember::Repeatable => &self.repeatable,
         }
     }
 }
@@ -444,11 +450,11 @@ impl MemberSet {
 impl NameTrie {
     /// The trie of the members with these first states; connects its nodes, from `root` on, with
     /// the members.
-    fn new(nfa: &mut Nfa, once: &[u32], root: u32) -> NameTrie {
-        let spelled: Vec<Spelled> = once.iter().map(|&first| Spelled::new(nfa, first)).collect();
-        let mut order: Vec<u32> = (0..once.len() as u32).collect();
+    fn new(nfa: &mut Nfa, unique: &[u32], root: u32) -> NameTrie {
+        let spelled: Vec<Spelled> = unique.iter().map(|&first| Spelled::new(nfa, first)).collect();
+        let mut order: Vec<u32> = (0..unique.len() as u32).collect();
         order.sort_by(|&a, &b| spelled[a as usize].bytes.cmp(&spelled[b as usize].bytes));
-        let mut nodes = vec![NameNode { state: root, members: 0..once.len() as u32, depth: 0 }];
+        let mut nodes = vec![NameNode { state: root, members: 0..unique.len() as u32, depth: 0 }];
         let mut at = 0;
         while let Some(NameNode { state, members, depth }) = nodes.get(at) {
             let (state, mut begin, end, depth) = (*state, members.start, members.end, *depth);

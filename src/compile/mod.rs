@@ -14,7 +14,6 @@ mod analysis;
 mod auxiliary_rules;
 mod budgets;
 mod byte_classes;
-mod components;
 mod counted_graph;
 mod dispatch;
 mod distinct_scopes;

@@ -8,19 +8,18 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::cache::ProcessCache;
 use crate::fsm::Dfa;
-use crate::hash::HashMap;
 
-/// Largest automaton that is examined; a canonical form is computed from each of its states.
+/// Largest automaton that is examined; a canonical one is made from each of its states.
 const MAX_STATES: usize = 64;
 /// A state is free text if it has at least this many bytes in self-loops.
 const FREE_TEXT_BYTES: u32 = 48;
 /// Memory bound of the process-wide table, in bytes, approximately.
 const MAX_BYTES: usize = 4 << 20;
-/// Memory of a table entry, in bytes.
-const ENTRY_BYTES: usize = 48;
+/// Memory of a table entry without its edges, in bytes.
+const ENTRY_BYTES: usize = 48 + size_of::<Dfa>();
 
-/// Ids of residual languages, by canonical form (compared in full). An id is never reused.
-static LANGUAGES: ProcessCache<Box<[u32]>, u32> = ProcessCache::new(MAX_BYTES);
+/// Ids of residual languages, by canonical automaton (compared in full). An id is never reused.
+static LANGUAGES: ProcessCache<Dfa, u32> = ProcessCache::new(MAX_BYTES);
 /// The next id.
 static NEXT_ID: AtomicU32 = AtomicU32::new(0);
 
@@ -36,12 +35,12 @@ pub(super) fn residual_ids(dfa: &Dfa) -> Option<&[u32]> {
         if dfa.len() > MAX_STATES || !states.clone().any(is_free) {
             return None;
         }
-        states.map(|state| language_id(canonical_form(dfa, state))).collect()
+        states.map(|state| language_id(dfa.canonical(state))).collect()
     })
 }
 
-/// The id of a canonical form; `None` once all ids are used up.
-fn language_id(canonical: Box<[u32]>) -> Option<u32> {
+/// The id of the language of a canonical automaton; `None` once all ids are used up.
+fn language_id(canonical: Dfa) -> Option<u32> {
     let mut ids = LANGUAGES.lock();
     if let Some(id) = ids.get(&canonical) {
         return Some(id);
@@ -49,36 +48,9 @@ fn language_id(canonical: Box<[u32]>) -> Option<u32> {
     let id = NEXT_ID
         .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next| next.checked_add(1))
         .ok()?;
-    let bytes = canonical.len() * 4 + ENTRY_BYTES;
+    let bytes = canonical.bytes() + ENTRY_BYTES;
     ids.insert(canonical, id, bytes);
     Some(id)
-}
-
-/// The canonical form of the automaton from a state: states in breadth-first order. For minimal
-/// automata, equal forms are equal languages.
-fn canonical_form(dfa: &Dfa, from: u32) -> Box<[u32]> {
-    let (mut order, mut out) = (vec![from], Vec::new());
-    let mut indices: HashMap<u32, u32> = HashMap::from_iter([(from, 0)]);
-    let mut at = 0;
-    while let Some(&state) = order.get(at) {
-        at += 1;
-        out.push(u32::from(dfa.is_final(state)));
-        let count = out.len();
-        out.push(0);
-        for e in dfa.edges(state) {
-            let to = *indices.entry(e.to).or_insert_with(|| {
-                order.push(e.to);
-                order.len() as u32 - 1
-            });
-            // Adjacent ranges with the same target are one edge.
-            match out[count + 1..].last_chunk_mut() {
-                Some([_, hi, target]) if *target == to && *hi + 1 == e.lo => *hi = e.hi,
-                _ => out.extend([e.lo, e.hi, to]),
-            }
-        }
-        out[count] = (out.len() - count) as u32;
-    }
-    out.into()
 }
 
 #[cfg(test)]

@@ -199,8 +199,8 @@ impl<'c> RuleNfaBuilder<'c> {
         let fragments = MemberFragments {
             bounds: members.bounds(|part| compiled.productive(part)),
             nullable: members.nullable(),
-            once: members.once.iter().map(|member| part(&member.body)).collect(),
-            often: members.often.iter().map(&mut part).collect(),
+            unique: members.unique.iter().map(|member| part(&member.body)).collect(),
+            repeatable: members.repeatable.iter().map(&mut part).collect(),
             separator: part(&members.separator),
         };
         self.nesting = Nesting::Rule;

@@ -1,6 +1,12 @@
-//! Multi-pattern text search, for checks of excluded texts.
+//! Text search, for checks of excluded texts.
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
+use memchr::memmem;
+
+/// Whether a text contains the bytes.
+pub(crate) fn contains(text: &str, bytes: &[u8]) -> bool {
+    memmem::find(text.as_bytes(), bytes).is_some()
+}
 
 /// Searches texts for any of a set of patterns. Construction is linear in their bytes.
 pub(super) struct TextSearch(Option<AhoCorasick>);
@@ -10,8 +16,7 @@ impl TextSearch {
     pub(super) fn new<T: AsRef<[u8]>>(patterns: &[T]) -> TextSearch {
         // The noncontiguous NFA has linear size; the other automata can be quadratic.
         let kind = Some(AhoCorasickKind::NoncontiguousNFA);
-        let build = |patterns: &[T]| AhoCorasick::builder().kind(kind).build(patterns).ok();
-        TextSearch(if patterns.is_empty() { None } else { build(patterns) })
+        TextSearch(AhoCorasick::builder().kind(kind).build(patterns).ok())
     }
 
     /// The index of a pattern that occurs in `text`.

@@ -63,8 +63,7 @@ impl AcyclicStates {
 
     /// The automaton of what is read from `start`, numbered breadth-first.
     pub(super) fn finish(self, start: u32) -> Dfa {
-        let classes: Vec<u32> = (0..self.states.len() as u32).collect();
-        self.states.quotient(&classes, start)
+        self.states.canonical(start)
     }
 }
 

@@ -223,9 +223,16 @@ impl Dfa {
         back.reached(order.iter().copied().filter(|&s| self.is_final(s)))
     }
 
+    /// The automaton of what is read from `start`, numbered breadth-first. Minimal automata of
+    /// equal languages are equal then.
+    pub(crate) fn canonical(&self, start: u32) -> Dfa {
+        let classes: Vec<u32> = (0..self.len() as u32).collect();
+        self.quotient(&classes, start)
+    }
+
     /// The automaton with each class of equivalent states as one state, numbered breadth-first from
     /// the class of `start`. Classes are numbered from 0, and there are at most as many as states.
-    pub(super) fn quotient(&self, class_of: &[u32], start: u32) -> Dfa {
+    fn quotient(&self, class_of: &[u32], start: u32) -> Dfa {
         let mut number = vec![u32::MAX; self.len()];
         let mut order = vec![start];
         number[class_of[start as usize] as usize] = 0;

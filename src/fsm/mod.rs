@@ -20,6 +20,7 @@ mod acyclic;
 mod alphabet;
 mod byte_summary;
 mod byteset;
+mod components;
 mod csr;
 mod dfa;
 mod difference;
@@ -35,6 +36,7 @@ mod thompson;
 mod trigrams;
 mod tuples;
 pub(crate) mod utf8;
+mod word_search;
 
 pub(crate) use alphabet::symbol_classes;
 pub(crate) use byte_summary::{
@@ -43,6 +45,7 @@ pub(crate) use byte_summary::{
 };
 pub(crate) use byteset::LONG_GAP;
 pub use byteset::{ByteSet, escape};
+pub(crate) use components::Components;
 pub(crate) use csr::Csr;
 pub(crate) use dfa::elementary_cuts;
 pub use dfa::{Dfa, DfaBuilder, Edge};
@@ -56,6 +59,7 @@ pub(crate) use thompson::Thompson;
 pub(crate) use trigrams::Trigrams;
 pub(crate) use tuples::ClassifiedLanguage;
 pub use tuples::LanguageClass;
+pub use word_search::WordSearch;
 
 use crate::fuel::OutOfFuel;
 

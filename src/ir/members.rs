@@ -10,22 +10,23 @@ use super::{Expr, Graph};
 use crate::fsm::TooLarge;
 use crate::hash::HashMap;
 
-/// Members in any order, with a separator between two: each of `once` at most once, required ones
-/// exactly once, and those of `often` within the bounds. Derives the empty text if no member is
+/// Members in any order, with a separator between two: each unique one at most once, required ones
+/// exactly once, and repeatable ones within the bounds. Derives the empty text if no member is
 /// required.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Members {
-    /// No two should derive the same text; such a text counts as either.
-    pub once: Vec<Member>,
+    /// Members that occur at most once. No two should derive the same text; such a text counts as
+    /// either.
+    pub unique: Vec<Member>,
     /// Further members, which may repeat.
-    pub often: Vec<Expr>,
+    pub repeatable: Vec<Expr>,
     /// The separator between two members.
     pub separator: Expr,
     /// Fewest members.
     pub min: u32,
-    /// Whether each member of `often` counts towards `min`. Otherwise all of them count as one,
+    /// Whether each repeatable member counts towards `min`. Otherwise all of them count as one,
     /// because they may be one and the same.
-    pub count_often: bool,
+    pub count_repeatable: bool,
     /// Most members; all are counted.
     pub max: Option<u32>,
 }
@@ -39,7 +40,7 @@ pub struct Member {
     pub required: bool,
 }
 
-/// A set of at-most-once members, by index. The first 64 need no allocation.
+/// A set of unique members, by index. The first 64 need no allocation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct MemberBits {
     first: u64,
@@ -107,8 +108,8 @@ impl MemberBits {
 /// The members seen so far: all that decides which may follow.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct SeenMembers {
-    /// At-most-once members.
-    pub(crate) once: MemberBits,
+    /// Unique members.
+    pub(crate) unique: MemberBits,
     counts: MemberTally,
 }
 
@@ -126,16 +127,16 @@ struct MemberTally {
 /// The choice of the next member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NextMember {
-    /// This at-most-once member.
-    Once(usize),
+    /// This unique member.
+    Unique(usize),
     /// Any repeatable member.
-    Often,
+    Repeatable,
 }
 
 /// The constraints of a member set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MemberBounds {
-    /// At-most-once members that are productive.
+    /// Unique members that are productive.
     usable: MemberBits,
     /// Required members.
     required: MemberBits,
@@ -144,8 +145,8 @@ pub(crate) struct MemberBounds {
     /// The separator is productive, so that a second member can follow.
     separable: bool,
     min: u32,
-    /// See [`Members::count_often`].
-    count_often: bool,
+    /// See [`Members::count_repeatable`].
+    count_repeatable: bool,
     max: Option<u32>,
 }
 
@@ -159,18 +160,18 @@ pub(crate) struct MemberChoices<'b> {
     /// The same for members that are not required.
     optional: bool,
     /// Repeatable members may come.
-    often: bool,
+    repeatable: bool,
 }
 
 impl MemberChoices<'_> {
     /// Whether a member may come next.
     pub(crate) fn include(&self, next: NextMember) -> bool {
         match next {
-            NextMember::Often => self.often,
-            NextMember::Once(i) => {
+            NextMember::Repeatable => self.repeatable,
+            NextMember::Unique(i) => {
                 let may_come =
                     if self.bounds.required.contains(i) { self.required } else { self.optional };
-                may_come && self.bounds.usable.contains(i) && !self.seen.once.contains(i)
+                may_come && self.bounds.usable.contains(i) && !self.seen.unique.contains(i)
             }
         }
     }
@@ -179,15 +180,19 @@ impl MemberChoices<'_> {
 impl Members {
     /// All expressions of the set.
     pub fn parts(&self) -> impl Iterator<Item = &Expr> {
-        self.once.iter().map(|member| &member.body).chain(&self.often).chain([&self.separator])
+        self.unique
+            .iter()
+            .map(|member| &member.body)
+            .chain(&self.repeatable)
+            .chain([&self.separator])
     }
 
     /// All expressions of the set.
     pub fn parts_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
-        self.once
+        self.unique
             .iter_mut()
             .map(|member| &mut member.body)
-            .chain(&mut self.often)
+            .chain(&mut self.repeatable)
             .chain([&mut self.separator])
     }
 
@@ -196,17 +201,17 @@ impl Members {
         let bits = |holds: &mut dyn FnMut(&Member) -> bool| {
             let mut bits = MemberBits::default();
             // From the last one on, so that the set grows once.
-            let holding = self.once.iter().enumerate().rev().filter(|(_, member)| holds(member));
+            let holding = self.unique.iter().enumerate().rev().filter(|(_, member)| holds(member));
             holding.for_each(|(i, _)| bits.insert(i));
             bits
         };
         MemberBounds {
             usable: bits(&mut |member| productive(&member.body)),
             required: bits(&mut |member| member.required),
-            repeatable: self.often.iter().any(&mut productive),
+            repeatable: self.repeatable.iter().any(&mut productive),
             separable: productive(&self.separator),
             min: self.min,
-            count_often: self.count_often,
+            count_repeatable: self.count_repeatable,
             max: self.max,
         }
     }
@@ -218,7 +223,7 @@ impl Members {
 
     /// Whether the set derives the empty text.
     pub(crate) fn nullable(&self) -> bool {
-        self.min == 0 && self.once.iter().all(|member| !member.required)
+        self.min == 0 && self.unique.iter().all(|member| !member.required)
     }
 
     /// The set as a graph: for each reachable set of seen members, a node in front of the next
@@ -257,9 +262,9 @@ impl Members {
                     }
                 };
                 match next {
-                    NextMember::Once(i) => graph.edge(before, &self.once[i].body, node_after),
-                    NextMember::Often => {
-                        self.often.iter().for_each(|body| graph.edge(before, body, node_after))
+                    NextMember::Unique(i) => graph.edge(before, &self.unique[i].body, node_after),
+                    NextMember::Repeatable => {
+                        self.repeatable.iter().for_each(|body| graph.edge(before, body, node_after))
                     }
                 }
             }
@@ -288,7 +293,7 @@ impl MemberBounds {
 
     /// Whether the set may end.
     pub(crate) fn may_end(&self, seen: &SeenMembers) -> bool {
-        self.min_reached(seen) && self.required.words_without(&seen.once).all(|word| word == 0)
+        self.min_reached(seen) && self.required.words_without(&seen.unique).all(|word| word == 0)
     }
 
     /// Whether another member may follow.
@@ -299,8 +304,8 @@ impl MemberBounds {
     /// Whether any member may be added.
     fn may_add(&self, seen: &SeenMembers) -> bool {
         let choices = self.choices(seen);
-        choices.often
-            || self.usable.words_without(&seen.once).enumerate().any(|(word, unseen)| {
+        choices.repeatable
+            || self.usable.words_without(&seen.unique).enumerate().any(|(word, unseen)| {
                 let required = self.required.word(word);
                 choices.required && unseen & required != 0
                     || choices.optional && unseen & !required != 0
@@ -312,47 +317,47 @@ impl MemberBounds {
         &'a self,
         seen: &'a SeenMembers,
     ) -> impl Iterator<Item = NextMember> + 'a {
-        let once = self.usable.without(&seen.once).map(NextMember::Once);
-        once.chain(self.repeatable.then_some(NextMember::Often))
+        let unique = self.usable.without(&seen.unique).map(NextMember::Unique);
+        unique.chain(self.repeatable.then_some(NextMember::Repeatable))
     }
 
     /// The members that may come next.
     pub(crate) fn choices<'a>(&'a self, seen: &'a SeenMembers) -> MemberChoices<'a> {
         let (missing, left) =
-            (self.required.count_without(&seen.once), self.usable.count_without(&seen.once));
-        let after = |missing: u32, left: u32, is_once| {
-            self.can_complete(missing, left, self.count(seen.counts, is_once))
+            (self.required.count_without(&seen.unique), self.usable.count_without(&seen.unique));
+        let after = |missing: u32, left: u32, is_unique| {
+            self.can_complete(missing, left, self.count(seen.counts, is_unique))
         };
         MemberChoices {
             bounds: self,
             seen,
             required: missing > 0 && left > 0 && after(missing - 1, left - 1, true),
             optional: left > 0 && after(missing, left - 1, true),
-            often: self.repeatable && after(missing, left, false),
+            repeatable: self.repeatable && after(missing, left, false),
         }
     }
 
     /// The members seen after one more; `None` if the bounds can no longer be met.
     pub(crate) fn add(&self, seen: &SeenMembers, next: NextMember) -> Option<SeenMembers> {
-        let mut once = seen.once.clone();
-        if let NextMember::Once(i) = next {
-            once.insert(i);
+        let mut unique = seen.unique.clone();
+        if let NextMember::Unique(i) = next {
+            unique.insert(i);
         }
-        let counts = self.count(seen.counts, next != NextMember::Often);
+        let counts = self.count(seen.counts, next != NextMember::Repeatable);
         let (missing, left) =
-            (self.required.count_without(&once), self.usable.count_without(&once));
-        self.can_complete(missing, left, counts).then_some(SeenMembers { once, counts })
+            (self.required.count_without(&unique), self.usable.count_without(&unique));
+        self.can_complete(missing, left, counts).then_some(SeenMembers { unique, counts })
     }
 
     /// The counts after one more member.
-    fn count(&self, seen: MemberTally, is_once: bool) -> MemberTally {
-        let counts = is_once || !seen.repeated;
+    fn count(&self, seen: MemberTally, is_unique: bool) -> MemberTally {
+        let counts = is_unique || !seen.repeated;
         let counted = (seen.counted + u32::from(counts)).min(self.min);
         MemberTally {
             total: seen.total + u32::from(self.max.is_some()),
             counted,
             // Forget what no longer matters, so that states coincide.
-            repeated: (seen.repeated || !is_once && !self.count_often) && counted < self.min,
+            repeated: (seen.repeated || !is_unique && !self.count_repeatable) && counted < self.min,
         }
     }
 
@@ -360,11 +365,11 @@ impl MemberBounds {
     /// have not been seen; `left`: productive ones.
     fn can_complete(&self, missing: u32, left: u32, seen: MemberTally) -> bool {
         let uncounted = self.min.saturating_sub(seen.counted);
-        let often = match self.repeatable && !seen.repeated {
-            true if self.count_often => u32::MAX,
-            repeatable => u32::from(repeatable),
+        let repeats = match self.repeatable && !seen.repeated {
+            true if self.count_repeatable => u32::MAX,
+            can_repeat => u32::from(can_repeat),
         };
-        let countable = left.saturating_add(often);
+        let countable = left.saturating_add(repeats);
         let fewest = missing.max(uncounted);
         self.required.words_without(&self.usable).all(|word| word == 0)
             && uncounted <= countable
@@ -374,7 +379,7 @@ impl MemberBounds {
 
     /// The required members that have not been seen.
     pub(crate) fn missing<'a>(&'a self, seen: &'a SeenMembers) -> impl Iterator<Item = usize> + 'a {
-        self.required.without(&seen.once)
+        self.required.without(&seen.unique)
     }
 
     /// The choices that the search for the shortest completion must examine, each with the members
@@ -388,7 +393,7 @@ impl MemberBounds {
         seen: &SeenMembers,
     ) -> Vec<(SeenMembers, NextMember)> {
         if let Some(missing) = self.missing(seen).next() {
-            return vec![(seen.clone(), NextMember::Once(missing))];
+            return vec![(seen.clone(), NextMember::Unique(missing))];
         }
         if self.min_reached(seen) {
             let choices = self.choices(seen);
@@ -401,12 +406,12 @@ impl MemberBounds {
         let mut out = Vec::new();
         let mut before = seen.clone();
         for next in self.candidates(seen) {
-            let useful = next != NextMember::Often || !seen.counts.repeated;
+            let useful = next != NextMember::Repeatable || !seen.counts.repeated;
             if useful && self.choices(&before).include(next) {
                 out.push((before.clone(), next));
             }
-            if let NextMember::Once(i) = next {
-                before.once.insert(i);
+            if let NextMember::Unique(i) = next {
+                before.unique.insert(i);
             }
         }
         out
@@ -415,17 +420,17 @@ impl MemberBounds {
     /// Likelihood that this member is next, if members mostly come in declaration order: skipped
     /// required members make it unlikely, skipped optional ones less so.
     pub(crate) fn likelihood(&self, seen: &SeenMembers, member: usize) -> f64 {
-        let (must, may) = self.left_out(seen, seen.once.end()..member);
-        let (must_before, _) = self.left_out(seen, 0..seen.once.end().min(member));
-        let late = if member < seen.once.end() { 1.0 / 64.0 } else { 1.0 };
+        let (must, may) = self.left_out(seen, seen.unique.end()..member);
+        let (must_before, _) = self.left_out(seen, 0..seen.unique.end().min(member));
+        let late = if member < seen.unique.end() { 1.0 / 64.0 } else { 1.0 };
         late * (1.0f64 / 64.0).powi(must + must_before) * 0.125f64.powi(may)
     }
 
     /// Score of the members seen so far, to compare alternatives that differ by one member: higher
     /// for more members and for fewer gaps.
     pub(crate) fn order_score(&self, seen: &SeenMembers) -> f64 {
-        let (must, may) = self.left_out(seen, 0..seen.once.end());
-        let present = seen.once.count_without(&MemberBits::default());
+        let (must, may) = self.left_out(seen, 0..seen.unique.end());
+        let present = seen.unique.count_without(&MemberBits::default());
         // Bounded, so that the product is a number.
         256f64.powi(present.min(64) as i32) * 64f64.powi(-must.min(32)) * 8f64.powi(-may.min(32))
     }
@@ -435,16 +440,16 @@ impl MemberBounds {
         let (mut must, mut may) = (0, 0);
         for word in range.start / 64..range.end.div_ceil(64) {
             let within = below(range.end, word) & !below(range.start, word);
-            let unseen = self.usable.word(word) & !seen.once.word(word) & within;
+            let unseen = self.usable.word(word) & !seen.unique.word(word) & within;
             must += (unseen & self.required.word(word)).count_ones() as i32;
             may += (unseen & !self.required.word(word)).count_ones() as i32;
         }
         (must, may)
     }
 
-    /// At-most-once members that have not been seen.
-    pub(crate) fn remaining_once(&self, seen: &SeenMembers) -> u32 {
-        self.usable.count_without(&seen.once)
+    /// Unique members that have not been seen.
+    pub(crate) fn remaining_unique(&self, seen: &SeenMembers) -> u32 {
+        self.usable.count_without(&seen.unique)
     }
 }
 

@@ -13,6 +13,7 @@ mod intersection;
 mod literal;
 mod members;
 mod print;
+mod productive;
 #[doc(hidden)]
 pub mod regular;
 mod simplify;
@@ -31,6 +32,7 @@ pub use literal::Literal;
 pub use members::{Member, Members};
 pub(crate) use members::{MemberBounds, MemberChoices, NextMember, SeenMembers};
 pub(crate) use print::MACROS;
+pub(crate) use productive::ProductiveRules;
 pub use simplify::{Pass, Simplify};
 pub use validate::GrammarError;
 
@@ -315,14 +317,32 @@ pub enum Trigger {
     Special(SpecialId),
     /// These bytes, directly followed by this special token. Without the token, the bytes are free
     /// text.
-    Led(Vec<u8>, SpecialId),
+    TextThenSpecial(Vec<u8>, SpecialId),
 }
 
 impl Trigger {
+    /// The trigger of a text that the special token, if there is one, follows directly. Without
+    /// text, the token alone.
+    pub fn new(text: impl Into<Vec<u8>>, special: Option<SpecialId>) -> Trigger {
+        match (text.into(), special) {
+            (text, None) => Trigger::Text(text),
+            (text, Some(special)) if text.is_empty() => Trigger::Special(special),
+            (text, Some(special)) => Trigger::TextThenSpecial(text, special),
+        }
+    }
+
+    /// Its text, if it is a text without a special token.
+    pub fn text(&self) -> Option<&[u8]> {
+        match self {
+            Trigger::Text(text) => Some(text),
+            Trigger::Special(_) | Trigger::TextThenSpecial(..) => None,
+        }
+    }
+
     /// Its bytes, without the special token.
     pub(crate) fn bytes(&self) -> &[u8] {
         match self {
-            Trigger::Text(bytes) | Trigger::Led(bytes, _) => bytes,
+            Trigger::Text(bytes) | Trigger::TextThenSpecial(bytes, _) => bytes,
             Trigger::Special(_) => &[],
         }
     }
@@ -332,7 +352,7 @@ impl Trigger {
         match self {
             Trigger::Text(bytes) => Expr::bytes(bytes),
             Trigger::Special(special) => Expr::Special(*special),
-            Trigger::Led(bytes, special) => {
+            Trigger::TextThenSpecial(bytes, special) => {
                 Expr::seq([Expr::bytes(bytes), Expr::Special(*special)])
             }
         }
@@ -364,6 +384,18 @@ impl Dispatch {
         Dispatch { tags, stops, excludes, after: AfterTag::End, end: DispatchEnd::AtStop }
     }
 
+    /// Free text without the excluded texts, up to and including the first of the ends; see
+    /// [`Dispatch::add_ends`].
+    pub fn until_ends(
+        ends: impl IntoIterator<Item = (Trigger, Expr)>,
+        excludes: Vec<Vec<u8>>,
+        rule: impl FnMut(Expr) -> RuleId,
+    ) -> Dispatch {
+        let mut text = Dispatch { excludes, ..Dispatch::until(Vec::new()) };
+        text.add_ends(ends, rule);
+        text
+    }
+
     /// Adds ends: triggers, each with the expression that follows it. A trigger that nothing
     /// follows is a stop; `rule` makes the rules of the other expressions.
     pub fn add_ends(
@@ -392,6 +424,12 @@ impl Dispatch {
             self.tags.iter().map(|(trigger, _)| trigger).filter(|trigger| seen.insert(trigger));
         let texts = tags.chain(&self.stops).map(|trigger| trigger.bytes().len());
         texts.chain(self.excludes.iter().map(Vec::len)).sum()
+    }
+}
+
+impl From<Dispatch> for Expr {
+    fn from(dispatch: Dispatch) -> Expr {
+        Expr::Dispatch(Box::new(dispatch))
     }
 }
 

@@ -249,8 +249,8 @@ impl Printer<'_> {
         f.write_str("Members(")?;
         self.expr(f, &members.separator, Level::Alt)?;
         let kind = |member: &Member| if member.required { "required" } else { "optional" };
-        let once = members.once.iter().map(|member| (kind(member), &member.body));
-        for (kind, body) in once.chain(members.often.iter().map(|body| ("repeated", body))) {
+        let unique = members.unique.iter().map(|member| (kind(member), &member.body));
+        for (kind, body) in unique.chain(members.repeatable.iter().map(|body| ("repeated", body))) {
             write!(f, ", {kind}(")?;
             self.expr(f, body, Level::Alt)?;
             f.write_str(")")?;
@@ -261,7 +261,7 @@ impl Printer<'_> {
         if let Some(max) = members.max {
             write!(f, ", max={max}")?;
         }
-        if members.count_often {
+        if members.count_repeatable {
             f.write_str(", count_repeated=true")?;
         }
         f.write_str(")")
@@ -272,7 +272,7 @@ impl Printer<'_> {
         let trigger = |t: &Trigger| match t {
             Trigger::Text(text) => bytes(text),
             Trigger::Special(s) => self.special(*s),
-            Trigger::Led(text, s) => format!("({}, {})", bytes(text), self.special(*s)),
+            Trigger::TextThenSpecial(text, s) => format!("({}, {})", bytes(text), self.special(*s)),
         };
         let mut parts: Vec<String> = dispatch
             .tags

@@ -116,11 +116,15 @@ impl Grammar {
             Expr::Dispatch(dispatch) => {
                 for trigger in dispatch.triggers_and_stops() {
                     match trigger {
-                        Trigger::Text(text) | Trigger::Led(text, _) if text.is_empty() => {
+                        Trigger::Text(text) | Trigger::TextThenSpecial(text, _)
+                            if text.is_empty() =>
+                        {
                             return malformed("a trigger or stop has no text");
                         }
                         Trigger::Text(_) => {}
-                        Trigger::Special(s) | Trigger::Led(_, s) => self.check_special(rule, *s)?,
+                        Trigger::Special(s) | Trigger::TextThenSpecial(_, s) => {
+                            self.check_special(rule, *s)?
+                        }
                     }
                 }
                 if dispatch.excludes.iter().any(Vec::is_empty) {
@@ -196,7 +200,7 @@ impl Expr {
             }
             Expr::Dispatch(dispatch) => {
                 let remap = |t: &mut Trigger| {
-                    if let Trigger::Special(s) | Trigger::Led(_, s) = t {
+                    if let Trigger::Special(s) | Trigger::TextThenSpecial(_, s) = t {
                         *s = special(*s);
                     }
                 };

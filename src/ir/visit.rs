@@ -41,7 +41,8 @@ impl Expr {
     }
 
     /// Whether the expression derives a text. `known` is asked first at every expression inside; it
-    /// must answer calls. Free text and deferred bodies derive a text unless it answers otherwise.
+    /// must answer calls. Free text, deferred bodies and counted graphs derive a text unless it
+    /// answers otherwise: front ends make only such counted graphs.
     pub(crate) fn derives_text(&self, known: &mut dyn FnMut(&Expr) -> Option<bool>) -> bool {
         if let Some(derives) = known(self) {
             return derives;
@@ -49,7 +50,7 @@ impl Expr {
         match self {
             Expr::Never | Expr::Ref(_) => false,
             Expr::Empty | Expr::Bytes(_) | Expr::Special(_) => true,
-            Expr::Dispatch(_) | Expr::Deferred(_) => true,
+            Expr::Dispatch(_) | Expr::Deferred(_) | Expr::Counted(_) => true,
             Expr::Class(set) => !set.is_empty(),
             Expr::Automaton(dfa) => !dfa.is_empty(),
             Expr::Seq(parts) => parts.iter().all(|part| part.derives_text(known)),
@@ -59,7 +60,6 @@ impl Expr {
             }
             Expr::Graph(graph) => graph.has_path(|expr| expr.derives_text(known)),
             Expr::Members(members) => members.derives(|part| part.derives_text(known)),
-            Expr::Counted(counted) => counted.to_graph().derives_text(known),
             Expr::Except(except) => {
                 except.is_always_productive() || except.to_graph().derives_text(known)
             }

@@ -172,16 +172,21 @@ impl Network {
 
     /// Member sets by their definition: a state for every list of members.
     fn members(&mut self, members: &Members, m: &mut Machine) {
-        let once: Vec<usize> = members.once.iter().map(|member| self.add(&member.body)).collect();
-        let often: Vec<usize> = members.often.iter().map(|body| self.add(body)).collect();
+        let unique: Vec<usize> =
+            members.unique.iter().map(|member| self.add(&member.body)).collect();
+        let repeatable: Vec<usize> = members.repeatable.iter().map(|body| self.add(body)).collect();
         let separator = self.add(&members.separator);
         let may_end = |list: &[usize]| {
-            let of_once = list.iter().filter(|&&i| i < once.len()).count();
-            let distinct = match members.count_often {
+            let of_unique = list.iter().filter(|&&i| i < unique.len()).count();
+            let distinct = match members.count_repeatable {
                 true => list.len(),
-                false => of_once + usize::from(of_once < list.len()),
+                false => of_unique + usize::from(of_unique < list.len()),
             };
-            members.once.iter().enumerate().all(|(i, member)| !member.required || list.contains(&i))
+            members
+                .unique
+                .iter()
+                .enumerate()
+                .all(|(i, member)| !member.required || list.contains(&i))
                 && distinct >= members.min as usize
         };
         // Repeated members differ in nothing but their number, of which only what the bounds allow
@@ -201,14 +206,14 @@ impl Network {
                 m.moves[from].push((Move::Call(separator), before));
                 from = before;
             }
-            for (i, &body) in once.iter().chain(&often).enumerate() {
-                if i < once.len() && list.contains(&i) {
+            for (i, &body) in unique.iter().chain(&repeatable).enumerate() {
+                if i < unique.len() && list.contains(&i) {
                     continue;
                 }
-                let mut longer = [&list[..], &[i.min(once.len())]].concat();
+                let mut longer = [&list[..], &[i.min(unique.len())]].concat();
                 longer.sort_unstable();
                 let more =
-                    longer.iter().filter(|&&i| i == once.len()).count().saturating_sub(bound);
+                    longer.iter().filter(|&&i| i == unique.len()).count().saturating_sub(bound);
                 longer.truncate(longer.len() - more);
                 let after = *states_by_list.entry(longer.clone()).or_insert_with(|| {
                     pending.push(longer.clone());
@@ -312,17 +317,10 @@ fn triggers_of(dispatch: &Dispatch) -> impl Iterator<Item = &Trigger> {
     dispatch.tags.iter().map(|(t, _)| t).chain(&dispatch.stops)
 }
 
-fn text_of(trigger: &Trigger) -> Option<&[u8]> {
-    match trigger {
-        Trigger::Text(text) => Some(text),
-        Trigger::Special(_) | Trigger::Led(..) => None,
-    }
-}
-
 /// The bytes of a trigger.
 fn bytes_of(trigger: &Trigger) -> Option<&[u8]> {
     match trigger {
-        Trigger::Text(text) | Trigger::Led(text, _) => Some(text),
+        Trigger::Text(text) | Trigger::TextThenSpecial(text, _) => Some(text),
         Trigger::Special(_) => None,
     }
 }
@@ -374,10 +372,10 @@ impl FreeText<'_> {
             if phase == Phase::Longer && next.len() != text.len() + 1 {
                 continue;
             }
-            let fires = |t: &Trigger| text_of(t).is_some_and(|t| grown.ends_with(t));
+            let fires = |t: &Trigger| t.text().is_some_and(|t| grown.ends_with(t));
             let fired = triggers_of(dispatch)
                 .filter(|t| fires(t))
-                .filter_map(text_of)
+                .filter_map(Trigger::text)
                 .map(<[u8]>::len)
                 .max();
             let excluded =
@@ -389,8 +387,8 @@ impl FreeText<'_> {
                 let to = self.fire(fires);
                 self.machine.moves[from].push((one(byte), to));
             }
-            let led =
-                triggers_of(dispatch).any(|t| matches!(t, Trigger::Led(lead, _) if *lead == next));
+            let led = triggers_of(dispatch)
+                .any(|t| matches!(t, Trigger::TextThenSpecial(lead, _) if *lead == next));
             let longer =
                 led || self.patterns.iter().any(|p| p.len() > next.len() && p.starts_with(&next));
             let next_phase = match fired {
@@ -409,15 +407,15 @@ impl FreeText<'_> {
         let from = self.state(text.to_vec(), phase);
         let fires = |t: &Trigger, token: SpecialId| match t {
             Trigger::Special(special) => phase != Phase::Longer && *special == token,
-            Trigger::Led(lead, special) if phase == Phase::Longer => {
+            Trigger::TextThenSpecial(lead, special) if phase == Phase::Longer => {
                 *special == token && text == lead
             }
-            Trigger::Led(lead, special) => *special == token && text.ends_with(lead),
+            Trigger::TextThenSpecial(lead, special) => *special == token && text.ends_with(lead),
             Trigger::Text(_) => false,
         };
         let mut seen: Vec<SpecialId> = Vec::new();
         for trigger in triggers_of(self.dispatch) {
-            if let Trigger::Special(special) | Trigger::Led(_, special) = trigger
+            if let Trigger::Special(special) | Trigger::TextThenSpecial(_, special) = trigger
                 && fires(trigger, *special)
                 && !seen.contains(special)
             {

@@ -82,7 +82,7 @@ fn expr(from: &Expr, grammar: &Grammar, specials: &mut Vec<SpecialToken>) -> Exp
         Expr::Dispatch(dispatch) => {
             let mut dispatch = dispatch.clone();
             for trigger in dispatch.tags.iter_mut().map(|(t, _)| t).chain(&mut dispatch.stops) {
-                if let Trigger::Special(s) | Trigger::Led(_, s) = trigger {
+                if let Trigger::Special(s) | Trigger::TextThenSpecial(_, s) = trigger {
                     *s = special(*s, grammar, specials);
                 }
             }

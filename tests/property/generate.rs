@@ -227,16 +227,26 @@ fn members(inner: impl Strategy<Value = Expr> + Clone + 'static) -> impl Strateg
     let body = (word(1..3), inner.clone())
         .prop_map(|(word, expr)| Expr::Seq(vec![Expr::bytes(&word), expr]))
         .boxed();
-    let once = (body.clone(), any::<bool>()).prop_map(|(body, required)| Member { body, required });
+    let unique =
+        (body.clone(), any::<bool>()).prop_map(|(body, required)| Member { body, required });
     let separator = prop_oneof![4 => word(1..3).prop_map(|word| Expr::bytes(&word)), 1 => inner];
-    let often = prop_oneof![2 => vec(body.clone(), 0..1), 1 => vec(body, 1..3)];
+    let repeatable = prop_oneof![2 => vec(body.clone(), 0..1), 1 => vec(body, 1..3)];
     let min = prop_oneof![3 => Just(0u32), 1 => 1u32..4];
     let max = prop_oneof![3 => Just(None), 1 => (0u32..5).prop_map(Some)];
     let bounds = (min, any::<bool>(), max);
-    (vec(once, 0..5), often, separator, bounds).prop_map(|(once, often, separator, bounds)| {
-        let (min, count_often, max) = bounds;
-        Expr::Members(Box::new(Members { once, often, separator, min, count_often, max }))
-    })
+    (vec(unique, 0..5), repeatable, separator, bounds).prop_map(
+        |(unique, repeatable, separator, bounds)| {
+            let (min, count_repeatable, max) = bounds;
+            Expr::Members(Box::new(Members {
+                unique,
+                repeatable,
+                separator,
+                min,
+                count_repeatable,
+                max,
+            }))
+        },
+    )
 }
 
 fn counted() -> impl Strategy<Value = Expr> {
@@ -269,7 +279,7 @@ fn dispatch(specials: bool) -> impl Strategy<Value = Expr> {
         4 => word(1..4).prop_map(Trigger::Text),
         special => (0..SPECIALS.len()).prop_map(|s| Trigger::Special(SpecialId::new(s))),
         special => (word(1..3), 0..SPECIALS.len())
-            .prop_map(|(text, s)| Trigger::Led(text, SpecialId::new(s))),
+            .prop_map(|(text, s)| Trigger::TextThenSpecial(text, SpecialId::new(s))),
     ];
     let end = prop_oneof![2 => Just(DispatchEnd::Anywhere), 1 => Just(DispatchEnd::AfterOneTag), 1 => Just(DispatchEnd::AtStop)];
     (

@@ -23,15 +23,15 @@ use super::config;
 /// required.
 #[derive(Clone, Debug)]
 struct MemberSet {
-    once: Vec<(usize, bool)>,
-    often: Vec<usize>,
+    unique: Vec<(usize, bool)>,
+    repeatable: Vec<usize>,
     min: u32,
-    count_often: bool,
+    count_repeatable: bool,
     max: Option<u32>,
 }
 
 fn set() -> impl Strategy<Value = MemberSet> {
-    let once = prop_oneof![
+    let unique = prop_oneof![
         vec((0usize..30, any::<bool>()), 0..=64),
         vec((0usize..4, Just(false)), 30..=64),
     ];
@@ -39,26 +39,34 @@ fn set() -> impl Strategy<Value = MemberSet> {
     // The search for the shortest completion is quadratic in the members and linear in `min`.
     let required = prop_oneof![9 => Just(false), 1 => Just(true)];
     let large = vec((0usize..4, required), 65..=300);
-    let sizes = prop_oneof![2 => (once, min), 1 => (large, 0u32..3)];
-    let often = prop_oneof![2 => vec(0usize..1, 0..1), 1 => vec(0usize..9, 1..3)];
+    let sizes = prop_oneof![2 => (unique, min), 1 => (large, 0u32..3)];
+    let repeatable = prop_oneof![2 => vec(0usize..1, 0..1), 1 => vec(0usize..9, 1..3)];
     let max = prop_oneof![2 => Just(None), 1 => (0u32..70).prop_map(Some)];
-    (sizes, often, any::<bool>(), max).prop_map(|((once, min), often, count_often, max)| {
-        MemberSet { once, often, min, count_often, max }
-    })
+    (sizes, repeatable, any::<bool>(), max).prop_map(
+        |((unique, min), repeatable, count_repeatable, max)| MemberSet {
+            unique,
+            repeatable,
+            min,
+            count_repeatable,
+            max,
+        },
+    )
 }
 
 impl MemberSet {
     /// A member's text: a name, of which some are prefixes of others, and its further bytes.
     fn text(&self, i: usize) -> String {
         let longer = |n: usize| "-".repeat(n);
-        match i.checked_sub(self.once.len()) {
-            None => format!("m{i}:{}", longer(self.once[i].0)),
-            Some(often) => format!("mm{}:{}", "m".repeat(often), longer(self.often[often])),
+        match i.checked_sub(self.unique.len()) {
+            None => format!("m{i}:{}", longer(self.unique[i].0)),
+            Some(repeatable) => {
+                format!("mm{}:{}", "m".repeat(repeatable), longer(self.repeatable[repeatable]))
+            }
         }
     }
 
     fn len(&self) -> usize {
-        self.once.len() + self.often.len()
+        self.unique.len() + self.repeatable.len()
     }
 
     fn grammar(&self) -> Grammar {
@@ -74,12 +82,12 @@ impl MemberSet {
             let body = Expr::seq([Expr::text(name), Expr::text(":"), Expr::Ref(value)]);
             if i.is_multiple_of(2) { body } else { Expr::Ref(b.rule(format!("m{i}"), body)) }
         };
-        let once = self.once.iter().enumerate();
-        let once = once.map(|(i, &(_, required))| Member { body: body(i), required }).collect();
-        let often = (self.once.len()..self.len()).map(&mut body).collect();
+        let unique = self.unique.iter().enumerate();
+        let unique = unique.map(|(i, &(_, required))| Member { body: body(i), required }).collect();
+        let repeatable = (self.unique.len()..self.len()).map(&mut body).collect();
         let (separator, min) = (Expr::text(", "), self.min);
-        let count_often = self.count_often;
-        let set = Members { once, often, separator, min, count_often, max: self.max };
+        let count_repeatable = self.count_repeatable;
+        let set = Members { unique, repeatable, separator, min, count_repeatable, max: self.max };
         let object = Expr::seq([Expr::text("{"), Expr::Members(Box::new(set)), Expr::text("}")]);
         let start = b.rule("start", Expr::repeat(object, 1, Some(2)));
         b.finish(start).expect("well formed")
@@ -91,12 +99,16 @@ impl MemberSet {
     }
 
     fn is_sentence(&self, list: &[usize]) -> bool {
-        let n = self.once.len();
+        let n = self.unique.len();
         let twice = (0..n).any(|i| list.iter().filter(|&&other| other == i).count() > 1);
-        let missing =
-            self.once.iter().enumerate().any(|(i, &(_, required))| required && !list.contains(&i));
-        let often = list.iter().filter(|&&i| i >= n).count();
-        let counted = list.len() - often + if self.count_often { often } else { often.min(1) };
+        let missing = self
+            .unique
+            .iter()
+            .enumerate()
+            .any(|(i, &(_, required))| required && !list.contains(&i));
+        let repeatable = list.iter().filter(|&&i| i >= n).count();
+        let counted = list.len() - repeatable
+            + if self.count_repeatable { repeatable } else { repeatable.min(1) };
         !twice
             && !missing
             && counted >= self.min as usize
@@ -106,17 +118,17 @@ impl MemberSet {
     /// The fewest bytes of further members that complete a list without duplicates; None if it
     /// cannot be completed.
     fn shortest(&self, list: &[usize]) -> Option<u64> {
-        let n = self.once.len();
+        let n = self.unique.len();
         let cost = |i: usize| self.text(i).len() as u64 + 1 + 2;
-        let missing = (0..n).filter(|i| self.once[*i].1 && !list.contains(i));
+        let missing = (0..n).filter(|i| self.unique[*i].1 && !list.contains(i));
         let mut taken: Vec<usize> = list.iter().copied().chain(missing).collect();
         let mut others: Vec<usize> = (0..n).filter(|i| !taken.contains(i)).collect();
-        let times = match self.count_often {
+        let times = match self.count_repeatable {
             true => self.min as usize,
             false => usize::from(!list.iter().any(|&i| i >= n)),
         };
-        if let Some(often) = (n..self.len()).min_by_key(|&i| cost(i)) {
-            others.extend(std::iter::repeat_n(often, times));
+        if let Some(repeatable) = (n..self.len()).min_by_key(|&i| cost(i)) {
+            others.extend(std::iter::repeat_n(repeatable, times));
         }
         others.sort_by_key(|&i| cost(i));
         for next in others {
@@ -170,14 +182,14 @@ proptest! {
         prop_assert_eq!(accepts(&list), set.is_sentence(&list));
         let mut seen = Vec::new();
         list.retain(|&i| {
-            i >= set.once.len() || {
+            i >= set.unique.len() || {
                 let new = !seen.contains(&i);
                 seen.push(i);
                 new
             }
         });
         prop_assert_eq!(accepts(&list), set.is_sentence(&list));
-        let required = (0..set.once.len()).filter(|i| set.once[*i].1 && !list.contains(i));
+        let required = (0..set.unique.len()).filter(|i| set.unique[*i].1 && !list.contains(i));
         let whole: Vec<usize> = required.chain(list.iter().copied()).collect();
         prop_assert_eq!(accepts(&whole), set.is_sentence(&whole));
         let again: Vec<usize> = whole.iter().chain(whole.first()).copied().collect();
@@ -216,13 +228,13 @@ proptest! {
 #[test]
 fn member_sets_are_large_but_have_no_empty_members() {
     let grammar = |count: usize, body: Expr| {
-        let once = (0..count).map(|_| Member { body: body.clone(), required: false }).collect();
+        let unique = (0..count).map(|_| Member { body: body.clone(), required: false }).collect();
         let set = Members {
-            once,
-            often: Vec::new(),
+            unique,
+            repeatable: Vec::new(),
             separator: Expr::text(","),
             min: 0,
-            count_often: false,
+            count_repeatable: false,
             max: None,
         };
         let mut b = GrammarBuilder::new();

@@ -135,11 +135,6 @@ pub(crate) fn decode(bytes: &[u8]) -> (String, usize) {
     (text, 0)
 }
 
-/// The offset of the first occurrence.
-pub(crate) fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
-    haystack.windows(needle.len().max(1)).position(|window| window == needle)
-}
-
 /// White space of JSON.
 pub(crate) fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')

@@ -220,7 +220,7 @@ fn dispatches(grammar: &Grammar, automata: &[RuleAutomaton]) -> Vec<DispatchRepo
                     let trigger = |t: &Trigger| match t {
                         Trigger::Text(text) => String::from_utf8_lossy(text).into_owned(),
                         Trigger::Special(special) => grammar.special_text(*special),
-                        Trigger::Led(text, special) => {
+                        Trigger::TextThenSpecial(text, special) => {
                             String::from_utf8_lossy(text).into_owned()
                                 + &grammar.special_text(*special)
                         }

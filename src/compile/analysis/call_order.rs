@@ -4,7 +4,7 @@
 
 use super::RuleBodies;
 use crate::compile::Compiled;
-use crate::compile::components::Components;
+use crate::fsm::Components;
 use crate::hash::HashMap;
 use crate::ir::{Counted, Expr, Members};
 
@@ -65,7 +65,7 @@ impl Compiled {
 
     /// Appends the rules that a member set may call before it reads a byte.
     fn leading_of_members(&self, members: &Members, out: &mut Vec<u32>) {
-        let firsts = members.once.iter().map(|member| &member.body).chain(&members.often);
+        let firsts = members.unique.iter().map(|member| &member.body).chain(&members.repeatable);
         firsts.for_each(|first| self.leading(first, out));
     }
 

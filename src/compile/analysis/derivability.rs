@@ -1,52 +1,43 @@
 //! Productive and nullable rules: which rules derive a finite text, and which the empty text.
-//!
-//! Callees are decided before callers; a recursive component is iterated to a fixpoint.
 
 use super::RuleBodies;
 use crate::compile::Compiled;
-use crate::compile::components::Components;
 use crate::compile::expressions::is_tiny;
+use crate::fsm::Components;
 use crate::ids::RuleId;
 use crate::ir::{Counted, Expr};
 
 impl Compiled {
-    /// Computes which rules are productive and nullable: callees first, each recursive component to
-    /// a fixpoint.
+    /// Computes which rules are productive and nullable.
     pub(super) fn find_productive_and_nullable(
         &mut self,
         bodies: &RuleBodies<'_>,
         components: &Components,
     ) {
-        for component in 0..components.count {
-            let members = components.members(component);
-            loop {
-                let mut changed = false;
-                for &rule in members {
-                    let facts = self.rules[rule as usize];
-                    if !facts.reached {
-                        continue;
-                    }
-                    let (productive, nullable) = match bodies.dispatches.get(&rule) {
-                        Some(pending) => (
-                            facts.productive
-                                || pending.can_end(|r| self.rules[r as usize].productive, true),
-                            facts.nullable
-                                || pending.can_end(|r| self.rules[r as usize].nullable, false),
-                        ),
-                        None => (
-                            facts.productive || self.productive(bodies.body(rule)),
-                            facts.nullable || self.nullable(bodies.body(rule)),
-                        ),
-                    };
-                    changed |= (productive, nullable) != (facts.productive, facts.nullable);
-                    let facts = &mut self.rules[rule as usize];
-                    (facts.productive, facts.nullable) = (productive, nullable);
-                }
-                if !changed || !components.cyclic[component as usize] {
-                    break;
-                }
+        components.fixpoint(|rule| {
+            let facts = self.rules[rule as usize];
+            if !facts.reached {
+                return false;
             }
-        }
+            let (productive, nullable) = match bodies.dispatches.get(&rule) {
+                Some(pending) => (
+                    facts.productive
+                        || pending.can_end(|r| self.rules[r as usize].productive, true),
+                    facts.nullable || pending.can_end(|r| self.rules[r as usize].nullable, false),
+                ),
+                None => {
+                    let body = bodies.body(rule);
+                    (
+                        facts.productive || self.productive(body),
+                        facts.nullable || self.nullable(body),
+                    )
+                }
+            };
+            let changed = (productive, nullable) != (facts.productive, facts.nullable);
+            let facts = &mut self.rules[rule as usize];
+            (facts.productive, facts.nullable) = (productive, nullable);
+            changed
+        });
     }
 
     /// Whether an expression derives a finite text.

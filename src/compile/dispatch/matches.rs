@@ -43,7 +43,8 @@ impl NodeMatch {
     };
 }
 
-/// A special prefix (`Trigger::Led`): text that fires together with the special token after it.
+/// A special prefix (`Trigger::TextThenSpecial`): text that fires together with the special token
+/// after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct SpecialPrefix {
     /// The node of the text.
@@ -153,7 +154,7 @@ impl MatchTable {
     ) {
         let (depth, at) = (self.trie.depth(node), &mut self.matches[node as usize]);
         match (trigger, fires) {
-            (Trigger::Led(_, special), fires) => {
+            (Trigger::TextThenSpecial(_, special), fires) => {
                 (at.prefix_len, at.prefix_link) = (depth, node);
                 let special = specials.number(special.raw());
                 self.special_prefixes.push(SpecialPrefix { node, special, fires });

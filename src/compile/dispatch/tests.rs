@@ -86,8 +86,9 @@ const KINDS: &[(&str, Make)] = &[
         dispatch_texts(vec![], texts(pairs), vec![])
     }),
     ("leads of special tokens", |n| {
-        let led =
-            |k: usize| Trigger::Led(vec![b'a'; 1 + k % 32], SpecialId::from_raw(k as u32 % 7));
+        let led = |k: usize| {
+            Trigger::TextThenSpecial(vec![b'a'; 1 + k % 32], SpecialId::from_raw(k as u32 % 7))
+        };
         dispatch_texts((0..n / 16).map(led).collect(), vec![], vec![])
     }),
 ];

@@ -290,7 +290,7 @@ impl MemberSetStates {
                 continue;
             }
             is_covered = false;
-            if seen.once.contains(i) {
+            if seen.unique.contains(i) {
                 key.push((position, PRESENT | i as u32));
             }
             if key.len() > begin + MAX_LISTED {
@@ -307,7 +307,7 @@ impl MemberSetStates {
         if let Some(last) = first.filter(|_| second.is_none()) {
             key.push((position, LAST_MISSING | last as u32));
         }
-        let left = bounds.remaining_once(seen).min(2);
+        let left = bounds.remaining_unique(seen).min(2);
         key.push((position, ABSTRACTED | u32::from(first.is_none()) | left << 1));
         true
     }
@@ -323,11 +323,11 @@ impl MemberSetStates {
         let member_sets = &rule_nfa.member_sets;
         let at = member_sets.all.iter().zip(0..).find(|(set, _)| set.range.contains(&position));
         let Some((set, index)) = at else { return false };
-        let Some(NextMember::Once(i)) = set.member_at(position) else { return false };
+        let Some(NextMember::Unique(i)) = set.member_at(position) else { return false };
         // While members are still counted, a repeatable member may be excluded.
         set.bounds.min_reached(seen) && {
             let bytes = covered(index, i);
-            let name = (bytes > 0).then(|| Spelled::new(&rule_nfa.main.nfa, set.once[i]));
+            let name = (bytes > 0).then(|| Spelled::new(&rule_nfa.main.nfa, set.unique[i]));
             let before = |name: Spelled| {
                 let last = name.bytes.len().min(bytes);
                 name.positions[..last].contains(&position)
@@ -366,14 +366,14 @@ impl MemberSetStates {
             .then_some(ABSTRACTED | u32::from(ends) | u32::from(continues) << 1)
     }
 
-    /// Start states of the at-most-once members, and of all members if `with_others`.
+    /// Start states of the unique members, and of all members if `with_others`.
     pub(in crate::compile) fn member_starts(
         &mut self,
         rule_nfa: &RuleNfa,
         member_set: usize,
         with_others: bool,
     ) -> Vec<u32> {
-        let mut starts = self.live_starts(rule_nfa, &rule_nfa.member_sets.all[member_set].once);
+        let mut starts = self.live_starts(rule_nfa, &rule_nfa.member_sets.all[member_set].unique);
         if with_others {
             starts.extend(self.repeatable_starts(rule_nfa, member_set));
         }
@@ -386,7 +386,7 @@ impl MemberSetStates {
         rule_nfa: &RuleNfa,
         member_set: usize,
     ) -> Vec<u32> {
-        self.live_starts(rule_nfa, &rule_nfa.member_sets.all[member_set].often)
+        self.live_starts(rule_nfa, &rule_nfa.member_sets.all[member_set].repeatable)
     }
 
     /// The live ones of some positions, before any member.
@@ -395,7 +395,7 @@ impl MemberSetStates {
         live.map(|&first| self.encode(NO_MEMBERS, first)).collect()
     }
 
-    /// The most at-most-once members that may still come in one of these states.
+    /// The most unique members that may still come in one of these states.
     pub(in crate::compile) fn remaining(&self, rule_nfa: &RuleNfa, set: &[u32]) -> u32 {
         let remaining = |&state: &u32| {
             let (position, seen) = (self.decode(state).1, self.seen(state));
@@ -405,11 +405,11 @@ impl MemberSetStates {
                     .member_sets
                     .all
                     .iter()
-                    .map(|member_set| member_set.bounds.remaining_once(&SeenMembers::default()))
+                    .map(|member_set| member_set.bounds.remaining_unique(&SeenMembers::default()))
                     .max()
             };
             inside
-                .map(|member_set| member_set.bounds.remaining_once(seen))
+                .map(|member_set| member_set.bounds.remaining_unique(seen))
                 .or_else(most)
                 .unwrap_or(0)
         };
@@ -432,7 +432,7 @@ impl MemberSetStates {
                 member_set.filter(|member_set| returned && position == member_set.before)
             {
                 // The end of white space after a separator is as likely as the separator.
-                return MemberLikelihood::Among(if member_set.bounds.remaining_once(seen) > 0 {
+                return MemberLikelihood::Among(if member_set.bounds.remaining_unique(seen) > 0 {
                     1.0
                 } else {
                     UNDECLARED_LIKELIHOOD

@@ -41,7 +41,7 @@ pub(super) struct MemberClasses {
     endings: HashMap<u32, MemberEndings>,
 }
 
-/// By member set and at-most-once member: see [`CoveredBytes`].
+/// By member set and unique member: see [`CoveredBytes`].
 type CoveredNames = Vec<Vec<usize>>;
 
 /// Equivalence of positions by their continuation to the end of the member.

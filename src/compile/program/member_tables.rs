@@ -51,7 +51,7 @@ impl Program {
         }
     }
 
-    /// How many at-most-once members may still come; 0 outside of member sets.
+    /// How many unique members may still come; 0 outside of member sets.
     pub(crate) fn members_left(&self, state: u32) -> u32 {
         match self.source_of(state) {
             Some((StateSource::Members(rule_nfa, number), set)) => {

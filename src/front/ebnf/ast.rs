@@ -107,15 +107,11 @@ pub(super) struct RegexNode {
     pub(super) lazy: bool,
 }
 
-/// A trigger: a text or a token that interrupts free text.
+/// A trigger, which interrupts free text: a text, a token, or a text directly before a token.
 #[derive(Debug)]
-pub(super) enum TriggerNode {
-    /// A text.
-    Text(Vec<u8>),
-    /// A token.
-    Token(SpecialToken),
-    /// A text directly before a token.
-    Led(Vec<u8>, SpecialToken),
+pub(super) struct TriggerNode {
+    pub(super) text: Vec<u8>,
+    pub(super) token: Option<SpecialToken>,
 }
 
 /// A tag dispatch.
@@ -133,12 +129,12 @@ pub(super) struct DispatchNode {
 pub(super) struct MembersNode {
     pub(super) separator: Node,
     /// Members that occur at most once, and whether they are required.
-    pub(super) once: Vec<(Node, bool)>,
+    pub(super) unique: Vec<(Node, bool)>,
     /// Members that may repeat.
-    pub(super) often: Vec<Node>,
+    pub(super) repeatable: Vec<Node>,
     pub(super) min: u32,
     /// Whether each member that may repeat counts towards `min`.
-    pub(super) count_often: bool,
+    pub(super) count_repeatable: bool,
     pub(super) max: Option<u32>,
 }
 

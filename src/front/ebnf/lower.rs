@@ -309,15 +309,22 @@ impl EbnfLowering<'_> {
 
     /// Lowers a member set.
     fn members(&mut self, node: &MembersNode) -> Expr {
-        let once = node
-            .once
+        let unique = node
+            .unique
             .iter()
             .map(|(body, required)| Member { body: self.expr(body), required: *required });
-        let once = once.collect();
-        let often = node.often.iter().map(|body| self.expr(body)).collect();
+        let unique = unique.collect();
+        let repeatable = node.repeatable.iter().map(|body| self.expr(body)).collect();
         let separator = self.expr(&node.separator);
-        let MembersNode { min, count_often, max, .. } = *node;
-        Expr::Members(Box::new(Members { once, often, separator, min, count_often, max }))
+        let MembersNode { min, count_repeatable, max, .. } = *node;
+        Expr::Members(Box::new(Members {
+            unique,
+            repeatable,
+            separator,
+            min,
+            count_repeatable,
+            max,
+        }))
     }
 
     /// Lowers a reference to another grammar.
@@ -374,13 +381,8 @@ impl EbnfLowering<'_> {
 
     /// Lowers a trigger.
     fn trigger(&mut self, trigger: &TriggerNode) -> Trigger {
-        match trigger {
-            TriggerNode::Text(text) => Trigger::Text(text.clone()),
-            TriggerNode::Token(token) => Trigger::Special(self.builder.special(token.clone())),
-            TriggerNode::Led(text, token) => {
-                Trigger::Led(text.clone(), self.builder.special(token.clone()))
-            }
-        }
+        let token = trigger.token.clone().map(|token| self.builder.special(token));
+        Trigger::new(&trigger.text[..], token)
     }
 
     /// Lowers a tag dispatch.
@@ -398,7 +400,7 @@ impl EbnfLowering<'_> {
             self.diagnostics.push(Diagnostic::error(span.clone(), message));
             return Expr::Never;
         }
-        Expr::Dispatch(Box::new(dispatch))
+        dispatch.into()
     }
 
     /// Lowers a tag dispatch over tokens: any tokens except triggers and excluded ones, and each

@@ -221,11 +221,8 @@ impl Parser<'_> {
     fn unreachable_tags(&mut self, dispatch: &DispatchNode) {
         let excludes = TextSearch::new(&dispatch.excludes);
         for (trigger, span, _) in &dispatch.tags {
-            let before = match trigger {
-                TriggerNode::Text(text) => &text[..text.len() - 1],
-                TriggerNode::Led(text, _) => &text[..],
-                TriggerNode::Token(_) => continue,
-            };
+            let TriggerNode { text, token } = trigger;
+            let before = if token.is_some() { &text[..] } else { &text[..text.len() - 1] };
             if let Some(exclude) = excludes.find(before).map(|found| &dispatch.excludes[found]) {
                 let message =
                     "this tag never fires: an excluded text is read before its trigger is complete";
@@ -260,13 +257,15 @@ impl Parser<'_> {
             ArgumentKind::Text(ref bytes) if bytes.is_empty() => {
                 self.unexpected_value(&value, "a text that is not empty")
             }
-            ArgumentKind::Text(bytes) => Ok(TriggerNode::Text(bytes)),
-            ArgumentKind::Token(token) => Ok(TriggerNode::Token(token)),
+            ArgumentKind::Text(text) => Ok(TriggerNode { text, token: None }),
+            ArgumentKind::Token(token) => Ok(TriggerNode { text: Vec::new(), token: Some(token) }),
             ArgumentKind::Tuple(ref parts) => match &parts[..] {
                 [
                     ArgumentValue { kind: ArgumentKind::Text(text), .. },
                     ArgumentValue { kind: ArgumentKind::Token(token), .. },
-                ] if !text.is_empty() => Ok(TriggerNode::Led(text.clone(), token.clone())),
+                ] if !text.is_empty() => {
+                    Ok(TriggerNode { text: text.clone(), token: Some(token.clone()) })
+                }
                 _ => self.unexpected_value(&value, "a string and the token after it"),
             },
             ArgumentKind::Word(_) => self.unexpected_value(&value, "a string or a token"),
@@ -361,10 +360,10 @@ impl Parser<'_> {
         let separator = self.alternatives()?;
         let mut out = MembersNode {
             separator,
-            once: Vec::new(),
-            often: Vec::new(),
+            unique: Vec::new(),
+            repeatable: Vec::new(),
             min: 0,
-            count_often: false,
+            count_repeatable: false,
             max: None,
         };
         let mut keys = UniqueKeys::default();
@@ -386,7 +385,7 @@ impl Parser<'_> {
                     "max" => out.max = Some(self.graph_number()?),
                     _ => {
                         let value = self.value(0)?;
-                        out.count_often = self.boolean(&value)?;
+                        out.count_repeatable = self.boolean(&value)?;
                     }
                 }
                 continue;
@@ -399,8 +398,8 @@ impl Parser<'_> {
             let body = self.alternatives()?;
             self.close(')', open)?;
             match &*kind.text {
-                "repeated" => out.often.push(body),
-                kind => out.once.push((body, kind == "required")),
+                "repeated" => out.repeatable.push(body),
+                kind => out.unique.push((body, kind == "required")),
             }
         }
         if let Some(max) = out.max.filter(|&max| max < out.min) {

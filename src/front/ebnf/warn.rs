@@ -3,25 +3,21 @@
 use super::ast::RuleDef;
 use crate::front::diagnostic::{Diagnostic, Diagnostics};
 use crate::ids::RuleId;
-use crate::ir::{CallGraph, Expr, Grammar};
+use crate::ir::{CallGraph, Expr, Grammar, ProductiveRules};
 
-/// Maximum number of rounds of the fixed point of productive rules. Hand-written grammars need two
-/// or three.
-const MAX_ROUNDS: usize = 64;
-
-/// Adds the warnings for a grammar whose first rules are `rules`. Cost: linear per round.
+/// Adds the warnings for a grammar whose first rules are `rules`.
 pub(super) fn warnings(grammar: &Grammar, rules: &[RuleDef], diagnostics: &mut Diagnostics) {
     let calls = CallGraph::build(&grammar.rules);
     let mut reached = vec![false; grammar.rules.len()];
     calls.callees_first([grammar.start]).iter().for_each(|&rule| reached[rule as usize] = true);
-    let productive = productive(grammar, &calls.all_callees_first());
+    let productive = ProductiveRules::find(&grammar.rules, 0);
     for (i, rule) in rules.iter().enumerate() {
         let (name, span) = (&rule.name.text, rule.name.span.clone());
         if !reached[i] {
             let message = format!("nothing leads to the rule `{name}`");
             diagnostics.push(Diagnostic::warning(span.clone(), message));
         }
-        if productive.as_ref().is_some_and(|productive| !productive[i]) {
+        if !productive.contains(i) {
             let message = format!("the rule `{name}` derives no text at all");
             let label = "every way through it leads back to it, or into an empty class";
             diagnostics.push(Diagnostic::warning(span.clone(), message).label(label));
@@ -36,33 +32,6 @@ pub(super) fn warnings(grammar: &Grammar, rules: &[RuleDef], diagnostics: &mut D
             diagnostics.push(Diagnostic::warning(span, message).help(help));
         }
     }
-}
-
-/// Per rule, whether it derives a text; `None` after too many rounds.
-fn productive(grammar: &Grammar, order: &[u32]) -> Option<Vec<bool>> {
-    let mut out = vec![false; grammar.rules.len()];
-    for _ in 0..MAX_ROUNDS {
-        let mut changed = false;
-        for i in order.iter().map(|&rule| rule as usize) {
-            if !out[i] && derives(&grammar.rules[i].body, &out) {
-                out[i] = true;
-                changed = true;
-            }
-        }
-        if !changed {
-            return Some(out);
-        }
-    }
-    None
-}
-
-/// Whether an expression derives a text, given the rules that do. Free text may end almost
-/// anywhere; stops are not considered.
-fn derives(expr: &Expr, rules: &[bool]) -> bool {
-    expr.derives_text(&mut |part| match part {
-        Expr::Ref(rule) => Some(rules[rule.index()]),
-        _ => None,
-    })
 }
 
 /// Whether a rule has an alternative that begins and ends with itself: `S ::= S S` or `S ::= S op

@@ -7,14 +7,14 @@
 use std::sync::{Arc, LazyLock};
 
 use super::keyword::is_annotation;
-use super::lower::style::{ParameterStyle, ValueStyle};
-use super::lower::syntax::{ValueSyntax, contains, trigger_texts};
+use super::lower::value_syntax::{ParameterStyle, ValueStyle, ValueSyntax};
 use super::lower::value_types::ValueTypes;
 use super::options::{Formats, Policy, SchemaOptions};
 use super::read::SchemaSource;
 use super::read::registry::Registry;
 use super::{LoweredValue, finish, lower_into};
-use crate::ir::{Deferred, Expr, Grammar, GrammarBuilder};
+use crate::front::text_search::contains;
+use crate::ir::{Deferred, Expr, Grammar, GrammarBuilder, Trigger};
 use crate::limits::Limits;
 use crate::spec::json::{Json, Object};
 
@@ -281,12 +281,13 @@ impl<'o> DeferralCheck<'o> {
     /// The texts that a string at this position cannot contain; `None` if it can contain any.
     fn delimiters(&self, position: ValuePosition) -> Option<Vec<&'o [u8]>> {
         let style = self.style.filter(|_| position == ValuePosition::Parameter);
-        match (style.and_then(|style| style.raw.as_ref()), self.syntax) {
-            (Some(raw), _) => Some(raw.forbidden()),
-            (None, ValueSyntax::Delimited(marks)) => Some(trigger_texts(marks).collect()),
-            (None, ValueSyntax::Nested(tags)) => Some(trigger_texts(&tags.mark).collect()),
-            (None, _) => None,
-        }
+        let marks = match (style.and_then(|style| style.raw.as_ref()), self.syntax) {
+            (Some(raw), _) => return Some(raw.forbidden()),
+            (None, ValueSyntax::Delimited(marks)) => marks,
+            (None, ValueSyntax::Nested(tags)) => &tags.mark,
+            (None, _) => return None,
+        };
+        Some(marks.iter().filter_map(Trigger::text).collect())
     }
 
     /// The definition of the root schema that a reference leads to.

@@ -85,10 +85,10 @@ use crate::spec::json::Json;
 
 pub use deferred::{LazyTypes, defer};
 pub use error::{SchemaError, SchemaErrorReason, SchemaErrors};
-pub use lower::python_values::PythonValues;
-pub use lower::raw_strings::{AmbiguousText, RawQuotes, RawStrings};
-pub use lower::style::{MemberPart, NameWriter, ParameterStyle, ValueStyle};
-pub use lower::syntax::{ElementStyle, NestedStyle, PythonDialect, ValueSyntax};
+pub use lower::value_syntax::{
+    AmbiguousText, ElementStyle, MemberPart, NameWriter, NestedStyle, ParameterStyle,
+    PythonDialect, PythonValues, RawQuotes, RawStrings, ValueStyle, ValueSyntax,
+};
 pub use lower::value_types::ValueTypes;
 pub use options::{
     AdditionalNames, Dialect, Escapes, Exponents, Formats, Integers, MemberOrder, NonAscii, Policy,

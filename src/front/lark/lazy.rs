@@ -389,7 +389,7 @@ impl<'a, 't> FileLowering<'_, '_, 'a, 't> {
         }
         let end = if min == 0 { DispatchEnd::Anywhere } else { DispatchEnd::AfterOneTag };
         let (stops, excludes) = (Vec::new(), Vec::new());
-        Expr::Dispatch(Box::new(Dispatch { tags, stops, excludes, after: AfterTag::Loop, end }))
+        Dispatch { tags, stops, excludes, after: AfterTag::Loop, end }.into()
     }
 }
 

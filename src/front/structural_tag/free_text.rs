@@ -62,10 +62,9 @@ impl TagLowering<'_> {
     /// Lowers free text up to and including the first of the ends.
     pub(super) fn text_until(&mut self, ends: &[String], excludes: &[String]) -> Expr {
         let ends: Vec<_> = ends.iter().flat_map(|end| self.triggers(end)).collect();
-        let mut text = Dispatch::until(Vec::new());
-        text.excludes = excludes.iter().map(|text| text.clone().into_bytes()).collect();
-        text.add_ends(ends, |rest| self.builder.rule("end", rest));
-        Expr::Ref(self.builder.rule("text", Expr::Dispatch(Box::new(text))))
+        let excludes = excludes.iter().map(|text| text.clone().into_bytes()).collect();
+        let text = Dispatch::until_ends(ends, excludes, |rest| self.builder.rule("end", rest));
+        Expr::Ref(self.builder.rule("text", text.into()))
     }
 
     /// Lowers free text with tags that begin with a trigger.
@@ -110,7 +109,7 @@ impl TagLowering<'_> {
         dispatch_tags.extend(
             self.dispatch_tags(&across_token)
                 .into_iter()
-                .filter(|(trigger, _)| !matches!(trigger, Trigger::Text(_))),
+                .filter(|(trigger, _)| trigger.text().is_none()),
         );
         let text =
             Expr::Ref(self.builder.rule("text-and-tags", dispatch(dispatch_tags, excludes, after)));
@@ -176,7 +175,7 @@ impl TagLowering<'_> {
         out
     }
 
-    /// Reports triggers that contain an excluded text, and therefore never fire.
+    /// Reports triggers that can never match, because they contain an excluded text.
     fn check_excludes(
         &mut self,
         triggers: &[String],
@@ -193,8 +192,10 @@ impl TagLowering<'_> {
                 within.find(&bytes[..bytes.len() - 1]).map(|index| &excludes[index][..]);
             if let Some(text) = contained.or_else(|| whole.get(bytes).copied()) {
                 let text = String::from_utf8_lossy(text);
-                let what =
-                    format!("{trigger:?} never comes: the text before it may not contain {text:?}");
+                let what = format!(
+                    "trigger {trigger:?} can never match, because it contains the excluded text \
+                     {text:?}"
+                );
                 self.fail::<()>(&format!("{at}/{name}/{i}"), Reason::Contradictory(what));
             }
         }
@@ -232,9 +233,7 @@ impl TagLowering<'_> {
 
 /// A dispatch that may end anywhere in free text.
 fn dispatch(tags: Vec<(Trigger, RuleId)>, excludes: Vec<Vec<u8>>, after: AfterTag) -> Expr {
-    let dispatch =
-        Dispatch { tags, stops: Vec::new(), excludes, after, end: DispatchEnd::Anywhere };
-    Expr::Dispatch(Box::new(dispatch))
+    Dispatch { tags, stops: Vec::new(), excludes, after, end: DispatchEnd::Anywhere }.into()
 }
 
 /// The texts that free text excludes: its own, and the ends of the enclosing tag.

@@ -233,13 +233,10 @@ impl TagLowering<'_> {
     /// The triggers for a text in free text, each with the expression that must follow it. They are
     /// the text itself, and each special token in it, preceded by the text before the token.
     pub(super) fn triggers(&mut self, text: &str) -> Vec<(Trigger, Expr)> {
-        let mut out = vec![(Trigger::Text(text.as_bytes().to_vec()), Expr::Empty)];
+        let mut out = vec![(Trigger::new(text, None), Expr::Empty)];
         for (at, name) in self.special_tokens.find(text) {
             let special = self.builder.special(SpecialToken::Name(name.to_owned()));
-            let trigger = match at {
-                0 => Trigger::Special(special),
-                _ => Trigger::Led(text.as_bytes()[..at].to_vec(), special),
-            };
+            let trigger = Trigger::new(&text[..at], Some(special));
             out.push((trigger, self.literal(&text[at + name.len()..])));
         }
         out

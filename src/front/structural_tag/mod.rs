@@ -90,7 +90,7 @@ pub struct StructuralTagError {
 #[non_exhaustive]
 pub enum StructuralTagErrorReason {
     /// The document is not JSON.
-    #[error("the document is no JSON: {0}")]
+    #[error("the document is not valid JSON: {0}")]
     Json(#[from] JsonError),
     /// The document is not a structural tag: a type, a member or a value is unknown.
     #[error("malformed: {0}")]

@@ -1,5 +1,7 @@
 //! Names of special tokens in texts.
 
+use aho_corasick::{AhoCorasick, BuildError, MatchKind};
+
 /// A part of a text that may contain special tokens.
 pub(super) enum TextPart<'t> {
     /// Text without special tokens.
@@ -9,22 +11,20 @@ pub(super) enum TextPart<'t> {
 }
 
 /// Finds the names of special tokens in texts.
-pub(super) struct SpecialTokenNames(Option<aho_corasick::AhoCorasick>);
+pub(super) struct SpecialTokenNames(AhoCorasick);
 
 impl SpecialTokenNames {
     /// Builds the search for names. Errors: there are too many names for an automaton.
-    pub(super) fn new(names: &[String]) -> Result<SpecialTokenNames, aho_corasick::BuildError> {
-        let names: Vec<&String> = names.iter().filter(|name| !name.is_empty()).collect();
+    pub(super) fn new(names: &[String]) -> Result<SpecialTokenNames, BuildError> {
+        let names = names.iter().filter(|name| !name.is_empty());
         // The longest name wins.
-        let kind = aho_corasick::MatchKind::LeftmostLongest;
-        let search = || aho_corasick::AhoCorasick::builder().match_kind(kind).build(&names);
-        Ok(SpecialTokenNames((!names.is_empty()).then(search).transpose()?))
+        let search = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(names)?;
+        Ok(SpecialTokenNames(search))
     }
 
     /// The special tokens of a text, with their offsets.
     pub(super) fn find<'t>(&self, text: &'t str) -> Vec<(usize, &'t str)> {
-        let matches = self.0.iter().flat_map(|names| names.find_iter(text));
-        matches.map(|found| (found.start(), &text[found.range()])).collect()
+        self.0.find_iter(text).map(|found| (found.start(), &text[found.range()])).collect()
     }
 
     /// Splits a text at its special tokens.

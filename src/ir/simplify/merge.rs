@@ -258,12 +258,12 @@ fn write_graph<'g>(graph: &'g Graph, out: &mut impl Encoder<'g>) {
 
 /// Encodes a member set.
 fn write_members<'g>(members: &'g Members, out: &mut impl Encoder<'g>) {
-    write_tag(out, 14, members.once.len());
-    write_tag(out, 14, members.often.len());
+    write_tag(out, 14, members.unique.len());
+    write_tag(out, 14, members.repeatable.len());
     write_tag(out, 14, members.min as usize);
     out.word(members.max.map_or(0, |max| u64::from(max) + 1));
-    out.word(u64::from(members.count_often));
-    out.word(members.once.iter().fold(0, |bits, member| bits << 1 | u64::from(member.required)));
+    out.word(u64::from(members.count_repeatable));
+    out.word(members.unique.iter().fold(0, |bits, member| bits << 1 | u64::from(member.required)));
     members.parts().for_each(|part| write(part, out));
 }
 
@@ -303,7 +303,7 @@ fn write_trigger<'g>(trigger: &Trigger, out: &mut impl Encoder<'g>) {
     match trigger {
         Trigger::Text(text) => literal(text, out),
         Trigger::Special(special) => write_tag(out, 4, special.index()),
-        Trigger::Led(text, special) => {
+        Trigger::TextThenSpecial(text, special) => {
             write_tag(out, 5, special.index());
             literal(text, out);
         }

@@ -132,7 +132,7 @@ impl Expr {
                 graph.nodes as usize + graph.edges.iter().map(|(_, e, _)| e.size()).sum::<usize>()
             }
             Expr::Members(members) => {
-                members.parts().map(Expr::size).sum::<usize>() + members.once.len() + 1
+                members.parts().map(Expr::size).sum::<usize>() + members.unique.len() + 1
             }
             Expr::Except(except) => except.to_graph().size(),
             Expr::Counted(counted) => counted.unrolled_size(),

@@ -2,9 +2,10 @@
 
 use louver::front::json_schema::{JsonTypes, LazyTypes, NestedStyle, ValueTypes};
 use louver::spec::json::{Json, Object};
+use memchr::memmem::find;
 
 use super::tagged::looks_like;
-use crate::channel::{decode, find, leading_spaces, partial_match_len};
+use crate::channel::{decode, leading_spaces, partial_match_len};
 use crate::format::{NestedTags, escape_json};
 
 #[derive(Clone, Debug, PartialEq)]

@@ -4,9 +4,10 @@ use std::sync::{Arc, LazyLock};
 
 use louver::front::json_schema::{JsonTypes, LazyTypes, ValueTypes};
 use louver::spec::json::Json;
+use memchr::memmem::find;
 
 use super::literal::LiteralReader;
-use crate::channel::{decode, find, leading_spaces, partial_match_len};
+use crate::channel::{decode, leading_spaces, partial_match_len};
 use crate::format::{
     KindWords, NameStyle, PythonLiterals, StringQuotes, TagPart, TaggedStyle, escape_json,
 };

@@ -123,11 +123,10 @@ impl Lowering<'_> {
         if *calls != Expr::Never {
             // Begin markers that may be text are those of a spelling.
             let mut triggers = self.begin_triggers(begin);
-            triggers.retain(|(trigger, _)| match trigger {
-                Trigger::Text(text) => {
-                    !self.format.begins_ambiguously(&String::from_utf8_lossy(text))
-                }
-                Trigger::Special(_) | Trigger::Led(..) => true,
+            triggers.retain(|(trigger, _)| {
+                !trigger.text().is_some_and(|text| {
+                    self.format.begins_ambiguously(&String::from_utf8_lossy(text))
+                })
             });
             self.add_tags(&mut out, triggers, &Expr::seq([calls.clone(), next.clone()]));
         }

@@ -56,18 +56,17 @@ impl Lowering<'_> {
     /// For each variant of the marker: the trigger that free text is searched for, and what must
     /// follow the trigger.
     pub(crate) fn triggers_and_rests(&mut self, marker: &Marker) -> Vec<(Trigger, Expr)> {
-        let split = |variant: &Vec<Atom>| match &variant[..] {
-            [Atom::Text(text), Atom::Token(name), rest @ ..] => {
-                (Trigger::Led(text.as_bytes().to_vec(), self.special(name)), self.atoms(rest))
-            }
-            [Atom::Text(text), rest @ ..] => {
-                (Trigger::Text(text.as_bytes().to_vec()), self.atoms(rest))
-            }
-            [Atom::Token(name), rest @ ..] => {
-                (Trigger::Special(self.special(name)), self.atoms(rest))
-            }
-            // `check` refuses empty markers, and the grammar refuses empty triggers.
-            [] => (Trigger::Text(Vec::new()), Expr::Empty),
+        // `check` refuses empty markers, and the grammar refuses empty triggers.
+        let split = |variant: &Vec<Atom>| {
+            let (text, rest) = match &variant[..] {
+                [Atom::Text(text), rest @ ..] => (text.as_str(), rest),
+                all => ("", all),
+            };
+            let (token, rest) = match rest {
+                [Atom::Token(name), rest @ ..] => (Some(self.special(name)), rest),
+                rest => (None, rest),
+            };
+            (Trigger::new(text, token), self.atoms(rest))
         };
         marker.variants().iter().map(split).collect()
     }
@@ -79,7 +78,7 @@ impl Lowering<'_> {
             self.format.builtin_begin().map(Marker::plain_texts).unwrap_or_default();
         let mut triggers = self.triggers_and_rests(marker);
         for (trigger, rest) in &mut triggers {
-            if let Trigger::Text(text) = &*trigger
+            if let Some(text) = trigger.text()
                 && let Some(begin) =
                     builtin_begins.iter().find(|begin| text.starts_with(begin.as_bytes()))
             {

@@ -14,13 +14,12 @@ use crate::request::LowerError;
 impl Lowering<'_> {
     /// Text up to and with one of the ends: a trigger and what follows the trigger.
     pub(crate) fn dispatch(&mut self, ends: Vec<(Trigger, Expr)>, excludes: Vec<Vec<u8>>) -> Expr {
-        self.with_ends(Dispatch { excludes, ..Dispatch::until(Vec::new()) }, ends)
+        Dispatch::until_ends(ends, excludes, |rest| self.end_rule(rest)).into()
     }
 
-    /// A dispatch with these ends, too.
-    fn with_ends(&mut self, mut dispatch: Dispatch, ends: Vec<(Trigger, Expr)>) -> Expr {
-        dispatch.add_ends(ends, |rest| self.builder.labelled("end", Role::Marker.label(), rest));
-        Expr::Dispatch(Box::new(dispatch))
+    /// The rule of what follows a trigger that ends text.
+    fn end_rule(&mut self, rest: Expr) -> RuleId {
+        self.builder.labelled("end", Role::Marker.label(), rest)
     }
 
     /// Text after its begin marker, with its end marker. A stop string ends it, too.
@@ -130,11 +129,9 @@ impl Lowering<'_> {
         // The begin of a call that may not start here cannot be text.
         for text in self.call_start_texts() {
             let text = text.as_bytes();
-            let is_covered = |trigger: &Trigger| match trigger {
-                Trigger::Text(trigger) => trigger.starts_with(text) || text.starts_with(trigger),
-                Trigger::Special(_) | Trigger::Led(..) => false,
-            };
-            if !tags.iter().any(|(trigger, _)| is_covered(trigger))
+            let is_covered =
+                |trigger: &[u8]| trigger.starts_with(text) || text.starts_with(trigger);
+            if !tags.iter().filter_map(|(trigger, _)| trigger.text()).any(is_covered)
                 && !excludes.iter().any(|exclude| exclude == text)
             {
                 excludes.push(text.to_vec());
@@ -145,6 +142,8 @@ impl Lowering<'_> {
             Some(_) => DispatchEnd::AtStop,
             None => DispatchEnd::Anywhere,
         };
-        self.with_ends(Dispatch { tags, stops: Vec::new(), excludes, after, end }, ends)
+        let mut dispatch = Dispatch { tags, stops: Vec::new(), excludes, after, end };
+        dispatch.add_ends(ends, |rest| self.end_rule(rest));
+        dispatch.into()
     }
 }

@@ -72,7 +72,7 @@ impl Lowering<'_> {
             }
         };
         let dfa = dfa.combine(&ends_clean(watched), Combine::And, limit).map_err(error)?;
-        let dfa = Arc::new(if key.1 == TextKind::Unwatched { shortest(&dfa) } else { dfa });
+        let dfa = Arc::new(if key.1 == TextKind::Unwatched { dfa.shortest() } else { dfa });
         let is_small = watched.iter().map(Vec::len).sum::<usize>() < MAX_CACHED_TEXT_BYTES;
         if is_small && !fuel::is_exhausted() {
             let mut cache = cache();
@@ -110,19 +110,6 @@ fn shortest_non_prefixes(dfa: &Dfa, goes_on: bool) -> Dfa {
         if from <= 255 {
             builder.edge(state, from, 255, outside);
         }
-    }
-    builder.finish().minimize()
-}
-
-/// The automaton of the texts of `dfa` that do not begin with another one.
-fn shortest(dfa: &Dfa) -> Dfa {
-    let mut builder = DfaBuilder::new();
-    let states = 0..dfa.len() as u32;
-    states.clone().for_each(|state| {
-        builder.state(dfa.is_final(state));
-    });
-    for state in states.filter(|&state| !dfa.is_final(state)) {
-        dfa.edges(state).iter().for_each(|edge| builder.edge(state, edge.lo, edge.hi, edge.to));
     }
     builder.finish().minimize()
 }

@@ -4,6 +4,7 @@
 //! exactly what the grammar allows.
 
 use louver::matcher::Span;
+use memchr::memmem;
 
 use super::call_ids::CallIds;
 use super::events::{Cut, Event};
@@ -196,7 +197,7 @@ impl Extractor {
         };
         let (begin, end) = (format.begin.write(), format.end.write());
         let from = if markers.starts_with(begin.as_bytes()) { begin.len() } else { 0 };
-        let len = markers[from..].windows(end.len()).position(|window| window == end.as_bytes());
+        let len = memmem::find(&markers[from..], end.as_bytes());
         if let Some(len) = len {
             let text: Vec<u8> = markers.drain(..from + len).skip(from).collect();
             self.reasoning_is_read = true;

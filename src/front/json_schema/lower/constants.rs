@@ -6,7 +6,7 @@ use super::super::read::facets::{Facets, JsonTypes};
 use super::SchemaLowering;
 use super::punctuation::Delimiters;
 use super::spelling::single;
-use super::syntax::ValueSyntax;
+use super::value_syntax::ValueSyntax;
 use crate::decimal::Decimal;
 use crate::fsm::Dfa;
 use crate::ir::{Expr, Graph, Literal, Member, Members};
@@ -133,13 +133,13 @@ impl<'a> SchemaLowering<'a, '_> {
     fn constant_members(members: Vec<Expr>, comma: Expr) -> Expr {
         let n = members.len();
         if n > MAX_WRITTEN_OUT {
-            let once = members.into_iter().map(|body| Member { body, required: true }).collect();
+            let unique = members.into_iter().map(|body| Member { body, required: true }).collect();
             let set = Members {
-                once,
-                often: Vec::new(),
+                unique,
+                repeatable: Vec::new(),
                 separator: comma,
                 min: 0,
-                count_often: false,
+                count_repeatable: false,
                 max: None,
             };
             return Expr::Members(Box::new(set));

@@ -6,7 +6,7 @@ use super::super::read::doc::LocId;
 use super::super::read::facets::{ArrayFacets, JsonTypes, ObjectFacets};
 use super::super::read::shared_facets::SharedFacets;
 use super::SchemaLowering;
-use super::python_values::PythonRules;
+use super::value_syntax::PythonRules;
 use crate::hash::HashMap;
 use crate::ids::RuleId;
 use crate::ir::Expr;

@@ -287,17 +287,21 @@ impl<'a> SchemaLowering<'a, '_> {
             self.make_rules(&mut members);
         }
         let may_be_empty = bounds.min == 0 && members.declared.iter().all(|m| !m.required);
-        let mut once = Vec::with_capacity(members.declared.len());
+        let mut unique = Vec::with_capacity(members.declared.len());
         for member in members.declared {
             let required = member.required;
-            once.extend(member.into_bodies().map(|body| ir::Member { body, required }));
+            unique.extend(member.into_bodies().map(|body| ir::Member { body, required }));
         }
         let set = Members {
-            once,
-            often: members.additional.into_iter().flat_map(ObjectMember::into_bodies).collect(),
+            unique,
+            repeatable: members
+                .additional
+                .into_iter()
+                .flat_map(ObjectMember::into_bodies)
+                .collect(),
             separator: comma.clone(),
             min: bounds.min.max(u32::from(may_be_empty)),
-            count_often: members.distinct_names,
+            count_repeatable: members.distinct_names,
             max: bounds.max,
         };
         let whole = Expr::seq([open.clone(), Expr::Members(Box::new(set)), close.clone()]);

@@ -14,30 +14,22 @@ mod builtin_pattern;
 mod comparison;
 mod constants;
 mod containers;
-mod elements;
 mod exponent;
 mod listed;
-mod lookalikes;
 mod member_graph;
 mod memo;
 mod multiples;
 mod name_classes;
 mod names;
-mod nested;
 mod number;
 mod number_text;
 mod object;
-mod parameters;
-mod productive;
 mod punctuation;
-pub(super) mod python_values;
-pub(super) mod raw_strings;
 mod spelling;
 mod string;
-pub(super) mod style;
-pub(super) mod syntax;
 mod unconstrained;
 mod unique;
+pub(super) mod value_syntax;
 pub(super) mod value_types;
 
 use std::borrow::Cow;
@@ -52,19 +44,17 @@ use super::read::relaxations::Attempt;
 use super::read::{SchemaReader, SchemaSource};
 use crate::fuel::{self, OutOfFuel};
 use crate::ids::RuleId;
-use crate::ir::{Expr, GrammarBuilder, Literal};
+use crate::ir::{Expr, GrammarBuilder, Literal, ProductiveRules};
 use attempts::{LoweringError, WithErrors};
 use containers::ContainerRules;
 use memo::ValueMemo;
 use names::NameMemo;
 use number::NumberMemo;
-use productive::is_productive;
 use punctuation::Punctuation;
 use spelling::Spelling;
 use string::StringMemo;
-use style::ValueStyle;
-use syntax::ValueSyntax;
 use unconstrained::CommonRules;
+use value_syntax::{ValueStyle, ValueSyntax};
 use value_types::ValueTypes;
 
 /// The state of lowering one schema into a grammar builder.
@@ -159,7 +149,8 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
             return Err(self.refuse_or_relax());
         }
         self = self.lower_python_values();
-        if !is_productive(&value, self.builder.rules(), caller_rules) {
+        let productive = ProductiveRules::find(self.builder.rules(), caller_rules);
+        if !productive.derives_text(&value) {
             let mut errors = self.normalizer.reader.contradictions;
             if errors.is_empty() {
                 errors.push(SchemaError {

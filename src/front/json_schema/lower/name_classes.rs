@@ -8,8 +8,8 @@ use super::super::read::facets::{
     Facets, JsonTypes, NameTest, ObjectFacets, PatternUse, StringFacets,
 };
 use super::SchemaLowering;
-use super::syntax::CountedNames;
 use super::unique::count_words;
+use super::value_syntax::CountedNames;
 use crate::front::regex::{Lengths, SCALARS};
 use crate::fsm::{Combine, Dfa, LanguageClass};
 

@@ -2,7 +2,7 @@
 
 use super::SchemaLowering;
 use super::spelling::plain_ascii;
-use super::syntax::{CountedNames, ValueSyntax, bare_complement};
+use super::value_syntax::{CountedNames, ValueSyntax, bare_complement};
 use crate::front::regex::Lengths;
 use crate::fsm::Dfa;
 use crate::hash::HashMap;

@@ -18,7 +18,7 @@ use super::member_graph::{ObjectMember, ObjectMembers};
 use super::name_classes::{matched_locations, name_tests, uniform_undeclared};
 use super::names::NameSet;
 use super::punctuation::Delimiters;
-use super::syntax::{PythonDialect, ValueSyntax};
+use super::value_syntax::{PythonDialect, ValueSyntax};
 use crate::fsm::Dfa;
 use crate::hash::HashMap;
 use crate::ir::Expr;

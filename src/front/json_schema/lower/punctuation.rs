@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::super::options::Whitespace;
 use super::SchemaLowering;
-use super::syntax::{NestedStyle, ValueSyntax};
+use super::value_syntax::{NestedStyle, ValueSyntax};
 use crate::ir::Expr;
 
 /// The punctuation of a schema's objects and arrays.

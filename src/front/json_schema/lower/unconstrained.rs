@@ -5,7 +5,7 @@ use super::SchemaLowering;
 use super::constants::word_set;
 use super::names::NameSet;
 use super::punctuation::Delimiters;
-use super::syntax::{PythonDialect, ValueSyntax};
+use super::value_syntax::{PythonDialect, ValueSyntax};
 use crate::ids::RuleId;
 use crate::ir::{Expr, Literal};
 

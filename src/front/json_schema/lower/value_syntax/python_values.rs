@@ -4,11 +4,11 @@
 //! rules of such objects and arrays are lowered after all others, with memos of their own, because
 //! a memo holds rules of one syntax.
 
-use super::super::options::Whitespace;
-use super::super::read::doc::LocId;
-use super::super::read::facets::Facets;
-use super::SchemaLowering;
-use super::syntax::{PythonDialect, ValueSyntax};
+use super::super::super::options::Whitespace;
+use super::super::super::read::doc::LocId;
+use super::super::super::read::facets::Facets;
+use super::super::SchemaLowering;
+use super::{PythonDialect, ValueSyntax};
 use crate::ids::RuleId;
 use crate::ir::Expr;
 
@@ -25,7 +25,7 @@ pub enum PythonValues {
 }
 
 /// Declared rules and the values that they stand for.
-pub(super) type PythonRules<'a> = Vec<(RuleId, LocId, Facets<'a>)>;
+pub(in super::super) type PythonRules<'a> = Vec<(RuleId, LocId, Facets<'a>)>;
 
 /// Python's words for the JSON words among values.
 pub(super) fn python_words(values: &[Expr]) -> Vec<Expr> {
@@ -45,7 +45,7 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// Lowers the values that may be Python literals. What cannot be enforced in that syntax cannot
     /// be written in it; as JSON, it can.
-    pub(super) fn lower_python_values(mut self) -> Self {
+    pub(in super::super) fn lower_python_values(mut self) -> Self {
         let rules = std::mem::take(&mut self.containers.python);
         if rules.is_empty() {
             return self;

@@ -4,23 +4,26 @@
 //! A [`ParameterStyle`] describes how one member is written. String values may be written without
 //! quotes ([`RawStrings`](super::raw_strings::RawStrings)).
 
-use super::super::error::SchemaErrorReason as Reason;
-use super::super::read::doc::{LocId, Locs};
-use super::super::read::facets::{Facets, JsonTypes, MembershipTest, ObjectFacets};
-use super::SchemaLowering;
-use super::member_graph::{ObjectMember, ObjectMembers};
-use super::name_classes::uniform_undeclared;
-use super::punctuation::Delimiters;
+use super::super::super::error::SchemaErrorReason as Reason;
+use super::super::super::read::doc::{LocId, Locs};
+use super::super::super::read::facets::{Facets, JsonTypes, MembershipTest, ObjectFacets};
+use super::super::SchemaLowering;
+use super::super::member_graph::{ObjectMember, ObjectMembers};
+use super::super::name_classes::uniform_undeclared;
+use super::super::punctuation::Delimiters;
+use super::super::value_types::ValueTypes;
+use super::bare_names::bare_complement;
 use super::raw_strings::restrict;
 use super::style::{MemberPart, ParameterStyle};
-use super::syntax::bare_complement;
-use super::value_types::ValueTypes;
 use crate::hash::HashMap;
 use crate::ir::Expr;
 
 impl<'a> SchemaLowering<'a, '_> {
     /// The outermost object as parameters, and the types of their values.
-    pub(super) fn root_parameters(&mut self, style: &ParameterStyle) -> (Expr, ValueTypes) {
+    pub(in super::super) fn root_parameters(
+        &mut self,
+        style: &ParameterStyle,
+    ) -> (Expr, ValueTypes) {
         let conj = self.normalizer.conjunction(vec![LocId::ROOT]);
         let alternatives = self.normalizer.alternatives(&conj);
         let alternatives: Vec<Facets<'_>> = alternatives

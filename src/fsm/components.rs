@@ -1,14 +1,14 @@
-//! Strongly connected components of the call graph (Tarjan, 1972).
+//! Strongly connected components of a graph (Tarjan, 1972).
 
 /// Index of a node that has not been visited.
 const NEW: u32 = u32::MAX;
 
-/// Components in reverse topological order: a callee's number is at most its caller's.
-pub(super) struct Components {
+/// Components in reverse topological order: a successor's number is at most its predecessor's.
+pub(crate) struct Components {
     /// By component: whether it has a cycle.
-    pub(super) cyclic: Vec<bool>,
+    pub(crate) cyclic: Vec<bool>,
     /// Number of components.
-    pub(super) count: u32,
+    pub(crate) count: u32,
     /// All nodes, grouped by component.
     order: Vec<u32>,
     /// By component: where its nodes begin in `order`.
@@ -17,13 +17,30 @@ pub(super) struct Components {
 
 impl Components {
     /// The nodes of a component.
-    pub(super) fn members(&self, component: u32) -> &[u32] {
+    pub(crate) fn members(&self, component: u32) -> &[u32] {
         let c = component as usize;
         &self.order[self.begins[c] as usize..self.begins[c + 1] as usize]
     }
 
+    /// Calls `update` for every node, successors first, and for the nodes of a cycle until it
+    /// returns for each of them that nothing changed.
+    pub(crate) fn fixpoint(&self, mut update: impl FnMut(u32) -> bool) {
+        for component in 0..self.count {
+            loop {
+                let mut changed = false;
+                // Most successors of a node were found after it.
+                for &node in self.members(component).iter().rev() {
+                    changed |= update(node);
+                }
+                if !changed || !self.cyclic[component as usize] {
+                    break;
+                }
+            }
+        }
+    }
+
     /// Tarjan's algorithm, without recursion, for nodes `0..n` and their successors. Cost: linear.
-    pub(super) fn find<'e>(n: usize, edges: impl Fn(usize) -> &'e [u32]) -> Components {
+    pub(crate) fn find<'e>(n: usize, edges: impl Fn(usize) -> &'e [u32]) -> Components {
         let (mut index, mut low, mut open) = (vec![NEW; n], vec![0u32; n], vec![false; n]);
         let (mut stack, mut work): (Vec<u32>, Vec<(u32, usize)>) = (Vec::new(), Vec::new());
         let mut out = Components {

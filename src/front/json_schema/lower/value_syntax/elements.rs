@@ -1,17 +1,58 @@
 //! Values as XML-like elements: each value is enclosed in tags that state its type, and the values
 //! of objects and arrays are nested elements.
 
-use super::super::error::SchemaErrorReason as Reason;
-use super::super::read::doc::LocId;
-use super::super::read::facets::{JsonTypes, StringFacets};
-use super::SchemaLowering;
-use super::punctuation::Delimiters;
-use super::syntax::{CountedNames, ElementStyle, ValueSyntax};
+use super::super::super::error::SchemaErrorReason as Reason;
+use super::super::super::read::doc::LocId;
+use super::super::super::read::facets::{JsonTypes, StringFacets};
+use super::super::SchemaLowering;
+use super::super::punctuation::Delimiters;
+use super::{CountedNames, ValueSyntax};
+use crate::front::text_search::contains;
 use crate::ir::{Dispatch, Expr, Trigger};
+
+/// The texts that elements consist of. For `<value name="n" type="raw">text</value>`, `open` is
+/// `<value`, `name` is ` name="` and `"`, `text` is ` type="raw">`, and `close` is `</value>`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ElementStyle {
+    /// Beginning of every element.
+    pub open: String,
+    /// Texts before and after the name of an object member. Array elements have no name.
+    pub name: [String; 2],
+    /// Before a string, which is written without quotes and escapes.
+    pub text: String,
+    /// Before a number, `true`, `false` or `null`.
+    pub scalar: String,
+    /// Before an object's members.
+    pub object: String,
+    /// Before an array's elements.
+    pub array: String,
+    /// End of every element. No string contains it.
+    pub close: String,
+}
+
+impl ElementStyle {
+    /// The beginning of an element with the name of a member, escaped as in XML.
+    pub(super) fn open_with_name(&self, name: &str) -> Expr {
+        Expr::text(&format!("{}{}{}{}", self.open, self.name[0], escape_xml(name), self.name[1]))
+    }
+
+    /// One string as an element; [`Expr::Never`] if it contains the closing tag.
+    pub(super) fn constant(&self, text: &str) -> Expr {
+        if contains(text, self.close.as_bytes()) {
+            return Expr::Never;
+        }
+        Expr::text(&format!("{}{text}{}", self.text, self.close))
+    }
+}
+
+/// Escapes a text for an XML attribute.
+fn escape_xml(text: &str) -> String {
+    text.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;").replace('>', "&gt;")
+}
 
 impl<'a> SchemaLowering<'a, '_> {
     /// Lowers the outermost object, without an element around its members.
-    pub(super) fn outermost_elements(&mut self) -> Expr {
+    pub(in super::super) fn outermost_elements(&mut self) -> Expr {
         let conj = self.normalizer.conjunction(vec![LocId::ROOT]);
         let alternatives = self.normalizer.alternatives(&conj);
         let gap = self.gap();
@@ -36,7 +77,7 @@ impl<'a> SchemaLowering<'a, '_> {
     }
 
     /// A number, `true`, `false` or `null`, enclosed in an element if the syntax has elements.
-    pub(super) fn scalar(&mut self, value: Expr) -> Expr {
+    pub(in super::super) fn scalar(&mut self, value: Expr) -> Expr {
         if value == Expr::Never {
             return value;
         }
@@ -58,8 +99,8 @@ impl<'a> SchemaLowering<'a, '_> {
     ) -> Expr {
         let close = elements.close.as_bytes();
         if facets.allows_all() {
-            let free = Dispatch::until(vec![Trigger::Text(close.to_vec())]);
-            let free = Expr::Ref(self.rule("text".into(), Expr::Dispatch(Box::new(free))));
+            let free = Dispatch::until(vec![Trigger::new(close, None)]);
+            let free = Expr::Ref(self.rule("text".into(), free.into()));
             return Expr::seq([Expr::text(&elements.text), free]);
         }
         let texts = self.raw_text(facets, &[close]);

@@ -1,7 +1,7 @@
 //! The texts that a reader of tagged parameters takes for a value rather than for a string.
 
-use super::super::read::facets::JsonTypes;
-use super::builtin_pattern::builtin_pattern_dfa;
+use super::super::super::read::facets::JsonTypes;
+use super::super::builtin_pattern::builtin_pattern_dfa;
 use crate::cache::ProcessCell;
 use crate::fsm::Dfa;
 

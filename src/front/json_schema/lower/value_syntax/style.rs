@@ -1,10 +1,10 @@
 //! How the value of a schema is written: in a syntax, or as parameters.
 
-use super::super::read::facets::JsonTypes;
+use super::super::super::read::facets::JsonTypes;
 use std::sync::Arc;
 
+use super::ValueSyntax;
 use super::raw_strings::RawStrings;
-use super::syntax::ValueSyntax;
 use crate::ir::Expr;
 
 /// How the value of a schema is written.
@@ -35,7 +35,7 @@ impl ValueStyle {
 pub type NameWriter = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// The texts around and between the members of the outermost object. No expression refers to a
-/// rule, if the parameters are [deferred](super::super::defer).
+/// rule, if the parameters are [deferred](super::super::super::defer).
 #[derive(Clone)]
 pub struct ParameterStyle {
     /// Before the first member; also written if there are no members.

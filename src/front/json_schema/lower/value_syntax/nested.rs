@@ -10,18 +10,21 @@
 //! Alternatives of a value may differ in the types of a member. A reader does not know which
 //! alternative it reads, so it expects the types of all.
 
-use super::super::error::SchemaErrorReason as Reason;
-use super::super::read::doc::{LocId, Locs};
-use super::super::read::facets::{ArrayFacets, Facets, JsonTypes, ObjectFacets, StringFacets};
-use super::super::read::shared_facets::SharedFacets;
-use super::SchemaLowering;
+use super::super::super::error::SchemaErrorReason as Reason;
+use super::super::super::read::doc::{LocId, Locs};
+use super::super::super::read::facets::{
+    ArrayFacets, Facets, JsonTypes, ObjectFacets, StringFacets,
+};
+use super::super::super::read::shared_facets::SharedFacets;
+use super::super::SchemaLowering;
+use super::super::value_types::{ValueNode, ValueTypes};
+use super::bare_names::bare_complement;
 use super::python_values::PythonValues;
 use super::raw_strings::{AmbiguousText, RawStrings};
-use super::syntax::{CountedNames, NestedStyle, ValueSyntax};
-use super::value_types::{ValueNode, ValueTypes};
+use super::{CountedNames, ValueSyntax, any_trigger};
 use crate::fsm::{Combine, Dfa};
 use crate::hash::HashMap;
-use crate::ir::{Dispatch, Expr};
+use crate::ir::{Dispatch, Expr, Trigger};
 use crate::spec::json::Json;
 
 /// The largest number of nodes of a schema whose values have types of their own.
@@ -30,7 +33,43 @@ const MAX_VALUE_NODES: usize = 4_096;
 /// The types whose values are written as in JSON.
 const SCALARS: JsonTypes = JsonTypes::NULL.union(JsonTypes::BOOLEAN).union(JsonTypes::NUMBER);
 
+/// The tags of [`ValueSyntax::Nested`]: `<name>` and `</name>`, each after a mark.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NestedStyle {
+    /// Stands before every tag, in any of these spellings. No string contains it.
+    pub mark: Vec<Trigger>,
+    /// The name of the elements of arrays.
+    pub item: String,
+}
+
 impl NestedStyle {
+    /// The mark.
+    pub(in super::super) fn mark(&self) -> Expr {
+        any_trigger(&self.mark)
+    }
+
+    /// The mark, and the tag that opens a value of this name.
+    pub(in super::super) fn open(&self, name: &str) -> Expr {
+        Expr::seq([self.mark(), Expr::text(&format!("<{name}>"))])
+    }
+
+    /// The tags that open a member, but those of an element and of these names.
+    pub(in super::super) fn open_all_but<'a>(&'a self, mut excluded: Vec<&'a str>) -> Expr {
+        excluded.push(&self.item);
+        Expr::seq([self.mark(), Expr::text("<"), bare_complement(excluded), Expr::text(">")])
+    }
+
+    /// The tag that closes a value of this name. The mark before it belongs to the value.
+    pub(in super::super) fn close(name: &str) -> Expr {
+        Expr::text(&format!("</{name}>"))
+    }
+
+    /// Whether a tag can have this name.
+    pub fn can_write_name(name: &str) -> bool {
+        let is_reserved = |c: char| "<>/&\"".contains(c) || c.is_whitespace() || c.is_control();
+        !name.is_empty() && !name.contains(is_reserved)
+    }
+
     /// Strings, as those of parameters.
     fn strings(&self) -> RawStrings {
         RawStrings {
@@ -85,7 +124,7 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// The types of the values of the root schema, by their nodes. Reports values that cannot be
     /// written.
-    pub(super) fn types_by_node(&mut self) -> ValueTypes {
+    pub(in super::super) fn types_by_node(&mut self) -> ValueTypes {
         let mut nodes = ValueNodes::default();
         nodes.index(vec![self.normalizer.conjunction(vec![LocId::ROOT])]);
         let mut out = Vec::new();
@@ -107,7 +146,7 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// The types that a reader may expect of the values of a conjunction: those of all nodes that
     /// have it. Expecting more types excludes more texts, so it is all types if no node has it.
-    pub(super) fn expected_types(&self, conjunction: &[LocId]) -> JsonTypes {
+    pub(in super::super) fn expected_types(&self, conjunction: &[LocId]) -> JsonTypes {
         let known = self.values.expected_types.get(conjunction);
         known.copied().unwrap_or(JsonTypes::ALL)
     }
@@ -174,13 +213,13 @@ impl<'a> SchemaLowering<'a, '_> {
     }
 
     /// Reports what tags cannot express.
-    pub(super) fn refuse_nested(&mut self, of: &[Locs], what: &str) {
+    pub(in super::super) fn refuse_nested(&mut self, of: &[Locs], what: &str) {
         let at = of.iter().flatten().next().copied().unwrap_or(self.location);
         self.normalizer.reader.report(at, "", Reason::Unsupported(what.to_owned()));
     }
 
     /// Reports a declared member with the name of elements, where a reader may expect an array.
-    pub(super) fn refuse_member_of_element_name(&mut self, object: &ObjectFacets<'a>) {
+    pub(in super::super) fn refuse_member_of_element_name(&mut self, object: &ObjectFacets<'a>) {
         let ValueSyntax::Nested(style) = &self.syntax else { return };
         let item = style.item.clone();
         if self.expected.meets(JsonTypes::ARRAY) && self.declared_names(object).contains(&&*item) {
@@ -194,7 +233,7 @@ impl<'a> SchemaLowering<'a, '_> {
     pub(super) fn nested_text(&mut self, style: &NestedStyle, facets: &StringFacets<'a>) -> Expr {
         let others = self.expected.intersect(SCALARS);
         if facets.allows_all() && others == JsonTypes::default() {
-            return Expr::Dispatch(Box::new(Dispatch::until(style.mark.clone())));
+            return Dispatch::until(style.mark.clone()).into();
         }
         let mut strings = Facets { types: JsonTypes::STRING, ..Facets::any() };
         if !facets.allows_all() {
@@ -205,7 +244,7 @@ impl<'a> SchemaLowering<'a, '_> {
     }
 
     /// A listed string between tags; [`Expr::Never`] if it reads as a value of another type.
-    pub(super) fn nested_constant(&self, style: &NestedStyle, text: &str) -> Expr {
+    pub(in super::super) fn nested_constant(&self, style: &NestedStyle, text: &str) -> Expr {
         match style.strings().reads_as_string(text, self.expected.intersect(SCALARS)) {
             true => Expr::seq([Expr::text(text), style.mark()]),
             false => Expr::Never,
@@ -214,7 +253,7 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// An empty array or object between tags, which is the mark alone. `None` if facets do not
     /// allow it, or if no text reads as something else.
-    pub(super) fn nested_empty(&mut self, facets: &Facets<'a>) -> Option<Expr> {
+    pub(in super::super) fn nested_empty(&mut self, facets: &Facets<'a>) -> Option<Expr> {
         let ValueSyntax::Nested(style) = &self.syntax else { return None };
         let mark = style.mark();
         let value = match self.expected {

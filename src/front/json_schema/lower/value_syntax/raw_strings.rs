@@ -6,14 +6,14 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::super::read::facets::{Facets, JsonTypes, StringFacets};
-use super::SchemaLowering;
+use super::super::super::read::facets::{Facets, JsonTypes, StringFacets};
+use super::super::SchemaLowering;
 use super::lookalikes::lookalike_dfa;
 use super::python_values::{PythonValues, python_words};
-use super::syntax::{TextPosition, contains, trigger_texts, without_texts};
 use crate::cache::ProcessCache;
-use crate::front::regex::{Lengths, spell_utf8};
-use crate::fsm::{Combine, Dfa, TooLarge};
+use crate::front::regex::{CountedDfa, Lengths, SCALARS, spell_utf8};
+use crate::front::text_search::contains;
+use crate::fsm::{Combine, Dfa, TooLarge, WordSearch};
 use crate::ir::{Dispatch, Expr, Trigger, regular};
 use crate::spec::json::Json;
 
@@ -83,9 +83,47 @@ impl RawStrings {
 
     /// The texts that a string must not contain.
     pub(crate) fn forbidden(&self) -> Vec<&[u8]> {
-        let ends = trigger_texts(self.end.iter().map(|(trigger, _)| trigger));
+        let ends = self.end.iter().filter_map(|(trigger, _)| trigger.text());
         ends.chain(self.excludes.iter().map(Vec::as_slice)).collect()
     }
+}
+
+/// Where a word contains a text.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum TextPosition {
+    Begin,
+    End,
+    Anywhere,
+}
+
+/// The language without the words that contain one of the texts at a position. `None` if it has no
+/// such word.
+fn without_texts(
+    dfa: &Dfa,
+    texts: &[&[u8]],
+    position: TextPosition,
+    limit: usize,
+) -> Result<Option<Dfa>, TooLarge> {
+    let texts = texts.iter().map(|text| String::from_utf8_lossy(text));
+    // Often a character of the text occurs in no word.
+    let occurs =
+        |c: char| (0..dfa.len() as u32).any(|state| dfa.next(state, u32::from(c)).is_some());
+    let texts: Vec<_> = texts.filter(|text| text.chars().all(occurs)).collect();
+    if texts.is_empty() {
+        return Ok(None);
+    }
+    let without = match position {
+        TextPosition::Begin => dfa.without_prefix(&Dfa::texts(&texts), &SCALARS, limit),
+        TextPosition::End => {
+            let any = Dfa::counted(&SCALARS, 0, None, limit)?;
+            dfa.combine(&any.concat(&Dfa::texts(&texts), limit)?, Combine::Minus, limit)
+        }
+        TextPosition::Anywhere => {
+            let search = WordSearch::new(texts.iter().map(|text| text.chars()));
+            dfa.combine(&search.without(&SCALARS, |_| true), Combine::And, limit)
+        }
+    };
+    without.map(Some)
 }
 
 impl<'a> SchemaLowering<'a, '_> {
@@ -149,10 +187,9 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// Any text, with what ends it.
     fn any_raw_text(&mut self, raw: &RawStrings) -> Expr {
-        let mut text = Dispatch::until(Vec::new());
-        text.excludes = raw.excludes.clone();
-        text.add_ends(raw.end.iter().cloned(), |rest| self.rule("end".into(), rest));
-        Expr::Ref(self.rule("text".into(), Expr::Dispatch(Box::new(text))))
+        let (ends, excludes) = (raw.end.iter().cloned(), raw.excludes.clone());
+        let text = Dispatch::until_ends(ends, excludes, |rest| self.rule("end".into(), rest));
+        Expr::Ref(self.rule("text".into(), text.into()))
     }
 
     /// Lowers a raw string, except texts that a reader would take for another value.
@@ -239,6 +276,32 @@ impl<'a> SchemaLowering<'a, '_> {
             framed.unwrap_or_else(|error| self.too_large(&error))
         });
         Expr::alt(spelled.collect::<Vec<_>>())
+    }
+
+    /// The texts that satisfy the facets and contain none of the forbidden texts, as UTF-8.
+    pub(super) fn raw_text(&mut self, facets: &StringFacets<'a>, forbidden: &[&[u8]]) -> Expr {
+        let parts = self.raw_text_parts(facets, forbidden);
+        self.spell_parts(&parts, &mut spell_utf8)
+    }
+
+    /// The automata over code points of the texts that satisfy the facets and contain none of the
+    /// forbidden texts, each with bounds on the length. None if a limit is reached (reported).
+    fn raw_text_parts(
+        &mut self,
+        facets: &StringFacets<'a>,
+        forbidden: &[&[u8]],
+    ) -> Vec<CountedDfa> {
+        let limit = self.normalizer.reader.limits.automaton_states;
+        let parts = self.normalizer.text_parts(facets).unwrap_or_default();
+        let without = |(dfa, lengths): CountedDfa| {
+            let without = without_texts(&dfa, forbidden, TextPosition::Anywhere, limit)?;
+            Ok((without.map_or(dfa, Arc::new), lengths))
+        };
+        let parts: Result<Vec<CountedDfa>, TooLarge> = parts.into_iter().map(without).collect();
+        parts.unwrap_or_else(|error| {
+            self.too_large(&error);
+            Vec::new()
+        })
     }
 
     /// Spells the texts of an automaton with the optional lead and trail.
