@@ -11,7 +11,7 @@ use super::super::options::Escapes;
 use super::super::read::facets::{JsonTypes, PatternUse, StringFacets};
 use super::SchemaLowering;
 use super::spelling::plain_ascii;
-use crate::front::regex::{Lengths, SCALARS, edges_by_target, spell_dfa};
+use crate::front::regex::{Lengths, SCALARS, edges_by_target, spell_not_ascii};
 use crate::fsm::{ByteSet, Dfa, Edge, ExactSteps, TooLarge};
 use crate::hash::HashMap;
 use crate::ids::RuleId;
@@ -24,6 +24,8 @@ pub(super) struct StringMemo<'a> {
     by_facets: HashMap<(StringFacets<'a>, JsonTypes), Expr>,
     /// Rules of one code point of these ranges.
     classes: HashMap<Ranges, RuleId>,
+    /// Rules of one code point of these ranges outside ASCII, without escapes.
+    not_ascii: HashMap<Ranges, RuleId>,
     /// Spellings of one code point of these ranges: plain ASCII, and a rule for the rest.
     ranges: HashMap<Box<[(u32, u32)]>, [Expr; 2]>,
 }
@@ -206,35 +208,58 @@ impl<'a> SchemaLowering<'a, '_> {
         }
         let (min, max) = effective_lengths(dfa, lengths);
         if (min, max) == (0, None) {
-            return Ok(spell_dfa(dfa, spell));
+            return Ok(self.spelled_graph(dfa, spell));
         }
         if let Some(counted) = counted_class(dfa, (min, max), spell) {
             return Ok(counted);
         }
-        // The edges of automata repeat the same few classes of characters outside ASCII.
-        let mut classes: HashMap<Ranges, RuleId> = HashMap::default();
         let edges = |lowering: &mut Self, graph: &mut Graph| {
-            for from in 0..dfa.len() as u32 {
-                for (to, mut ascii) in edges_by_target(dfa, from) {
-                    let others = split_ascii(&mut ascii);
-                    if !ascii.is_empty() {
-                        graph.edge(from, spell(&ascii), to);
-                    }
-                    if !others.is_empty() {
-                        let rule = classes.entry(others);
-                        let rule = rule.or_insert_with_key(|ranges| {
-                            lowering.rule("class".into(), spell(ranges))
-                        });
-                        graph.edge(from, Expr::Ref(*rule), to);
-                    }
-                }
-            }
+            lowering.add_spelled_edges(dfa, spell, graph);
         };
         if let Some(counted) = self.counted_texts(dfa, (min, max), edges) {
             return Ok(counted);
         }
         let exact = dfa.of_length(min, max, self.normalizer.reader.limits.automaton_states)?;
-        Ok(if exact.is_empty() { Expr::Never } else { spell_dfa(&exact, spell) })
+        Ok(if exact.is_empty() { Expr::Never } else { self.spelled_graph(&exact, spell) })
+    }
+
+    /// The texts of an automaton over code points as a graph; `spell` spells the ranges of an edge.
+    fn spelled_graph(&mut self, dfa: &Dfa, spell: &mut dyn FnMut(&[(u32, u32)]) -> Expr) -> Expr {
+        let ends = (0..dfa.len() as u32).filter(|&state| dfa.is_final(state)).collect();
+        let mut graph = Graph { nodes: dfa.len() as u32, ends, ..Graph::default() };
+        self.add_spelled_edges(dfa, spell, &mut graph);
+        Expr::Graph(Box::new(graph))
+    }
+
+    /// Adds the edges of an automaton over code points to a graph. Automata repeat the same few
+    /// classes of characters outside ASCII, so that each of these is a rule.
+    fn add_spelled_edges(
+        &mut self,
+        dfa: &Dfa,
+        spell: &mut dyn FnMut(&[(u32, u32)]) -> Expr,
+        graph: &mut Graph,
+    ) {
+        for from in 0..dfa.len() as u32 {
+            for (to, mut ascii) in edges_by_target(dfa, from) {
+                let others = split_ascii(&mut ascii);
+                if !ascii.is_empty() {
+                    graph.edge(from, spell(&ascii), to);
+                }
+                if !others.is_empty() {
+                    graph.edge(from, Expr::Ref(self.not_ascii_rule(others)), to);
+                }
+            }
+        }
+    }
+
+    /// The rule of one code point of these ranges outside ASCII, in UTF-8.
+    fn not_ascii_rule(&mut self, ranges: Ranges) -> RuleId {
+        if let Some(&rule) = self.strings.not_ascii.get(&ranges) {
+            return rule;
+        }
+        let rule = self.rule("class".into(), spell_not_ascii(&ranges));
+        self.strings.not_ascii.insert(ranges, rule);
+        rule
     }
 
     /// The texts of an automaton over code points with a length within the bounds, as a counted

@@ -11,7 +11,7 @@ use super::super::SchemaLowering;
 use super::lookalikes::lookalike_dfa;
 use super::python_values::{PythonValues, python_words};
 use crate::cache::ProcessCache;
-use crate::front::regex::{CountedDfa, Lengths, SCALARS, spell_utf8};
+use crate::front::regex::{CountedDfa, Lengths, SCALARS, spell_dfa, spell_utf8};
 use crate::front::text_search::contains;
 use crate::fsm::{Combine, Dfa, TooLarge, WordSearch};
 use crate::ir::{Dispatch, Expr, Trigger, regular};
@@ -225,7 +225,6 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// Lowers a raw string without quotes.
     fn bare_string(&mut self, facets: &Facets<'a>, types: JsonTypes, raw: &RawStrings) -> Expr {
-        let forbidden = raw.forbidden();
         if let Some(values) = &facets.values {
             let texts = values.iter().filter_map(|value| value.as_str());
             let unambiguous = texts.filter(|text| {
@@ -235,30 +234,43 @@ impl<'a> SchemaLowering<'a, '_> {
             return Expr::alt(unambiguous.flat_map(|text| framed_word(text, raw)));
         }
         if !facets.string.allows_all() {
-            return self.raw_string_expr(&facets.string, &forbidden, types, raw);
+            return self.raw_string_expr(&facets.string, types, raw);
         }
-        // An unconstrained string does not depend on the schema. Cached, because most automata of a
-        // request are of this form.
-        let free = StringFacets::default();
-        let key = FreeTextKey {
+        match self.any_text_automaton(types, raw) {
+            Some(dfa) => Expr::Automaton(dfa),
+            None => self.raw_string_expr(&StringFacets::default(), types, raw),
+        }
+    }
+
+    /// The automaton of a string without facets; `None` if it is empty or too large. Most strings
+    /// of a request are of this form: an expression would be copied, compared and walked for each.
+    fn any_text_automaton(&mut self, types: JsonTypes, raw: &RawStrings) -> Option<Arc<Dfa>> {
+        let (texts, _) = self.normalizer.text_parts(&StringFacets::default())?.pop()?;
+        let key = self.framed_key(texts.clone(), types, raw);
+        if let Some(cached) = FREE_TEXTS.lock().get(&key) {
+            return Some(cached);
+        }
+        let framed = self.framed_texts(texts, types, raw).ok()?;
+        // Without rules, which would stay in the grammar.
+        let spelled = framed.iter().map(|FramedTexts { lead, texts, trail }| {
+            Expr::seq([lead.clone(), spell_dfa(texts, &mut spell_utf8), trail.clone()])
+        });
+        let expr = Expr::alt(spelled.collect::<Vec<_>>());
+        let dfa = regular::automaton(&expr, &[], key.limit).ok().filter(|dfa| !dfa.is_empty())?;
+        let dfa = Arc::new(dfa);
+        FREE_TEXTS.insert(key, dfa.clone(), dfa.bytes());
+        Some(dfa)
+    }
+
+    /// The cache key of texts that are written raw.
+    fn framed_key(&self, texts: Arc<Dfa>, types: JsonTypes, raw: &RawStrings) -> FramedKey {
+        FramedKey {
+            texts,
             types,
-            forbidden: forbidden.iter().map(|text| text.to_vec()).collect(),
+            forbidden: raw.forbidden().iter().map(|text| text.to_vec()).collect(),
             frame: [raw.lead.clone(), raw.trail.clone()],
             quotes: raw.quotes.clone(),
             limit: self.normalizer.reader.limits.automaton_states,
-        };
-        if let Some(cached) = FREE_TEXTS.lock().get(&key) {
-            return Expr::Automaton(cached);
-        }
-        // As an automaton: an expression would be copied, compared and walked for each string.
-        let expr = self.raw_string_expr(&free, &forbidden, types, raw);
-        match regular::automaton(&expr, &[], key.limit) {
-            Ok(dfa) if expr != Expr::Never => {
-                let dfa = Arc::new(dfa);
-                FREE_TEXTS.insert(key, dfa.clone(), dfa.bytes());
-                Expr::Automaton(dfa)
-            }
-            _ => expr,
         }
     }
 
@@ -266,16 +278,26 @@ impl<'a> SchemaLowering<'a, '_> {
     fn raw_string_expr(
         &mut self,
         string: &StringFacets<'a>,
-        forbidden: &[&[u8]],
         types: JsonTypes,
         raw: &RawStrings,
     ) -> Expr {
-        let parts = self.raw_text_parts(string, forbidden).into_iter();
+        let parts = self.normalizer.text_parts(string).unwrap_or_default().into_iter();
         let spelled = parts.map(|(texts, lengths)| {
-            let framed = self.framed_text((*texts).clone(), lengths, types, raw);
-            framed.unwrap_or_else(|error| self.too_large(&error))
+            let framed = self.framed_texts(texts, types, raw);
+            let spelled = framed.and_then(|framed| self.spell_framed(&framed, lengths));
+            spelled.unwrap_or_else(|error| self.too_large(&error))
         });
         Expr::alt(spelled.collect::<Vec<_>>())
+    }
+
+    /// Spells framed texts with a length within the bounds.
+    fn spell_framed(&mut self, framed: &[FramedTexts], lengths: Lengths) -> Result<Expr, TooLarge> {
+        let mut out = Vec::new();
+        for FramedTexts { lead, texts, trail } in framed {
+            let spelled = self.spell_of_length(texts, lengths, &mut spell_utf8)?;
+            out.push(Expr::seq([lead.clone(), spelled, trail.clone()]));
+        }
+        Ok(Expr::alt(out))
     }
 
     /// The texts that satisfy the facets and contain none of the forbidden texts, as UTF-8.
@@ -304,15 +326,22 @@ impl<'a> SchemaLowering<'a, '_> {
         })
     }
 
-    /// Spells the texts of an automaton with the optional lead and trail.
-    fn framed_text(
-        &mut self,
-        mut texts: Dfa,
-        lengths: Lengths,
+    /// The texts of an automaton over code points that can be written raw: those that contain no
+    /// forbidden text and read as strings, with the optional lead and trail. Kept for the process,
+    /// because the texts of a format are the same in all schemas.
+    fn framed_texts(
+        &self,
+        texts: Arc<Dfa>,
         types: JsonTypes,
         raw: &RawStrings,
-    ) -> Result<Expr, TooLarge> {
-        let limit = self.normalizer.reader.limits.automaton_states;
+    ) -> Result<Arc<[FramedTexts]>, TooLarge> {
+        let key = self.framed_key(texts, types, raw);
+        if let Some(cached) = FRAMED_TEXTS.lock().get(&key) {
+            return Ok(cached);
+        }
+        let limit = key.limit;
+        let without = without_texts(&key.texts, &raw.forbidden(), TextPosition::Anywhere, limit)?;
+        let mut texts = without.unwrap_or_else(|| (*key.texts).clone());
         if let Some(others) = lookalike_dfa(types) {
             texts = texts.combine(others, Combine::Minus, limit)?;
         }
@@ -320,15 +349,26 @@ impl<'a> SchemaLowering<'a, '_> {
             let bare = without_texts(&texts, &[&quotes.begin], TextPosition::Begin, limit)?;
             texts = bare.unwrap_or(texts);
         }
-        let mut out = Vec::new();
+        let mut framed = Vec::new();
         for (trail, texts) in optional_frame(texts, &raw.trail, TextPosition::End, limit)? {
             for (lead, texts) in optional_frame(texts, &raw.lead, TextPosition::Begin, limit)? {
-                let spelled = self.spell_of_length(&texts, lengths, &mut spell_utf8)?;
-                out.push(Expr::seq([lead, spelled, trail.clone()]));
+                framed.push(FramedTexts { lead, texts, trail: trail.clone() });
             }
         }
-        Ok(Expr::alt(out))
+        let framed: Arc<[FramedTexts]> = framed.into();
+        let automata = framed.iter().map(|framed| &framed.texts).chain([&*key.texts]);
+        let bytes = automata.map(Dfa::bytes).sum();
+        FRAMED_TEXTS.insert(key, framed.clone(), bytes);
+        Ok(framed)
     }
+}
+
+/// Texts between a lead and a trail.
+struct FramedTexts {
+    lead: Expr,
+    /// Automaton over code points.
+    texts: Dfa,
+    trail: Expr,
 }
 
 /// Texts with an optional lead or trail. Without it, a text must not begin or end like one that has
@@ -348,9 +388,10 @@ fn optional_frame(
     })
 }
 
-/// Cache key of raw strings without facets.
+/// Cache key of texts that are written raw.
 #[derive(PartialEq, Eq, Hash)]
-struct FreeTextKey {
+struct FramedKey {
+    texts: Arc<Dfa>,
     types: JsonTypes,
     forbidden: Vec<Vec<u8>>,
     /// Lead and trail.
@@ -359,11 +400,15 @@ struct FreeTextKey {
     limit: usize,
 }
 
-/// Approximate maximum size of all cached raw strings, in bytes.
+/// Approximate maximum size of each cache, in bytes.
 const MAX_CACHED_BYTES: usize = 4 << 20;
 
 /// The raw strings without facets built in this process.
-static FREE_TEXTS: ProcessCache<FreeTextKey, Arc<Dfa>> = ProcessCache::new(MAX_CACHED_BYTES);
+static FREE_TEXTS: ProcessCache<FramedKey, Arc<Dfa>> = ProcessCache::new(MAX_CACHED_BYTES);
+
+/// The framed texts built in this process.
+static FRAMED_TEXTS: ProcessCache<FramedKey, Arc<[FramedTexts]>> =
+    ProcessCache::new(MAX_CACHED_BYTES);
 
 /// One text with and without the lead and the trail. Without them, it must not begin or end like a
 /// text that has them.
