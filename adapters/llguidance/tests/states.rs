@@ -338,6 +338,39 @@ fn cancelled_work_fails_for_good() {
 }
 
 #[test]
+fn clones_are_cancelled_on_their_own() {
+    let matcher = lark("start: /[a-z]+/").into_cancellable();
+    let (mut clone, deep) = (matcher.clone(), matcher.deep_clone());
+    matcher.cancellation_handle().unwrap().cancel();
+    assert!(matcher.is_cancelled() && !clone.is_cancelled() && !deep.is_cancelled());
+    clone.consume_token(97).unwrap();
+    clone.cancellation_handle().unwrap().cancel();
+    assert!(clone.is_cancelled() && !deep.is_cancelled());
+    // A clone of what is cancelled is cancelled, too.
+    assert!(matcher.clone().is_cancelled());
+
+    let mut parser = factory().create_parser(TopLevelGrammar::from_regex("ab")).unwrap();
+    let handle = parser.enable_cancellation();
+    let mut clone = parser.clone();
+    handle.cancel();
+    parser.start_without_prompt();
+    clone.start_without_prompt();
+    assert!(parser.compute_mask().unwrap_err().is::<Cancelled>());
+    assert_eq!(list(clone.compute_mask()), [97]);
+}
+
+#[test]
+fn a_failed_matcher_has_a_handle() {
+    let failed = Matcher::new(Err(anyhow::anyhow!("boom"))).into_cancellable();
+    failed.cancellation_handle().unwrap().cancel();
+    assert!(!failed.is_cancelled());
+    assert_eq!(failed.get_error().as_deref(), Some("boom"));
+    let mut failing = lark("start: \"a\"").into_cancellable();
+    failing.consume_token(98).unwrap_err();
+    assert!(failing.is_error() && failing.cancellation_handle().is_some());
+}
+
+#[test]
 fn captures_have_the_last_text_of_a_name() {
     let mut matcher = lark("start: a b\na[capture]: /[0-9]+/\nb[capture=\"bb\"]: \"x\"\n");
     matcher.consume_tokens(&tokens("12x")).unwrap();
