@@ -537,7 +537,6 @@ fn a_constraint_takes_forced_tokens() {
     assert!(after.starts_with("compute_mask() called after stop"), "{after}");
 
     let mut constraint = make("start: /[cd]/");
-    assert!(constraint.commit_token(Some(99)).unwrap().ff_tokens.is_empty());
     constraint.log_json_progress = true;
     constraint.compute_mask().unwrap();
     assert!(error(constraint.commit_token(None)).contains("sampled_token is required"));
@@ -545,6 +544,42 @@ fn a_constraint_takes_forced_tokens() {
     constraint.compute_mask().unwrap();
     let logs = constraint.flush_logs();
     assert!(logs.contains("JSON-OUT: {\"object\":\"final_text\",\"str\":\"d\""), "{logs}");
+}
+
+#[test]
+fn a_constraint_never_drops_a_token() {
+    let factory = factory();
+    let make = |text: &str| {
+        Constraint::new(factory.create_parser(TopLevelGrammar::from_lark(text.into())).unwrap())
+    };
+    let mut constraint = make("start: /[a-d]{3}/");
+    assert!(error(constraint.commit_token(Some(97))).contains("without compute_mask()"));
+    constraint.compute_mask().unwrap();
+    assert_eq!(constraint.commit_token(Some(97)).unwrap().ff_tokens, [97]);
+    assert!(error(constraint.commit_token(Some(98))).contains("without compute_mask()"));
+    // After a validation a token can be taken without a mask.
+    assert_eq!(constraint.validate_tokens_raw(&tokens("bx")).unwrap(), 1);
+    assert_eq!(constraint.commit_token(Some(98)).unwrap().ff_tokens, [98]);
+    assert_eq!(constraint.parser.final_bytes(), b"ab");
+    assert!(!constraint.has_pending_stop());
+    let mut constraint = make("start: \"\"");
+    assert!(constraint.compute_mask().unwrap().is_stop());
+    assert!(constraint.has_pending_stop());
+}
+
+#[test]
+fn a_prompt_needs_no_canonical_tokenizer() {
+    let make = |canonical| {
+        let factory = ParserFactory::new_simple(&words(&[8], canonical)).unwrap();
+        let text = "start: a \"c\"\na[temperature=0.5]: \"ab\"".to_owned();
+        Constraint::new(factory.create_parser(TopLevelGrammar::from_lark(text)).unwrap())
+    };
+    let mut constraint = make(false);
+    assert_eq!(constraint.process_prompt(vec![2]), [2]);
+    assert_eq!(constraint.temperature, 0.5);
+    let mask = constraint.compute_mask().unwrap().sample_mask.as_ref().unwrap();
+    assert_eq!(mask.to_list(), [0, 3, 4, 6]);
+    assert_eq!(make(true).process_prompt(vec![2]), [2, 4]);
 }
 
 #[test]
