@@ -404,12 +404,71 @@ fn lists_of_grammars_are_checked() {
     let both = json!([{"lark_grammar": "start: \"a\"", "json_schema": {}}]);
     assert_eq!(error(both), "cannot have both lark_grammar and json_schema");
     assert!(error(json!([{"lark_grammar": "start: @zz"}])).contains("zz"));
+    // Also in grammars that nothing refers to, whatever the first one is.
+    let wrong = json!({"name": "w", "lark_grammar": "start: zz"});
+    let nameless = json!({"lark_grammar": "start: zz"});
+    for first in [a.clone(), json!({"name": "s", "json_schema": {"type": "null"}})] {
+        assert!(error(json!([first, wrong])).contains("@w"));
+        assert!(error(json!([first, nameless])).contains("grammar"));
+        assert!(error(json!([first, {"json_schema": {"type": 5}}])).contains("grammar"));
+    }
     let list: TopLevelGrammar = serde_json::from_value(json!({"grammars": [
         {"lark_grammar": "start: \"a\" @n", "unknown": 1},
         {"name": "n", "json_schema": {"type": "null"}}
     ]}))
     .unwrap();
     assert!(accepts(&Matcher::new(factory().create_parser(list)), "anull"));
+}
+
+#[test]
+fn the_first_grammar_of_a_list_has_a_name() {
+    let of = |list: Value| {
+        let list: TopLevelGrammar = serde_json::from_value(json!({"grammars": list})).unwrap();
+        Matcher::new(factory().create_parser(list))
+    };
+    let pair = of(json!([
+        {"name": "g0", "lark_grammar": "start: \"a\" @g1 | \"b\""},
+        {"name": "g1", "lark_grammar": "start: \"c\" @g0"}
+    ]));
+    assert!(accepts(&pair, "acacb") && !accepts(&pair, "acac"));
+    let schema = json!({"name": "s", "json_schema": {"type": "null"}});
+    assert!(accepts(&of(json!([schema, {"name": "l", "lark_grammar": "start: @s"}])), "null"));
+    assert!(accepts(&lark("start: \"a\" @lark_grammar | \"b\""), "aab"));
+}
+
+#[test]
+fn what_constrains_nothing_is_warned_of() {
+    let object = json!({"properties": {"a": {"format": "telephone"}}, "requried": ["a"]});
+    let expected = ["\"/requried\": no keyword", "\"/properties/a/format\": an unknown format"];
+    let inside = format!("start: %json {object}");
+    let relaxed = format!("start: %json {}", json!({"requried": [], "x-guidance": {}}));
+    let mut list = TopLevelGrammar::from_lark("start: \"a\"".to_owned());
+    list.grammars.push(GrammarWithLexer::from_json_schema(object.clone()));
+    for (mut matcher, expected) in [
+        (schema(object), &expected[..]),
+        (lark(&inside), &expected),
+        (lark(&relaxed), &expected[..1]),
+        (Matcher::new(factory().create_parser(list.clone())), &expected),
+    ] {
+        let warnings = matcher.grammar_warnings();
+        assert_eq!(warnings.len(), expected.len(), "{warnings:?}");
+        assert!(warnings.iter().zip(expected).all(|(warning, part)| warning.contains(part)));
+    }
+    let checked = GrammarInit::Serialized(list).validate(None, ParserLimits::default());
+    assert!(matches!(checked, ValidationResult::Warnings(warnings) if warnings.len() == 2));
+}
+
+#[test]
+fn what_follows_a_stop_reads_its_text_where_nothing_else_can_follow() {
+    let mut matcher = lark("start: w \"<e>\"\nw[stop=\"<e>\", capture]: /.*/");
+    assert!(accepts(&matcher, "foo<e>") && !accepts(&matcher, "foo<e><e>"));
+    matcher.consume_tokens(&tokens("foo<e>")).unwrap();
+    assert_eq!(matcher.stop_reason(), StopReason::NoExtension);
+    assert_eq!(matcher.get_capture("w"), Some(&b"foo"[..]));
+    let matcher = lark("start: w \"!\"\nw[stop=\"<e>\"]: /.*/");
+    assert!(accepts(&matcher, "foo<e>!") && !accepts(&matcher, "foo!"));
+    let matcher = lark("start: \"a\" w \"!\"\nw[max_tokens=0]: /[a-z]+/");
+    assert!(accepts(&matcher, "a!") && !accepts(&matcher, "ab!"));
 }
 
 #[test]
