@@ -35,9 +35,7 @@ impl Cancellation {
 impl Clone for Cancellation {
     fn clone(&self) -> Self {
         let own = self.0.as_ref().map(|_| CancellationHandle::default());
-        if let Some(own) = own.as_ref().filter(|_| self.is_cancelled()) {
-            own.cancel();
-        }
+        own.iter().filter(|_| self.is_cancelled()).for_each(CancellationHandle::cancel);
         Cancellation(own)
     }
 }

@@ -30,35 +30,17 @@ use crate::token_parser::TokenParser;
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Matcher(Result<Box<TokenParser>, Failure>);
-
-/// What is left of a matcher after an error.
-#[derive(Clone, Default)]
-struct Failure {
-    message: String,
-    cancellation: Cancellation,
-}
-
-impl Failure {
-    fn new(message: impl Into<String>) -> Failure {
-        Failure { message: message.into(), ..Failure::default() }
-    }
-
-    fn error(&self) -> anyhow::Error {
-        anyhow!(self.message.clone())
-    }
-}
+pub struct Matcher(Result<Box<TokenParser>, (String, Cancellation)>);
 
 impl Matcher {
     /// A matcher for a parser, which is started if it was not. The error of a parser that could not
     /// be made is the matcher's.
     pub fn new(parser: Result<TokenParser>) -> Self {
+        let failed = |message| Err((message, Cancellation::default()));
         Matcher(match parser {
             // With the grammar of a list in which it is.
-            Err(error) => Err(Failure::new(format!("{error:#}"))),
-            Ok(parser) if parser.inference_caps.backtrack => {
-                Err(Failure::new("backtracking not supported"))
-            }
+            Err(error) => failed(format!("{error:#}")),
+            Ok(p) if p.inference_caps.backtrack => failed("backtracking not supported".to_owned()),
             Ok(mut parser) => {
                 if parser.is_fresh() {
                     parser.start_without_prompt();
@@ -70,17 +52,15 @@ impl Matcher {
 
     /// Does a step; an error becomes the state.
     fn step<T>(&mut self, work: impl FnOnce(&mut TokenParser) -> Result<T>) -> Result<T> {
-        let parser = self.0.as_mut().map_err(|failure| failure.error())?;
+        let parser = self.0.as_mut().map_err(|(message, _)| anyhow!(message.clone()))?;
         ensure!(!parser.cancellation.is_cancelled(), Cancelled);
         match guard(|| work(parser)) {
             Err(error) if !error.is::<Cancelled>() => {
                 parser.logger.warn(&format!("{error}; stopping"));
                 let message = parser.augment_err(&error);
                 let cancellation = std::mem::take(&mut parser.cancellation);
-                let failure = Failure { message, cancellation };
-                let error = failure.error();
-                self.0 = Err(failure);
-                Err(error)
+                self.0 = Err((message.clone(), cancellation));
+                Err(anyhow!(message))
             }
             done => done,
         }
@@ -88,7 +68,7 @@ impl Matcher {
 
     /// The parser, unless an error has ended it.
     fn parser(&self) -> Result<&TokenParser> {
-        let parser = self.0.as_ref().map_err(Failure::error)?;
+        let parser = self.0.as_ref().map_err(|(message, _)| anyhow!(message.clone()))?;
         ensure!(!parser.cancellation.is_cancelled(), Cancelled);
         Ok(parser)
     }
@@ -146,7 +126,7 @@ impl Matcher {
     pub fn into_cancellable(mut self) -> Self {
         match &mut self.0 {
             Ok(parser) => parser.cancellation.enable(),
-            Err(failure) => failure.cancellation.enable(),
+            Err((_, cancellation)) => cancellation.enable(),
         };
         self
     }
@@ -244,7 +224,7 @@ impl Matcher {
     pub fn cancellation_handle(&self) -> Option<CancellationHandle> {
         match &self.0 {
             Ok(parser) => parser.cancellation_handle(),
-            Err(failure) => failure.cancellation.0.clone(),
+            Err((_, cancellation)) => cancellation.0.clone(),
         }
     }
 

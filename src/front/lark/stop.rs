@@ -276,7 +276,7 @@ impl<'a, 't> Places<'a, 't> {
         Next::Place(self.list.len() - 1)
     }
 
-    /// Whether a node can derive the empty text. Terminals never do: markers are compared with them.
+    /// Whether a node can derive the empty text. Terminals do not: markers are compared with them.
     fn can_be_empty(&self, node: &Node<'t>, index: &HashMap<&'t str, usize>) -> bool {
         match &node.kind {
             NodeKind::Text(text, _) => text.is_empty(),
