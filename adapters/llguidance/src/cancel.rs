@@ -15,3 +15,27 @@ pub type CancellationHandle = louver::CancelToken;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("operation cancelled")]
 pub struct Cancelled;
+
+/// The handle of one parser, if it has one. A clone has a flag of its own, set if this one is.
+#[derive(Debug, Default)]
+pub(crate) struct Cancellation(pub(crate) Option<CancellationHandle>);
+
+impl Cancellation {
+    /// Whether the handle was cancelled.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.0.as_ref().is_some_and(CancellationHandle::is_cancelled)
+    }
+
+    /// The handle, made if there is none.
+    pub(crate) fn enable(&mut self) -> CancellationHandle {
+        self.0.get_or_insert_default().clone()
+    }
+}
+
+impl Clone for Cancellation {
+    fn clone(&self) -> Self {
+        let own = self.0.as_ref().map(|_| CancellationHandle::default());
+        own.iter().filter(|_| self.is_cancelled()).for_each(CancellationHandle::cancel);
+        Cancellation(own)
+    }
+}

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use louver::front::json_schema::{Registry, SchemaError, SchemaSource, lower_reported};
+use louver::front::json_schema::{self, Registry, SchemaError, SchemaSource, lower_reported};
 use louver::front::lark::{self, LarkOptions, NamedGrammar};
-use louver::{Constraint, Engine, Limits, fuel};
+use louver::{Constraint, Engine, Json, Limits, SchemaOptions, fuel};
 use serde_json::Value;
 
 use crate::api::{ParserLimits, TopLevelGrammar, check_list};
@@ -55,8 +55,8 @@ pub(crate) fn check_without_tokens(
     let mut lowering = Lowering::new(&limits);
     let length = serde_json::to_string(&list.grammars)?.len();
     let budget = || limits.compile_budget(length);
-    let grammar = fuel::with_default_budget(budget, || match &first.lark_grammar {
-        Some(text) => lowering.lark(text, list),
+    let grammar = fuel::with_default_budget(budget, || match lowering.name_grammars(list)? {
+        Some(text) => lowering.lark(&text),
         None => lowering.schema(first.json_schema.as_ref()),
     })?;
     let missing = |token| format!("no tokenizer - can't validate {token}");
@@ -79,39 +79,52 @@ impl Lowering<'_> {
     /// Compiles the first grammar of a list.
     fn compile(&mut self, engine: &Engine, list: &TopLevelGrammar) -> Result<Constraint> {
         let first = check_list(list)?;
-        if let Some(text) = &first.lark_grammar {
-            let grammar = self.lark(text, list)?;
+        if let Some(text) = self.name_grammars(list)? {
+            let grammar = self.lark(&text)?;
             return Ok(engine.compile_with(grammar, engine.options().simplify_texts)?);
         }
-        let (schema, options) = take_options(first.json_schema.as_ref())?;
+        let (schema, options) = self.read_schema(first.json_schema.as_ref())?;
         let (constraint, relaxed) =
             engine.compile_parsed_schema(&schema, &Registry::default(), &options)?;
         self.warn_of(&relaxed);
         Ok(constraint)
     }
 
-    /// Lowers a Lark text, which may refer to the other grammars of the list.
-    fn lark(&mut self, text: &str, list: &TopLevelGrammar) -> Result<louver::Grammar> {
+    /// Makes the grammars of a list known to each other, and lowers those beside the first, as an
+    /// error in one counts even if nothing refers to it. Returns the first one's Lark text.
+    fn name_grammars(&mut self, list: &TopLevelGrammar) -> Result<Option<String>> {
         self.options.schema = JsonCompileOptions::default().schema_options()?;
-        let text = self.with_options_of_schemas(text)?;
-        for named in &list.grammars[1..] {
-            let Some(name) = &named.name else { continue };
-            let lowered = match &named.lark_grammar {
+        let mut texts = Vec::new();
+        for (at, grammar) in list.grammars.iter().enumerate() {
+            let name = grammar.name.clone().unwrap_or_else(|| format!("grammar {at}"));
+            let lowered = match &grammar.lark_grammar {
                 Some(text) => self.with_options_of_schemas(text).map(NamedGrammar::Lark),
-                None => self.schema(named.json_schema.as_ref()).map(NamedGrammar::Grammar),
+                None if list.grammars.len() == 1 => return Ok(None),
+                None => self.schema(grammar.json_schema.as_ref()).map(NamedGrammar::Grammar),
             };
-            let grammar = lowered.with_context(|| format!("in grammar @{name}"))?;
-            self.options.named.insert(name.clone(), grammar);
+            let lowered = lowered.with_context(|| format!("in grammar @{name}"))?;
+            if let NamedGrammar::Lark(text) = &lowered {
+                texts.push((at, name.clone(), text.clone()));
+            }
+            self.options.named.insert(name, lowered);
         }
-        let lowered = lark::lower(&text, &self.options, self.limits)?;
+        for (_, name, text) in texts.iter().filter(|(at, ..)| *at > 0) {
+            let lowered = lark::lower(text, &self.options, self.limits);
+            lowered.with_context(|| format!("in grammar @{name}"))?;
+        }
+        Ok(texts.into_iter().find(|(at, ..)| *at == 0).map(|(.., text)| text))
+    }
+
+    /// Lowers a Lark text, which may refer to the grammars of the list.
+    fn lark(&mut self, text: &str) -> Result<louver::Grammar> {
+        let lowered = lark::lower(text, &self.options, self.limits)?;
         for warning in lowered.warnings.list() {
             let (line, column) = lowered.warnings.place(warning.span.start);
             // Forcing is the adapter's, where the option has an effect.
             match warning.message.contains("the option `no_forcing`") {
                 true => self.findings.no_forcing = true,
                 false => {
-                    let warning = format!("at {line}({column}): {}", warning.message);
-                    self.findings.warnings.push(warning);
+                    self.warn(format!("at {line}({column}): {}", warning.message));
                 }
             }
         }
@@ -138,9 +151,16 @@ impl Lowering<'_> {
         Ok(out)
     }
 
+    /// Takes a schema and its own options, and warns of what constrains nothing.
+    fn read_schema(&mut self, schema: Option<&Value>) -> Result<(Json, SchemaOptions)> {
+        let (schema, options) = take_options(schema)?;
+        json_schema::warnings(&schema).iter().for_each(|warning| self.warn(warning.to_string()));
+        Ok((schema, options))
+    }
+
     /// Lowers a schema with its own options.
     fn schema(&mut self, schema: Option<&Value>) -> Result<louver::Grammar> {
-        let (schema, options) = take_options(schema)?;
+        let (schema, options) = self.read_schema(schema)?;
         let (schema, registry, limits) = (&schema, &Registry::default(), self.limits);
         let lowered = lower_reported(SchemaSource { schema, registry, options, limits })?;
         self.warn_of(&lowered.relaxed);
@@ -149,7 +169,13 @@ impl Lowering<'_> {
 
     /// Warns of keywords that are not enforced.
     fn warn_of(&mut self, relaxed: &[SchemaError]) {
-        let warnings = relaxed.iter().map(|error| format!("not enforced: {error}"));
-        self.findings.warnings.extend(warnings);
+        relaxed.iter().for_each(|error| self.warn(format!("not enforced: {error}")));
+    }
+
+    /// Warns, once: the schema that begins a list of several is read twice.
+    fn warn(&mut self, warning: String) {
+        if !self.findings.warnings.contains(&warning) {
+            self.findings.warnings.push(warning);
+        }
     }
 }

@@ -57,7 +57,7 @@ pub struct Constraint {
     pub parser: TokenParser,
     /// Whether reports go to the log.
     pub log_json_progress: bool,
-    /// The temperature of the last mask.
+    /// The last temperature that the grammar has asked for.
     pub temperature: f32,
     step: StepResult,
     /// Bytes, tokens and captures that were reported, and whether the final text was.
@@ -85,21 +85,17 @@ impl Constraint {
         if self.parser.is_fresh() {
             self.parser.start_without_prompt();
         }
-        self.step = match self.mask()? {
-            None => StepResult::stop(),
-            Some(mask) => {
-                let temperature = self.parser.temperature();
-                self.temperature = temperature.unwrap_or(self.temperature);
-                StepResult::sample(mask, temperature)
-            }
-        };
-        self.report();
+        let mask = self.mask()?;
+        let temperature = self.parser.temperature();
+        let step = mask.map(|mask| StepResult::sample(mask, temperature));
+        self.end_step(step.unwrap_or_else(StepResult::stop));
         Ok(&self.step)
     }
 
     /// The mask; None where the text is at its end.
     fn mask(&mut self) -> Result<Option<SimpleVob>> {
         if self.parser.check_stop()? {
+            self.pending_stop = true;
             return Ok(None);
         }
         match self.parser.compute_mask() {
@@ -110,12 +106,18 @@ impl Constraint {
     }
 
     /// Takes the sampled token, and the tokens that are forced after it if the host can take them.
+    /// An error where no mask was asked for since the last token: none is dropped.
     pub fn commit_token(&mut self, sampled: Option<TokenId>) -> Result<CommitResult> {
-        if self.step.sample_mask.is_none() {
+        if self.step.is_stop() {
             return Ok(CommitResult::from_step_result(&self.step));
         }
-        let missing = "sampled_token is required when mask was present";
-        let token = sampled.ok_or_else(|| anyhow!(self.parser.augment_err(missing)))?;
+        let has_mask = self.step.sample_mask.is_some();
+        let missing = match has_mask {
+            true => "sampled_token is required when mask was present",
+            false => "commit_token() called without compute_mask()",
+        };
+        let token = sampled.filter(|_| has_mask);
+        let token = token.ok_or_else(|| anyhow!(self.parser.augment_err(missing)))?;
         let taken = self.parser.consume_token(token);
         taken.map_err(|error| anyhow!(self.parser.augment_err(error)))?;
         let mut ff_tokens = vec![token];
@@ -124,13 +126,19 @@ impl Constraint {
             ff_tokens.extend(self.parser.consume_ff_tokens()?);
             self.pending_stop = self.parser.check_stop()?;
         }
-        self.step = StepResult::splice(0, ff_tokens);
-        self.report();
+        self.end_step(StepResult::splice(0, ff_tokens));
         Ok(CommitResult::from_step_result(&self.step))
     }
 
-    /// Writes reports to the log, if asked for.
-    fn report(&mut self) {
+    /// Keeps the temperature that the grammar asks for, if it does.
+    fn keep_temperature(&mut self) {
+        self.temperature = self.parser.temperature().unwrap_or(self.temperature);
+    }
+
+    /// Keeps the result of a step; writes reports to the log, if asked for.
+    fn end_step(&mut self, step: StepResult) {
+        self.step = step;
+        self.keep_temperature();
         if !self.log_json_progress {
             return;
         }
@@ -173,6 +181,7 @@ impl Constraint {
     /// Starts with an empty prompt.
     pub fn start_without_prompt(&mut self) {
         self.parser.start_without_prompt();
+        self.keep_temperature();
     }
 
     /// A copy of its own.
@@ -180,9 +189,16 @@ impl Constraint {
         self.clone()
     }
 
-    /// Starts with a prompt; see [`TokenParser::process_prompt`].
+    /// Starts with a prompt; see [`TokenParser::process_prompt`]. Without a canonical tokenizer the
+    /// prompt has no effect and is returned.
     pub fn process_prompt(&mut self, prompt: Vec<TokenId>) -> Vec<TokenId> {
-        self.parser.process_prompt(prompt)
+        if !self.parser.token_env.tokenize_is_canonical() {
+            self.start_without_prompt();
+            return prompt;
+        }
+        let prompt = self.parser.process_prompt(prompt);
+        self.keep_temperature();
+        prompt
     }
 
     /// Takes tokens that the host has chosen.
@@ -200,8 +216,12 @@ impl Constraint {
         &self.step
     }
 
-    /// How many of these tokens may follow.
+    /// How many of these tokens may follow. One of them can be committed then without a mask.
     pub fn validate_tokens_raw(&mut self, tokens: &[TokenId]) -> Result<usize> {
+        if self.step.unconditional_splice().is_some() {
+            let mask = self.tok_trie().alloc_token_set();
+            self.end_step(StepResult::sample(mask, self.parser.temperature()));
+        }
         self.parser.validate_tokens_raw(tokens)
     }
 

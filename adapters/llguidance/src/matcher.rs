@@ -4,13 +4,13 @@ use anyhow::{Result, anyhow, bail, ensure};
 use toktrie::{SimpleVob, TokEnv, TokenId};
 
 use crate::api::StopReason;
-use crate::cancel::{CancellationHandle, Cancelled};
+use crate::cancel::{Cancellation, CancellationHandle, Cancelled};
 use crate::earley::ParserStats;
 use crate::panic_utils::guard;
 use crate::token_parser::TokenParser;
 
 /// One sequence of tokens under a grammar. After an error every call fails with its message, for
-/// good. A clone goes its own way.
+/// good. A clone goes its own way, and its cancellation is its own.
 ///
 /// ```
 /// use llguidance::api::{StopReason, TopLevelGrammar};
@@ -30,16 +30,17 @@ use crate::token_parser::TokenParser;
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Matcher(Result<Box<TokenParser>, String>);
+pub struct Matcher(Result<Box<TokenParser>, (String, Cancellation)>);
 
 impl Matcher {
     /// A matcher for a parser, which is started if it was not. The error of a parser that could not
     /// be made is the matcher's.
     pub fn new(parser: Result<TokenParser>) -> Self {
+        let failed = |message| Err((message, Cancellation::default()));
         Matcher(match parser {
             // With the grammar of a list in which it is.
-            Err(error) => Err(format!("{error:#}")),
-            Ok(p) if p.inference_caps.backtrack => Err("backtracking not supported".to_owned()),
+            Err(error) => failed(format!("{error:#}")),
+            Ok(p) if p.inference_caps.backtrack => failed("backtracking not supported".to_owned()),
             Ok(mut parser) => {
                 if parser.is_fresh() {
                     parser.start_without_prompt();
@@ -51,13 +52,14 @@ impl Matcher {
 
     /// Does a step; an error becomes the state.
     fn step<T>(&mut self, work: impl FnOnce(&mut TokenParser) -> Result<T>) -> Result<T> {
-        let parser = self.0.as_mut().map_err(|message| anyhow!(message.clone()))?;
-        ensure!(!parser.is_cancelled(), Cancelled);
+        let parser = self.0.as_mut().map_err(|(message, _)| anyhow!(message.clone()))?;
+        ensure!(!parser.cancellation.is_cancelled(), Cancelled);
         match guard(|| work(parser)) {
             Err(error) if !error.is::<Cancelled>() => {
                 parser.logger.warn(&format!("{error}; stopping"));
                 let message = parser.augment_err(&error);
-                self.0 = Err(message.clone());
+                let cancellation = std::mem::take(&mut parser.cancellation);
+                self.0 = Err((message.clone(), cancellation));
                 Err(anyhow!(message))
             }
             done => done,
@@ -66,8 +68,8 @@ impl Matcher {
 
     /// The parser, unless an error has ended it.
     fn parser(&self) -> Result<&TokenParser> {
-        let parser = self.0.as_ref().map_err(|message| anyhow!(message.clone()))?;
-        ensure!(!parser.is_cancelled(), Cancelled);
+        let parser = self.0.as_ref().map_err(|(message, _)| anyhow!(message.clone()))?;
+        ensure!(!parser.cancellation.is_cancelled(), Cancelled);
         Ok(parser)
     }
 
@@ -110,7 +112,7 @@ impl Matcher {
     /// Why it is stopped.
     pub fn stop_reason(&self) -> StopReason {
         match &self.0 {
-            Ok(parser) if parser.is_cancelled() => StopReason::Cancelled,
+            Ok(parser) if parser.cancellation.is_cancelled() => StopReason::Cancelled,
             Ok(parser) => parser.stop_reason(),
             Err(_) => StopReason::InternalError,
         }
@@ -122,9 +124,10 @@ impl Matcher {
     /// The same matcher, which stops when its handle is cancelled.
     #[must_use]
     pub fn into_cancellable(mut self) -> Self {
-        if let Ok(parser) = &mut self.0 {
-            parser.enable_cancellation();
-        }
+        match &mut self.0 {
+            Ok(parser) => parser.cancellation.enable(),
+            Err((_, cancellation)) => cancellation.enable(),
+        };
         self
     }
     /// Takes a token.
@@ -219,11 +222,14 @@ impl Matcher {
 
     /// The handle, if there is one.
     pub fn cancellation_handle(&self) -> Option<CancellationHandle> {
-        self.0.as_ref().ok()?.cancellation_handle()
+        match &self.0 {
+            Ok(parser) => parser.cancellation_handle(),
+            Err((_, cancellation)) => cancellation.0.clone(),
+        }
     }
 
     /// Whether cancellation has ended the matcher.
     pub fn is_cancelled(&self) -> bool {
-        self.0.as_ref().is_ok_and(|parser| parser.is_cancelled())
+        self.0.as_ref().is_ok_and(|parser| parser.cancellation.is_cancelled())
     }
 }

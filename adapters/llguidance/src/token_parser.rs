@@ -9,7 +9,7 @@ use louver::{AdvanceError, MaskRow};
 use toktrie::{InferenceCapabilities, SimpleVob, TokEnv, TokenId};
 
 use crate::api::{ParserLimits, StopReason};
-use crate::cancel::{CancellationHandle, Cancelled};
+use crate::cancel::{Cancellation, CancellationHandle, Cancelled};
 use crate::compile::CompiledGrammar;
 use crate::earley::ParserStats;
 use crate::logger::Logger;
@@ -51,7 +51,7 @@ pub struct TokenParser {
     space: Arc<TokenSpace>,
     grammar: CompiledGrammar,
     sequence: Sequence,
-    cancellation: Option<CancellationHandle>,
+    pub(crate) cancellation: Cancellation,
     /// Counters of all steps, and of the last one.
     stats: (ParserStats, ParserStats),
 }
@@ -107,7 +107,7 @@ impl TokenParser {
             },
             space,
             grammar,
-            cancellation: None,
+            cancellation: Cancellation::default(),
             stats: Default::default(),
         }
     }
@@ -383,14 +383,9 @@ impl TokenParser {
     /// Without effect: masks are exact, cached or not.
     pub fn invalidate_bias_cache(&mut self) {}
 
-    /// Whether the parser's handle was cancelled.
-    pub(crate) fn is_cancelled(&self) -> bool {
-        self.cancellation.as_ref().is_some_and(CancellationHandle::is_cancelled)
-    }
-
     /// Does a step that ends when it is cancelled.
     fn step<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
-        let Some(handle) = self.cancellation.clone() else { return work(self) };
+        let Some(handle) = self.cancellation.0.clone() else { return work(self) };
         let done = handle.run(|| work(self));
         if handle.is_cancelled() {
             self.stop(StopReason::Cancelled, &Cancelled.to_string());
@@ -423,7 +418,7 @@ impl TokenParser {
     /// An error for a parser that is stopped or was not started.
     fn check_running(&self, what: &str) -> Result<()> {
         self.check_started(what)?;
-        ensure!(!self.is_cancelled(), Cancelled);
+        ensure!(!self.cancellation.is_cancelled(), Cancelled);
         let message = self.sequence.error.as_deref().unwrap_or("no error message");
         ensure!(!self.is_over(), "parser stopped in {what}; {message}");
         Ok(())
@@ -463,7 +458,7 @@ impl TokenParser {
         self.rollback(self.num_tokens())
     }
 
-    /// A copy of its own. Copies share the caches of the grammar, which have a lock.
+    /// A copy of its own, as a clone is. Copies share the caches of the grammar, which have a lock.
     pub fn deep_clone(&self) -> Self {
         self.clone()
     }
@@ -510,11 +505,11 @@ impl TokenParser {
 
     /// Makes the parser stop when the returned handle is cancelled.
     pub fn enable_cancellation(&mut self) -> CancellationHandle {
-        self.cancellation.get_or_insert_default().clone()
+        self.cancellation.enable()
     }
 
     /// The handle, if there is one.
     pub fn cancellation_handle(&self) -> Option<CancellationHandle> {
-        self.cancellation.clone()
+        self.cancellation.0.clone()
     }
 }

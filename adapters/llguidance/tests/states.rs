@@ -338,6 +338,39 @@ fn cancelled_work_fails_for_good() {
 }
 
 #[test]
+fn clones_are_cancelled_on_their_own() {
+    let matcher = lark("start: /[a-z]+/").into_cancellable();
+    let (mut clone, deep) = (matcher.clone(), matcher.deep_clone());
+    matcher.cancellation_handle().unwrap().cancel();
+    assert!(matcher.is_cancelled() && !clone.is_cancelled() && !deep.is_cancelled());
+    clone.consume_token(97).unwrap();
+    clone.cancellation_handle().unwrap().cancel();
+    assert!(clone.is_cancelled() && !deep.is_cancelled());
+    // A clone of what is cancelled is cancelled, too.
+    assert!(matcher.clone().is_cancelled());
+
+    let mut parser = factory().create_parser(TopLevelGrammar::from_regex("ab")).unwrap();
+    let handle = parser.enable_cancellation();
+    let mut clone = parser.clone();
+    handle.cancel();
+    parser.start_without_prompt();
+    clone.start_without_prompt();
+    assert!(parser.compute_mask().unwrap_err().is::<Cancelled>());
+    assert_eq!(list(clone.compute_mask()), [97]);
+}
+
+#[test]
+fn a_failed_matcher_has_a_handle() {
+    let failed = Matcher::new(Err(anyhow::anyhow!("boom"))).into_cancellable();
+    failed.cancellation_handle().unwrap().cancel();
+    assert!(!failed.is_cancelled());
+    assert_eq!(failed.get_error().as_deref(), Some("boom"));
+    let mut failing = lark("start: \"a\"").into_cancellable();
+    failing.consume_token(98).unwrap_err();
+    assert!(failing.is_error() && failing.cancellation_handle().is_some());
+}
+
+#[test]
 fn captures_have_the_last_text_of_a_name() {
     let mut matcher = lark("start: a b\na[capture]: /[0-9]+/\nb[capture=\"bb\"]: \"x\"\n");
     matcher.consume_tokens(&tokens("12x")).unwrap();
@@ -371,12 +404,71 @@ fn lists_of_grammars_are_checked() {
     let both = json!([{"lark_grammar": "start: \"a\"", "json_schema": {}}]);
     assert_eq!(error(both), "cannot have both lark_grammar and json_schema");
     assert!(error(json!([{"lark_grammar": "start: @zz"}])).contains("zz"));
+    // Also in grammars that nothing refers to, whatever the first one is.
+    let wrong = json!({"name": "w", "lark_grammar": "start: zz"});
+    let nameless = json!({"lark_grammar": "start: zz"});
+    for first in [a.clone(), json!({"name": "s", "json_schema": {"type": "null"}})] {
+        assert!(error(json!([first, wrong])).contains("@w"));
+        assert!(error(json!([first, nameless])).contains("grammar"));
+        assert!(error(json!([first, {"json_schema": {"type": 5}}])).contains("grammar"));
+    }
     let list: TopLevelGrammar = serde_json::from_value(json!({"grammars": [
         {"lark_grammar": "start: \"a\" @n", "unknown": 1},
         {"name": "n", "json_schema": {"type": "null"}}
     ]}))
     .unwrap();
     assert!(accepts(&Matcher::new(factory().create_parser(list)), "anull"));
+}
+
+#[test]
+fn the_first_grammar_of_a_list_has_a_name() {
+    let of = |list: Value| {
+        let list: TopLevelGrammar = serde_json::from_value(json!({"grammars": list})).unwrap();
+        Matcher::new(factory().create_parser(list))
+    };
+    let pair = of(json!([
+        {"name": "g0", "lark_grammar": "start: \"a\" @g1 | \"b\""},
+        {"name": "g1", "lark_grammar": "start: \"c\" @g0"}
+    ]));
+    assert!(accepts(&pair, "acacb") && !accepts(&pair, "acac"));
+    let schema = json!({"name": "s", "json_schema": {"type": "null"}});
+    assert!(accepts(&of(json!([schema, {"name": "l", "lark_grammar": "start: @s"}])), "null"));
+    assert!(accepts(&lark("start: \"a\" @lark_grammar | \"b\""), "aab"));
+}
+
+#[test]
+fn what_constrains_nothing_is_warned_of() {
+    let object = json!({"properties": {"a": {"format": "telephone"}}, "requried": ["a"]});
+    let expected = ["\"/requried\": no keyword", "\"/properties/a/format\": an unknown format"];
+    let inside = format!("start: %json {object}");
+    let relaxed = format!("start: %json {}", json!({"requried": [], "x-guidance": {}}));
+    let mut list = TopLevelGrammar::from_lark("start: \"a\"".to_owned());
+    list.grammars.push(GrammarWithLexer::from_json_schema(object.clone()));
+    for (mut matcher, expected) in [
+        (schema(object), &expected[..]),
+        (lark(&inside), &expected),
+        (lark(&relaxed), &expected[..1]),
+        (Matcher::new(factory().create_parser(list.clone())), &expected),
+    ] {
+        let warnings = matcher.grammar_warnings();
+        assert_eq!(warnings.len(), expected.len(), "{warnings:?}");
+        assert!(warnings.iter().zip(expected).all(|(warning, part)| warning.contains(part)));
+    }
+    let checked = GrammarInit::Serialized(list).validate(None, ParserLimits::default());
+    assert!(matches!(checked, ValidationResult::Warnings(warnings) if warnings.len() == 2));
+}
+
+#[test]
+fn what_follows_a_stop_reads_its_text_where_nothing_else_can_follow() {
+    let mut matcher = lark("start: w \"<e>\"\nw[stop=\"<e>\", capture]: /.*/");
+    assert!(accepts(&matcher, "foo<e>") && !accepts(&matcher, "foo<e><e>"));
+    matcher.consume_tokens(&tokens("foo<e>")).unwrap();
+    assert_eq!(matcher.stop_reason(), StopReason::NoExtension);
+    assert_eq!(matcher.get_capture("w"), Some(&b"foo"[..]));
+    let matcher = lark("start: w \"!\"\nw[stop=\"<e>\"]: /.*/");
+    assert!(accepts(&matcher, "foo<e>!") && !accepts(&matcher, "foo!"));
+    let matcher = lark("start: \"a\" w \"!\"\nw[max_tokens=0]: /[a-z]+/");
+    assert!(accepts(&matcher, "a!") && !accepts(&matcher, "ab!"));
 }
 
 #[test]
@@ -504,7 +596,6 @@ fn a_constraint_takes_forced_tokens() {
     assert!(after.starts_with("compute_mask() called after stop"), "{after}");
 
     let mut constraint = make("start: /[cd]/");
-    assert!(constraint.commit_token(Some(99)).unwrap().ff_tokens.is_empty());
     constraint.log_json_progress = true;
     constraint.compute_mask().unwrap();
     assert!(error(constraint.commit_token(None)).contains("sampled_token is required"));
@@ -512,6 +603,42 @@ fn a_constraint_takes_forced_tokens() {
     constraint.compute_mask().unwrap();
     let logs = constraint.flush_logs();
     assert!(logs.contains("JSON-OUT: {\"object\":\"final_text\",\"str\":\"d\""), "{logs}");
+}
+
+#[test]
+fn a_constraint_never_drops_a_token() {
+    let factory = factory();
+    let make = |text: &str| {
+        Constraint::new(factory.create_parser(TopLevelGrammar::from_lark(text.into())).unwrap())
+    };
+    let mut constraint = make("start: /[a-d]{3}/");
+    assert!(error(constraint.commit_token(Some(97))).contains("without compute_mask()"));
+    constraint.compute_mask().unwrap();
+    assert_eq!(constraint.commit_token(Some(97)).unwrap().ff_tokens, [97]);
+    assert!(error(constraint.commit_token(Some(98))).contains("without compute_mask()"));
+    // After a validation a token can be taken without a mask.
+    assert_eq!(constraint.validate_tokens_raw(&tokens("bx")).unwrap(), 1);
+    assert_eq!(constraint.commit_token(Some(98)).unwrap().ff_tokens, [98]);
+    assert_eq!(constraint.parser.final_bytes(), b"ab");
+    assert!(!constraint.has_pending_stop());
+    let mut constraint = make("start: \"\"");
+    assert!(constraint.compute_mask().unwrap().is_stop());
+    assert!(constraint.has_pending_stop());
+}
+
+#[test]
+fn a_prompt_needs_no_canonical_tokenizer() {
+    let make = |canonical| {
+        let factory = ParserFactory::new_simple(&words(&[8], canonical)).unwrap();
+        let text = "start: a \"c\"\na[temperature=0.5]: \"ab\"".to_owned();
+        Constraint::new(factory.create_parser(TopLevelGrammar::from_lark(text)).unwrap())
+    };
+    let mut constraint = make(false);
+    assert_eq!(constraint.process_prompt(vec![2]), [2]);
+    assert_eq!(constraint.temperature, 0.5);
+    let mask = constraint.compute_mask().unwrap().sample_mask.as_ref().unwrap();
+    assert_eq!(mask.to_list(), [0, 3, 4, 6]);
+    assert_eq!(make(true).process_prompt(vec![2]), [2, 4]);
 }
 
 #[test]

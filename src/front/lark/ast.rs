@@ -73,6 +73,11 @@ impl RuleAttributes<'_> {
         self.lazy || self.marker.is_some()
     }
 
+    /// Whether a budget leaves the rule nothing but the empty text.
+    pub(super) fn allow_nothing(&self) -> bool {
+        [self.max_tokens, self.max_chars].contains(&Some(0))
+    }
+
     /// Whether there are no attributes.
     pub(super) fn is_empty(&self) -> bool {
         *self == RuleAttributes::default()
@@ -91,7 +96,7 @@ pub(super) struct Marker<'t> {
 pub(super) enum MarkerKind {
     /// `suffix=`: the marker is part of the rule's text.
     Suffix,
-    /// `stop=`: the marker is hidden from the rule's text.
+    /// `stop=`: the marker is hidden from the rule's text, or not part of it.
     Stop,
 }
 

@@ -96,6 +96,9 @@ impl<'a, 't> FileLowering<'_, '_, 'a, 't> {
             self.session.report(Diagnostic::error(attribute.node.span.clone(), message));
             return Expr::Never;
         }
+        if self.is_kept(definition) {
+            return self.match_before_marker(definition, attribute, &pairs);
+        }
         let builder = &mut self.session.builder;
         let parts = pairs.into_iter().map(|(before, after)| {
             let mut body = Expr::Automaton(before.into());
@@ -111,6 +114,33 @@ impl<'a, 't> FileLowering<'_, '_, 'a, 't> {
             Expr::seq([body, Expr::Ref(marker)])
         });
         Expr::alt(parts.collect::<Vec<_>>())
+    }
+
+    /// Whether what follows a rule reads its marker.
+    fn is_kept(&self, definition: &Definition<'t>) -> bool {
+        self.index.get(definition.name.value).is_some_and(|&i| self.kept[i])
+    }
+
+    /// Lowers a match whose marker is left to what follows.
+    fn match_before_marker(
+        &mut self,
+        definition: &Definition<'t>,
+        attribute: &Marker<'t>,
+        pairs: &[(Dfa, Dfa)],
+    ) -> Expr {
+        if let Some(name) = &definition.attributes.stop_capture {
+            let message =
+                "`stop_capture` has nothing to report: what follows the rule reads the `stop` text";
+            self.session.report(
+                Diagnostic::error(name.span.clone(), message)
+                    .help("give the capture to what follows, or write `suffix=`"),
+            );
+        }
+        let limit = self.session.states();
+        let union = Dfa::union(pairs.iter().map(|(before, _)| before), limit);
+        let union = self.session.charge_states(union, limit, Dfa::len);
+        self.report_limit(union, &attribute.node)
+            .map_or(Expr::Never, |dfa| Expr::Automaton(dfa.into()))
     }
 
     /// Builds the automata of a shortest-match rule; reports errors.
@@ -273,6 +303,14 @@ impl<'a, 't> FileLowering<'_, '_, 'a, 't> {
         let (tail, tail_attributes) = self.tail(rest)?;
         if !self.is_any_text(tail) || !texts.into_iter().all(|text| self.is_any_text(text)) {
             return None;
+        }
+        if let Some(tool) = tools.iter().find(|tool| self.is_kept(tool.head)) {
+            let message = "after a rule with `stop=` before free text, its text is not read again";
+            self.session.report(
+                Diagnostic::error(tool.head.name.span.clone(), message)
+                    .help("write `suffix=`, and leave the text out after the rule"),
+            );
+            return Some(Expr::Never);
         }
         let (any, limit) = (self.any_text(), self.session.states());
         let mut match_dfas: BTreeMap<&'t str, Dfa> = BTreeMap::new();

@@ -103,6 +103,8 @@ pub(super) struct FileLowering<'s, 'o, 'a, 't> {
     pub(super) ignore: Option<RuleId>,
     /// Per definition, whether it is a plain-text rule.
     pub(super) plain: Vec<bool>,
+    /// Per definition, whether what follows the rule reads its marker.
+    pub(super) kept: Vec<bool>,
 }
 
 impl<'s, 'o, 'a, 't> FileLowering<'s, 'o, 'a, 't> {
@@ -122,6 +124,7 @@ impl<'s, 'o, 'a, 't> FileLowering<'s, 'o, 'a, 't> {
             texts,
             ignore: None,
             plain: Vec::new(),
+            kept: Vec::new(),
         }
     }
 
@@ -130,6 +133,7 @@ impl<'s, 'o, 'a, 't> FileLowering<'s, 'o, 'a, 't> {
         self.resolve_names();
         self.mark_plain_rules();
         self.lower_ignored();
+        self.find_kept_markers();
         for i in 0..self.file.definitions.len() {
             let body = if is_terminal(self.file.definitions[i].name.value) {
                 self.definition_text(i)
@@ -181,6 +185,9 @@ impl<'s, 'o, 'a, 't> FileLowering<'s, 'o, 'a, 't> {
     fn rule(&mut self, i: usize) -> Expr {
         let definition: &'a Definition<'t> = &self.file.definitions[i];
         let attributes = attributes(definition);
+        if definition.attributes.allow_nothing() {
+            return Expr::Empty;
+        }
         if definition.attributes.is_shortest() {
             let body = self.shortest_match(definition, None);
             return self.rule_with_attributes(i, attributes, body);

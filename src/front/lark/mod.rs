@@ -16,6 +16,8 @@
 //! Differences from a plain context-free grammar:
 //! * `lazy`, `suffix=` and `stop=` make a rule a single shortest match. With a budget
 //!   (`max_tokens`, `max_chars`), the match is cut where the budget is spent, without its marker.
+//! * The marker of `stop=` is read by what follows the rule if nothing else can follow, and by the
+//!   rule otherwise.
 //! * Free text next to such rules does not read past the end of a shortest match. In
 //!   `(tool | other)* rest`, where tools begin with any text up to a marker and `rest` is any text,
 //!   a marker always begins a tool. Where all markers are fixed texts, this becomes a tag dispatch.
@@ -36,6 +38,7 @@ mod names;
 mod parse;
 mod pattern;
 mod session;
+mod stop;
 mod substring;
 mod terminal;
 mod token;

@@ -324,18 +324,20 @@ impl<'t> Parser<'t, '_> {
                 ("allow_invalid_utf8", Json::Bool(true)) => {
                     "regular expressions match UTF-8 only".to_owned()
                 }
-                ("skip_repetition", Json::String(text)) if text == "once" => {
-                    options.skip_once = true;
+                ("ignore_once", Json::Bool(value)) => {
+                    options.skip_once = *value;
                     continue;
                 }
-                ("skip_repetition", Json::String(text)) if text == "repeat" => {
-                    options.skip_once = false;
+                ("skip_repetition", Json::String(text))
+                    if ["once", "repeat", "unbounded"].contains(&&**text) =>
+                {
+                    options.skip_once = text == "once";
                     continue;
                 }
-                ("allow_initial_skip" | "no_forcing" | "allow_invalid_utf8", _) => {
+                ("allow_initial_skip" | "no_forcing" | "allow_invalid_utf8" | "ignore_once", _) => {
                     "expected true or false".to_owned()
                 }
-                ("skip_repetition", _) => "expected \"once\" or \"repeat\"".to_owned(),
+                ("skip_repetition", _) => "expected \"once\" or \"unbounded\"".to_owned(),
                 _ => "there is no such option".to_owned(),
             };
             self.diagnostics

@@ -152,6 +152,10 @@ impl<'o> Session<'o> {
                 return Expr::Never;
             }
             Ok(schema) => {
+                for warning in json_schema::warnings(&schema) {
+                    let message = format!("the schema at {warning}");
+                    self.report(Diagnostic::warning(text.span.clone(), message));
+                }
                 let before = self.builder.len();
                 let rule = json_schema::lower_strict_into(
                     &mut self.builder,

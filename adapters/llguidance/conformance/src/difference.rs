@@ -5,7 +5,8 @@ use serde::Deserialize;
 use crate::Case;
 
 /// Who allows a token that the other refuses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Side {
     /// The adapter.
     Ours,
@@ -51,8 +52,14 @@ pub enum Class {
     Formats,
     /// Ours writes zeros at the end of fractions of numbers with bounds.
     BoundedNumbers,
-    /// The original takes no tokens back under `max_tokens=`.
+    /// The original takes no tokens back under `max_tokens=` and `stop=`.
     Budgets,
+    /// Flag `i` is about ASCII in ours: the original also has the long s and the sign of kelvin.
+    UnicodeCase,
+    /// Free text around tools may be any bytes in ours.
+    AnyBytes,
+    /// The original may also end where a part that is the first grammar again ends.
+    InnerEnds,
 }
 
 /// The reason for a difference, if there is one.
@@ -69,6 +76,14 @@ pub fn classify(case: &Case, difference: &Difference<'_>) -> Option<Class> {
                 difference.side == Side::Ours && last == Some(&b';') && ends
             }
             Class::WhiteSpace => is_long_white_space(difference, &whole),
+            Class::InnerEnds => difference.side == Side::Original && difference.token.is_empty(),
+            Class::UnicodeCase => difference.side == Side::Original && !whole.is_ascii(),
+            Class::AnyBytes => {
+                let is_end = difference.token.is_empty();
+                let text = std::str::from_utf8(&whole);
+                difference.side == Side::Ours
+                    && text.is_err_and(|error| is_end || error.error_len().is_some())
+            }
             _ => false,
         }),
     }

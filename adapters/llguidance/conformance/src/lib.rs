@@ -2,6 +2,7 @@
 //! masks of both are compared, and the reasons for which they may differ.
 
 mod difference;
+mod refusal;
 mod tokens;
 mod walk;
 
@@ -14,6 +15,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 pub use difference::{Class, Difference, Side, classify};
+pub use refusal::reason_of_refusal;
 pub use tokens::{Forcing, environment};
 pub use walk::{Report, walk};
 
@@ -29,29 +31,36 @@ pub struct Case {
     pub regex: Option<String>,
     /// A schema, as JSON text.
     pub schema: Option<String>,
+    /// A list of grammars, as JSON text.
+    pub list: Option<String>,
     /// The classes of differences that this grammar shows, where it is not a schema.
     #[serde(default)]
     pub classes: Vec<Class>,
     /// The language of a Lark text as a regular expression, where the two differ about it.
     pub language: Option<String>,
+    /// The side that compiles the grammar, where the other refuses it.
+    pub only: Option<Side>,
+    /// Why the other refuses it.
+    pub why: Option<String>,
 }
 
 impl Case {
     /// The grammar as both libraries read it.
     pub fn grammar(&self) -> Value {
-        let grammar = match (&self.lark, &self.regex, &self.schema) {
-            (Some(text), None, None) => serde_json::json!({"lark_grammar": text}),
-            (None, Some(regex), None) => {
+        let json = |text: &str| -> Value { serde_json::from_str(text).expect("JSON") };
+        let grammars = match (&self.lark, &self.regex, &self.schema, &self.list) {
+            (Some(text), None, None, None) => serde_json::json!([{"lark_grammar": text}]),
+            (None, Some(regex), None, None) => {
                 let text = format!("start: /{}/", llguidance::regex_to_lark(regex, ""));
-                serde_json::json!({"lark_grammar": text})
+                serde_json::json!([{"lark_grammar": text}])
             }
-            (None, None, Some(schema)) => {
-                let schema: Value = serde_json::from_str(schema).expect("a schema is JSON");
-                serde_json::json!({"json_schema": schema})
+            (None, None, Some(schema), None) => {
+                serde_json::json!([{"json_schema": json(schema)}])
             }
-            _ => panic!("{}: one of `lark`, `regex` and `schema`", self.name),
+            (None, None, None, Some(list)) => json(list),
+            _ => panic!("{}: one of `lark`, `regex`, `schema` and `list`", self.name),
         };
-        serde_json::json!({"grammars": [grammar]})
+        serde_json::json!({"grammars": grammars})
     }
 
     /// Whether a text is right by [`Case::language`]: the beginning of a word, or a whole one where

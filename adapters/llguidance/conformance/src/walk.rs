@@ -21,6 +21,8 @@ pub struct Report {
     pub equal: usize,
     /// Grammars that only one side compiles: its name, which side, and the other's message.
     pub refused: Vec<(String, Side, String)>,
+    /// Grammars that neither compiles, with our message.
+    pub refused_by_both: Vec<String>,
     /// Differences by class: masks that have one.
     pub classes: BTreeMap<Class, usize>,
     /// Differences without a reason.
@@ -62,7 +64,10 @@ pub fn walk(case: &Case, env: &TokEnv, masks: usize, seed: u64, report: &mut Rep
             report.refused.push((case.name.clone(), Side::Original, error.to_string()));
             return;
         }
-        (Err(_), Err(_)) => return,
+        (Err(ours), Err(_)) => {
+            report.refused_by_both.push(format!("{}: {ours:#}", case.name));
+            return;
+        }
     };
     let ours = llguidance::Matcher::new(Ok(ours));
     let original = original::Matcher::new(Ok(original));

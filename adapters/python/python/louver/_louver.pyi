@@ -110,6 +110,7 @@ class Engine:
         classes: Literal["ecma", "ascii", "unicode"] = ...,
         case: Literal["sensitive", "insensitive"] = ...,
         dot: Literal["no_line_terminators", "no_line_feed", "any"] = ...,
+        ambiguous: Literal["refused", "literal"] = ...,
     ) -> Constraint: ...
     def compile_ebnf(
         self,
