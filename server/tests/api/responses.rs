@@ -200,7 +200,7 @@ fn comparable(response: &Value) -> Value {
         response.as_object_mut().unwrap().remove(name);
     }
     for item in response["output"].as_array_mut().unwrap() {
-        item.as_object_mut().unwrap().remove("id");
+        item.as_object_mut().unwrap().retain(|name, _| name != "id" && name != "call_id");
     }
     response
 }

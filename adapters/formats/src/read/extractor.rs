@@ -160,6 +160,13 @@ impl Extractor {
         self.ids.reserve(ids);
     }
 
+    /// Replaces words that the model writes as ids by made-up ones of the same form. The model's
+    /// own are a function of what it is asked and of the seed it draws with. Ids that number calls
+    /// stay: they are the position in the conversation.
+    pub fn renew_ids(&mut self) {
+        self.ids.renew();
+    }
+
     fn marker(&mut self, bytes: &[u8]) {
         match &mut self.state {
             TurnState::Between { markers } => {
