@@ -71,6 +71,8 @@ pub struct LoweredRequest {
 pub(crate) struct LoweredInner {
     pub(crate) grammar: Arc<Grammar>,
     pub(crate) tools: Vec<LoweredTool>,
+    /// The texts that end a constrained response. Its grammar knows nothing of them.
+    pub(crate) stops: Vec<String>,
     /// Whether reasoning has a budget.
     pub(crate) is_budgeted: bool,
     pub(crate) warnings: Vec<RequestFault>,

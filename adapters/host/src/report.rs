@@ -155,6 +155,14 @@ pub struct Relaxed {
     pub reason: String,
 }
 
+impl Relaxed {
+    /// A response that a stop text has cut.
+    pub(crate) fn by_stop_text() -> Relaxed {
+        let reason = "the response ended at a stop text before its structure was complete";
+        Relaxed { pointer: "/stop".to_owned(), keyword: String::new(), reason: reason.to_owned() }
+    }
+}
+
 impl From<&SchemaError> for Relaxed {
     fn from(error: &SchemaError) -> Self {
         let (pointer, keyword) = (error.pointer.clone(), error.keyword.clone());
@@ -209,6 +217,8 @@ pub enum Completion {
     Complete,
     /// Complete, but narrowed at the length limit: the model preferred to continue.
     Pressed,
+    /// A stop text has ended the response before its structure was complete.
+    Stopped,
     /// Truncated at the length limit.
     Truncated,
     /// Cancelled.

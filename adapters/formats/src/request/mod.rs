@@ -13,6 +13,7 @@ mod schema_shape;
 mod tool;
 
 pub use self::builtin::BuiltinTool;
+pub(crate) use self::checks::STOP;
 pub use self::choice::{ToolChoice, ToolChoiceError};
 pub(crate) use self::custom::{CustomError, INPUT};
 pub use self::custom::{CustomInput, CustomTool};
@@ -55,7 +56,8 @@ pub struct ToolRequest {
     /// The bound on reasoning. When it is reached, only the end of the block can follow.
     pub reasoning_budget: Option<ReasoningBudget>,
     /// Stop strings. Free text and the turn end with the first of them, which is not part of the
-    /// text.
+    /// text. A response that is constrained ends there, too, wherever its structure has got to:
+    /// see [`Extractor::stopped_at`](crate::Extractor::stopped_at).
     pub stop: Vec<String>,
     /// Texts that free text must not contain, in addition to those of the format.
     pub bans: Vec<String>,
