@@ -69,7 +69,7 @@ pub(crate) struct ServeArgs {
     /// Handling of schema keywords that cannot be enforced.
     #[arg(long, value_enum)]
     policy: Option<PolicyArg>,
-    /// Which tools' arguments must match their schema [default: as_flagged].
+    /// Which tools' arguments must match their schema [default: auto].
     #[arg(long, value_enum)]
     strict_tools: Option<StrictToolsArg>,
     #[command(flatten)]
@@ -101,9 +101,12 @@ enum PolicyArg {
 #[value(rename_all = "snake_case")]
 enum StrictToolsArg {
     /// Those of tools whose `strict` is true, as in OpenAI's API, and of calls that are required.
-    AsFlagged,
+    #[value(alias = "as_flagged")]
+    Auto,
     /// Every tool's, whatever its `strict`.
     All,
+    /// None, whatever its `strict`, but those of calls that are required.
+    Off,
 }
 
 fn seconds(text: &str) -> Result<Seconds, String> {
@@ -181,8 +184,9 @@ async fn build_config(args: &ServeArgs) -> anyhow::Result<Config> {
     }
     if let Some(strict) = args.strict_tools {
         config.strict_tools = match strict {
-            StrictToolsArg::AsFlagged => StrictTools::AsFlagged,
+            StrictToolsArg::Auto => StrictTools::Auto,
             StrictToolsArg::All => StrictTools::All,
+            StrictToolsArg::Off => StrictTools::Off,
         };
     }
     config.registry.extend(args.registry.registry.iter().cloned());

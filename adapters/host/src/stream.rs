@@ -17,7 +17,9 @@ use crate::hook::{GenerationState, TokenEvent};
 use crate::plan::TurnPlan;
 use crate::reader::Reader;
 use crate::record::{Phase, Step};
-use crate::report::{Completion, DrawnBy, EnforcementLevel, EnforcementReport, Relaxed, Timing};
+use crate::report::{
+    Completion, DrawnBy, EnforcementLevel, EnforcementReport, Relaxed, Timing, ToolReport,
+};
 
 /// Why a generation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -206,6 +208,7 @@ impl EventStream {
         };
         let report = EnforcementReport {
             level,
+            tools: self.plan.lowered().map(ToolReport::of_request).unwrap_or_default(),
             violations,
             relaxed,
             warnings: self.plan.warnings().to_vec(),

@@ -167,6 +167,51 @@ async fn responses_match_their_constraints_and_report_them() {
     assert!(server.metric("louver_mask_seconds_count").await > 100.0);
 }
 
+/// `strict_tools` decides whose schemas are enforced, and the report names the rule of each tool.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_report_names_the_rule_of_each_tool() {
+    let tool = |name: &str, strict: bool| {
+        let parameters =
+            json!({"type": "object", "required": ["x"], "properties": {"x": {"const": 1}}});
+        json!({"type": "function", "function": {"name": name, "strict": strict, "parameters": parameters}})
+    };
+    let tools = json!([tool("f", true), tool("g", false)]);
+    let forced = [("f", true, "required"), ("g", true, "required")];
+    let named = json!({"type": "function", "function": {"name": "g"}});
+    for (setting, auto) in [
+        ("", [("f", true, "strict"), ("g", false, "not_strict")]),
+        ("strict_tools = \"auto\"", [("f", true, "strict"), ("g", false, "not_strict")]),
+        ("strict_tools = \"as_flagged\"", [("f", true, "strict"), ("g", false, "not_strict")]),
+        ("strict_tools = \"all\"", [("f", true, "all"), ("g", true, "all")]),
+        ("strict_tools = \"off\"", [("f", false, "off"), ("g", false, "off")]),
+    ] {
+        let server = Server::start(setting).await;
+        for (choice, rules) in [
+            (json!("auto"), &auto[..]),
+            (json!("required"), &forced),
+            (named.clone(), &forced[1..]),
+        ] {
+            let body = json!({"tools": tools.clone(), "tool_choice": choice, "max_tokens": 200});
+            let answer = server.chat(&ask(body)).await.json();
+            let report = &answer["louver"]["report"];
+            let rule = |(name, schema, rule): &(&str, bool, &str)| json!({"name": name, "schema": schema, "rule": rule});
+            assert_eq!(report["tools"], rules.iter().map(rule).collect::<Value>(), "{setting}");
+            let relaxed: Vec<Value> = rules
+                .iter()
+                .filter(|rule| !rule.1)
+                .map(|rule| {
+                    let k = usize::from(rule.0 == "g");
+                    format!("/tools/{k}/function/parameters").into()
+                })
+                .collect();
+            let found = report["relaxed"].as_array().cloned().unwrap_or_default();
+            let found: Vec<Value> = found.iter().map(|entry| entry["pointer"].clone()).collect();
+            assert_eq!(found, relaxed, "{setting}: {answer}");
+            assert_eq!(report["level"], if relaxed.is_empty() { "full" } else { "partial" });
+        }
+    }
+}
+
 /// A seed decides tokens and not ids: the same request gives the same calls with other ids, also in
 /// a format in which the model writes them.
 #[tokio::test(flavor = "multi_thread")]

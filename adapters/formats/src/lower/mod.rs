@@ -134,7 +134,7 @@ impl<'a> Lowering<'a> {
         if let Tool::Function(function) = tool
             && self.request.may_call(&function.name)
         {
-            self.findings.relaxed.extend(self.request.unflagged(k, function));
+            self.findings.relaxed.extend(self.request.unenforced(k, function));
             self.warn_of_schema(&function.parameters, &function.parameters_pointer(k));
         }
         if self.findings.relaxed.len() > before
@@ -146,6 +146,10 @@ impl<'a> Lowering<'a> {
             name: tool.name().to_owned(),
             kind: tool.kind(),
             is_builtin: tool.is_builtin(),
+            schema_rule: match tool {
+                Tool::Function(function) => Some(self.request.schema_rule(function)),
+                Tool::Custom(_) | Tool::Builtin(_) => None,
+            },
             arguments: arguments.map(|arguments| (style.clone(), arguments)).into_iter().collect(),
         }
     }

@@ -96,7 +96,8 @@ fn stop_texts_cut_constrained_responses() {
             let lowered = rig.format.lower(&request).expect("lowers");
             assert_eq!(lowered.warnings()[0].pointer, "/stop");
             let turn = Turn { text: ANSWER.into(), ..Turn::default() };
-            let units = rig.units(&rig.format.render(&turn).expect("writable"));
+            let wire = rig.format.render(&turn).expect("writable");
+            let units = rig.units(&wire);
             let session = rig.session(&lowered, &units, &[0]);
             let tokens = session.tokens(&units, 0);
             let run = session.run(&tokens, 1);

@@ -7,7 +7,7 @@ use louver::spec::json::Json;
 use louver::vocab::Vocabulary;
 use louver_formats::{
     Catalog, ConstraintError, LowerError, Parallel, Reasoning, ReasoningBudget, RequestError,
-    RequestErrors, ResponseFormat, Strictness, ToolChoice, ToolChoiceError, ToolRequest,
+    RequestErrors, Strictness, ToolChoice, ToolChoiceError, ToolRequest,
 };
 use serde_json::{Value, json};
 
