@@ -138,8 +138,10 @@ impl PointerMap {
             };
             answer["tools"] = lowered.tools().iter().map(tool).collect();
             answer["grammar"] = json!({"rules": lowered.grammar().rules.len()});
-            answer["warnings"] =
-                lowered.warnings().iter().map(|fault| request_fault_json(fault, self)).collect();
+            let warnings = lowered.warnings().iter().map(|fault| request_fault_json(fault, self));
+            let sent = PointerMap::default();
+            let left_out = self.left_out().iter().map(|fault| request_fault_json(fault, &sent));
+            answer["warnings"] = warnings.chain(left_out).collect();
         }
         answer["errors"] = json!([]);
         answer
