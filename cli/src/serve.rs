@@ -8,11 +8,14 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::ValueEnum;
-use louver::front::json_schema::Policy;
-use louver_server::{Config, DeviceChoice, ModelConfig, Seconds, ServerLimits, StrictTools};
+use louver::front::json_schema::{Policy, SchemaOptions};
+use louver_server::{
+    Config, DeviceChoice, ModelConfig, Overrides, Seconds, ServerLimits, StrictTools,
+};
 
 use crate::model_flags::ModelFlags;
 use crate::registry::RegistryArgs;
+use crate::spec::schema_overrides;
 use crate::telemetry::{self, LogFormat};
 use crate::trained;
 
@@ -72,6 +75,10 @@ pub(crate) struct ServeArgs {
     /// Which tools' arguments must match their schema [default: auto].
     #[arg(long, value_enum)]
     strict_tools: Option<StrictToolsArg>,
+    /// Schema options, such as '{"integers": "zero_fraction"}', which override the configuration's;
+    /// see docs/JSON_SCHEMA.md.
+    #[arg(long, value_name = "JSON", value_parser = schema_overrides)]
+    schema_options: Option<Overrides<SchemaOptions>>,
     #[command(flatten)]
     registry: RegistryArgs,
     /// Grace period for running requests after SIGTERM or SIGINT, in seconds.
@@ -189,6 +196,9 @@ async fn build_config(args: &ServeArgs) -> anyhow::Result<Config> {
             StrictToolsArg::Off => StrictTools::Off,
         };
     }
+    if let Some(options) = &args.schema_options {
+        config.schema_options = options.apply(&config.schema_options);
+    }
     config.registry.extend(args.registry.registry.iter().cloned());
     config.grace_s = args.grace.unwrap_or(config.grace_s);
     Ok(config)
@@ -265,6 +275,7 @@ fn stop_signal() -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use louver::front::json_schema::Integers;
 
     use super::*;
 
@@ -308,6 +319,8 @@ mod tests {
             "best_effort",
             "--strict-tools",
             "all",
+            "--schema-options",
+            r#"{"integers": "zero_fraction", "exponents": "allowed"}"#,
             "--dtype",
             "bf16",
             "--chat-template",
@@ -327,6 +340,12 @@ mod tests {
         assert_eq!((model.device, model.isq.as_deref()), (DeviceChoice::Cuda(1), Some("4")));
         assert_eq!((config.port, config.policy), (0, Policy::BestEffort));
         assert_eq!(config.strict_tools, StrictTools::All);
+        let options = config.settings(model).schema_options;
+        assert_eq!(options.integers, Integers::ZeroFraction);
+        for options in [r#"{"integer": 1}"#, r#"{"policy": "validate"}"#, "[]", "{"] {
+            let flags = ["louver", "--schema-options", options];
+            assert!(TestCli::try_parse_from(flags).is_err(), "{options}");
+        }
         assert_eq!(
             (model.dtype.as_deref(), model.chat_template.as_deref()),
             (Some("bf16"), Some(std::path::Path::new("chatml-tools")))
