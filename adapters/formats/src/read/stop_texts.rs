@@ -64,25 +64,38 @@ impl LoweredRequest {
     /// Whether the response is complete after the matcher's tokens and these bytes: the turn may
     /// end there, or with the markers that end a response.
     pub fn may_end_response(&self, matcher: &mut Matcher, bytes: &[u8]) -> bool {
-        let mut after = |marker: &str| {
-            let text = [bytes, marker.as_bytes()].concat();
-            matcher.expected(&text).ok().filter(|expected| expected.accepted == text.len())
-        };
-        let Some(expected) = after("") else { return false };
-        if expected.may_end {
-            return true;
-        }
         let format = &self.inner.format;
         let frame = format.frame.as_ref().map(|frame| &frame.end);
-        let ends = format.text.end.iter().chain(frame).chain(&format.end);
-        ends.flat_map(Marker::variants).any(|variant| match variant.first() {
-            Some(Atom::Token(name)) => expected.specials.contains(name),
-            Some(Atom::Text(text)) => {
-                after(text).is_some_and(|after| after.may_end || !after.specials.is_empty())
-            }
-            None => false,
-        })
+        let ends: Vec<&Marker> = format.text.end.iter().chain(frame).chain(&format.end).collect();
+        may_end_with(&ends, matcher, bytes)
     }
+}
+
+/// Whether the turn may end after these bytes and some of the markers, in their order. A special
+/// token of one of them decides, as no response has it.
+fn may_end_with(ends: &[&Marker], matcher: &mut Matcher, bytes: &[u8]) -> bool {
+    let Ok(expected) = matcher.expected(bytes) else { return false };
+    if expected.accepted < bytes.len() || expected.may_end {
+        return expected.accepted == bytes.len();
+    }
+    let mut later = ends.iter().enumerate();
+    later.any(|(k, end)| {
+        end.variants().iter().any(|variant| match &variant[..] {
+            [Atom::Token(name), ..] => expected.specials.contains(name),
+            [Atom::Text(text), Atom::Token(name), ..] => {
+                let text = [bytes, text.as_bytes()].concat();
+                let expected = matcher.expected(&text).ok();
+                expected.is_some_and(|found| {
+                    found.accepted == text.len() && found.specials.contains(name)
+                })
+            }
+            [Atom::Text(text), ..] => {
+                let text = [bytes, text.as_bytes()].concat();
+                may_end_with(&ends[k + 1..], matcher, &text)
+            }
+            [] => false,
+        })
+    })
 }
 
 #[cfg(test)]
