@@ -8,11 +8,14 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::ValueEnum;
-use louver::front::json_schema::Policy;
-use louver_server::{Config, DeviceChoice, ModelConfig, Seconds, ServerLimits, StrictTools};
+use louver::front::json_schema::{Policy, SchemaOptions};
+use louver_server::{
+    Config, DeviceChoice, ModelConfig, Overrides, Seconds, ServerLimits, StrictTools,
+};
 
 use crate::model_flags::ModelFlags;
 use crate::registry::RegistryArgs;
+use crate::spec::schema_overrides;
 use crate::telemetry::{self, LogFormat};
 use crate::trained;
 
@@ -69,9 +72,13 @@ pub(crate) struct ServeArgs {
     /// Handling of schema keywords that cannot be enforced.
     #[arg(long, value_enum)]
     policy: Option<PolicyArg>,
-    /// Which tools' arguments must match their schema [default: as_flagged].
+    /// Which tools' arguments must match their schema [default: auto].
     #[arg(long, value_enum)]
     strict_tools: Option<StrictToolsArg>,
+    /// Schema options, such as '{"integers": "zero_fraction"}', which override the configuration's;
+    /// see docs/JSON_SCHEMA.md.
+    #[arg(long, value_name = "JSON", value_parser = schema_overrides)]
+    schema_options: Option<Overrides<SchemaOptions>>,
     #[command(flatten)]
     registry: RegistryArgs,
     /// Grace period for running requests after SIGTERM or SIGINT, in seconds.
@@ -100,10 +107,13 @@ enum PolicyArg {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
 enum StrictToolsArg {
-    /// Those of tools whose `strict` is true, as in OpenAI's API, and of calls that are required.
-    AsFlagged,
+    /// Of tools whose `strict` is true, as in OpenAI's API, and of calls that are required.
+    #[value(alias = "as_flagged")]
+    Auto,
     /// Of every tool, regardless of its `strict`.
     All,
+    /// Only of calls that are required.
+    Off,
 }
 
 fn seconds(text: &str) -> Result<Seconds, String> {
@@ -181,9 +191,13 @@ async fn build_config(args: &ServeArgs) -> anyhow::Result<Config> {
     }
     if let Some(strict) = args.strict_tools {
         config.strict_tools = match strict {
-            StrictToolsArg::AsFlagged => StrictTools::AsFlagged,
+            StrictToolsArg::Auto => StrictTools::Auto,
             StrictToolsArg::All => StrictTools::All,
+            StrictToolsArg::Off => StrictTools::Off,
         };
+    }
+    if let Some(options) = &args.schema_options {
+        config.schema_options = options.apply(&config.schema_options);
     }
     config.registry.extend(args.registry.registry.iter().cloned());
     config.grace_s = args.grace.unwrap_or(config.grace_s);
@@ -261,6 +275,7 @@ fn stop_signal() -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use louver::front::json_schema::Integers;
 
     use super::*;
 
@@ -304,6 +319,8 @@ mod tests {
             "best_effort",
             "--strict-tools",
             "all",
+            "--schema-options",
+            r#"{"integers": "zero_fraction", "exponents": "allowed"}"#,
             "--dtype",
             "bf16",
             "--chat-template",
@@ -323,6 +340,12 @@ mod tests {
         assert_eq!((model.device, model.isq.as_deref()), (DeviceChoice::Cuda(1), Some("4")));
         assert_eq!((config.port, config.policy), (0, Policy::BestEffort));
         assert_eq!(config.strict_tools, StrictTools::All);
+        let options = config.settings(model).schema_options;
+        assert_eq!(options.integers, Integers::ZeroFraction);
+        for options in [r#"{"integer": 1}"#, r#"{"policy": "validate"}"#, "[]", "{"] {
+            let flags = ["louver", "--schema-options", options];
+            assert!(TestCli::try_parse_from(flags).is_err(), "{options}");
+        }
         assert_eq!(
             (model.dtype.as_deref(), model.chat_template.as_deref()),
             (Some("bf16"), Some(std::path::Path::new("chatml-tools")))

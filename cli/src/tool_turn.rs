@@ -9,6 +9,7 @@ use louver_mistralrs::{
     Call, Event, Generation, Louver, Parallel, Plan, PlanBuilder, Reasoning, RunOptions, Timing,
     ToolChoice,
 };
+use louver_server::Overrides;
 use mistralrs::{Model, RequestBuilder, SamplingParams};
 use serde_json::Value;
 
@@ -26,6 +27,7 @@ pub(crate) struct ToolModel {
     pub(crate) model: Model,
     pub(crate) louver: Louver,
     format: WireFormat,
+    schema_options: SchemaOptions,
 }
 
 /// What a turn is generated from.
@@ -57,7 +59,17 @@ pub(crate) struct ToolTurn {
 impl ToolModel {
     pub(crate) fn new(model: Model, louver: Louver) -> Result<ToolModel> {
         let format = louver.wire_format().map_err(Clone::clone)?.clone();
-        Ok(ToolModel { model, louver, format })
+        Ok(ToolModel { model, louver, format, schema_options: training_format() })
+    }
+
+    /// With these schema options in place of the ones of training data.
+    pub(crate) fn with_schema_options(self, options: &Overrides<SchemaOptions>) -> ToolModel {
+        ToolModel { schema_options: options.apply(&self.schema_options), ..self }
+    }
+
+    /// Compiles a plan without reasoning, by default with JSON in the format of training data.
+    pub(crate) fn build_plan(&self, plan: PlanBuilder) -> Result<Plan> {
+        Ok(plan.reasoning(Reasoning::Off).schema_options(self.schema_options).build()?)
     }
 
     /// Generates one turn of calls, and passes its events to `show`.
@@ -71,7 +83,7 @@ impl ToolModel {
             CallMode::Unconstrained => self.louver.unconstrained(turn.tools),
             CallMode::Constrained => {
                 let plan = self.louver.tools(turn.tools).choice(ToolChoice::Required);
-                build_plan(plan.parallel(turn.parallel))?
+                self.build_plan(plan.parallel(turn.parallel))?
             }
         };
         let generation = self.generate(&plan, turn.request, turn.seed, show).await?;
@@ -111,15 +123,10 @@ impl ToolModel {
         text: &str,
     ) -> Result<Reading> {
         let tools = Tool::parse_list(&Json::from(tools))?;
-        let schema_options = training_format();
+        let schema_options = self.schema_options;
         let request = ToolRequest { tools, parallel, schema_options, ..ToolRequest::default() };
         Ok(self.format.read_unconstrained(&request, text)?)
     }
-}
-
-/// Compiles a plan without reasoning, with JSON in the format of training data.
-pub(crate) fn build_plan(plan: PlanBuilder) -> Result<Plan> {
-    Ok(plan.reasoning(Reasoning::Off).schema_options(training_format()).build()?)
 }
 
 impl From<Generation> for ToolTurn {

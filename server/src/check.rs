@@ -99,7 +99,7 @@ impl CheckRequest {
             Err(error) => return refused(api_fault_json(&error, &PointerMap::default())),
         };
         let pointers = &request.pointers;
-        if let Err(error) = served.check_choices(request.choices()) {
+        if let Err(error) = served.check_choices(&request) {
             return refused(api_fault_json(&error, pointers));
         }
         let started = Instant::now();
@@ -113,8 +113,9 @@ impl CheckRequest {
             Err(error) => return refused(api_fault_json(&error.into(), pointers)),
         };
         let compile_us = (started.elapsed().as_secs_f64() * 1e7).round() / 10.0;
-        let prompt_tokens = match self.has_prompt.then(|| request.tokens(&plan)).transpose() {
-            Ok(prompt) => prompt.map(|prompt| prompt.len()),
+        let prompt_tokens = self.has_prompt.then(|| request.prompt_tokens(&plan)).transpose();
+        let prompt_tokens = match prompt_tokens {
+            Ok(tokens) => tokens,
             Err(error) => return refused(api_fault_json(&error.into(), pointers)),
         };
         pointers.add_plan(
@@ -138,8 +139,10 @@ impl PointerMap {
             };
             answer["tools"] = lowered.tools().iter().map(tool).collect();
             answer["grammar"] = json!({"rules": lowered.grammar().rules.len()});
-            answer["warnings"] =
-                lowered.warnings().iter().map(|fault| request_fault_json(fault, self)).collect();
+            let warnings = lowered.warnings().iter().map(|fault| request_fault_json(fault, self));
+            let sent = PointerMap::default();
+            let left_out = self.left_out().iter().map(|fault| request_fault_json(fault, &sent));
+            answer["warnings"] = warnings.chain(left_out).collect();
         }
         answer["errors"] = json!([]);
         answer

@@ -460,8 +460,6 @@ mod tests {
 
     #[test]
     fn unsupported_combinations_name_a_member() {
-        let both = r#"{"stop": "x", "response_format": {"type": "json_object"}}"#;
-        assert_eq!(lower_error(both).first().param.as_deref(), Some("/stop"));
         let marker = r#"{"stop": "<tool_call>", "tools": [{"name": "f"}]}"#;
         assert_eq!(lower_error(marker).first().param.as_deref(), Some("/stop"));
     }

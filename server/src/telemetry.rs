@@ -165,7 +165,7 @@ pub(crate) fn record_generation(
                     "the answer was completed near the length limit"
                 );
             }
-            Completion::Complete | Completion::Cancelled => {}
+            Completion::Complete | Completion::Stopped | Completion::Cancelled => {}
         }
         if let Some(report) = prepared {
             let PrepareReport { candidates, built, cached, .. } = report;
@@ -182,6 +182,7 @@ pub(crate) fn record_generation(
     let completion = match report.completion {
         Completion::Complete => "complete",
         Completion::Pressed => "pressed",
+        Completion::Stopped => "stopped",
         Completion::Truncated => "truncated",
         Completion::Cancelled => "cancelled",
     };

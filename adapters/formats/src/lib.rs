@@ -95,5 +95,5 @@ pub use request::{
     BuiltinTool, CallKind, ConstraintError, CustomInput, CustomTool, FunctionTool, LazyTools,
     LowerError, MemberError, MemberErrorKind, NEUTRAL_TOOL_MEMBERS, Parallel, PartErrors,
     Reasoning, ReasoningBudget, RequestError, RequestErrors, RequestFault, ResponseFormat,
-    ResponseTag, Strictness, Tool, ToolChoice, ToolChoiceError, ToolRequest, ToolShape,
+    ResponseTag, SchemaRule, Strictness, Tool, ToolChoice, ToolChoiceError, ToolRequest, ToolShape,
 };

@@ -9,7 +9,7 @@ use louver::spec::json::Json;
 
 use crate::arguments::ArgumentReader;
 use crate::format::{ArgumentStyle, CallSyntax, WireFormat};
-use crate::request::{CallKind, RequestFault};
+use crate::request::{CallKind, RequestFault, SchemaRule};
 
 /// The role of a labelled span of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -71,6 +71,8 @@ pub struct LoweredRequest {
 pub(crate) struct LoweredInner {
     pub(crate) grammar: Arc<Grammar>,
     pub(crate) tools: Vec<LoweredTool>,
+    /// The texts that end a constrained response. Its grammar knows nothing of them.
+    pub(crate) stops: Vec<String>,
     /// Whether reasoning has a budget.
     pub(crate) is_budgeted: bool,
     pub(crate) warnings: Vec<RequestFault>,
@@ -98,6 +100,8 @@ pub struct LoweredTool {
     pub kind: CallKind,
     /// Whether it is a built-in tool, whose calls have a syntax of their own.
     pub is_builtin: bool,
+    /// Of a function: whether its schema is enforced, and why.
+    pub schema_rule: Option<SchemaRule>,
     /// Its arguments by style, that of the template first. Empty if the turn cannot call it.
     pub(crate) arguments: Vec<(ArgumentStyle, LoweredArguments)>,
 }

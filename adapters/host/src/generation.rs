@@ -10,11 +10,11 @@ use tracing::Span;
 use tracing::field::Empty;
 
 use crate::hook::{GenerationState, LogitsHook, LogitsHookOptions, TokenEvent};
-use crate::options::{RunOptions, fresh_seed};
+use crate::options::RunOptions;
 use crate::plan::TurnPlan;
 use crate::prompt_boundary::PromptBoundary;
 use crate::report::DrawnBy;
-use crate::sampler::{Sampler, mix};
+use crate::sampler::Sampler;
 use crate::stream::{EventStream, Finish, GenerationReading, ReadResult};
 use crate::truncation::Truncation;
 
@@ -115,10 +115,9 @@ impl TurnPlan {
         let (event_sender, events) = mpsc::unbounded_channel();
         let (outcome_sender, outcome) = oneshot::channel();
         let steps = Arc::default();
-        let id_seed = id_seed(input.drawn_by.seed().unwrap_or_else(fresh_seed), input.prompt);
         let reading = GenerationReading {
             tokens: token_receiver,
-            reader: self.reader(id_seed, input.earlier_ids),
+            reader: self.generation_reader(input.earlier_ids),
             events: event_sender,
             shared: shared.clone(),
             steps: Arc::clone(&steps),
@@ -144,7 +143,8 @@ impl TurnPlan {
     }
 
     /// A hook alone, for hosts that render the prompt and read the output themselves: the prompt's
-    /// length is learned from the contexts, and the host draws and limits the length.
+    /// length is learned from the contexts, and the host draws and limits the length. It also ends
+    /// constrained responses at stop texts, which no mask knows.
     pub fn hook(&self) -> LogitsHook {
         let options = RunOptions { truncation: Truncation::Off, ..RunOptions::default() };
         let options = self.hook_options(PromptBoundary::learned(), options, None);
@@ -195,21 +195,4 @@ fn sampler(drawn_by: DrawnBy, sampling: Sampling) -> Option<Sampler> {
     let Sampling { temperature, top_k, top_p, min_p } = sampling;
     let temperature = temperature.unwrap_or(1.0);
     drawn_by.seed().map(|seed| Sampler { seed, temperature, top_k, top_p, min_p })
-}
-
-/// Derives the seed of a generation's call ids. The same prompt and seed give the same ids. The
-/// turns of a conversation have different prompts, so their ids differ even with the same seed.
-fn id_seed(seed: u64, prompt: &[u32]) -> u64 {
-    prompt.iter().fold(seed, |hash, token| mix(hash ^ u64::from(*token)))
-}
-
-#[cfg(test)]
-#[test]
-fn ids_differ_by_prompt_and_are_repeatable() {
-    let seeds: std::collections::HashSet<u64> =
-        [(4, vec![1]), (4, vec![2]), (4, vec![1, 2]), (5, vec![1]), (4, vec![])]
-            .map(|(seed, prompt)| id_seed(seed, &prompt))
-            .into();
-    assert_eq!(seeds.len(), 5);
-    assert!(seeds.contains(&id_seed(4, &[1])));
 }

@@ -47,6 +47,8 @@ pub(crate) struct GenerationState {
     pub(crate) span: Span,
     /// The generation was cancelled.
     pub(crate) cancelled: AtomicBool,
+    /// A stop text has ended the response.
+    pub(crate) is_stopped: AtomicBool,
     /// The length limit was reached.
     pub(crate) is_truncated: AtomicBool,
     /// The mask was narrowed near the length limit and excluded a token that the model preferred.
@@ -70,6 +72,7 @@ impl GenerationState {
         GenerationState {
             span,
             cancelled: Default::default(),
+            is_stopped: Default::default(),
             is_truncated: Default::default(),
             is_narrowed: Default::default(),
             forced_tokens: Default::default(),
@@ -420,7 +423,10 @@ impl HookState {
     }
 
     fn allowed(&mut self, generated: &[u32], shared: &GenerationState) -> AllowedTokens {
-        if shared.cancelled.load(Ordering::Relaxed) || shared.fault.lock().is_some() {
+        let is_ended = [&shared.cancelled, &shared.is_stopped];
+        if is_ended.iter().any(|ended| ended.load(Ordering::Relaxed))
+            || shared.fault.lock().is_some()
+        {
             return AllowedTokens::StopTokens;
         }
         let at_limit = self.options.limit.is_some_and(|limit| generated.len() >= limit);

@@ -50,7 +50,7 @@ pub use plan::{TurnPlan, call_ids};
 pub use record::{Candidate, Phase, Record, Step};
 pub use report::{
     CheckedPart, Completion, DrawnBy, EnforcementLevel, EnforcementReport, Relaxed, Timing,
-    Violation, ViolationKind,
+    ToolReport, Violation, ViolationKind,
 };
 pub use stream::{EventStream, Finish, Generation};
 pub use truncation::Truncation;

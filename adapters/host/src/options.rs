@@ -87,6 +87,11 @@ pub enum Prefetch {
 /// A random seed of 53 bits, which every JSON reader keeps exactly. It need not be unpredictable,
 /// only different.
 pub(crate) fn fresh_seed() -> u64 {
+    fresh_id_seed() >> 11
+}
+
+/// A random seed of call ids, from what the operating system gives hash maps.
+pub(crate) fn fresh_id_seed() -> u64 {
     use std::hash::{BuildHasher, RandomState};
-    RandomState::new().hash_one(0) >> 11
+    RandomState::new().hash_one(0)
 }

@@ -6,9 +6,12 @@ use louver::engine::{Constraint, Engine};
 use louver::front::json_schema::Policy;
 use louver::ids::TokenId;
 use louver::vocab::Vocabulary;
-use louver_formats::{ConstraintError, Event, ToolChoice, ToolRequest, Turn, WireFormat};
+use louver_formats::{
+    ConstraintError, Event, Extractor, LoweredRequest, ToolChoice, ToolRequest, Turn, WireFormat,
+};
 
 use crate::error::PlanError;
+use crate::options::fresh_id_seed;
 use crate::reader::Reader;
 use crate::report::Relaxed;
 use crate::validate::SchemaValidators;
@@ -23,7 +26,7 @@ pub struct TurnPlan {
 #[derive(Clone, Debug)]
 struct CompiledTurn {
     constraint: Constraint,
-    lowered: louver_formats::LoweredRequest,
+    lowered: LoweredRequest,
     /// Whether the turn must be structured: a required call or a response format.
     is_structured: bool,
     /// Validators of relaxed schemas, under the policy `validate`.
@@ -62,7 +65,7 @@ impl TurnPlan {
     }
 
     /// The request lowered to the model's wire format; `None` for a plan without a constraint.
-    pub fn lowered(&self) -> Option<&louver_formats::LoweredRequest> {
+    pub fn lowered(&self) -> Option<&LoweredRequest> {
         self.compiled.as_ref().map(|compiled| &compiled.lowered)
     }
 
@@ -74,7 +77,7 @@ impl TurnPlan {
     /// The parts of the request that the grammar does not enforce. With the policy `validate`, the
     /// report of a generation lists violations of them.
     pub fn relaxed(&self) -> Vec<Relaxed> {
-        let relaxed = self.lowered().map(louver_formats::LoweredRequest::relaxed);
+        let relaxed = self.lowered().map(LoweredRequest::relaxed);
         relaxed.unwrap_or_default().iter().map(Relaxed::from).collect()
     }
 
@@ -85,7 +88,7 @@ impl TurnPlan {
 
     /// What probably constrains less than it was written to.
     pub fn warnings(&self) -> &[louver_formats::RequestFault] {
-        self.lowered().map(louver_formats::LoweredRequest::warnings).unwrap_or_default()
+        self.lowered().map(LoweredRequest::warnings).unwrap_or_default()
     }
 
     /// Validators of relaxed schemas, under the policy `validate`.
@@ -96,7 +99,7 @@ impl TurnPlan {
     /// Parses complete generated tokens. The stop token may be left out, except where it is also
     /// the end of a call.
     pub fn read(&self, tokens: &[u32]) -> Turn {
-        let mut reader = self.reader(0, &[]);
+        let mut reader = self.reader(|lowered| lowered.extractor(0));
         let mut events: Vec<Event> = reader.push(tokens);
         let is_stop = |token: &u32| self.vocab.is_stop(TokenId::from_raw(*token));
         if let Some(stop) = tokens.last().copied().filter(is_stop) {
@@ -107,13 +110,22 @@ impl TurnPlan {
         Turn::collect(&events)
     }
 
-    pub(crate) fn reader(&self, id_seed: u64, earlier_ids: &[String]) -> Reader {
+    /// The reader of a generation. Its calls have ids that no other generation has, whatever the
+    /// tokens and the seed they are drawn with; numbers in the conversation stay.
+    pub(crate) fn generation_reader(&self, earlier_ids: &[String]) -> Reader {
+        self.reader(|lowered| {
+            let mut extractor = lowered.extractor(fresh_id_seed());
+            extractor.reserve_ids(earlier_ids.iter().cloned());
+            extractor.renew_ids();
+            extractor
+        })
+    }
+
+    fn reader(&self, extractor: impl FnOnce(&LoweredRequest) -> Extractor) -> Reader {
         let vocab = self.vocab.clone();
         match &self.compiled {
-            Some(compiled) => {
-                let mut extractor = compiled.lowered.extractor(id_seed);
-                extractor.reserve_ids(earlier_ids.iter().cloned());
-                Reader::constrained(vocab, compiled.constraint.matcher(), extractor)
+            Some(CompiledTurn { constraint, lowered, .. }) => {
+                Reader::constrained(vocab, constraint.matcher(), extractor(lowered))
             }
             None => Reader::text(vocab),
         }

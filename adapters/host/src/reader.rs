@@ -8,7 +8,7 @@ use louver::engine::{Constraint, Matcher};
 use louver::ids::TokenId;
 use louver::matcher::{Span, Tracer};
 use louver::vocab::Vocabulary;
-use louver_formats::{Event, Extractor, Role};
+use louver_formats::{Event, Extractor, LoweredRequest, Role};
 
 use crate::error::Fault;
 use crate::record::Phase;
@@ -23,6 +23,8 @@ pub(crate) struct Reader {
     /// Number of reasoning tokens.
     reasoning_tokens: usize,
     fault: Option<Fault>,
+    /// Whether the response was complete at the stop text that has ended it.
+    stopped: Option<bool>,
     elapsed: Duration,
 }
 
@@ -68,6 +70,7 @@ impl Reader {
             phase: Phase::Free,
             reasoning_tokens: 0,
             fault: None,
+            stopped: None,
             elapsed: Duration::ZERO,
         }
     }
@@ -79,7 +82,7 @@ impl Reader {
         let mut events = Vec::new();
         for &raw in tokens {
             let token = TokenId::from_raw(raw);
-            if self.vocab.is_stop(token) || self.fault.is_some() {
+            if self.vocab.is_stop(token) || self.fault.is_some() || self.stopped.is_some() {
                 continue;
             }
             self.tokens.push(raw);
@@ -98,13 +101,16 @@ impl Reader {
                             };
                             self.reasoning_tokens += usize::from(self.phase == Phase::Reasoning);
                             events.extend(extractor.push(delivered.retain_new(spans)));
+                            self.stopped = extractor.stopped_at().map(|len| {
+                                let lowered = extractor.request();
+                                is_complete_at(len, &self.tokens, &self.vocab, matcher, lowered)
+                            });
                         }
                         Err(error) => self.fault = Some(Fault::rejected_token(raw, &error)),
                     }
                 }
                 Mode::Text { held } => {
-                    let name = self.vocab.special_name(token).map(str::as_bytes);
-                    held.extend_from_slice(self.vocab.bytes(token).or(name).unwrap_or_default());
+                    held.extend_from_slice(token_text(&self.vocab, raw));
                     let complete = held.len() - incomplete_suffix_len(held);
                     let delta = String::from_utf8_lossy(&held[..complete]).into_owned();
                     held.drain(..complete);
@@ -122,7 +128,7 @@ impl Reader {
     pub(crate) fn replan(
         &mut self,
         constraint: &Constraint,
-        lowered: louver_formats::LoweredRequest,
+        lowered: LoweredRequest,
     ) -> Vec<Event> {
         let started = Instant::now();
         let mut events = Vec::new();
@@ -147,7 +153,7 @@ impl Reader {
         let Mode::Constrained { matcher, tracer, extractor, delivered } = &mut self.mode else {
             return Vec::new();
         };
-        if self.fault.is_some() || matcher.is_complete() {
+        if self.fault.is_some() || self.stopped.is_some() || matcher.is_complete() {
             return Vec::new();
         }
         let stops = self
@@ -177,6 +183,7 @@ impl Reader {
     pub(crate) fn finish(&mut self) -> Vec<Event> {
         let started = Instant::now();
         let events = match &mut self.mode {
+            Mode::Constrained { extractor, .. } if self.stopped.is_some() => extractor.finish(true),
             Mode::Constrained { matcher, tracer, extractor, delivered } => {
                 let mut events = extractor.push(delivered.retain_new(tracer.finish()));
                 events.extend(extractor.finish(matcher.is_complete()));
@@ -192,9 +199,16 @@ impl Reader {
         events
     }
 
+    /// `Some` if a stop text has ended the response: whether it was complete there. Later tokens
+    /// are not read.
+    pub(crate) fn stopped(&self) -> Option<bool> {
+        self.stopped
+    }
+
     /// Whether a stop token may follow.
     pub(crate) fn may_end(&mut self) -> bool {
         match &mut self.mode {
+            Mode::Constrained { .. } if self.stopped.is_some() => true,
             Mode::Constrained { matcher, .. } => matcher.is_complete(),
             Mode::Text { .. } => true,
         }
@@ -276,6 +290,33 @@ fn phase(role: Role) -> Phase {
         Role::Arguments(_) => Phase::Arguments,
         Role::Trailer(_) => Phase::Trailer,
     }
+}
+
+/// The bytes of a token, or the name of a special one.
+fn token_text(vocab: &Vocabulary, raw: u32) -> &[u8] {
+    let token = TokenId::from_raw(raw);
+    vocab.bytes(token).or(vocab.special_name(token).map(str::as_bytes)).unwrap_or_default()
+}
+
+/// Whether the response is complete after so many bytes of the tokens, where a stop text follows.
+/// The matcher goes back there.
+fn is_complete_at(
+    len: usize,
+    tokens: &[u32],
+    vocab: &Vocabulary,
+    matcher: &mut Matcher,
+    lowered: &LoweredRequest,
+) -> bool {
+    let (mut whole, mut rest) = (0, len);
+    for token in tokens {
+        match rest.checked_sub(token_text(vocab, *token).len()) {
+            Some(left) => (whole, rest) = (whole + 1, left),
+            None => break,
+        }
+    }
+    matcher.rollback(tokens.len() - whole);
+    let cut = tokens.get(whole).map_or(&[][..], |token| token_text(vocab, *token));
+    lowered.may_end_response(matcher, &cut[..rest])
 }
 
 /// Length of the incomplete UTF-8 character at the end.

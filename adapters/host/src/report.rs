@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use louver::front::json_schema::SchemaError;
-use louver_formats::RequestFault;
+use louver_formats::{LoweredRequest, RequestFault, SchemaRule};
 use serde::{Deserialize, Serialize};
 
 /// Measures the time spent in the hook.
@@ -79,6 +79,9 @@ impl Timing {
 pub struct EnforcementReport {
     /// How much of the request the grammar enforced.
     pub level: EnforcementLevel,
+    /// Of each function that could be called: whether its schema was enforced, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<ToolReport>,
     /// The parts of the request that were not enforced.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub relaxed: Vec<Relaxed>,
@@ -97,6 +100,28 @@ pub struct EnforcementReport {
     pub refused_tokens: usize,
     /// Who drew the tokens.
     pub drawn_by: DrawnBy,
+}
+
+/// What was enforced of a function's arguments.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolReport {
+    /// The function's name.
+    pub name: String,
+    /// Whether its schema was enforced. Otherwise, the arguments were any JSON object.
+    pub schema: bool,
+    /// Why.
+    pub rule: SchemaRule,
+}
+
+impl ToolReport {
+    pub(crate) fn of_request(lowered: &LoweredRequest) -> Vec<ToolReport> {
+        let callable = lowered.tools().iter().filter(|tool| tool.is_callable());
+        let reports = callable.filter_map(|tool| {
+            let (name, rule) = (tool.name.clone(), tool.schema_rule?);
+            Some(ToolReport { name, schema: rule.is_enforced(), rule })
+        });
+        reports.collect()
+    }
 }
 
 /// Who drew the tokens of a generation. A request with this seed, one choice and the same prompt,
@@ -155,6 +180,14 @@ pub struct Relaxed {
     pub reason: String,
 }
 
+impl Relaxed {
+    /// A response that a stop text has cut.
+    pub(crate) fn by_stop_text() -> Relaxed {
+        let reason = "the response ended at a stop text before its structure was complete";
+        Relaxed { pointer: "/stop".to_owned(), keyword: String::new(), reason: reason.to_owned() }
+    }
+}
+
 impl From<&SchemaError> for Relaxed {
     fn from(error: &SchemaError) -> Self {
         let (pointer, keyword) = (error.pointer.clone(), error.keyword.clone());
@@ -209,6 +242,8 @@ pub enum Completion {
     Complete,
     /// Complete, but narrowed at the length limit: the model preferred to continue.
     Pressed,
+    /// A stop text has ended the response before its structure was complete.
+    Stopped,
     /// Truncated at the length limit.
     Truncated,
     /// Cancelled.

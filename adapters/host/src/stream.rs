@@ -17,7 +17,9 @@ use crate::hook::{GenerationState, TokenEvent};
 use crate::plan::TurnPlan;
 use crate::reader::Reader;
 use crate::record::{Phase, Step};
-use crate::report::{Completion, DrawnBy, EnforcementLevel, EnforcementReport, Timing};
+use crate::report::{
+    Completion, DrawnBy, EnforcementLevel, EnforcementReport, Relaxed, Timing, ToolReport,
+};
 
 /// Why a generation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -183,7 +185,10 @@ impl EventStream {
         while self.next().await.is_some() {}
         self.settle_extension();
         let outcome = (&mut self.outcome).await.unwrap_or(Err(GenerationError::HostGone))?;
-        let relaxed = self.plan.relaxed();
+        let mut relaxed = self.plan.relaxed();
+        if outcome.completion == Completion::Stopped {
+            relaxed.push(Relaxed::by_stop_text());
+        }
         let level = match self.plan.constraint() {
             None => EnforcementLevel::None,
             Some(_) if relaxed.is_empty() => EnforcementLevel::Full,
@@ -203,6 +208,7 @@ impl EventStream {
         };
         let report = EnforcementReport {
             level,
+            tools: self.plan.lowered().map(ToolReport::of_request).unwrap_or_default(),
             violations,
             relaxed,
             warnings: self.plan.warnings().to_vec(),
@@ -288,16 +294,26 @@ impl GenerationReading {
     }
 
     fn process(&mut self, token_event: TokenEvent) {
+        // Tokens after a stop text do not count.
+        let is_read = self.reader.stopped().is_none();
         let new_events = match token_event {
             TokenEvent::Tokens { tokens, step } => {
                 let new_events = self.reader.push(&tokens);
-                self.record(step, self.reader.phase());
+                if is_read {
+                    self.record(step, self.reader.phase());
+                }
+                if self.reader.stopped().is_some() {
+                    self.shared.is_stopped.store(true, Ordering::Relaxed);
+                }
                 new_events
             }
-            TokenEvent::Plan(plan) => self.reader.replan(&plan.0, plan.1),
+            TokenEvent::Plan(plan) if is_read => self.reader.replan(&plan.0, plan.1),
+            TokenEvent::Plan(_) => Vec::new(),
             TokenEvent::Stopped { token, step } => {
                 let is_constrained = self.reader.is_constrained();
-                self.record(step, if is_constrained { Phase::Marker } else { Phase::Free });
+                if is_read {
+                    self.record(step, if is_constrained { Phase::Marker } else { Phase::Free });
+                }
                 if self.shared.is_truncated.load(Ordering::Relaxed) {
                     self.reader.cut_off();
                 }
@@ -334,31 +350,12 @@ impl GenerationReading {
             may_end && !end.iter().any(|event| matches!(event, Event::Incomplete { .. }));
         self.send(end);
 
-        if let Some(fault) = self.reader.fault() {
-            shared.fail(fault.clone());
-        }
-        if let Some(fault) = shared.fault.lock().clone() {
-            return Err(fault.into());
-        }
-        let is_narrowed = shared.is_narrowed.load(Ordering::Relaxed);
-        let finish = match reason {
-            Some(Err(message)) => return Err(GenerationError::Host(message)),
-            _ if is_truncated || is_narrowed && !cancelled => Finish::Length,
-            _ if cancelled => Finish::Cancelled,
-            None if host_gone => return Err(GenerationError::HostGone),
-            Some(Ok(finish)) => finish,
-            None => Finish::Stop,
+        let end = match self.reader.stopped() {
+            // What happens after a stop text does not count.
+            Some(is_complete) => End::Stopped { is_complete },
+            None => End::Other { reason, may_end, is_complete, host_gone },
         };
-        if let Some(fault) = bypass(finish, may_end, &shared) {
-            shared.fail(fault.clone());
-            return Err(fault.into());
-        }
-        let completion = match finish {
-            Finish::Cancelled => Completion::Cancelled,
-            Finish::Stop => Completion::Complete,
-            Finish::Length if is_complete && is_narrowed => Completion::Pressed,
-            Finish::Length => Completion::Truncated,
-        };
+        let (finish, completion) = self.judge(end)?;
         let timing = shared.clock.lock().timing(self.reader.elapsed(), ended);
         shared.span.record("tokens", self.reader.tokens().len());
         shared.span.record("finish", tracing::field::debug(finish));
@@ -372,6 +369,63 @@ impl GenerationReading {
             repaired_rows: shared.repaired_rows.load(Ordering::Relaxed),
         })
     }
+
+    /// How the generation went, or its fault.
+    fn judge(&self, end: End) -> Result<(Finish, Completion), GenerationError> {
+        let shared = &self.shared;
+        let End::Other { reason, may_end, is_complete, host_gone } = end else {
+            let is_complete = matches!(end, End::Stopped { is_complete: true });
+            let completion = if is_complete { Completion::Complete } else { Completion::Stopped };
+            return Ok((Finish::Stop, completion));
+        };
+        if let Some(fault) = self.reader.fault() {
+            shared.fail(fault.clone());
+        }
+        if let Some(fault) = shared.fault.lock().clone() {
+            return Err(fault.into());
+        }
+        let cancelled = shared.cancelled.load(Ordering::Relaxed);
+        let is_truncated = shared.is_truncated.load(Ordering::Relaxed);
+        let is_narrowed = shared.is_narrowed.load(Ordering::Relaxed);
+        let finish = match reason {
+            Some(Err(message)) => return Err(GenerationError::Host(message)),
+            _ if is_truncated || is_narrowed && !cancelled => Finish::Length,
+            _ if cancelled => Finish::Cancelled,
+            None if host_gone => return Err(GenerationError::HostGone),
+            Some(Ok(finish)) => finish,
+            None => Finish::Stop,
+        };
+        if let Some(fault) = bypass(finish, may_end, shared) {
+            shared.fail(fault.clone());
+            return Err(fault.into());
+        }
+        let completion = match finish {
+            Finish::Cancelled => Completion::Cancelled,
+            Finish::Stop => Completion::Complete,
+            Finish::Length if is_complete && is_narrowed => Completion::Pressed,
+            Finish::Length => Completion::Truncated,
+        };
+        Ok((finish, completion))
+    }
+}
+
+/// How the output ended.
+enum End {
+    /// With a stop text.
+    Stopped {
+        /// Whether the response was complete.
+        is_complete: bool,
+    },
+    /// As the host says.
+    Other {
+        /// The host's finish reason, its error, or `None` if it is gone.
+        reason: Option<Result<Finish, String>>,
+        /// Whether the grammar allows the end.
+        may_end: bool,
+        /// Whether nothing was cut off.
+        is_complete: bool,
+        host_gone: bool,
+    },
 }
 
 /// The fault of a generation whose tokens the host did not choose from rows that Louver had seen.

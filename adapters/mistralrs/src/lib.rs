@@ -58,15 +58,15 @@ pub use gguf::{GgufModel, widen_gguf};
 pub use louver::PrepareBudget;
 pub use louver::front::json_schema::{SchemaOptions, Whitespace};
 pub use louver_formats::{
-    Call, CallKind, Cut, Event, Parallel, Reasoning, ReasoningBudget, Strictness, ToolChoice,
-    ToolRequest, Turn,
+    Call, CallKind, Cut, Event, Parallel, Reasoning, ReasoningBudget, SchemaRule, Strictness,
+    ToolChoice, ToolRequest, Turn,
 };
 pub use louver_host::{
     Candidate, ChatTemplate, CheckedPart, Completion, Draw, DrawnBy, EnforcementLevel,
     EnforcementReport, EventStream, ExtendError, Fault, Finish, Generation, GenerationError,
     Overlap, Phase, PlanError, Prefetch, Record, Relaxed, RequestError, RunOptions,
-    SHIPPED_TEMPLATES, Step, TemplateError, TemplateInput, Timing, Truncation, TurnPlan, Violation,
-    ViolationKind, call_ids, shipped_template,
+    SHIPPED_TEMPLATES, Step, TemplateError, TemplateInput, Timing, ToolReport, Truncation,
+    TurnPlan, Violation, ViolationKind, call_ids, shipped_template,
 };
 pub use mcp::{McpError, McpTools};
 pub use model::{Louver, LouverOptions};

@@ -11,7 +11,7 @@ use super::DemoArgs;
 use super::output::Output;
 use super::stats::RunStats;
 use super::tools;
-use crate::tool_turn::{ToolModel, ToolValidators, build_plan};
+use crate::tool_turn::{ToolModel, ToolValidators};
 
 /// Maximum number of turns in which the model may call tools.
 const MAX_CALLING_TURNS: usize = 4;
@@ -96,7 +96,7 @@ impl<'a> Agent<'a> {
         let plan = if self.args.unconstrained {
             self.model.louver.unconstrained(tools::list())
         } else {
-            build_plan(self.model.louver.tools(tools::list()).choice(choice.clone()))?
+            self.model.build_plan(self.model.louver.tools(tools::list()).choice(choice.clone()))?
         };
         let generation = self.generate(&description, &plan).await?;
         let turn = match self.args.unconstrained {
@@ -144,7 +144,7 @@ impl<'a> Agent<'a> {
         let plan = if self.args.unconstrained {
             self.model.louver.unconstrained(Value::Null)
         } else {
-            build_plan(self.model.louver.answer(&schema))?
+            self.model.build_plan(self.model.louver.answer(&schema))?
         };
         let generation = self.generate("the answer, by a JSON Schema", &plan).await?;
         let fault = match serde_json::from_str::<Value>(generation.turn.text.trim()) {

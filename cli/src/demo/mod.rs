@@ -13,11 +13,13 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use louver::engine::EngineOptions;
+use louver::front::json_schema::SchemaOptions;
 use louver_mistralrs::ToolChoice;
-use louver_server::{DeviceChoice, ModelConfig};
+use louver_server::{DeviceChoice, ModelConfig, Overrides};
 use serde_json::json;
 
 use crate::model_flags::ModelFlags;
+use crate::spec::schema_overrides;
 use crate::tool_turn::ToolModel;
 use output::{Output, OutputStyle};
 
@@ -53,6 +55,10 @@ pub(crate) struct DemoArgs {
     /// Maximum tokens per turn [default: 1024; with --trained 160].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_tokens: Option<u32>,
+    /// Schema options, such as '{"whitespace": "compact"}', which override the demo's; see
+    /// docs/JSON_SCHEMA.md.
+    #[arg(long, value_name = "JSON", value_parser = schema_overrides, default_value = "{}")]
+    schema_options: Overrides<SchemaOptions>,
     /// Run without Louver, to show what breaks.
     #[arg(long)]
     unconstrained: bool,
@@ -142,7 +148,7 @@ async fn load(args: &DemoArgs, output: &mut Output) -> anyhow::Result<ToolModel>
     for warning in louver.warnings().iter().take(5) {
         output.print_line(format!("warning    {warning}"));
     }
-    ToolModel::new(model, louver)
+    Ok(ToolModel::new(model, louver)?.with_schema_options(&args.schema_options))
 }
 
 #[cfg(test)]

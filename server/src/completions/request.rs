@@ -2,7 +2,7 @@
 
 use louver::spec::json::{Json, Number};
 
-use crate::error::ApiError;
+use crate::error::{ApiError, ApiFault};
 use crate::request::member_table::MemberTable;
 use crate::request::members::{Faults, Members};
 use crate::request::options::{RequestExtension, Sampling, StreamOptions, check_counts};
@@ -63,9 +63,11 @@ pub(crate) fn parse(body: &Json, app: &App) -> Result<TurnRequest, ApiError> {
     let logprobs = members.integer(&mut faults, "logprobs", 0..=MAX_LOGPROBS);
     sampling.logprobs = logprobs.and_then(|top| usize::try_from(top).ok());
     let stream = StreamOptions::read(&members, &mut faults);
+    // The choices of all prompts are as many as those of one may be.
+    let max_prompts = limits.n / sampling.n.unwrap_or(1).max(1);
     let request = TurnRequest {
         model: members.string(&mut faults, "model").map(str::to_owned),
-        prompt: read_prompt(&members, &mut faults),
+        prompt: read_prompt(&members, max_prompts, &mut faults),
         extension: RequestExtension::read(&members, &mut faults),
         pointers,
         stream,
@@ -75,35 +77,42 @@ pub(crate) fn parse(body: &Json, app: &App) -> Result<TurnRequest, ApiError> {
     request.complete(rewritten.as_ref().unwrap_or(body), faults)
 }
 
-/// Parses `prompt`: text or tokens, or a list of one of these.
-fn read_prompt(members: &Members<'_>, faults: &mut Faults) -> Prompt {
-    let prompt = match members.get("prompt") {
-        Some(Json::Array(prompts)) if is_list_of_prompts(prompts) => match &prompts[..] {
-            [prompt] => Some(prompt),
-            _ => {
-                let message = "one prompt a request: send a request for each";
-                members.fail(faults, "prompt", "too_many", message);
-                return Prompt::default();
+/// Parses `prompt`: text or tokens, or a list of these, at most so many.
+fn read_prompt(members: &Members<'_>, max: usize, faults: &mut Faults) -> Prompt {
+    let Some(prompt) = members.require(faults, "prompt") else { return Prompt::default() };
+    let pointer = members.pointer("prompt");
+    let mut read = |prompt: &Json, pointer: String| {
+        one_prompt(prompt).unwrap_or_else(|| {
+            let message = "must be a string or an array of token ids";
+            faults.push(ApiFault::at(pointer, "invalid_type", message));
+            Prompt::default()
+        })
+    };
+    match prompt {
+        Json::Array(prompts) if is_list_of_prompts(prompts) => match &prompts[..] {
+            [prompt] => read(prompt, pointer),
+            prompts if prompts.len() > max => {
+                faults.push(ApiFault::too_many(pointer, max, "prompts"));
+                Prompt::default()
+            }
+            prompts => {
+                let prompts = prompts.iter().enumerate();
+                let read = prompts.map(|(k, prompt)| read(prompt, format!("{pointer}/{k}")));
+                Prompt::Several(read.collect())
             }
         },
-        prompt => prompt,
-    };
-    let read = match prompt {
-        None => {
-            members.require(faults, "prompt");
-            return Prompt::default();
-        }
-        Some(Json::String(text)) => Some(Prompt::Text(text.clone())),
-        Some(Json::Array(tokens)) => {
+        prompt => read(prompt, pointer),
+    }
+}
+
+fn one_prompt(prompt: &Json) -> Option<Prompt> {
+    match prompt {
+        Json::String(text) => Some(Prompt::Text(text.clone())),
+        Json::Array(tokens) => {
             tokens.iter().map(token).collect::<Option<Vec<u32>>>().map(Prompt::Tokens)
         }
-        Some(_) => None,
-    };
-    read.unwrap_or_else(|| {
-        let message = "must be a string or an array of token ids";
-        members.fail(faults, "prompt", "invalid_type", message);
-        Prompt::default()
-    })
+        _ => None,
+    }
 }
 
 fn is_list_of_prompts(items: &[Json]) -> bool {
@@ -130,8 +139,13 @@ mod tests {
             (r#"{"prompt": ["a"]}"#, Ok(Prompt::Text("a".to_owned()))),
             (r#"{"prompt": [1, 2]}"#, Ok(Prompt::Tokens(vec![1, 2]))),
             (r#"{"prompt": [[1, 2]]}"#, Ok(Prompt::Tokens(vec![1, 2]))),
-            (r#"{"prompt": ["a", "b"]}"#, Err("too_many")),
-            (r#"{"prompt": [[1], [2]]}"#, Err("too_many")),
+            (
+                r#"{"prompt": ["a", [2]]}"#,
+                Ok(Prompt::Several(vec![Prompt::Text("a".to_owned()), Prompt::Tokens(vec![2])])),
+            ),
+            (r#"{"prompt": ["a", "b", "c", "d"]}"#, Err("too_many")),
+            (r#"{"prompt": [[1], [[2]]]}"#, Err("invalid_type")),
+            (r#"{"prompt": ["a", 1]}"#, Err("invalid_type")),
             (r#"{"prompt": [1, -2]}"#, Err("invalid_type")),
             (r#"{"prompt": [1, "a"]}"#, Err("invalid_type")),
             (r#"{"prompt": 5}"#, Err("invalid_type")),
@@ -140,7 +154,7 @@ mod tests {
             let json = Json::parse(body, &Limits::default()).unwrap();
             let mut faults = Faults::new();
             let members = Members::from_json(&json, "", &mut faults).unwrap();
-            let prompt = read_prompt(&members, &mut faults);
+            let prompt = read_prompt(&members, 3, &mut faults);
             match expected {
                 Ok(expected) => assert_eq!((prompt, faults.len()), (expected, 0), "{body}"),
                 Err(code) => assert_eq!(faults[0].code, code, "{body}"),

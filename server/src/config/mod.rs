@@ -51,7 +51,7 @@ pub struct Config {
     /// Schema documents that references of schemas may lead to: files, and folders of `*.json`.
     pub registry: Vec<PathBuf>,
     /// Which tools' arguments must match their schema: every tool's (`all`), or those of tools
-    /// marked `strict` (`as_flagged`, as in OpenAI's API).
+    /// marked `strict` (`auto`, as in OpenAI's API).
     pub strict_tools: StrictTools,
     /// The reasoning of requests that do not say.
     pub reasoning: ReasoningDefault,
@@ -368,7 +368,7 @@ mod tests {
         config.check().unwrap();
         let [plain, own] = [0, 1].map(|i| config.settings(&config.models[i]));
         assert_eq!((plain.policy, plain.schema_options.policy), (config.policy, config.policy));
-        assert_eq!((plain.strict_tools, plain.draw), (StrictTools::AsFlagged, Draw::Louver));
+        assert_eq!((plain.strict_tools, plain.draw), (StrictTools::Auto, Draw::Louver));
         assert_eq!((plain.reasoning, plain.reasoning_budget), (config.reasoning, Some(100)));
         assert_eq!((plain.engine, plain.preparation), (config.engine, config.preparation));
         assert_eq!(plain.limits.requests, config.limits.requests.into());

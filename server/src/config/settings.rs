@@ -9,22 +9,26 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::{RequestLimits, SchemaLimits, Seconds, zeros};
 
-/// Which tools' arguments must match their schema.
+/// Which tools' arguments must match their schema. Those of forced calls always do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StrictTools {
-    /// Those of tools whose `strict` is true, as in OpenAI's API, and of forced calls.
+    /// Those of tools whose `strict` is true, as in OpenAI's API.
     #[default]
-    AsFlagged,
+    #[serde(alias = "as_flagged")]
+    Auto,
     /// Every tool's.
     All,
+    /// None, whatever `strict` says.
+    Off,
 }
 
 impl From<StrictTools> for Strictness {
     fn from(strict: StrictTools) -> Strictness {
         match strict {
-            StrictTools::AsFlagged => Strictness::AsFlagged,
+            StrictTools::Auto => Strictness::AsFlagged,
             StrictTools::All => Strictness::All,
+            StrictTools::Off => Strictness::Off,
         }
     }
 }

@@ -106,11 +106,11 @@ async fn count_tokens(State(app): State<App>, request: Request) -> Result<Respon
     let (request, _) = read_json(&app, &parts.headers, body, parse).await?;
     let served = app.model(request.model.as_deref())?.clone();
     let count = move || {
-        let prompt = || -> Result<Vec<u32>, ApiError> {
+        let count = || -> Result<usize, ApiError> {
             let plan = request.plan(&served)?;
-            Ok(request.tokens(&plan)?)
+            Ok(request.prompt_tokens(&plan)?)
         };
-        Ok(prompt().map_err(|error| error.map_pointers(&request.pointers))?.len())
+        count().map_err(|error| error.map_pointers(&request.pointers))
     };
     Ok(json_response(&json!({"input_tokens": run_check(app, count).await?})))
 }

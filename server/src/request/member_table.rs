@@ -31,7 +31,7 @@ const IGNORED: [&str; 1] = ["guided_decoding_backend"];
 
 /// Members that only some routes or other servers have, and their replacements, unless a route
 /// accepts them.
-pub(crate) const UNSUPPORTED: [(&str, &str); 44] = [
+pub(crate) const UNSUPPORTED: [(&str, &str); 45] = [
     ("extra_body", "its members belong in the body itself, where client libraries put them"),
     ("extra_query", "not a member of bodies"),
     ("options", "its members belong in the body itself, by the names of OpenAI's API"),
@@ -41,6 +41,7 @@ pub(crate) const UNSUPPORTED: [(&str, &str); 44] = [
     ("generation_config", "its members belong in the body itself, by the names of OpenAI's API"),
     ("response_model", "use `response_format` of type \"json_schema\""),
     ("output_type", "use `response_format`"),
+    (structure::NO_WHITE_SPACE, "belongs in `structured_outputs`; or use `louver.whitespace`"),
     ("guided_whitespace_pattern", "use `louver.whitespace`"),
     ("response_schema", "use `response_format` of type \"json_schema\""),
     ("responseSchema", "use `response_format` of type \"json_schema\""),

@@ -11,7 +11,7 @@ use crate::config::Overrides;
 use crate::error::{ApiError, ApiFault};
 use crate::limits::RequestLimits;
 use crate::request::members::{Faults, Members};
-use crate::request::to_value;
+use crate::request::{structure, to_value};
 
 /// Sampling parameters. Absent ones take the host's defaults.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -139,10 +139,23 @@ impl Default for RequestExtension {
 }
 
 impl RequestExtension {
-    /// Parses the member `louver`. Unknown members of it are always faults, unless they are `null`.
+    /// Parses the member `louver`, and what has the same meaning elsewhere in the body.
     pub(crate) fn read(body: &Members<'_>, faults: &mut Faults) -> RequestExtension {
+        let members = body.object(faults, "louver");
+        let mut extension =
+            members.map_or_else(Default::default, |members| Self::read_own(&members, faults));
+        if let Some(pointer) = structure::without_white_space(body)
+            && extension.whitespace.replace(Whitespace::Compact).is_some_and(is_not_compact)
+        {
+            let message = "contradicts `louver.whitespace`";
+            faults.push(ApiFault::at(pointer, "contradiction", message));
+        }
+        extension
+    }
+
+    /// Parses the member `louver`. Unknown members of it are always faults, unless they are `null`.
+    fn read_own(members: &Members<'_>, faults: &mut Faults) -> RequestExtension {
         let mut extension = RequestExtension::default();
-        let Some(members) = body.object(faults, "louver") else { return extension };
         const KNOWN: [&str; 7] = [
             "trace",
             "report",
@@ -195,6 +208,10 @@ impl RequestExtension {
             (parallel, _) => parallel,
         }
     }
+}
+
+fn is_not_compact(whitespace: Whitespace) -> bool {
+    whitespace != Whitespace::Compact
 }
 
 /// Parses `louver.schema_options`.
@@ -384,6 +401,16 @@ mod tests {
             ..base
         };
         assert_eq!(extension.schema_options(base), expected);
+        let compact = |louver: &str| {
+            let options = r#"{"disable_any_whitespace": true, "json": {}}"#;
+            with(&format!(r#"{{"structured_outputs": {options}{louver}}}"#), RequestExtension::read)
+        };
+        for louver in ["", r#", "louver": {}"#, r#", "louver": {"whitespace": "compact"}"#] {
+            let (extension, faults) = compact(louver);
+            assert_eq!((extension.whitespace, faults.len()), (Some(Whitespace::Compact), 0));
+        }
+        let (_, faults) = compact(r#", "louver": {"whitespace": "python_like"}"#);
+        assert_eq!(faults, ["/structured_outputs/disable_any_whitespace"]);
         let text = r#"{"louver": {"schema_options": {"policy": "best_effort"}}}"#;
         assert_eq!(with(text, RequestExtension::read).1, ["/louver/schema_options/policy"]);
         let text = r#"{"louver": {"schema_options": {"integer": 1, "order": "wide"}}}"#;

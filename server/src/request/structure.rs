@@ -71,11 +71,13 @@ const OPTIONS: [(&str, ConstraintKind); 7] = [
     ("structural_tag", ConstraintKind::StructuralTag),
 ];
 
+/// The member of `structured_outputs` that leaves white space out of JSON.
+pub(super) const NO_WHITE_SPACE: &str = "disable_any_whitespace";
+
 /// Members of `structured_outputs`, or of a body, that change what the constraint allows, which is
 /// not supported, and their replacements.
-pub(super) const UNSUPPORTED_OPTIONS: [(&str, &str); 3] = [
+pub(super) const UNSUPPORTED_OPTIONS: [(&str, &str); 2] = [
     ("whitespace_pattern", "use `louver.whitespace`"),
-    ("disable_any_whitespace", "use `louver.whitespace`: \"compact\" or \"python_like\""),
     ("disable_additional_properties", "write `\"additionalProperties\": false` in the schema"),
 ];
 
@@ -108,6 +110,13 @@ fn value_types() -> impl Iterator<Item = &'static str> {
 /// Whether a member constrains the response.
 pub(crate) fn is_structure(name: &str) -> bool {
     MEMBERS.iter().any(|(member, _)| *member == name)
+}
+
+/// The pointer of the member that asks for JSON without white space, if one does.
+pub(super) fn without_white_space(body: &Members<'_>) -> Option<String> {
+    let is_asked = |options: &Json| options.get(NO_WHITE_SPACE) == Some(&Json::Bool(true));
+    let name = "structured_outputs";
+    body.get(name).is_some_and(is_asked).then(|| format!("{}/{NO_WHITE_SPACE}", body.pointer(name)))
 }
 
 /// The names of all members that constrain the response, besides `response_format`.
@@ -303,6 +312,8 @@ impl ConstraintReader<'_> {
 
     fn options(&mut self, pointer: &str, value: &Json) {
         let Some(members) = Members::from_json(value, pointer, self.faults) else { return };
+        // The request's extension takes it over.
+        members.boolean(self.faults, NO_WHITE_SPACE);
         for name in members.names() {
             let Some(value) = members.get(name) else { continue };
             let pointer = members.pointer(name);
@@ -315,8 +326,8 @@ impl ConstraintReader<'_> {
                 self.fail(&pointer, "unsupported", *replacement);
             }
         }
-        let known: Vec<&str> =
-            OPTIONS.iter().map(|(option, _)| *option).chain(IGNORED_OPTIONS).collect();
+        let known = OPTIONS.iter().map(|(option, _)| *option).chain(IGNORED_OPTIONS);
+        let known: Vec<&str> = known.chain([NO_WHITE_SPACE]).collect();
         let unsupported: Vec<&str> =
             UNSUPPORTED_OPTIONS.iter().map(|(option, _)| *option).collect();
         members.refuse_unknown(self.faults, &[known, unsupported].concat());

@@ -121,8 +121,8 @@ impl<'s> InputTranslator<'s> {
             Some("additional_tools") => {
                 self.added_tools(&members);
             }
-            // Reasoning of earlier turns, which templates leave out.
-            Some("reasoning") => {}
+            // Reasoning of earlier turns, which templates leave out, and Codex's notes of commits.
+            Some("reasoning" | "ghost_snapshot") => {}
             Some("item_reference") => {
                 let id = members.required_string(&mut self.faults, "id");
                 let message = format!("there is no item {id:?}: {NOT_STORED}");

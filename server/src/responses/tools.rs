@@ -18,7 +18,8 @@ use crate::request::{object, text};
 use crate::responses::mcp::McpSelection;
 use crate::turn::ServerTools;
 
-/// Tool types that are services hosted by OpenAI.
+/// Tool types that are services hosted by OpenAI, or by its clients for its models. Clients such as
+/// Codex offer them to every server.
 const HOSTED_TOOLS: [&str; 11] = [
     "web_search",
     "web_search_preview",
@@ -123,6 +124,8 @@ pub(crate) struct ToolTranslator<'s> {
     by_name: HashMap<String, usize>,
     /// The pointers of the offered tools in the request as sent.
     sources: Vec<String>,
+    /// The types and pointers of hosted tools, which are not offered.
+    hosted: Vec<(String, String)>,
     names: ToolNames,
     /// Whether deferred tools wait for a tool search of the client.
     has_client_search: bool,
@@ -148,6 +151,7 @@ impl<'s> ToolTranslator<'s> {
             listed_servers: Vec::new(),
             offered: Vec::new(),
             sources: Vec::new(),
+            hosted: Vec::new(),
             names: ToolNames::default(),
             has_client_search: false,
             is_of_input: false,
@@ -184,10 +188,14 @@ impl<'s> ToolTranslator<'s> {
     }
 
     /// The offered tools, their names, and the output items that list tools of MCP servers. Maps
-    /// the pointers of the list.
+    /// the pointers of the list, and notes what is left out.
     pub(crate) fn finish(self, pointers: &mut PointerMap) -> (Vec<Json>, ToolNames, Vec<Value>) {
         for (k, source) in self.sources.iter().enumerate() {
             pointers.insert(format!("/tools/{k}"), source);
+        }
+        for (kind, pointer) in self.hosted {
+            let message = format!("left out: tools of type {kind:?} run at OpenAI only");
+            pointers.leave_out(pointer, message);
         }
         let new = self.selections.iter().filter(|mcp| !self.listed_servers.contains(&mcp.label));
         (self.offered, self.names, new.map(McpSelection::list_item).collect())
@@ -212,13 +220,8 @@ impl<'s> ToolTranslator<'s> {
                 "namespace" => offered.extend(self.namespace(tool, &pointer, faults)),
                 "tool_search" => self.search(tool, &pointer, faults),
                 "mcp" => offered.extend(self.mcp(tool, &pointer, faults)),
-                _ if is_hosted(kind) => {
-                    let message = format!(
-                        "tools of type {kind:?} are not supported: use functions and custom tools"
-                    );
-                    let pointer = format!("{pointer}/type");
-                    faults.push(ApiFault::at(pointer, "unsupported_tool", message));
-                }
+                // The model need not call them. A choice that names one is refused.
+                _ if is_hosted(kind) => self.hosted.push((kind.to_owned(), pointer)),
                 _ => offered.extend(self.tool(tool, pointer, None, faults)),
             }
         }

@@ -277,6 +277,22 @@ mod tests {
         assert_eq!(names.meaning("f"), None);
     }
 
+    /// What Codex sends: hosted tools among its own, and notes of commits in the conversation.
+    #[test]
+    fn hosted_tools_are_left_out_with_a_warning() {
+        let body = json!({
+            "tools": [{"type": "web_search", "external_web_access": true}, {"type": "function", "name": "shell"},
+                {"type": "local_shell"}, {"type": "image_generation", "output_format": "png"}, {"type": "web_search_preview_2025_03_11"}],
+            "input": [{"role": "user", "content": "hi"}, {"type": "ghost_snapshot", "ghost_commit": {"id": "a"}},
+                {"type": "additional_tools", "tools": [{"type": "shell"}]}]
+        });
+        let (tools, TranslatedBody { body, pointers, .. }) = offered(&body);
+        assert_eq!(tools, [("shell".to_owned(), "/tools/1".to_owned())]);
+        assert_eq!(body.get("messages").and_then(Json::as_array).unwrap().len(), 1);
+        let left_out: Vec<&str> = pointers.left_out().iter().map(|f| &*f.pointer).collect();
+        assert_eq!(left_out, ["/tools/0", "/tools/2", "/tools/3", "/tools/4", "/input/2/tools/0"]);
+    }
+
     #[test]
     fn tools_of_searches_and_of_items_are_offered() {
         let tool = |name: &str, deferred: bool| json!({"type": "function", "name": name, "defer_loading": deferred, "parameters": {"type": "object"}});
@@ -336,10 +352,6 @@ mod tests {
                 vec!["/nonsense", "/truncation"],
             ),
             (
-                json!({"input": "x", "tools": [{"type": "function", "name": "f"}, {"type": "web_search_preview_2025_03_11"}]}),
-                vec!["/tools/1/type"],
-            ),
-            (
                 json!({"input": [{"type": "additional_tools"}, {"type": "additional_tools", "tools": [{"type": "shell"}]},
                         {"type": "tool_search_output", "execution": "client", "tools": []}],
                     "tools": [{"type": "namespace", "tools": [{"type": "shell"}]}, {"type": "tool_search", "execution": "later"},
@@ -351,7 +363,6 @@ mod tests {
                     "/tools/2/allowed_callers",
                     "/tools/2/async",
                     "/input/0/tools",
-                    "/input/1/tools/0/type",
                     "/input/2/call_id",
                 ],
             ),

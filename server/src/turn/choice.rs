@@ -137,6 +137,7 @@ impl Choice {
             for pointer in relaxed.chain(warnings) {
                 *pointer = self.context.pointers.original(pointer);
             }
+            report.warnings.extend_from_slice(self.context.pointers.left_out());
         }
         let TurnContext { app, options, prepared, .. } = &self.context;
         let traced = traced_prefix(&traced_steps);

@@ -55,6 +55,23 @@ pub(crate) enum Prompt {
     Text(String),
     /// Tokens, as they are.
     Tokens(Vec<u32>),
+    /// Several texts and lists of tokens, each with choices of its own.
+    Several(Vec<Prompt>),
+}
+
+impl Prompt {
+    /// The tokens of each prompt.
+    fn tokens(&self, plan: &Plan) -> Result<Vec<Vec<u32>>, RequestError> {
+        Ok(vec![match self {
+            Prompt::Messages(messages) => plan.prompt(messages)?,
+            Prompt::Text(text) => plan.text_prompt(text)?,
+            Prompt::Tokens(tokens) => plan.token_prompt(tokens.clone())?,
+            Prompt::Several(prompts) => {
+                let prompts = prompts.iter().map(|prompt| prompt.tokens(plan));
+                return Ok(prompts.collect::<Result<Vec<_>, _>>()?.concat());
+            }
+        }])
+    }
 }
 
 impl Default for Prompt {
@@ -156,7 +173,18 @@ impl TurnRequest {
         self.tools.tools.len()
     }
 
+    /// The number of choices of all prompts.
     pub(crate) fn choices(&self) -> usize {
+        let prompts = if let Prompt::Several(prompts) = &self.prompt { prompts.len() } else { 1 };
+        prompts * self.choices_per_prompt()
+    }
+
+    /// The member that asks for several choices.
+    pub(crate) fn choices_pointer(&self) -> &'static str {
+        if matches!(self.prompt, Prompt::Several(_)) { "/prompt" } else { "/n" }
+    }
+
+    pub(crate) fn choices_per_prompt(&self) -> usize {
         self.sampling.n.unwrap_or(1)
     }
 
@@ -171,7 +199,7 @@ impl TurnRequest {
     fn earlier_ids(&self) -> Vec<String> {
         match &self.prompt {
             Prompt::Messages(messages) => call_ids(messages),
-            Prompt::Text(_) | Prompt::Tokens(_) => Vec::new(),
+            Prompt::Text(_) | Prompt::Tokens(_) | Prompt::Several(_) => Vec::new(),
         }
     }
 
@@ -181,17 +209,20 @@ impl TurnRequest {
         let (tools, template_input) = self.resolve(served);
         match self.prompt {
             Prompt::Messages(_) => served.louver.plan(tools, template_input),
-            Prompt::Text(_) | Prompt::Tokens(_) => served.louver.plan_completion(tools),
+            Prompt::Text(_) | Prompt::Tokens(_) | Prompt::Several(_) => {
+                served.louver.plan_completion(tools)
+            }
         }
     }
 
-    /// The prompt's tokens.
-    pub(crate) fn tokens(&self, plan: &Plan) -> Result<Vec<u32>, RequestError> {
-        match &self.prompt {
-            Prompt::Messages(messages) => plan.prompt(messages),
-            Prompt::Text(text) => plan.text_prompt(text),
-            Prompt::Tokens(tokens) => plan.token_prompt(tokens.clone()),
-        }
+    /// The tokens of each prompt; of a conversation there is one.
+    pub(crate) fn tokens(&self, plan: &Plan) -> Result<Vec<Vec<u32>>, RequestError> {
+        self.prompt.tokens(plan)
+    }
+
+    /// The number of tokens of all prompts.
+    pub(crate) fn prompt_tokens(&self, plan: &Plan) -> Result<usize, RequestError> {
+        Ok(self.tokens(plan)?.iter().map(Vec::len).sum())
     }
 
     /// The parameters of its requests to the host.
@@ -206,7 +237,7 @@ impl TurnRequest {
             presence_penalty: sampling.presence_penalty,
             repetition_penalty: sampling.repetition_penalty,
             max_len: Some(self.max_tokens(served)),
-            n_choices: self.choices(),
+            n_choices: self.choices_per_prompt(),
             ..SamplingParams::neutral()
         };
         let record = match (self.trace_source.is_some(), sampling.logprobs) {

@@ -23,13 +23,14 @@ use crate::turn::{BlockingWork, TurnRequest};
 #[derive(Clone)]
 pub(super) struct SequentialChoices {
     pub(super) plan: Plan,
-    pub(super) prompt: Vec<u32>,
+    /// The tokens of each prompt.
+    pub(super) prompts: Vec<Vec<u32>>,
     /// The parameters of the first choice.
     pub(super) params: RequestParams,
     /// Index of the next choice to start.
     pub(super) next: usize,
-    /// Total number of choices.
-    pub(super) choices: usize,
+    /// Number of choices of each prompt.
+    pub(super) per_prompt: usize,
 }
 
 /// What follows the progress of a choice.
@@ -49,7 +50,7 @@ type ChoiceFuture = Pin<Box<dyn Future<Output = (NextStep, Result<Progress, ApiE
 
 /// The running generations of a request.
 pub(crate) struct RunningTurn {
-    /// Prompt length in tokens.
+    /// Length of all prompts in tokens.
     pub(crate) prompt_tokens: usize,
     pending: FuturesUnordered<ChoiceFuture>,
     context: TurnContext,
@@ -62,16 +63,16 @@ pub(crate) struct RunningTurn {
 }
 
 impl RunningTurn {
-    /// Reads `streams`, one for each choice that runs now. `later_choices` are started when those
+    /// Reads the streams, one for each choice that runs now; the number of tokens is that of all
+    /// prompts. `later_choices` are started when those
     /// have ended. `rounds` is the state of the tools that the server runs.
     pub(super) fn new(
         context: TurnContext,
-        streams: Vec<EventStream>,
+        (streams, prompt_tokens): (Vec<EventStream>, usize),
         later_choices: Option<SequentialChoices>,
         rounds: Option<Rounds>,
         work: BlockingWork,
     ) -> RunningTurn {
-        let prompt_tokens = streams.first().map_or(0, EventStream::prompt_tokens);
         let labels = ModelLabels::of(&context.served);
         let metrics = context.app.metrics();
         metrics.prompt_tokens.get_or_create(&labels).inc_by(prompt_tokens as u64);
@@ -226,8 +227,7 @@ impl RunningTurn {
 
     /// Starts the next choice, if choices run one after the other.
     fn start_next_choice(&mut self) {
-        let Some(later) = self.later_choices.as_mut().filter(|later| later.next < later.choices)
-        else {
+        let Some(later) = self.later_choices.as_mut().filter(|later| later.has_next()) else {
             return;
         };
         let (index, starter, context) = (later.next, later.clone(), self.context.clone());
@@ -248,11 +248,18 @@ impl RunningTurn {
 }
 
 impl SequentialChoices {
-    /// Starts the next choice and returns its event stream.
+    fn has_next(&self) -> bool {
+        self.next < self.prompts.len() * self.per_prompt
+    }
+
+    /// Starts the next choice and returns its event stream. The choices of each prompt have the
+    /// seeds of a request with this prompt alone.
     async fn start(mut self, served: &ServedModel) -> Result<EventStream, ApiError> {
+        let (prompt, index) = (self.next / self.per_prompt, self.next % self.per_prompt);
         let seed = &mut self.params.options.seed;
-        *seed = seed.map(|seed| seed.wrapping_add(self.next as u64));
-        single(self.plan.start(&served.model, self.prompt, self.params).await?)
+        *seed = seed.map(|seed| seed.wrapping_add(index as u64));
+        let prompt = self.prompts.swap_remove(prompt);
+        single(self.plan.start(&served.model, prompt, self.params).await?)
     }
 }
 
@@ -267,7 +274,8 @@ async fn plan_round(
     let planned = work.run(context.permits.clone(), move || {
         let plan = request.plan(&served)?;
         checkpoint()?;
-        let prompt = request.tokens(&plan)?;
+        // A request with tools is a conversation, which is one prompt.
+        let prompt = request.tokens(&plan)?.pop().unwrap_or_default();
         Ok((plan, prompt))
     });
     let planned = planned.await.map_err(|error| error.map_pointers(&context.pointers));

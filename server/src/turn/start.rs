@@ -55,7 +55,8 @@ struct TurnStarter<'a> {
 /// A request that is ready to generate.
 struct PlannedTurn {
     plan: Plan,
-    prompt: Vec<u32>,
+    /// The tokens of each prompt.
+    prompts: Vec<Vec<u32>>,
     attributes: RequestAttributes,
     /// The preparation of masks, if there is one.
     prepared: Option<Prepared>,
@@ -67,8 +68,8 @@ impl TurnStarter<'_> {
         if app.phases().current() != ServerPhase::Running {
             return Err(ApiError::stopping());
         }
-        let choices = request.choices();
-        served.check_choices(choices)?;
+        let (choices, per_prompt) = (request.choices(), request.choices_per_prompt());
+        served.check_choices(&request)?;
         let planning = enter_planning(app, served, choices).await?;
         let mut params = request.params(app, served);
         let trace_source = request.trace_source.take().map(|(route, body)| TraceSource {
@@ -83,8 +84,14 @@ impl TurnStarter<'_> {
         let planned = self.plan(request, &work, planning.clone()).await?;
         let permits = enter_generation(app, served, planning).await?;
         let later_choices = (served.is_serial && choices > 1)
-            .then(|| split_choices(&planned, &mut params, choices));
-        let streams = planned.plan.start(&served.model, planned.prompt, params).await?;
+            .then(|| split_choices(&planned, &mut params, per_prompt));
+        let prompt_tokens = planned.prompts.iter().map(Vec::len).sum();
+        let now = if later_choices.is_some() { 1 } else { planned.prompts.len() };
+        let mut streams = Vec::new();
+        for prompt in planned.prompts.into_iter().take(now) {
+            let started = planned.plan.start(&served.model, prompt, params.clone());
+            streams.extend(started.await?);
+        }
         let context = TurnContext {
             app: app.clone(),
             served: served.clone(),
@@ -100,7 +107,7 @@ impl TurnStarter<'_> {
             prepared: planned.prepared,
             pointers: self.pointers.clone(),
         };
-        Ok(RunningTurn::new(context, streams, later_choices, rounds, work))
+        Ok(RunningTurn::new(context, (streams, prompt_tokens), later_choices, rounds, work))
     }
 
     /// Plans the request on a blocking thread, which holds the permits until it has ended.
@@ -120,12 +127,13 @@ impl TurnStarter<'_> {
             app.metrics().compile_seconds.get_or_create(&labels).observe(compiled_in.as_secs_f64());
             span.record("louver.compile_seconds", compiled_in.as_secs_f64());
             checkpoint()?;
-            let prompt = request.tokens(&plan)?;
-            span.record("gen_ai.usage.input_tokens", prompt.len() as i64);
+            let prompts = request.tokens(&plan)?;
+            let prompt_tokens: usize = prompts.iter().map(Vec::len).sum();
+            span.record("gen_ai.usage.input_tokens", prompt_tokens as i64);
             checkpoint()?;
             let prepared = prepare(&plan, &served, &span);
             let attributes = request.attributes(&served, compiled_in);
-            Ok(PlannedTurn { plan, prompt, attributes, prepared })
+            Ok(PlannedTurn { plan, prompts, attributes, prepared })
         })
         .await
     }
@@ -144,13 +152,13 @@ fn prepare(plan: &Plan, served: &ServedModel, span: &Span) -> Option<Prepared> {
 fn split_choices(
     planned: &PlannedTurn,
     params: &mut RequestParams,
-    choices: usize,
+    per_prompt: usize,
 ) -> SequentialChoices {
     if let Some(sampling) = &mut params.sampling {
         sampling.n_choices = 1;
     }
-    let (plan, prompt) = (planned.plan.clone(), planned.prompt.clone());
-    SequentialChoices { plan, prompt, params: params.clone(), next: 1, choices }
+    let (plan, prompts) = (planned.plan.clone(), planned.prompts.clone());
+    SequentialChoices { plan, prompts, params: params.clone(), next: 1, per_prompt }
 }
 
 /// Waits for a planning slot. If the host batches, planning and generation share the slots: first

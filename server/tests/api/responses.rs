@@ -200,9 +200,29 @@ fn comparable(response: &Value) -> Value {
         response.as_object_mut().unwrap().remove(name);
     }
     for item in response["output"].as_array_mut().unwrap() {
-        item.as_object_mut().unwrap().remove("id");
+        item.as_object_mut().unwrap().retain(|name, _| name != "id" && name != "call_id");
     }
     response
+}
+
+/// Hosted tools, which the model need not have, are left out, and the report says so.
+#[tokio::test(flavor = "multi_thread")]
+async fn tools_that_are_left_out_are_warned_of() {
+    let server = Server::start("").await;
+    let function = json!({"type": "function", "name": "f", "parameters": {"type": "object"}});
+    let body = json!({"input": "hi", "max_output_tokens": 30, "tool_choice": "auto",
+        "tools": [{"type": "web_search"}, function, {"type": "local_shell"}]});
+    let pointers = |report: &Value| -> Vec<Value> {
+        let warnings = report["warnings"].as_array().unwrap().iter();
+        warnings.map(|warning| warning["pointer"].clone()).collect()
+    };
+    let response = server.post("/v1/responses", body.to_string()).await.json();
+    let report = &response["louver"]["report"];
+    assert_eq!(pointers(report), ["/tools/0", "/tools/2"], "{response}");
+    assert_eq!(report["tools"], json!([{"name": "f", "schema": true, "rule": "strict"}]));
+    let checked = server.post("/v1/louver/check", body.to_string()).await.json();
+    assert_eq!(pointers(&checked), ["/tools/0", "/tools/2"], "{checked}");
+    assert_eq!(checked["tools"].as_array().unwrap().len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -9,7 +9,7 @@ const TWO_MODELS: &str = r#"
 strict_tools = "all"
 [[model]]
 name = "own"
-strict_tools = "as_flagged"
+strict_tools = "off"
 reasoning = "required"
 reasoning_budget = 5
 draw = "host"

@@ -75,11 +75,6 @@ def refused(client, expected, **more):
             {"output_config": {"format": {"type": "yaml", "schema": {}}}},
             "/output_config/format/type",
         ),
-        (
-            "a stop sequence beside a schema",
-            {"stop_sequences": ["x"], "output_config": LONG},
-            "/stop_sequences",
-        ),
         ("thinking of no kind", {"thinking": {"type": "hard"}}, "/thinking/type"),
         (
             "a member of another API",

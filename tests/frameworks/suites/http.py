@@ -41,7 +41,7 @@ def chat(url=URL, **more):
 def ids_are_unique_with_one_seed():
     """A client may send one seed with every request: ids are no function of it."""
     ids = []
-    for text in ("Where is it warm?", "Where is it cold?", "Where is it dry?"):
+    for text in ("Where is it warm?", "Where is it warm?", "Where is it dry?"):
         message = chat(
             messages=[{"role": "user", "content": text}], tools=[chat_tool(strict=True)],
             tool_choice="required", seed=1)

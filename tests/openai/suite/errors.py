@@ -49,7 +49,6 @@ def refused(client, expected, **more):
         ("a response format of no kind", {"response_format": {"type": "yaml"}}, "/response_format/type"),
         ("logit bias", {"logit_bias": {"5": 1}}, "/logit_bias"),
         ("functions of the old kind", {"functions": [{"name": "f", "parameters": OBJECT}]}, "/functions"),
-        ("a stop string beside a schema", {"stop": "x", "response_format": json_schema(OBJECT)}, "/stop"),
         ("too many top logprobs", {"logprobs": True, "top_logprobs": 999}, "/top_logprobs"),
     ]
 )

@@ -189,7 +189,7 @@ def a_loop_with_results(servers):
     [
         ("previous response id", {"previous_response_id": "resp_1"}, "previous_response_id"),
         ("background", {"background": True}, "background"),
-        ("a built-in tool", {"tools": [{"type": "web_search"}]}, "tools"),
+        ("a built-in tool", {"tools": [{"type": "web_search"}], "tool_choice": {"type": "web_search"}}, "tool_choice"),
         ("a faulty grammar", {"tools": [{"type": "custom", "name": "x", "format": {
             "type": "grammar", "syntax": "lark", "definition": "start: nowhere"}}]}, "tools/0"),
     ]

@@ -169,6 +169,11 @@ pub(crate) fn escape_json(text: &str) -> String {
 }
 
 impl IdStyle {
+    /// Whether an id is the call's number.
+    pub(crate) fn is_number(self) -> bool {
+        matches!(self, IdStyle::FromZero | IdStyle::FromOne)
+    }
+
     /// How many letters or digits an id has.
     pub(crate) fn lengths(self) -> RangeInclusive<usize> {
         match self {

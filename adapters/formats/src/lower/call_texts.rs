@@ -41,7 +41,8 @@ impl Lowering<'_> {
     pub(crate) fn watched_texts(&self) -> Arc<[Vec<u8>]> {
         let begins = self.call_begin_texts().into_iter().chain(self.format.ambiguous_begin_texts());
         let excludes = &self.format.text.excludes;
-        let others = excludes.iter().chain(&self.request.stop).chain(&self.request.bans).cloned();
+        let others =
+            excludes.iter().chain(self.request.text_stops()).chain(&self.request.bans).cloned();
         begins.chain(others).map(String::into_bytes).collect()
     }
 }

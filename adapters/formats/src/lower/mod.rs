@@ -31,7 +31,7 @@ use self::spelling::LoweredSpelling;
 use crate::format::{IdStyle, Marker, WireFormat};
 use crate::lowered::{LoweredInner, LoweredRequest, LoweredTool, RelaxedSchema, Role};
 use crate::request::{
-    LowerError, PartErrors, RESPONSE_POINTER, RequestFault, ResponseFormat, Tool, ToolRequest,
+    LowerError, PartErrors, RESPONSE_POINTER, RequestFault, ResponseFormat, STOP, Tool, ToolRequest,
 };
 
 impl WireFormat {
@@ -44,6 +44,7 @@ impl WireFormat {
         let mut tools: Vec<LoweredTool> =
             (0..).zip(&request.tools).map(|(k, tool)| lowering.lower_tool(k, tool)).collect();
         lowering.response = lowering.lower_response();
+        lowering.warn_of_stops();
         if !lowering.findings.errors.is_empty() {
             return Err(std::mem::take(&mut lowering.findings.errors).into());
         }
@@ -55,6 +56,7 @@ impl WireFormat {
         let inner = LoweredInner {
             grammar: lowering.builder.finish(turn)?.into(),
             tools,
+            stops: request.response_stops().to_vec(),
             is_budgeted: request.reasoning_budget.is_some(),
             warnings,
             relaxed,
@@ -132,7 +134,7 @@ impl<'a> Lowering<'a> {
         if let Tool::Function(function) = tool
             && self.request.may_call(&function.name)
         {
-            self.findings.relaxed.extend(self.request.unflagged(k, function));
+            self.findings.relaxed.extend(self.request.unenforced(k, function));
             self.warn_of_schema(&function.parameters, &function.parameters_pointer(k));
         }
         if self.findings.relaxed.len() > before
@@ -144,6 +146,10 @@ impl<'a> Lowering<'a> {
             name: tool.name().to_owned(),
             kind: tool.kind(),
             is_builtin: tool.is_builtin(),
+            schema_rule: match tool {
+                Tool::Function(function) => Some(self.request.schema_rule(function)),
+                Tool::Custom(_) | Tool::Builtin(_) => None,
+            },
             arguments: arguments.map(|arguments| (style.clone(), arguments)).into_iter().collect(),
         }
     }
@@ -152,7 +158,7 @@ impl<'a> Lowering<'a> {
     fn lower_response(&mut self) -> Option<RuleId> {
         let request = self.request;
         let before = self.findings.relaxed.len();
-        let rule = match request.response_format.as_ref().filter(|_| !request.is_forced())? {
+        let rule = match request.response_format.as_ref().filter(|_| request.may_respond())? {
             ResponseFormat::Schema(schema) => {
                 let rule = self.json(schema, RESPONSE_POINTER)?;
                 self.warn_of_schema(schema, RESPONSE_POINTER);
@@ -164,6 +170,14 @@ impl<'a> Lowering<'a> {
             ResponseFormat::StructuralTag(tag) => self.response_tag(tag)?,
         };
         Some(self.builder.labelled("response", Role::Response.label(), Expr::Ref(rule)))
+    }
+
+    /// A stop text cuts a constrained response, wherever its structure has got to.
+    fn warn_of_stops(&mut self) {
+        if !self.request.response_stops().is_empty() {
+            let message = "ends the response also where its structure is not complete";
+            self.findings.warnings.push(RequestFault::new(STOP, message));
+        }
     }
 
     /// Adds the warnings of the schema at the pointer.

@@ -33,7 +33,7 @@ impl Lowering<'_> {
     /// it.
     fn text_ends(&mut self, end: Option<&Marker>) -> Vec<(Trigger, Expr)> {
         let mut ends = end.map_or_else(Vec::new, |end| self.triggers_and_rests(end));
-        for stop in &self.request.stop {
+        for stop in self.request.text_stops() {
             ends.push((Trigger::Text(stop.clone().into_bytes()), self.optional_marker(end)));
         }
         ends

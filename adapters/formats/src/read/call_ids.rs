@@ -17,12 +17,14 @@ pub(crate) struct WireCallId {
 #[derive(Clone, Debug)]
 pub(crate) struct CallIds {
     seed: u64,
+    /// Whether words that the model has written are replaced.
+    renews: bool,
     taken: HashSet<String>,
 }
 
 impl CallIds {
     pub(crate) fn new(seed: u64) -> Self {
-        CallIds { seed, taken: HashSet::new() }
+        CallIds { seed, renews: false, taken: HashSet::new() }
     }
 
     /// Reserves ids: no call gets one of them.
@@ -30,16 +32,26 @@ impl CallIds {
         self.taken.extend(ids);
     }
 
+    /// See [`Extractor::renew_ids`](crate::Extractor::renew_ids).
+    pub(crate) fn renew(&mut self) {
+        self.renews = true;
+    }
+
     /// The id of the call with this number: the id that the model has written, the next free one in
     /// its style, or one made up.
     pub(crate) fn next(&mut self, call: usize, written: Option<WireCallId>) -> String {
         let free = |id: &String| !self.taken.contains(id);
+        let seeds = (0..).map(|round| self.seed.wrapping_add(round));
         let id = match &written {
+            Some(WireCallId { prefix, number, style }) if self.renews && !style.is_number() => {
+                let len = number.len().max(RENEWED_LEN);
+                seeds.map(|seed| prefix.clone() + &word(seed, call, len)).find(free)
+            }
             Some(WireCallId { prefix, number, style }) => {
                 let numbered = (call..).map(|number| prefix.clone() + &style.write(number, ""));
                 std::iter::once(prefix.clone() + number).chain(numbered).find(free)
             }
-            None => (0..).map(|round| made_up_id(self.seed.wrapping_add(round), call)).find(free),
+            None => seeds.map(|seed| "call_".to_owned() + &word(seed, call, ID_LEN)).find(free),
         };
         let id = id.unwrap_or_default();
         self.taken.insert(id.clone());
@@ -50,16 +62,19 @@ impl CallIds {
 /// The number of letters and digits of a made-up id, after `call_`.
 const ID_LEN: usize = 16;
 
-/// A made-up id: `call_` and [`ID_LEN`] letters and digits, a function of the seed and the call's
-/// number.
-fn made_up_id(seed: u64, index: usize) -> String {
+/// The least number of letters and digits of an id that replaces the model's, which every style of
+/// words allows.
+const RENEWED_LEN: usize = 9;
+
+/// So many letters and digits, a function of the seed and the call's number.
+fn word(seed: u64, call: usize, len: usize) -> String {
     const ALPHABET: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-    let mut state = mix(mix(seed).wrapping_add(index as u64));
-    let letters = (0..ID_LEN).map(|_| {
+    let mut state = mix(mix(seed).wrapping_add(call as u64));
+    let letters = (0..len).map(|_| {
         state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         char::from(ALPHABET[(mix(state) % 62) as usize])
     });
-    std::iter::once("call_".to_owned()).chain(letters.map(String::from)).collect()
+    letters.collect()
 }
 
 /// SplitMix64's output function (Steele, Lea and Flood, 2014).
@@ -67,4 +82,37 @@ fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn renewed_ids_keep_the_form_and_not_the_word() {
+        let next = |style: IdStyle, number: &str, seed: u64| {
+            let mut ids = CallIds::new(seed);
+            ids.renew();
+            let number = number.to_owned();
+            ids.next(2, Some(WireCallId { prefix: "p.".to_owned(), number, style }))
+        };
+        for (style, written) in [
+            (IdStyle::Nine, "abcdefghi"),
+            (IdStyle::Word, "abcdefgh"),
+            (IdStyle::Word, "abcdefghijklmnop"),
+            (IdStyle::Identifier, "x"),
+            (IdStyle::Identifier, "call_7-a_long_one"),
+        ] {
+            let (one, two) = (next(style, written, 1), next(style, written, 2));
+            assert_ne!(one, two);
+            for id in [one, two] {
+                let id = id.strip_prefix("p.").unwrap();
+                assert_ne!(id, written);
+                assert_eq!(style.write(0, id), id);
+            }
+        }
+        for style in [IdStyle::FromZero, IdStyle::FromOne] {
+            assert_eq!(next(style, "4", 1), "p.4");
+        }
+    }
 }

@@ -9,6 +9,7 @@ use memchr::memmem;
 use super::call_ids::CallIds;
 use super::events::{Cut, Event};
 use super::header::parse_header;
+use super::stop_texts::StopTexts;
 use crate::arguments::ArgumentReader;
 use crate::channel::{Channel, TextChannel};
 use crate::format::Marker;
@@ -22,6 +23,7 @@ pub struct Extractor {
     calls: usize,
     state: TurnState,
     text: TextChannel,
+    stops: StopTexts,
     reasoning: Channel,
     arguments: ArgumentReader,
     /// The alternative spelling of the open call, an index into the format's.
@@ -77,6 +79,7 @@ impl Extractor {
             calls: 0,
             state: TurnState::BETWEEN,
             text: TextChannel::new(separator.as_bytes()),
+            stops: StopTexts::new(&lowered.inner.stops),
             reasoning,
             arguments: ArgumentReader::default(),
             spelling: None,
@@ -91,6 +94,10 @@ impl Extractor {
     /// Cost: linear in the bytes.
     pub fn push(&mut self, spans: impl IntoIterator<Item = Span>) -> Vec<Event> {
         for span in spans {
+            if self.stops.found_at().is_some() {
+                break;
+            }
+            self.stops.count(span.bytes.len());
             let role = span.label.map(Role::from_label);
             // A trailer may be cut short where the rest of it is optional.
             if !matches!(role, Some(Role::Trailer(_))) {
@@ -117,6 +124,13 @@ impl Extractor {
         self.is_cut_off = true;
     }
 
+    /// The number of the turn's bytes before the stop text that has ended a constrained response.
+    /// There are no further events but [`Event::End`]. Whether the response is complete without
+    /// the rest is for [`LoweredRequest::may_end_response`] to say.
+    pub fn stopped_at(&self) -> Option<usize> {
+        self.stops.found_at()
+    }
+
     /// Ends the generation. `complete`: the grammar may end here (the matcher's `is_complete`, or a
     /// stop token was taken). Push what `Tracer::finish` returns before. The last event is always
     /// [`Event::End`].
@@ -126,9 +140,10 @@ impl Extractor {
         }
         let state = std::mem::replace(&mut self.state, TurnState::BETWEEN);
         let has_calls = self.calls > 0;
-        self.emit_text(|text| text.finish(has_calls));
+        self.end_text(|text| text.finish(has_calls));
         self.emit_reasoning(Channel::flush);
         let incomplete = match state {
+            _ if self.stopped_at().is_some() => None,
             TurnState::Between { markers } => (!complete).then_some((Cut::Turn, None, markers)),
             TurnState::Reasoning => Some((Cut::Reasoning, None, Vec::new())),
             TurnState::Response => (!complete).then_some((Cut::Response, None, Vec::new())),
@@ -155,10 +170,22 @@ impl Extractor {
         self.lowered = lowered;
     }
 
+    /// The request that is read.
+    pub fn request(&self) -> &LoweredRequest {
+        &self.lowered
+    }
+
     /// Reserves ids that calls of this turn cannot have: those of earlier calls in the
     /// conversation.
     pub fn reserve_ids(&mut self, ids: impl IntoIterator<Item = String>) {
         self.ids.reserve(ids);
+    }
+
+    /// Replaces words that the model writes as ids by made-up ones of the same form. The model's
+    /// own are a function of what it is asked and of the seed it draws with. Ids that number calls
+    /// stay: they are the position in the conversation.
+    pub fn renew_ids(&mut self) {
+        self.ids.renew();
     }
 
     fn marker(&mut self, bytes: &[u8]) {
@@ -209,7 +236,7 @@ impl Extractor {
     fn leave(&mut self) {
         match self.state {
             TurnState::Reasoning => self.emit_reasoning(Channel::close),
-            TurnState::Response => self.emit_text(|text| text.finish(false)),
+            TurnState::Response => self.end_text(|text| text.finish(false)),
             TurnState::Between { .. } | TurnState::Header { .. } | TurnState::Call { .. } => {}
         }
     }
@@ -220,7 +247,7 @@ impl Extractor {
         }
         self.leave();
         self.state = TurnState::BETWEEN;
-        self.emit_text(|text| text.push(bytes));
+        self.push_text(bytes);
     }
 
     /// Text after a begin marker that turned out to be text: the marker is text, too.
@@ -236,7 +263,7 @@ impl Extractor {
 
     fn response(&mut self, bytes: &[u8], closed: bool) {
         self.state = TurnState::Response;
-        self.emit_text(|text| text.push(bytes));
+        self.push_text(bytes);
         if closed {
             self.leave();
             self.state = TurnState::BETWEEN;
@@ -259,7 +286,7 @@ impl Extractor {
             TurnState::Call { .. } => return,
             TurnState::Between { .. } | TurnState::Reasoning | TurnState::Response => {
                 self.leave();
-                self.emit_text(TextChannel::close);
+                self.end_text(TextChannel::close);
                 self.state = TurnState::Header { tool, bytes: bytes.to_vec() };
             }
         }
@@ -349,6 +376,16 @@ impl Extractor {
         if matches!(self.state, TurnState::Call { part: Cut::CallTrailer, .. }) {
             self.end_call();
         }
+    }
+
+    fn push_text(&mut self, bytes: &[u8]) {
+        let bytes = self.stops.push(bytes);
+        self.emit_text(|text| text.push(&bytes));
+    }
+
+    fn end_text(&mut self, end: impl FnOnce(&mut TextChannel) -> String) {
+        let held = self.stops.flush();
+        self.emit_text(|text| text.push(&held) + &end(text));
     }
 
     fn emit_text(&mut self, read: impl FnOnce(&mut TextChannel) -> String) {

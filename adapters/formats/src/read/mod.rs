@@ -8,6 +8,7 @@ mod header;
 mod lenient;
 mod matching;
 mod scan;
+mod stop_texts;
 mod turn;
 
 pub use self::events::{Cut, Event};

@@ -34,6 +34,21 @@ impl ToolRequest {
         matches!(self.tool_choice, ToolChoice::Required | ToolChoice::Named(_))
     }
 
+    /// Whether the turn may be the response that `response_format` asks for.
+    pub(crate) fn may_respond(&self) -> bool {
+        self.response_format.is_some() && !self.is_forced()
+    }
+
+    /// The stop strings that end the response, wherever its structure has got to.
+    pub(crate) fn response_stops(&self) -> &[String] {
+        if self.may_respond() { &self.stop } else { &[] }
+    }
+
+    /// The stop strings that free text watches for.
+    pub(crate) fn text_stops(&self) -> &[String] {
+        if self.may_respond() { &[] } else { &self.stop }
+    }
+
     /// Whether the turn may call the tool.
     pub(crate) fn may_call(&self, name: &str) -> bool {
         let is_allowed =
@@ -122,8 +137,6 @@ impl ToolRequest {
             }
         }
         refuse(texts().any(String::is_empty), STOP, "an empty stop string or ban")?;
-        let has_both = !self.stop.is_empty() && self.response_format.is_some();
-        refuse(has_both, STOP, "stop strings and a constraint on the response")?;
         let frame = format.frame.iter().flat_map(|frame| [&frame.begin, &frame.end]);
         let section = format.section.iter().map(|section| &section.begin);
         let markers = section
@@ -132,7 +145,9 @@ impl ToolRequest {
             .chain(format.builtin_begin())
             .chain(frame);
         let markers: Vec<String> = markers.flat_map(Marker::plain_texts).collect();
-        for (k, text) in texts().enumerate() {
+        // The stop strings of a response are no part of the grammar.
+        let from = self.response_stops().len();
+        for (k, text) in texts().enumerate().skip(from) {
             let Some(marker) = markers.iter().find(|marker| marker.contains(text.as_str())) else {
                 continue;
             };
@@ -147,7 +162,7 @@ impl ToolRequest {
 
 /// Pointers to the members of a request that do not go with others.
 const TOOLS: &str = "/tools";
-const STOP: &str = "/stop";
+pub(crate) const STOP: &str = "/stop";
 const RESPONSE: &str = "/response_format";
 
 fn refuse(is_wrong: bool, pointer: &'static str, what: &'static str) -> Result<(), LowerError> {

@@ -159,7 +159,7 @@ pub struct RequestFault {
 }
 
 impl RequestFault {
-    fn new(pointer: impl Into<String>, message: impl ToString) -> RequestFault {
+    pub(crate) fn new(pointer: impl Into<String>, message: impl ToString) -> RequestFault {
         RequestFault { pointer: pointer.into(), keyword: None, message: message.to_string() }
     }
 

@@ -13,6 +13,7 @@ mod schema_shape;
 mod tool;
 
 pub use self::builtin::BuiltinTool;
+pub(crate) use self::checks::STOP;
 pub use self::choice::{ToolChoice, ToolChoiceError};
 pub(crate) use self::custom::{CustomError, INPUT};
 pub use self::custom::{CustomInput, CustomTool};
@@ -55,7 +56,8 @@ pub struct ToolRequest {
     /// The bound on reasoning. When it is reached, only the end of the block can follow.
     pub reasoning_budget: Option<ReasoningBudget>,
     /// Stop strings. Free text and the turn end with the first of them, which is not part of the
-    /// text.
+    /// text. A response that is constrained ends there, too, wherever its structure has got to:
+    /// see [`Extractor::stopped_at`](crate::Extractor::stopped_at).
     pub stop: Vec<String>,
     /// Texts that free text must not contain, in addition to those of the format.
     pub bans: Vec<String>,
@@ -108,6 +110,31 @@ pub enum Strictness {
     /// Those of tools with `strict`, and of all tools if a call is forced. The arguments of other
     /// tools are any JSON object.
     AsFlagged,
+    /// None, whatever `strict` says, unless a call is forced.
+    Off,
+}
+
+/// Why the schema of a function is enforced, or why not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SchemaRule {
+    /// It is: a call is forced.
+    Required,
+    /// It is: every function's is ([`Strictness::All`]).
+    All,
+    /// It is: the function is `strict` ([`Strictness::AsFlagged`]).
+    Strict,
+    /// It is not: the function is not `strict` ([`Strictness::AsFlagged`]).
+    NotStrict,
+    /// It is not, whatever `strict` says ([`Strictness::Off`]).
+    Off,
+}
+
+impl SchemaRule {
+    /// Whether the schema is enforced. Otherwise, the arguments are any JSON object.
+    pub fn is_enforced(self) -> bool {
+        matches!(self, SchemaRule::Required | SchemaRule::All | SchemaRule::Strict)
+    }
 }
 
 /// Whether a turn begins with a reasoning block, in families that have one.
@@ -138,27 +165,36 @@ pub enum ReasoningBudget {
 impl ToolRequest {
     /// The schema of a function's arguments that is enforced.
     pub(crate) fn arguments_schema<'a>(&self, function: &'a FunctionTool) -> Cow<'a, Json> {
-        if self.is_enforced(function) {
+        if self.schema_rule(function).is_enforced() {
             Cow::Borrowed(&function.parameters)
         } else {
             Cow::Owned(any_object())
         }
     }
 
-    /// Whether a function's schema is enforced.
-    fn is_enforced(&self, function: &FunctionTool) -> bool {
-        self.strictness == Strictness::All || function.strict || self.is_forced()
+    /// Whether a function's schema is enforced, and why.
+    pub(crate) fn schema_rule(&self, function: &FunctionTool) -> SchemaRule {
+        match self.strictness {
+            _ if self.is_forced() => SchemaRule::Required,
+            Strictness::All => SchemaRule::All,
+            Strictness::AsFlagged if function.strict => SchemaRule::Strict,
+            Strictness::AsFlagged => SchemaRule::NotStrict,
+            Strictness::Off => SchemaRule::Off,
+        }
     }
 
-    /// The error of function `k` if its schema is not enforced as it is not `strict`.
-    pub(crate) fn unflagged(&self, k: usize, function: &FunctionTool) -> Option<SchemaError> {
-        let is_relaxed = !self.is_enforced(function) && function.parameters != any_object();
+    /// The error of function `k` if its schema is not enforced, by the rule of its tool.
+    pub(crate) fn unenforced(&self, k: usize, function: &FunctionTool) -> Option<SchemaError> {
+        let rule = self.schema_rule(function);
+        let reason = match rule {
+            SchemaRule::NotStrict => "the tool is not flagged strict: any object",
+            _ => "schemas of tools are not enforced, whatever `strict` says: any object",
+        };
+        let is_relaxed = !rule.is_enforced() && function.parameters != any_object();
         is_relaxed.then(|| SchemaError {
             pointer: function.parameters_pointer(k),
             keyword: String::new(),
-            reason: SchemaErrorReason::Unsupported(
-                "the tool is not flagged strict: any object".into(),
-            ),
+            reason: SchemaErrorReason::Unsupported(reason.into()),
         })
     }
 

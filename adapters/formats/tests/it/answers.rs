@@ -73,11 +73,54 @@ fn structural_tags_exclude_other_constraints() {
         let request = ToolRequest::parse(&Json::from(body)).expect("a request");
         Catalog::shipped().get("qwen3").expect("format").lower(&request)
     };
-    for refused in [body("auto", json!([])), body("required", json!([])), body("none", json!("x"))]
-    {
+    for refused in [body("auto", json!([])), body("required", json!([]))] {
         assert!(matches!(lower(refused.clone()), Err(LowerError::Combination { .. })), "{refused}");
     }
-    lower(body("none", json!([]))).expect("lowers");
+    for stop in [json!([]), json!("x"), json!(["call>", "\n"])] {
+        lower(body("none", stop)).expect("lowers");
+    }
+}
+
+/// In every family: a stop text ends a constrained response, and it is known whether the response
+/// was complete.
+#[test]
+fn stop_texts_cut_constrained_responses() {
+    const ANSWER: &str = "\"vote\"";
+    let mut checked = 0;
+    for format in Catalog::shipped().formats() {
+        for rig in BOTH.map(|which| Rig::new(format, which)) {
+            let schema = json!({"name": "a", "schema": {"const": "vote"}});
+            let mut request = parse(json!({"type": "json_schema", "json_schema": schema})).unwrap();
+            request.reasoning = Reasoning::Off;
+            request.stop = vec!["ote".into(), "</".into()];
+            let lowered = rig.format.lower(&request).expect("lowers");
+            assert_eq!(lowered.warnings()[0].pointer, "/stop");
+            let turn = Turn { text: ANSWER.into(), ..Turn::default() };
+            let wire = rig.format.render(&turn).expect("writable");
+            let units = rig.units(&wire);
+            let session = rig.session(&lowered, &units, &[0]);
+            let tokens = session.tokens(&units, 0);
+            let run = session.run(&tokens, 1);
+            assert_eq!((&*run.turn.text, run.turn.calls.len()), ("\"v", 0), "{}", format.name);
+
+            let answer: Vec<_> = ANSWER.bytes().map(|byte| session.token(&[byte])).collect();
+            let mut places = tokens.windows(answer.len());
+            let begin = places.position(|window| window == answer).expect("the response");
+            let mut matcher = session.matcher();
+            for (n, token) in tokens[..begin + answer.len()].iter().enumerate() {
+                let cut = &ANSWER.as_bytes()[n.saturating_sub(begin)..];
+                if n >= begin {
+                    assert!(lowered.may_end_response(&mut matcher, cut), "{}", format.name);
+                    let cut = &cut[..cut.len() - 1];
+                    assert!(!lowered.may_end_response(&mut matcher, cut), "{}", format.name);
+                }
+                matcher.advance(*token).expect("allowed");
+            }
+            assert!(lowered.may_end_response(&mut matcher, b""), "{}", format.name);
+            checked += 1;
+        }
+    }
+    assert!(checked > 100, "{checked}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use louver::spec::json::Json;
 use louver::vocab::Vocabulary;
 use louver_formats::{
     Catalog, ConstraintError, LowerError, Parallel, Reasoning, ReasoningBudget, RequestError,
-    RequestErrors, ResponseFormat, Strictness, ToolChoice, ToolChoiceError, ToolRequest,
+    RequestErrors, Strictness, ToolChoice, ToolChoiceError, ToolRequest,
 };
 use serde_json::{Value, json};
 
@@ -120,11 +120,10 @@ fn builtin_tools_are_parsed_and_lowered() {
 
 #[test]
 fn contradictory_requests_are_refused() {
-    let integer = || Some(ResponseFormat::Schema(Json::from(json!({"type": "integer"}))));
     let budget = Some(ReasoningBudget::Tokens(5));
     let stop = |text: &str| with(|request| request.stop.push(text.to_owned()));
     let ban = |text: &str| with(|request| request.bans.push(text.to_owned()));
-    let refused: [(&str, ToolRequest, &str); 9] = [
+    let refused: [(&str, ToolRequest, &str); 8] = [
         (
             "a budget without reasoning",
             with(|request| {
@@ -136,11 +135,6 @@ fn contradictory_requests_are_refused() {
             "a budget in a family without",
             with(|request| request.reasoning_budget = budget),
             "llama3",
-        ),
-        (
-            "stop strings and a response format",
-            ToolRequest { response_format: integer(), ..stop("x") },
-            "qwen3",
         ),
         ("an empty stop string", stop(""), "qwen3"),
         ("an empty ban", ban(""), "qwen3"),

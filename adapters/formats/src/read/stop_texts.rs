@@ -1,0 +1,131 @@
+//! Stop texts in a response that is constrained. Its grammar knows nothing of them, so that they
+//! are found in what was generated.
+
+use louver::engine::Matcher;
+
+use crate::channel::partial_match_len;
+use crate::format::{Atom, Marker};
+use crate::lowered::LoweredRequest;
+
+/// Finds the first of some texts in bytes that come in chunks.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StopTexts {
+    stops: Vec<Vec<u8>>,
+    /// Bytes that may begin a stop text.
+    held: Vec<u8>,
+    /// The number of bytes of the turn that have been read.
+    read: usize,
+    /// The number of bytes of the turn before the stop text.
+    found_at: Option<usize>,
+}
+
+impl StopTexts {
+    pub(crate) fn new(stops: &[String]) -> Self {
+        let stops = stops.iter().map(|stop| stop.clone().into_bytes()).collect();
+        StopTexts { stops, ..StopTexts::default() }
+    }
+
+    /// Counts the bytes that are read next.
+    pub(crate) fn count(&mut self, bytes: usize) {
+        self.read += bytes;
+    }
+
+    /// Takes the bytes that were counted last, and returns those that belong to the text. The stop
+    /// text that ends first ends it; of several that end together, the longest one.
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
+        if self.stops.is_empty() {
+            return bytes.to_vec();
+        }
+        for (k, byte) in bytes.iter().enumerate().filter(|_| self.found_at.is_none()) {
+            self.held.push(*byte);
+            let found = self.stops.iter().filter(|stop| self.held.ends_with(stop));
+            if let Some(len) = found.map(Vec::len).max() {
+                self.held.truncate(self.held.len() - len);
+                self.found_at = Some(self.read.saturating_sub(len + bytes.len() - (k + 1)));
+                return self.flush();
+            }
+        }
+        let stops: Vec<&[u8]> = self.stops.iter().map(Vec::as_slice).collect();
+        let kept = self.held.len() - partial_match_len(&self.held, &stops);
+        self.held.drain(..kept).collect()
+    }
+
+    /// The bytes that are held back, which end the text.
+    pub(crate) fn flush(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.held)
+    }
+
+    pub(crate) fn found_at(&self) -> Option<usize> {
+        self.found_at
+    }
+}
+
+impl LoweredRequest {
+    /// Whether the response is complete after the matcher's tokens and these bytes: the turn may
+    /// end there, or with the markers that end a response.
+    pub fn may_end_response(&self, matcher: &mut Matcher, bytes: &[u8]) -> bool {
+        let format = &self.inner.format;
+        let frame = format.frame.as_ref().map(|frame| &frame.end);
+        let ends: Vec<&Marker> = format.text.end.iter().chain(frame).chain(&format.end).collect();
+        may_end_with(&ends, matcher, bytes)
+    }
+}
+
+/// Whether the turn may end after these bytes and some of the markers, in their order. A special
+/// token of one of them decides, as no response has it.
+fn may_end_with(ends: &[&Marker], matcher: &mut Matcher, bytes: &[u8]) -> bool {
+    let Ok(expected) = matcher.expected(bytes) else { return false };
+    if expected.accepted < bytes.len() || expected.may_end {
+        return expected.accepted == bytes.len();
+    }
+    let mut later = ends.iter().enumerate();
+    later.any(|(k, end)| {
+        end.variants().iter().any(|variant| match &variant[..] {
+            [Atom::Token(name), ..] => expected.specials.contains(name),
+            [Atom::Text(text), Atom::Token(name), ..] => {
+                let text = [bytes, text.as_bytes()].concat();
+                let expected = matcher.expected(&text).ok();
+                expected.is_some_and(|found| {
+                    found.accepted == text.len() && found.specials.contains(name)
+                })
+            }
+            [Atom::Text(text), ..] => {
+                let text = [bytes, text.as_bytes()].concat();
+                may_end_with(&ends[k + 1..], matcher, &text)
+            }
+            [] => false,
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_stop_text_ends_the_text_however_it_is_cut() {
+        for (text, expected, found_at) in [
+            ("abc", "abc", None),
+            ("ab\ncd", "ab", Some(2)),
+            ("aENxENDb", "aENx", Some(4)),
+            ("aEN", "aEN", None),
+            ("xENDEND", "x", Some(1)),
+            ("END", "", Some(0)),
+            ("aDEND", "a", Some(1)),
+        ] {
+            for cut in 0..1u32 << (text.len() - 1) {
+                let mut stops = StopTexts::new(&["\n", "END", "DEND", "ENDED"].map(str::to_owned));
+                let (mut found, mut from) = (Vec::new(), 0);
+                for at in 1..=text.len() {
+                    if at == text.len() || cut >> (at - 1) & 1 == 1 {
+                        stops.count(at - from);
+                        found.extend(stops.push(&text.as_bytes()[from..at]));
+                        from = at;
+                    }
+                }
+                found.extend(stops.flush());
+                assert_eq!((&*found, stops.found_at()), (expected.as_bytes(), found_at), "{text}");
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Stop texts in constrained responses.
+
+#[allow(dead_code, reason = "other tests need more of it")]
+#[path = "conformance/rig.rs"]
+mod rig;
+
+use std::sync::Arc;
+
+use louver::{Engine, EngineOptions, Json};
+use louver_formats::{Catalog, Reasoning, ToolRequest};
+use louver_host::{Completion, EnforcementLevel, Finish, Generation, PreparedGeneration, TurnPlan};
+use serde_json::json;
+use tokio::runtime::Runtime;
+
+use rig::{AMPLE, LOUVER, PROMPT, STOP, STOPPED, direct, finish, largest, model_row, prepare};
+
+/// A plan with a regular expression for the response, and stop texts.
+fn plan(pattern: &str, stop: &[&str]) -> TurnPlan {
+    let engine = Engine::new(Arc::new(rig::vocabulary()), EngineOptions::default());
+    let format = Catalog::shipped().get("hermes").unwrap().bind(engine.vocab());
+    let tag = json!({"type": "structural_tag", "format": {"type": "regex", "pattern": pattern}});
+    let body = json!({"response_format": tag, "stop": stop});
+    let mut request = ToolRequest::parse(&Json::from(&body)).unwrap();
+    request.reasoning = Reasoning::Off;
+    TurnPlan::compile(&engine, &format, request).unwrap()
+}
+
+/// Generates this text, as a host that is ahead of the reading of events.
+fn generate(plan: &TurnPlan, text: &str) -> Generation {
+    let PreparedGeneration { hook, events, task } = prepare(plan, LOUVER, AMPLE);
+    let (call, mut context) = (direct(hook), PROMPT.to_vec());
+    for byte in text.bytes().map(Some).chain([None]) {
+        call(&mut model_row(context.len()), &context);
+        context.extend(byte.map(u32::from));
+    }
+    finish((events, task), STOPPED).unwrap()
+}
+
+#[test]
+fn a_stop_text_ends_the_response_and_the_report_says_what_was_cut() {
+    let address = r"[a-z]+@[a-z]+\.com\n";
+    let lines = r"[a-z]+(\n[a-z]+)*";
+    for (pattern, stop, text, answer, is_complete) in [
+        // vLLM's example.
+        (address, &["\n"][..], "ab@cd.com\n", "ab@cd.com", false),
+        (address, &["x", "\n"], "axb@cd.com\n", "a", false),
+        (address, &["zz"], "ab@cd.com\n", "ab@cd.com\n", true),
+        (lines, &["\n"], "one\ntwo\nthree", "one", true),
+        (lines, &["e\ntw"], "one\ntwo", "on", true),
+        (lines, &["two"], "one\ntwo\nthree", "one\n", false),
+    ] {
+        let generation = generate(&plan(pattern, stop), text);
+        assert_eq!(generation.turn.text, answer, "{pattern}: {stop:?}");
+        assert_eq!(generation.finish, Finish::Stop);
+        let report = &generation.report;
+        let cut: Vec<&str> = report.relaxed.iter().map(|cut| &*cut.pointer).collect();
+        let (level, completion, pointers) = match is_complete {
+            true => (EnforcementLevel::Full, Completion::Complete, vec![]),
+            false => (EnforcementLevel::Partial, Completion::Stopped, vec!["/stop"]),
+        };
+        assert_eq!((report.level, report.completion, cut), (level, completion, pointers), "{text}");
+        assert_eq!(report.warnings[0].pointer, "/stop");
+        // Later tokens do not count, however far ahead the host is.
+        let ends = stop.iter().filter_map(|stop| Some(text.find(stop)? + stop.len()));
+        assert_eq!(generation.tokens.len(), ends.min().unwrap_or(text.len()));
+    }
+}
+
+/// After a stop text, the host gets stop tokens only, whatever the grammar allows.
+#[test]
+fn a_stop_text_ends_the_generation() {
+    let PreparedGeneration { hook, events, task } = prepare(&plan("[a-z]{90}", &["c"]), LOUVER, 99);
+    let (call, mut context) = (direct(hook), PROMPT.to_vec());
+    let host = async {
+        loop {
+            let mut row = model_row(context.len());
+            call(&mut row, &context);
+            let token = largest(&row);
+            if token == STOP {
+                return STOPPED;
+            }
+            assert!(context.len() < PROMPT.len() + 90, "the generation goes on");
+            context.push(u32::from(b"abcd"[context.len() % 4]));
+            tokio::task::yield_now().await;
+        }
+    };
+    let generation = Runtime::new().unwrap().block_on(async {
+        task.run(host).await;
+        events.finish().await.unwrap()
+    });
+    assert_eq!(generation.report.completion, Completion::Stopped);
+    assert!(generation.turn.text.len() < 4 && !generation.turn.text.contains('c'));
+}
