@@ -32,7 +32,7 @@ use crate::ir::{Grammar, Simplify};
 use crate::mask::{
     AdvanceBytesFn, EnginePool, GrammarMasks, MaskOptions, MaskRow, MaskState, PoolStats, TokenSet,
 };
-use crate::matcher::{AdvanceError, ConfigId, DEAD, Parser, ParserLimit, Symbol, Tracer};
+use crate::matcher::{AdvanceError, ConfigId, Parser, ParserLimit, Symbol, Tracer};
 use crate::vocab::Vocabulary;
 
 pub use crate::cache::CacheStats;
@@ -530,11 +530,11 @@ impl Matcher {
             let mut config = before;
             let mut steps = Vec::with_capacity(bytes.len());
             for &byte in bytes {
-                let next = parser.step_tracking_keys(config, byte).unwrap_or(DEAD);
+                let next = parser.step_tracking_keys(config, byte).unwrap_or(ConfigId::DEAD);
                 steps.push((byte, parser.trace(config, Symbol::Byte(byte), next)));
                 config = next;
             }
-            if config != DEAD {
+            if config != ConfigId::DEAD {
                 steps.iter().for_each(|&(byte, step)| tracer.push(&[byte], step));
                 traced = true;
             }
@@ -720,7 +720,7 @@ impl Matcher {
         fuel::limited(fuel, || state.clear_if_full());
         self.replay(state)?;
         // No token leads to the dead configuration, so the start itself reached a limit.
-        if self.config() == DEAD {
+        if self.config() == ConfigId::DEAD {
             return Err(state.parser.start_limit());
         }
         match fuel::limited(fuel, || work(self, state)) {

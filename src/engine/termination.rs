@@ -4,7 +4,7 @@
 use super::Matcher;
 use crate::ids::TokenId;
 use crate::mask::{AdvanceBytesFn, GrammarMasks, MaskState, set_bit};
-use crate::matcher::{ConfigId, DEAD, ParserLimit};
+use crate::matcher::{ConfigId, ParserLimit};
 use crate::vocab::Vocabulary;
 
 /// Why only stop tokens may follow, regardless of the grammar.
@@ -53,8 +53,8 @@ impl TokenStep {
     ) -> Result<TokenStep, ParserLimit> {
         let is_complete = state.parser.store().is_complete(config);
         Ok(match state.step_token_by(masks, (config, token), over)? {
-            (DEAD, _) if is_complete && masks.vocab.is_stop(token) => TokenStep::Stop,
-            (DEAD, offset) => TokenStep::Rejected(offset),
+            (ConfigId::DEAD, _) if is_complete && masks.vocab.is_stop(token) => TokenStep::Stop,
+            (ConfigId::DEAD, offset) => TokenStep::Rejected(offset),
             (next, _) => TokenStep::Next(next),
         })
     }

@@ -21,7 +21,7 @@ use crate::compile::{CompileError, Compiled};
 use crate::fuel::OutOfFuel;
 use crate::ids::TokenId;
 use crate::limits::Limits;
-use crate::matcher::{ConfigId, DEAD, Item, KeyStatus, Parser, ParserLimit};
+use crate::matcher::{ConfigId, Item, KeyStatus, Parser, ParserLimit};
 use crate::vocab::Vocabulary;
 
 /// A configuration that allows this many first bytes or more is not walked directly.
@@ -472,7 +472,7 @@ impl MaskState {
         (config, token): (ConfigId, TokenId),
         advance: AdvanceBytesFn,
     ) -> Result<(ConfigId, usize), ParserLimit> {
-        let mut reached = DEAD;
+        let mut reached = ConfigId::DEAD;
         let mut accepted = 0;
         if let Some(bytes) = index.vocab.bytes(token)
             && !index.vocab.is_stop(token)

@@ -21,7 +21,7 @@ use crate::compile::Compiled;
 use crate::hash::HashMap;
 use crate::ids::TokenId;
 use crate::limits::Limits;
-use crate::matcher::{ConfigId, DEAD, Exit, Item, KeyStatus, Parser, ParserLimit, ShortestPaths};
+use crate::matcher::{ConfigId, Exit, Item, KeyStatus, Parser, ParserLimit, ShortestPaths};
 use crate::switches::Switches;
 use crate::vocab::Vocabulary;
 
@@ -189,7 +189,7 @@ impl MaskState {
         let mut reached = config;
         for &byte in vocab.bytes(token).unwrap_or_default() {
             reached = self.parser.step(reached, byte)?;
-            if reached == DEAD {
+            if reached == ConfigId::DEAD {
                 return Ok(false);
             }
         }
