@@ -10,7 +10,7 @@ use super::runtime::count;
 use super::termination::{Termination, TokenStep, write_stop_tokens};
 use crate::ids::TokenId;
 use crate::mask::{MaskState, TokenSet};
-use crate::matcher::{AdvanceError, ConfigId, Parser, ParserLimit};
+use crate::matcher::{AdvanceError, ConfigId, ParserLimit, TransitionUse};
 
 /// Why a draft tree is malformed, or a buffer does not fit it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -252,7 +252,7 @@ impl Matcher {
                     continue;
                 }
             };
-            let step = TokenStep::find(masks, state, (before, token), Parser::step_token);
+            let step = TokenStep::find(masks, state, (before, token), TransitionUse::Skip);
             states.push(match step {
                 Err(limit) => with_limit(DraftNode::Limit, limit)?,
                 Ok(TokenStep::Stop) => NodeState::new(DraftNode::Ended),

@@ -38,11 +38,6 @@ const MIN_CONFIG_BUDGET: usize = 32;
 /// New configurations between two checks of the memory in use.
 const CHECK_INTERVAL: usize = 16;
 
-/// How the parser reads the bytes of a token: returns the configuration reached, and how many bytes
-/// were accepted.
-pub(crate) type AdvanceBytesFn =
-    fn(&mut Parser, ConfigId, &[u8]) -> Result<(ConfigId, usize), ParserLimit>;
-
 /// How masks are built: a part of the engine's options.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MaskOptions {

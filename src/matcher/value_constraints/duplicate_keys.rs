@@ -21,7 +21,7 @@ use smallvec::SmallVec;
 
 use key_frames::FrameList;
 
-use super::key_tracker::{KeyList, TokenLookup};
+use super::key_tracker::KeyList;
 use crate::compile::EMPTY_REGISTER;
 use crate::fsm::ByteSet;
 use crate::matcher::limit::ParserLimit;
@@ -30,7 +30,7 @@ use crate::matcher::store::{ConfigId, FrameId, Item, KeyListId, Tracked};
 use crate::matcher::symbol::Symbol;
 
 /// Keys begin and end with this byte.
-const QUOTE: u8 = b'"';
+pub(in crate::matcher) const QUOTE: u8 = b'"';
 
 /// A configuration as a base configuration and a list.
 struct SplitConfig {
@@ -81,89 +81,36 @@ impl Parser {
         }
     }
 
-    /// As [`Parser::step_token`], and caches every transition.
-    pub(crate) fn step_token_cached(
+    /// Reads bytes as long as they belong to a key. Interns nothing inside of keys. Returns the
+    /// configuration after them, and their number.
+    pub(in crate::matcher) fn step_over_keys(
         &mut self,
         config: ConfigId,
         bytes: &[u8],
     ) -> Result<(ConfigId, usize), ParserLimit> {
-        let mut current = config;
-        for (accepted, &byte) in bytes.iter().enumerate() {
-            current = self.step_tracking_keys(current, byte)?;
-            if current == ConfigId::DEAD {
-                return Ok((ConfigId::DEAD, accepted));
-            }
-        }
-        Ok((current, bytes.len()))
-    }
-
-    /// The configuration after a token, and the number of bytes that were accepted. Equal to
-    /// [`Parser::step_tracking_keys`] byte by byte, but interns nothing inside of keys.
-    pub(crate) fn step_token(
-        &mut self,
-        config: ConfigId,
-        bytes: &[u8],
-    ) -> Result<(ConfigId, usize), ParserLimit> {
-        let (mut current, mut accepted) = (config, 0);
-        while current != ConfigId::DEAD
-            && let Some(&byte) = bytes.get(accepted)
+        let (mut split, mut accepted) = (self.split(config), 0);
+        while let Some(&byte) = bytes.get(accepted)
+            && split.base != ConfigId::DEAD
+            && (byte == QUOTE || self.has_open_key(&split.list))
         {
-            // Cached transitions ignore keys; only a quote can begin one.
-            if byte != QUOTE
-                && let Some(next) = self.cached_step(current, byte)
-            {
-                current = next;
-                accepted += usize::from(current != ConfigId::DEAD);
-            } else if accepted == 0
-                && let Some(next) = self.step_within_block(current, bytes)?
-            {
-                return Ok((next, bytes.len()));
-            } else if let Some(&next) = self.cached_key_start(current, byte) {
-                current = next;
-                accepted += 1;
-            } else if self.is_key_byte(current, byte) {
-                if let Some(&next) = self.keys.tokens.get(&TokenLookup(config, bytes)) {
-                    return Ok((next, bytes.len()));
+            match self.read_first_key(&mut split, &bytes[accepted..])? {
+                0 => {
+                    self.step_split(&mut split, byte)?;
+                    accepted += usize::from(split.base != ConfigId::DEAD);
                 }
-                let mut split = self.split(current);
-                while let Some(&byte) = bytes.get(accepted)
-                    && split.base != ConfigId::DEAD
-                    && (byte == QUOTE || self.has_open_key(&split.list))
-                {
-                    match self.read_first_key(&mut split, &bytes[accepted..])? {
-                        0 => {
-                            self.step_split(&mut split, byte)?;
-                            accepted += usize::from(split.base != ConfigId::DEAD);
-                        }
-                        read => accepted += read,
-                    }
-                }
-                current = self.join(split);
-            } else {
-                current = self.step(current, byte)?;
-                accepted += usize::from(current != ConfigId::DEAD);
+                read => accepted += read,
             }
         }
-        Ok((current, accepted))
-    }
-
-    /// As [`Parser::step_token`] followed by [`Parser::token_ended`]. Caches the result if it has
-    /// keys.
-    pub(crate) fn cache_token_step(
-        &mut self,
-        config: ConfigId,
-        bytes: &[u8],
-    ) -> Result<ConfigId, ParserLimit> {
-        let (next, _) = self.step_token(config, bytes)?;
-        if next != ConfigId::DEAD && self.tracks_keys(next) {
-            self.keys.tokens.insert((config, bytes.into()), next);
-        }
-        self.token_ended(next)
+        Ok((self.join(split), accepted))
     }
 
     /// The cached configuration after the quote that begins a first key.
     #[inline]
-    fn cached_key_start(&self, config: ConfigId, byte: u8) -> Option<&ConfigId> {
+    pub(in crate::matcher) fn cached_key_start(
+        &self,
+        config: ConfigId,
+        byte: u8,
+    ) -> Option<&ConfigId> {
         if byte != QUOTE || !self.program().has_unique_keys() || self.tracks_keys(config) {
             return None;
         }
@@ -171,7 +118,7 @@ impl Parser {
     }
 
     /// Whether a byte begins a key or belongs to one.
-    fn is_key_byte(&self, config: ConfigId, byte: u8) -> bool {
+    pub(in crate::matcher) fn is_key_byte(&self, config: ConfigId, byte: u8) -> bool {
         match self.store().flags(config).key_list {
             KeyListId::EMPTY => {
                 byte == QUOTE && self.program().has_unique_keys() && self.may_begin_key(config)
