@@ -21,7 +21,7 @@ use super::subtraction::filter_tokens;
 use super::token_set::TokenSet;
 use crate::fsm::ByteSet;
 use crate::ids::TokenId;
-use crate::matcher::{ConfigId, KeyStatus, Parser, ParserLimit, WhiteSpaceBound};
+use crate::matcher::{ConfigId, KeyStatus, Parser, ParserLimit, WhiteSpaceBound, with_relaxed};
 use crate::vocab::Trie;
 
 /// The quote of JSON strings.
@@ -229,13 +229,12 @@ impl GrammarMasks {
         let parser = &mut state.parser;
         let relaxed =
             if self.compiled.has_bounded_white_space { parser.relax(config) } else { config };
-        parser.set_relaxed(true);
-        let further = filter_tokens(tokens, |token| {
-            let bytes = self.vocab.bytes(token).unwrap_or_default();
-            KeyScan::contains_further_key(parser, relaxed, key_status, bytes)
-        });
-        parser.set_relaxed(false);
-        further
+        with_relaxed(parser, |parser| {
+            filter_tokens(tokens, |token| {
+                let bytes = self.vocab.bytes(token).unwrap_or_default();
+                KeyScan::contains_further_key(parser, relaxed, key_status, bytes)
+            })
+        })
     }
 
     /// Tokens of a mask that contain the same key twice.

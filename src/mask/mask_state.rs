@@ -148,6 +148,12 @@ pub(crate) struct MaskState {
     pub(crate) shortest_paths: Option<Box<ShortestPaths>>,
 }
 
+impl AsMut<Parser> for MaskState {
+    fn as_mut(&mut self) -> &mut Parser {
+        &mut self.parser
+    }
+}
+
 impl MaskState {
     /// The state of a constraint that has read nothing.
     pub(super) fn new(

@@ -52,7 +52,7 @@ pub(crate) use symbol::Symbol;
 pub(crate) use token_step::{TokenSymbols, TransitionUse};
 pub(crate) use universal::QueryAllowance;
 pub(crate) use value_constraints::KeyStatus;
-pub(crate) use white_space_bounds::WhiteSpaceBound;
+pub(crate) use white_space_bounds::{WhiteSpaceBound, with_relaxed};
 
 use crate::ids::TokenId;
 
