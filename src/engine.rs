@@ -29,10 +29,8 @@ use crate::compile::{CompileError, Compiled};
 use crate::fuel;
 use crate::ids::TokenId;
 use crate::ir::{Grammar, Simplify};
-use crate::mask::{
-    AdvanceBytesFn, EnginePool, GrammarMasks, MaskOptions, MaskRow, MaskState, PoolStats, TokenSet,
-};
-use crate::matcher::{AdvanceError, ConfigId, DEAD, Parser, ParserLimit, Symbol, Tracer};
+use crate::mask::{EnginePool, GrammarMasks, MaskOptions, MaskRow, MaskState, PoolStats, TokenSet};
+use crate::matcher::{AdvanceError, ConfigId, ParserLimit, Symbol, Tracer, TransitionUse};
 use crate::vocab::Vocabulary;
 
 pub use crate::cache::CacheStats;
@@ -484,7 +482,7 @@ impl Matcher {
     /// # }
     /// ```
     pub fn advance(&mut self, token: TokenId) -> Result<(), AdvanceError> {
-        self.advance_locked(&mut self.masks.clone().lock(), token, Parser::step_token)
+        self.advance_locked(&mut self.masks.clone().lock(), token, TransitionUse::Skip)
     }
 
     /// As [`Matcher::advance`], and reports to the tracer which labelled rule each byte belongs to.
@@ -518,7 +516,7 @@ impl Matcher {
     ) -> Result<(), AdvanceError> {
         let masks = self.masks.clone();
         let mut state = masks.lock();
-        self.advance_locked(&mut state, token, Parser::step_token_cached)?;
+        self.advance_locked(&mut state, token, TransitionUse::Cache)?;
         if self.terminated {
             return Ok(());
         }
@@ -530,11 +528,11 @@ impl Matcher {
             let mut config = before;
             let mut steps = Vec::with_capacity(bytes.len());
             for &byte in bytes {
-                let next = parser.step_tracking_keys(config, byte).unwrap_or(DEAD);
+                let next = parser.step_tracking_keys(config, byte).unwrap_or(ConfigId::DEAD);
                 steps.push((byte, parser.trace(config, Symbol::Byte(byte), next)));
                 config = next;
             }
-            if config != DEAD {
+            if config != ConfigId::DEAD {
                 steps.iter().for_each(|&(byte, step)| tracer.push(&[byte], step));
                 traced = true;
             }
@@ -567,7 +565,7 @@ impl Matcher {
         }
         let step = self.with_lock(|matcher, state| {
             let at = (matcher.config(), token);
-            TokenStep::find(&matcher.masks, state, at, Parser::step_token)
+            TokenStep::find(&matcher.masks, state, at, TransitionUse::Skip)
         });
         matches!(step, Ok(TokenStep::Next(_) | TokenStep::Stop))
     }
@@ -668,12 +666,12 @@ impl Matcher {
         self.configs[self.configs.len() - 1]
     }
 
-    /// Takes a token under the constraint's lock; `over` steps a configuration over its bytes.
+    /// Takes a token under the constraint's lock.
     fn advance_locked(
         &mut self,
         state: &mut MaskState,
         token: TokenId,
-        over: AdvanceBytesFn,
+        transitions: TransitionUse,
     ) -> Result<(), AdvanceError> {
         if self.terminated {
             return Err(AdvanceError::Terminated);
@@ -682,7 +680,7 @@ impl Matcher {
             return Err(AdvanceError::UnknownToken { token });
         }
         let step = self.with_retry(state, |matcher, state| {
-            TokenStep::find(&matcher.masks, state, (matcher.config(), token), over)
+            TokenStep::find(&matcher.masks, state, (matcher.config(), token), transitions)
         });
         match step {
             Err(limit) => {
@@ -720,7 +718,7 @@ impl Matcher {
         fuel::limited(fuel, || state.clear_if_full());
         self.replay(state)?;
         // No token leads to the dead configuration, so the start itself reached a limit.
-        if self.config() == DEAD {
+        if self.config() == ConfigId::DEAD {
             return Err(state.parser.start_limit());
         }
         match fuel::limited(fuel, || work(self, state)) {

@@ -10,7 +10,7 @@ use super::runtime::count;
 use super::termination::{Termination, TokenStep, write_stop_tokens};
 use crate::ids::TokenId;
 use crate::mask::{MaskState, TokenSet};
-use crate::matcher::{AdvanceError, ConfigId, DEAD, Parser, ParserLimit};
+use crate::matcher::{AdvanceError, ConfigId, ParserLimit, TransitionUse};
 
 /// Why a draft tree is malformed, or a buffer does not fit it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -157,7 +157,7 @@ struct NodeState {
 impl NodeState {
     /// A node after which no configuration is known.
     fn new(outcome: DraftNode) -> NodeState {
-        NodeState { outcome, config: DEAD, mask: None }
+        NodeState { outcome, config: ConfigId::DEAD, mask: None }
     }
 }
 
@@ -252,7 +252,7 @@ impl Matcher {
                     continue;
                 }
             };
-            let step = TokenStep::find(masks, state, (before, token), Parser::step_token);
+            let step = TokenStep::find(masks, state, (before, token), TransitionUse::Skip);
             states.push(match step {
                 Err(limit) => with_limit(DraftNode::Limit, limit)?,
                 Ok(TokenStep::Stop) => NodeState::new(DraftNode::Ended),

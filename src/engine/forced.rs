@@ -8,7 +8,7 @@
 use super::Matcher;
 use crate::ids::TokenId;
 use crate::mask::{MaskState, SpecialTokenIds};
-use crate::matcher::{ConfigId, DEAD, ParserLimit};
+use crate::matcher::{ConfigId, ParserLimit};
 use crate::vocab::{Trie, Vocabulary};
 
 /// A part of a text that may contain special tokens.
@@ -22,12 +22,19 @@ pub enum Piece {
 
 /// Bytes that are forced one after the other, and the special token that is forced after them, if
 /// any.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct ForcedRun {
     bytes: Vec<u8>,
     /// The configuration after the bytes.
     end: ConfigId,
     special: Option<TokenId>,
+}
+
+impl ForcedRun {
+    /// A run without bytes that stays in a configuration.
+    fn empty(end: ConfigId) -> ForcedRun {
+        ForcedRun { bytes: Vec::new(), end, special: None }
+    }
 }
 
 /// A tokenizer: the tokens of these bytes. The tokens must spell the bytes in order; from the first
@@ -150,7 +157,7 @@ impl Matcher {
         longest: usize,
     ) -> Result<Vec<ForcedRun>, ParserLimit> {
         let mut runs = Vec::new();
-        let mut run = ForcedRun { end: self.config(), ..ForcedRun::default() };
+        let mut run = ForcedRun::empty(self.config());
         for _ in 0..longest {
             let parser = &mut state.parser;
             if parser.store().is_complete(run.end) {
@@ -172,10 +179,7 @@ impl Matcher {
                     };
                     let end = parser.step_special(run.end, special)?;
                     run.special = Some(token);
-                    runs.push(std::mem::replace(
-                        &mut run,
-                        ForcedRun { end, ..ForcedRun::default() },
-                    ));
+                    runs.push(std::mem::replace(&mut run, ForcedRun::empty(end)));
                 }
                 _ => break,
             }
@@ -204,7 +208,7 @@ impl Matcher {
             if run.special.is_none() {
                 let extendable = self.with_lock(|matcher, state| {
                     let runs = matcher.find_forced_runs(state, longest)?;
-                    let end = (&run.bytes[..], runs.last().map_or(DEAD, |run| run.end));
+                    let end = (&run.bytes[..], runs.last().map_or(ConfigId::DEAD, |run| run.end));
                     first_extendable(matcher.vocab(), state, end, &tokens, boundaries)
                 });
                 let settled = extendable.unwrap_or(0);
@@ -295,7 +299,7 @@ fn can_extend(
         }
         let current = *trie.node(index);
         let next = state.parser.step_tracking_keys(stack[stack.len() - 1].1, current.byte)?;
-        if next == DEAD {
+        if next == ConfigId::DEAD {
             index = current.end;
             continue;
         }

@@ -5,7 +5,7 @@ use std::fmt;
 use super::Matcher;
 use crate::fsm::{ByteSet, escape};
 use crate::ids::TokenId;
-use crate::matcher::{AdvanceError, DEAD};
+use crate::matcher::{AdvanceError, ConfigId};
 
 /// What may follow a prefix of some bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,13 +134,13 @@ impl Matcher {
             let (mut config, mut accepted) = (matcher.config(), 0);
             for &byte in bytes {
                 match state.parser.step_tracking_keys(config, byte)? {
-                    DEAD => break,
+                    ConfigId::DEAD => break,
                     next => (config, accepted) = (next, accepted + 1),
                 }
             }
             let mut specials = Vec::new();
             for (special, token) in (0..).zip(&matcher.masks.compiled.grammar().specials) {
-                if state.parser.step_special(config, special)? != DEAD {
+                if state.parser.step_special(config, special)? != ConfigId::DEAD {
                     specials.push(token.to_string());
                 }
             }

@@ -35,7 +35,7 @@ use crate::fuel;
 use crate::hash::HashMap;
 use crate::ids::TokenId;
 use crate::mask::{GrammarMasks, MaskState};
-use crate::matcher::{ConfigId, DEAD, ParserLimit, Symbol};
+use crate::matcher::{ConfigId, ParserLimit, Symbol};
 use crate::setters::with_methods;
 
 /// Steps of the constraint's own parser before its lock is released for others.
@@ -263,7 +263,7 @@ impl Matcher {
     /// # }
     /// ```
     pub fn prefetch(&self, likely: &[TokenId]) -> bool {
-        if self.is_over() || likely.is_empty() || self.config() == DEAD {
+        if self.is_over() || likely.is_empty() || self.config() == ConfigId::DEAD {
             return false;
         }
         let (masks, background_parser) = (self.masks.clone(), self.background_parser.clone());
@@ -312,7 +312,7 @@ impl BackgroundParserState {
         masks: &GrammarMasks,
     ) -> (&mut MaskState, &mut HashMap<ConfigId, ConfigId>) {
         let state = self.state.get_or_insert_with(|| Box::new(masks.fresh_state()));
-        if state.parser.start() == DEAD {
+        if state.parser.start() == ConfigId::DEAD {
             // An earlier preparation ran out of fuel while the emptied parser was made anew.
             **state = masks.fresh_state();
         }
@@ -443,7 +443,7 @@ impl PreparationJob<'_> {
                 break;
             }
             let next = state.step_token(masks, current, token)?;
-            if next == DEAD {
+            if next == ConfigId::DEAD {
                 continue;
             }
             let own = self.with_constraint(|own| {

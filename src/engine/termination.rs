@@ -3,8 +3,8 @@
 
 use super::Matcher;
 use crate::ids::TokenId;
-use crate::mask::{AdvanceBytesFn, GrammarMasks, MaskState, set_bit};
-use crate::matcher::{ConfigId, DEAD, ParserLimit};
+use crate::mask::{GrammarMasks, MaskState, set_bit};
+use crate::matcher::{ConfigId, ParserLimit, TransitionUse};
 use crate::vocab::Vocabulary;
 
 /// Why only stop tokens may follow, regardless of the grammar.
@@ -44,18 +44,19 @@ pub(super) enum TokenStep {
 }
 
 impl TokenStep {
-    /// The step from a configuration that `token` takes; `over` steps over its bytes.
+    /// The step from a configuration that `token` takes.
     pub(super) fn find(
         masks: &GrammarMasks,
         state: &mut MaskState,
         (config, token): (ConfigId, TokenId),
-        over: AdvanceBytesFn,
+        transitions: TransitionUse,
     ) -> Result<TokenStep, ParserLimit> {
         let is_complete = state.parser.store().is_complete(config);
-        Ok(match state.step_token_by(masks, (config, token), over)? {
-            (DEAD, _) if is_complete && masks.vocab.is_stop(token) => TokenStep::Stop,
-            (DEAD, offset) => TokenStep::Rejected(offset),
-            (next, _) => TokenStep::Next(next),
+        let reached = state.parser.step_token(config, masks.symbols_of(token), transitions)?;
+        Ok(match reached.config {
+            ConfigId::DEAD if is_complete && masks.vocab.is_stop(token) => TokenStep::Stop,
+            ConfigId::DEAD => TokenStep::Rejected(reached.accepted),
+            next => TokenStep::Next(next),
         })
     }
 }

@@ -14,7 +14,7 @@ use super::trie_walk::{TrieWalk, WalkError};
 use crate::compile::NO_BLOCK;
 use crate::fsm::{ByteSet, shape_bytes};
 use crate::ids::TokenId;
-use crate::matcher::{ConfigId, CounterDistance, DEAD, Item, Parser, UNBOUNDED_COUNT};
+use crate::matcher::{ConfigId, CounterDistance, Item, Parser, UNBOUNDED_COUNT};
 use crate::vocab::{TokensByCount, Tree, Trie, Vocabulary, descend, descend_from};
 
 /// How many runs a token needs.
@@ -245,8 +245,8 @@ impl ProfileBuilder {
         (node, byte): (TreeNode, u8),
         (config, position): (ConfigId, BlockPosition),
     ) -> Result<Option<(ConfigId, BlockPosition)>, WalkError> {
-        let next = if self.is_ambiguous { DEAD } else { parser.step(config, byte)? };
-        if next == DEAD {
+        let next = if self.is_ambiguous { ConfigId::DEAD } else { parser.step(config, byte)? };
+        if next == ConfigId::DEAD {
             return Ok(None);
         }
         let position = self.visit(parser, vocab, node, next, position);
@@ -263,10 +263,10 @@ impl ProfileBuilder {
         config: ConfigId,
         parent: BlockPosition,
     ) -> Option<BlockPosition> {
-        if self.readings.len() <= config as usize {
+        if self.readings.len() <= config.index() {
             self.readings.resize(parser.store().configs(), None);
         }
-        let reading = *self.readings[config as usize]
+        let reading = *self.readings[config.index()]
             .get_or_insert_with(|| CounterReading::read(parser, config));
         let CounterReading { inside, outside, disjoint_begins, bottom } = reading?;
         let (position, runs_needed) = match (parent, inside) {

@@ -20,7 +20,7 @@ use super::grammar_masks::GrammarMasks;
 use super::mask_state::MaskState;
 use super::token_set::{TokenSet, ids};
 use crate::ids::TokenId;
-use crate::matcher::{ConfigId, DEAD, ParserLimit};
+use crate::matcher::{ConfigId, ParserLimit};
 
 impl GrammarMasks {
     /// The mask of a configuration whose values are compared, and whether it is new.
@@ -80,7 +80,7 @@ impl GrammarMasks {
         let specials: Vec<u32> = state.parser.specials(base_config).collect();
         if !specials.is_empty() {
             for special in specials {
-                if state.parser.step_special(config, special)? == DEAD {
+                if state.parser.step_special(config, special)? == ConfigId::DEAD {
                     self.specials[special as usize].each(&mut |id| rejected.push(id));
                 }
             }

@@ -21,7 +21,7 @@ use super::subtraction::filter_tokens;
 use super::token_set::TokenSet;
 use crate::fsm::ByteSet;
 use crate::ids::TokenId;
-use crate::matcher::{ConfigId, DEAD, KeyStatus, Parser, ParserLimit, WhiteSpaceBound};
+use crate::matcher::{ConfigId, KeyStatus, Parser, ParserLimit, WhiteSpaceBound, with_relaxed};
 use crate::vocab::Trie;
 
 /// The quote of JSON strings.
@@ -44,12 +44,12 @@ fn after_white_space(
         return Ok(None);
     }
     let after_quote = (parser.step(config, QUOTE)?, parser.step(base, QUOTE)?);
-    if after_quote.0 == DEAD {
+    if after_quote.0 == ConfigId::DEAD {
         return Ok(None);
     }
     for byte in ByteSet::WHITE_SPACE.iter().filter(|_| reads_white) {
         let (next, other_base) = (parser.step(config, byte)?, parser.step(base, byte)?);
-        if next == DEAD
+        if next == ConfigId::DEAD
             || (parser.step(next, QUOTE)?, parser.step(other_base, QUOTE)?) != after_quote
         {
             return Ok(None);
@@ -134,7 +134,7 @@ impl KeyScan {
         }
         self.escaping = byte == b'\\' && !self.escaping;
         self.config = parser.step(self.config, byte)?;
-        Ok((self.config != DEAD).then_some(false))
+        Ok((self.config != ConfigId::DEAD).then_some(false))
     }
 
     /// Whether a further key may end with a quote at this point. `begins_with_key`: the token
@@ -229,13 +229,12 @@ impl GrammarMasks {
         let parser = &mut state.parser;
         let relaxed =
             if self.compiled.has_bounded_white_space { parser.relax(config) } else { config };
-        parser.set_relaxed(true);
-        let further = filter_tokens(tokens, |token| {
-            let bytes = self.vocab.bytes(token).unwrap_or_default();
-            KeyScan::contains_further_key(parser, relaxed, key_status, bytes)
-        });
-        parser.set_relaxed(false);
-        further
+        with_relaxed(parser, |parser| {
+            filter_tokens(tokens, |token| {
+                let bytes = self.vocab.bytes(token).unwrap_or_default();
+                KeyScan::contains_further_key(parser, relaxed, key_status, bytes)
+            })
+        })
     }
 
     /// Tokens of a mask that contain the same key twice.

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use crate::fsm::ByteSet;
 use crate::ids::TokenId;
-use crate::matcher::{ConfigId, DEAD, Parser, ParserLimit};
+use crate::matcher::{ConfigId, Parser, ParserLimit};
 use crate::vocab::Trie;
 
 /// Trie nodes, usually few.
@@ -96,8 +96,12 @@ impl ComparisonKind {
                 if nodes.is_empty() {
                     continue;
                 }
-                let next = if readable.contains(byte) { parser.step(config, byte)? } else { DEAD };
-                if next == DEAD {
+                let next = if readable.contains(byte) {
+                    parser.step(config, byte)?
+                } else {
+                    ConfigId::DEAD
+                };
+                if next == ConfigId::DEAD {
                     nodes.iter().for_each(|&n| rejected.extend_from_slice(trie.tokens_below(n)));
                     continue;
                 }

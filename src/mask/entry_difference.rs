@@ -9,7 +9,7 @@ use super::suffixes::Suffixes;
 use super::token_set::{TokenSet, bit};
 use super::trie_walk::WalkError;
 use crate::ids::TokenId;
-use crate::matcher::{ConfigId, DEAD, Exit, MIN_SKIP_NODES, Parser, QueryAllowance};
+use crate::matcher::{ConfigId, Exit, MIN_SKIP_NODES, Parser, QueryAllowance};
 use crate::vocab::{Tree, Trie, Vocabulary, descend};
 
 /// What one state (`this`) accepts and leaves context-dependent compared with a base state
@@ -49,12 +49,15 @@ impl EntryDifference {
         descend(trie, (this, base, false), |node, byte, (this, base, excluded_above)| {
             let this_config = parser.step(this, byte)?;
             let base_config = if this == base { this_config } else { parser.step(base, byte)? };
-            if this_config == base_config && (this_config == DEAD || !excluded_above) {
+            if this_config == base_config && (this_config == ConfigId::DEAD || !excluded_above) {
                 return Ok(None);
             }
             let nodes = trie.node(node).end - node;
             visited += 1;
-            if this_config != DEAD && base_config != DEAD && nodes >= MIN_SKIP_NODES {
+            if this_config != ConfigId::DEAD
+                && base_config != ConfigId::DEAD
+                && nodes >= MIN_SKIP_NODES
+            {
                 // Both accept everything below, whatever stays context-dependent on the way.
                 let (any_text, query) = (
                     (trie.byte_kinds_below(node), trie.longest_below(node)),
@@ -70,8 +73,8 @@ impl EntryDifference {
             this_exits.extend(parser.exits(this_config));
             base_exits.clear();
             base_exits.extend(parser.exits(base_config));
-            let this_exits = (this_config != DEAD).then_some(&this_exits[..]);
-            let base_exits = (base_config != DEAD).then_some(&base_exits[..]);
+            let this_exits = (this_config != ConfigId::DEAD).then_some(&this_exits[..]);
+            let base_exits = (base_config != ConfigId::DEAD).then_some(&base_exits[..]);
             Ok(self
                 .visit(trie, node, (this_exits, base_exits), excluded_above)
                 .map(|excluded_above| (this_config, base_config, excluded_above)))

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use super::entry::MaskEntry;
 use super::interned_masks::SHARED_MASK_BYTES;
-use super::mask_state::{AdvanceBytesFn, GrammarEntries, MaskOptions, MaskState};
+use super::mask_state::{GrammarEntries, MaskOptions, MaskState};
 use super::pool::{EntryContext, MaskPool};
 use super::pool_counters::count;
 use super::pool_scope::EnginePool;
@@ -21,7 +21,7 @@ use crate::compile::{CompileError, Compiled};
 use crate::fuel::OutOfFuel;
 use crate::ids::TokenId;
 use crate::limits::Limits;
-use crate::matcher::{ConfigId, DEAD, Item, KeyStatus, Parser, ParserLimit};
+use crate::matcher::{ConfigId, Item, KeyStatus, Parser, ParserLimit, TokenSymbols, TransitionUse};
 use crate::vocab::Vocabulary;
 
 /// A configuration that allows this many first bytes or more is not walked directly.
@@ -123,6 +123,12 @@ impl GrammarMasks {
     pub(crate) fn specials_of(&self, token: TokenId) -> impl Iterator<Item = u32> {
         let specials = (0..).zip(&self.specials);
         specials.filter(move |(_, tokens)| tokens.contains(token)).map(|(special, _)| special)
+    }
+
+    /// What a token stands for. The bytes of a stop token are not text.
+    pub(crate) fn symbols_of(&self, token: TokenId) -> TokenSymbols<'_, impl Iterator<Item = u32>> {
+        let bytes = self.vocab.bytes(token).filter(|_| !self.vocab.is_stop(token));
+        TokenSymbols { bytes, specials: self.specials_of(token) }
     }
 
     /// Locks everything that grows.
@@ -454,35 +460,14 @@ impl MaskState {
         }
     }
 
-    /// Steps over a token: its bytes, the special tokens of the grammar that it stands for, or
-    /// both.
+    /// Steps over a token.
     pub(crate) fn step_token(
         &mut self,
         index: &GrammarMasks,
         config: ConfigId,
         token: TokenId,
     ) -> Result<ConfigId, ParserLimit> {
-        Ok(self.step_token_by(index, (config, token), Parser::step_token)?.0)
-    }
-
-    /// The same, with a choice of how bytes are read. Also returns how many bytes were accepted.
-    pub(crate) fn step_token_by(
-        &mut self,
-        index: &GrammarMasks,
-        (config, token): (ConfigId, TokenId),
-        advance: AdvanceBytesFn,
-    ) -> Result<(ConfigId, usize), ParserLimit> {
-        let mut reached = DEAD;
-        let mut accepted = 0;
-        if let Some(bytes) = index.vocab.bytes(token)
-            && !index.vocab.is_stop(token)
-        {
-            (reached, accepted) = advance(&mut self.parser, config, bytes)?;
-        }
-        for special in index.specials_of(token) {
-            let next = self.parser.step_special(config, special)?;
-            reached = self.parser.union(reached, next);
-        }
-        Ok((self.parser.token_ended(reached)?, accepted))
+        let symbols = index.symbols_of(token);
+        Ok(self.parser.step_token(config, symbols, TransitionUse::Skip)?.config)
     }
 }

@@ -36,7 +36,7 @@ impl MaskMemo {
 
     /// The memoised mask of a canonical configuration.
     pub(super) fn get(&self, config: ConfigId) -> Option<Arc<TokenSet>> {
-        self.masks.get(config as usize).cloned().flatten()
+        self.masks.get(config.index()).cloned().flatten()
     }
 
     /// Memoises a mask that takes `bytes` of memory. Drops all masks first if they would exceed the
@@ -46,25 +46,25 @@ impl MaskMemo {
             self.clear();
         }
         self.bytes += bytes;
-        if self.masks.len() <= config as usize {
-            self.masks.resize(config as usize + 1, None);
+        if self.masks.len() <= config.index() {
+            self.masks.resize(config.index() + 1, None);
         }
-        self.masks[config as usize] = Some(mask.clone());
+        self.masks[config.index()] = Some(mask.clone());
     }
 
     /// Marks a mask as prepared.
     pub(super) fn mark_prepared(&mut self, config: ConfigId) {
-        let word = config as usize / 64;
+        let word = config.index() / 64;
         if self.prepared.len() <= word {
             self.prepared.resize(word + 1, 0);
         }
-        self.prepared[word] |= 1 << (config % 64);
+        self.prepared[word] |= 1 << (config.index() % 64);
     }
 
     /// Whether a mask was prepared and is used for the first time. Removes the mark.
     pub(super) fn take_prepared_mark(&mut self, config: ConfigId) -> bool {
-        let Some(word) = self.prepared.get_mut(config as usize / 64) else { return false };
-        let bit = 1 << (config % 64);
+        let Some(word) = self.prepared.get_mut(config.index() / 64) else { return false };
+        let bit = 1 << (config.index() % 64);
         let was_marked = *word & bit != 0;
         *word &= !bit;
         was_marked

@@ -21,7 +21,7 @@ use crate::compile::Compiled;
 use crate::hash::HashMap;
 use crate::ids::TokenId;
 use crate::limits::Limits;
-use crate::matcher::{ConfigId, DEAD, Exit, Item, KeyStatus, Parser, ParserLimit, ShortestPaths};
+use crate::matcher::{ConfigId, Exit, Item, KeyStatus, Parser, ParserLimit, ShortestPaths};
 use crate::switches::Switches;
 use crate::vocab::Vocabulary;
 
@@ -37,11 +37,6 @@ const MIN_CONFIG_BUDGET: usize = 32;
 
 /// New configurations between two checks of the memory in use.
 const CHECK_INTERVAL: usize = 16;
-
-/// How the parser reads the bytes of a token: returns the configuration reached, and how many bytes
-/// were accepted.
-pub(crate) type AdvanceBytesFn =
-    fn(&mut Parser, ConfigId, &[u8]) -> Result<(ConfigId, usize), ParserLimit>;
 
 /// How masks are built: a part of the engine's options.
 #[derive(Clone, Copy, Debug)]
@@ -153,6 +148,12 @@ pub(crate) struct MaskState {
     pub(crate) shortest_paths: Option<Box<ShortestPaths>>,
 }
 
+impl AsMut<Parser> for MaskState {
+    fn as_mut(&mut self) -> &mut Parser {
+        &mut self.parser
+    }
+}
+
 impl MaskState {
     /// The state of a constraint that has read nothing.
     pub(super) fn new(
@@ -189,7 +190,7 @@ impl MaskState {
         let mut reached = config;
         for &byte in vocab.bytes(token).unwrap_or_default() {
             reached = self.parser.step(reached, byte)?;
-            if reached == DEAD {
+            if reached == ConfigId::DEAD {
                 return Ok(false);
             }
         }

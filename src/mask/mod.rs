@@ -49,7 +49,7 @@ pub use pool_scope::{PoolScope, PoolStats};
 pub use token_set::bit;
 
 pub(crate) use grammar_masks::GrammarMasks;
-pub(crate) use mask_state::{AdvanceBytesFn, MaskOptions, MaskState};
+pub(crate) use mask_state::{MaskOptions, MaskState};
 pub(crate) use pool_scope::EnginePool;
 pub(crate) use special_tokens::SpecialTokenIds;
 pub(crate) use token_set::{TokenSet, set_bit};

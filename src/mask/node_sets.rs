@@ -4,9 +4,12 @@
 use std::hash::Hash;
 
 use crate::hash::HashMap;
+use crate::ids::id;
 
-/// An interned set of trie nodes, by number.
-pub(super) type NodeSetId = u32;
+id! {
+    /// Id of an interned set of trie nodes.
+    pub(super) NodeSetId
+}
 
 /// Below this length, a comparison sort is faster.
 const RADIX_SORT_MIN: usize = 256;

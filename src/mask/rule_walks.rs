@@ -321,7 +321,7 @@ impl RuleWalker<'_> {
     ) -> Result<(), WalkError> {
         out.nodes_left = usize::MAX;
         for &(node_set, next) in group {
-            for &(byte, node) in &self.memo.node_sets[node_set as usize].nodes {
+            for &(byte, node) in &self.memo.node_sets[node_set.index()].nodes {
                 let to = self.parser.step(next, byte)?;
                 out.enter(self.parser, self.trie, node, (next, to))?;
             }
@@ -340,7 +340,7 @@ impl RuleWalker<'_> {
         let next = group[0].1;
         let mut first = ByteSet::EMPTY;
         for &(node_set, _) in group {
-            first = first.union(&self.memo.node_sets[node_set as usize].first_bytes);
+            first = first.union(&self.memo.node_sets[node_set.index()].first_bytes);
         }
         for i in 0..self.parser.store().items(next).len() {
             fuel::spend(1 + group.len())?;
@@ -350,7 +350,7 @@ impl RuleWalker<'_> {
                 continue;
             }
             for &(node_set, _) in group {
-                if !reads.meets(&self.memo.node_sets[node_set as usize].first_bytes)
+                if !reads.meets(&self.memo.node_sets[node_set.index()].first_bytes)
                     || !visited.items.insert((node_set, item))
                 {
                     continue;
@@ -451,11 +451,11 @@ impl RuleWalker<'_> {
     fn intern_node_set(&mut self, mut nodes: Vec<u32>) -> NodeSetId {
         sort_nodes(&mut nodes);
         match self.memo.node_sets.get_index_of(&nodes[..]) {
-            Some(node_sets) => node_sets as u32,
+            Some(index) => NodeSetId::new(index),
             None => {
                 let children = NodeSet::new(self.trie, &nodes);
                 self.context.bytes += nodes.len() * 12 + 128;
-                self.memo.node_sets.insert_full(nodes.into(), children).0 as u32
+                NodeSetId::new(self.memo.node_sets.insert_full(nodes.into(), children).0)
             }
         }
     }
@@ -507,7 +507,7 @@ impl RuleWalker<'_> {
         let parser = &mut *self.parser;
         walk.rule_only = self.context.depth < MAX_DEPTH && parser.compiled().budgets.is_empty();
         walk.begin(parser, budget);
-        let nodes = &self.memo.node_sets[node_set as usize].nodes;
+        let nodes = &self.memo.node_sets[node_set.index()].nodes;
         for group in nodes.chunk_by(|a, b| a.0 == b.0) {
             if !reads.contains(group[0].0) {
                 continue;
@@ -530,7 +530,7 @@ impl RuleWalker<'_> {
     ) -> Result<RuleWalk, WalkError> {
         self.walk_nodes(node_set, (isolated, reads), budget, walk)?;
         let (nodes, width) =
-            (self.memo.node_sets[node_set as usize].nodes.len(), self.context.width);
+            (self.memo.node_sets[node_set.index()].nodes.len(), self.context.width);
         fuel::spend(RULE_WALK_FUEL + nodes + walk.exits.len() + walk.called.len())?;
         let (mut exit_nodes, mut calls) =
             (std::mem::take(&mut walk.exits), std::mem::take(&mut walk.called));

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::token_set::{TokenSet, set_bit};
 use super::trie_walk::{TrieWalk, WalkError};
 use crate::fsm::{shape_bytes, shape_kinds};
-use crate::matcher::{ConfigId, DEAD, Exit, MIN_SKIP_NODES, Parser, may_be_self_loop};
+use crate::matcher::{ConfigId, Exit, MIN_SKIP_NODES, Parser, may_be_self_loop};
 use crate::vocab::{Vocabulary, descend};
 
 /// The results of a walk by shapes.
@@ -72,7 +72,7 @@ impl ShapeWalk {
         }
         let byte = shape_bytes(shape).0;
         let next = parser.step(config, byte)?;
-        if next == DEAD {
+        if next == ConfigId::DEAD {
             return Ok(None);
         }
         let again = large && may_be_self_loop(config, next, byte);

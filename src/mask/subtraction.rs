@@ -9,7 +9,7 @@ use super::grammar_masks::GrammarMasks;
 use super::mask_state::MaskState;
 use super::token_set::TokenSet;
 use crate::ids::TokenId;
-use crate::matcher::{ConfigId, DEAD, ParserLimit};
+use crate::matcher::{ConfigId, ParserLimit};
 
 /// Those of some tokens that pass a test, which a limit of the parser may end.
 pub(super) fn filter_tokens(
@@ -34,7 +34,7 @@ impl GrammarMasks {
         tokens: &[TokenId],
     ) -> Result<Vec<TokenId>, ParserLimit> {
         filter_tokens(tokens.iter().copied(), |token| {
-            Ok(state.step_token(self, config, token)? == DEAD)
+            Ok(state.step_token(self, config, token)? == ConfigId::DEAD)
         })
     }
 

@@ -6,11 +6,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::node_sets::NodeSetId;
 use super::token_set::{bit, build_row, clear_bit, set_bit};
 use crate::fuel::{self, OutOfFuel};
 use crate::ids::TokenId;
 use crate::matcher::{
-    ConfigId, DEAD, Exit, MIN_SKIP_NODES, Parser, ParserLimit, QueryAllowance, may_be_self_loop,
+    ConfigId, Exit, MIN_SKIP_NODES, Parser, ParserLimit, QueryAllowance, may_be_self_loop,
 };
 use crate::vocab::Trie;
 
@@ -92,7 +93,7 @@ pub(crate) struct TrieWalk {
     pub(crate) called: Vec<(ConfigId, u32)>,
     /// Node sets, by id, and what follows the items that were walked up to there; see
     /// [`super::rule_walks`].
-    pub(crate) pending_follow: Vec<(u32, ConfigId)>,
+    pub(crate) pending_follow: Vec<(NodeSetId, ConfigId)>,
     meter: NodeMeter,
     /// When queries about any text are worth their cost.
     pub(super) queries: QueryAllowance,
@@ -235,7 +236,7 @@ impl TrieWalk {
         }
         self.nodes_left -= 1;
         let may_loop = may_be_self_loop(before, config, trie.node(node).byte);
-        if config == DEAD
+        if config == ConfigId::DEAD
             || self.take_subtree(parser, trie, (node, config, may_loop))?
             || !self.add_node(parser, trie, node, config)
         {
@@ -322,7 +323,7 @@ impl TrieWalk {
             let node = *trie.node(index);
             let next = parser.step(top.1, node.byte)?;
             let may_loop = may_be_self_loop(top.1, next, node.byte);
-            if next == DEAD
+            if next == ConfigId::DEAD
                 || self.take_subtree(parser, trie, (index, next, may_loop))?
                 || !self.add_node(parser, trie, index, next)
             {

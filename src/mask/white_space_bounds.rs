@@ -15,7 +15,7 @@ use super::token_set::{TokenSet, bit, clear_bit, set_bit};
 use super::trie_walk::TrieWalk;
 use crate::fsm::{ByteSet, LONG_GAP};
 use crate::ids::TokenId;
-use crate::matcher::{ConfigId, ParserLimit, WhiteSpaceBound};
+use crate::matcher::{ConfigId, ParserLimit, WhiteSpaceBound, with_relaxed};
 
 impl GrammarMasks {
     /// The mask of a configuration of a grammar with white-space bounds, and whether it is new.
@@ -29,10 +29,8 @@ impl GrammarMasks {
         let relaxed_mask = match state.masks.get(relaxed) {
             Some(mask) => mask,
             None => {
-                state.parser.set_relaxed(true);
-                let built = self.build_and_clear(state, relaxed);
-                state.parser.set_relaxed(false);
-                let (mask, bytes) = self.intern_mask(state, Arc::new(built?));
+                let built = with_relaxed(state, |state| self.build_and_clear(state, relaxed))?;
+                let (mask, bytes) = self.intern_mask(state, Arc::new(built));
                 state.insert_mask(relaxed, &mask, bytes);
                 mask
             }

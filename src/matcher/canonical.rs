@@ -10,6 +10,7 @@
 use super::limit::ParserLimit;
 use super::parser::Parser;
 use super::store::{ConfigId, Item, canonical_runs, map_items};
+use super::white_space_bounds::with_relaxation;
 
 impl Parser {
     /// The canonical configuration.
@@ -124,10 +125,10 @@ impl Parser {
         }
         let flags = self.store().flags(config);
         if self.compiled().frames_hold_no_counts() {
-            let relaxed = std::mem::replace(&mut self.relaxed, flags.unbounded_white_space);
-            let both = [&before, &after].map(|items| self.close_items(items));
-            self.relaxed = relaxed;
-            let [replaced, replacement] = both;
+            let [replaced, replacement] =
+                with_relaxation(self, flags.unbounded_white_space, |parser| {
+                    [&before, &after].map(|items| parser.close_items(items))
+                });
             before = self.store().items(replaced?).to_vec();
             after = self.store().items(replacement?).to_vec();
         }

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use super::limit::ParserLimit;
 use super::parser::Parser;
 use super::query_caches::RuleResidence;
-use super::store::{ConfigFlags, ConfigId, DEAD, FrameId, ISOLATED_FRAME, Item, ROOT, Tracked};
+use super::store::{ConfigFlags, ConfigId, FrameId, Item, Tracked};
 use crate::compile::{NO_BLOCK, ReturnRole};
 
 /// No rule asked for yet.
@@ -54,8 +54,9 @@ impl Parser {
         let is_counted = |item: &Item| self.program().state(item.state).block != NO_BLOCK;
         let count = |item: &Item| if is_counted(item) { position.probe_count } else { 0 };
         let items = self.store().items(base).iter();
-        let isolated: SmallVec<[Item; 4]> =
-            items.map(|item| Item { count: count(item), frame: ISOLATED_FRAME, ..*item }).collect();
+        let isolated: SmallVec<[Item; 4]> = items
+            .map(|item| Item { count: count(item), frame: FrameId::ISOLATED, ..*item })
+            .collect();
         let mut target = self.intern_unchecked(&isolated, ConfigFlags::default());
         for &byte in bytes {
             target = self.step(target, byte)?;
@@ -147,19 +148,19 @@ impl Parser {
     /// Whether an isolated configuration has not left its rule and has called nothing. Memoised for
     /// the last rule asked for.
     fn stays_in_rule(&mut self, config: ConfigId, position: CountedPosition) -> bool {
-        if self.queries.rule_residence.len() <= config as usize {
+        if self.queries.rule_residence.len() <= config.index() {
             self.queries
                 .rule_residence
-                .resize(config as usize + 1, (NO_RULE, RuleResidence::Outside));
+                .resize(config.index() + 1, (NO_RULE, RuleResidence::Outside));
         }
-        if self.queries.rule_residence[config as usize].0 != position.rule {
-            self.queries.rule_residence[config as usize] =
+        if self.queries.rule_residence[config.index()].0 != position.rule {
+            self.queries.rule_residence[config.index()] =
                 (position.rule, self.compute_residence(config, position.rule));
         }
-        match self.queries.rule_residence[config as usize].1 {
+        match self.queries.rule_residence[config.index()].1 {
             RuleResidence::Inside => true,
             // After the start rule, nothing follows.
-            RuleResidence::AtEnd => position.frame == ROOT,
+            RuleResidence::AtEnd => position.frame == FrameId::ROOT,
             RuleResidence::Outside => false,
         }
     }
@@ -168,11 +169,11 @@ impl Parser {
     fn compute_residence(&self, config: ConfigId, rule: u32) -> RuleResidence {
         let (program, flags) = (self.program(), self.store().flags(config));
         let is_in_rule = |item: &Item| {
-            item.frame == ISOLATED_FRAME
+            item.frame == FrameId::ISOLATED
                 && program.rule(item.state) == rule
                 && self.tracks_nothing(item)
         };
-        if config == DEAD
+        if config == ConfigId::DEAD
             || flags.after_trigger
             || !self.store().items(config).iter().all(is_in_rule)
         {

@@ -6,7 +6,7 @@
 
 use super::limit::ParserLimit;
 use super::parser::Parser;
-use super::store::{ConfigId, DEAD};
+use super::store::ConfigId;
 use crate::fsm::ByteSet;
 use crate::hash::HashMap;
 
@@ -91,7 +91,7 @@ impl Parser {
                 StepPosition::Node(..) | StepPosition::Nowhere => {}
             }
             at = self.step(at, byte)?;
-            if at == DEAD {
+            if at == ConfigId::DEAD {
                 return Ok(None);
             }
             position = self.graph_position(near, at, from)?;

@@ -5,7 +5,7 @@
 //! call: cost is in proportion to the items of the frames reached. Frames that track nothing of the
 //! requested kind are left alone; [`Tracked`] flags find them without a search.
 
-use super::store::{ConfigId, FrameId, Item, Store, Tracked};
+use super::store::{ConfigId, FrameGroup, FrameId, Item, Store, Tracked};
 use super::value_constraints::registers::Registers;
 use crate::compile::{Program, ReturnRole};
 use crate::hash::{HashMap, HashSet};
@@ -54,8 +54,7 @@ impl Store {
             if self.tracked(frame).intersects(scope.tracked) && affected.insert(frame) {
                 let outer = self.returns(frame).iter().filter(|i| !scope.is_boundary(program, i));
                 queue.extend(outer.map(|i| i.frame));
-                let (base, len) = self.group_of(frame);
-                queue.extend(base..base + len);
+                queue.extend(self.group_of(frame).members());
             }
         }
         // Ids ascend in the order of interning: a frame refers to smaller ids, or to its own group.
@@ -66,12 +65,12 @@ impl Store {
             if rewritten.contains_key(&frame) {
                 continue;
             }
-            let (base, len) = self.group_of(frame);
-            if len > 0 {
-                self.rewrite_group(program, (base, len), (scope, map), &mut rewritten);
+            let group = self.group_of(frame);
+            if group.len() > 0 {
+                self.rewrite_group(program, group, (scope, map), &mut rewritten);
                 if let Some(max_token_bytes) = max_token_bytes
                     && let Some(&Some(new)) =
-                        (base..base + len).filter_map(|m| rewritten.get(&m)).find(|m| m.is_some())
+                        group.members().filter_map(|m| rewritten.get(&m)).find(|m| m.is_some())
                 {
                     self.canonicalise_group(program, new, max_token_bytes);
                 }
@@ -113,7 +112,7 @@ impl Store {
         base: FrameId,
         max_token_bytes: u32,
     ) {
-        let (base, len) = self.group_of(base);
+        let group = self.group_of(base);
         let scope =
             RewriteScope { tracked: Tracked::BUDGET.union(Tracked::SCOPE), stops_at_scope: false };
         if !self.tracked(base).intersects(scope.tracked) {
@@ -130,7 +129,7 @@ impl Store {
             Some(Item { count, ..item })
         };
         let rewritten = self.rewrite_frames(program, None, (scope, vec![base]), &mut canonicalise);
-        for member in base..base + len {
+        for member in group.members() {
             if let Some(&Some(canonical)) = rewritten.get(&member) {
                 self.set_frame_canonical(member, canonical);
             }
@@ -141,20 +140,20 @@ impl Store {
     fn rewrite_group(
         &mut self,
         program: &Program,
-        (base, len): (FrameId, u32),
+        group: FrameGroup,
         (scope, map): (RewriteScope, ItemMap<'_>),
         rewritten: &mut RewrittenFrames,
     ) {
-        let group = base..base + len;
-        let inside = |i: &Item| group.contains(&i.frame) && !scope.is_boundary(program, i);
+        let position =
+            |i: &Item| group.position(i.frame).filter(|_| !scope.is_boundary(program, i));
         // The mapped items of each member; references inside the group still name the old members.
         let mut mapped_items: Vec<Vec<Item>> = Vec::new();
-        for member in group.clone() {
+        for member in group.members() {
             let mut items = self.returns(member).to_vec();
             items.retain_mut(|item| {
-                let new = match inside(item) {
-                    true => map(program, &mut self.registers, *item),
-                    false => {
+                let new = match position(item) {
+                    Some(_) => map(program, &mut self.registers, *item),
+                    None => {
                         map_item(program, (scope, rewritten), (&mut self.registers, map), *item)
                     }
                 };
@@ -163,13 +162,13 @@ impl Store {
             mapped_items.push(items);
         }
         // A member survives if it returns out of the group, perhaps through other members.
-        let mut survives = vec![false; len as usize];
+        let mut survives = vec![false; group.len()];
         let mut changed = true;
         while changed {
             changed = false;
             for (member, items) in mapped_items.iter().enumerate() {
                 let returns_outside =
-                    items.iter().any(|i| !inside(i) || survives[(i.frame - base) as usize]);
+                    items.iter().any(|i| position(i).is_none_or(|index| survives[index]));
                 changed |= returns_outside && !survives[member];
                 survives[member] |= returns_outside;
             }
@@ -177,10 +176,9 @@ impl Store {
         let members: Vec<Vec<Item>> = mapped_items
             .iter()
             .map(|items| {
-                let surviving = items.iter().filter_map(|i| match inside(i) {
-                    false => Some(*i),
-                    true => {
-                        let index = (i.frame - base) as usize;
+                let surviving = items.iter().filter_map(|i| match position(i) {
+                    None => Some(*i),
+                    Some(index) => {
                         survives[index].then(|| Item { frame: Store::group_member(index), ..*i })
                     }
                 });
@@ -191,9 +189,8 @@ impl Store {
             })
             .collect();
         let new = self.intern_group(program, &members);
-        for member in group.clone() {
-            let index = member - base;
-            rewritten.insert(member, survives[index as usize].then_some(new + index));
+        for (index, member) in group.members().enumerate() {
+            rewritten.insert(member, survives[index].then_some(new.member(index)));
         }
     }
 }

@@ -5,7 +5,8 @@
 //! memoised. See `docs/internals/CONFIGURATIONS.md`.
 //!
 //! * Core: `store` interns items, frames and configurations; `parser` scans, completes and
-//!   predicts; `transition_cache` memoises; `frame_rewrite` maps the items of frames.
+//!   predicts; `transition_cache` memoises; `token_step` steps over whole tokens; `frame_rewrite`
+//!   maps the items of frames.
 //! * Constraints beyond context-free grammars: `budgets` of tokens, and `value_constraints`, which
 //!   compare JSON values and names. Grammars without them run none of their code.
 //! * Queries for mask construction (`query_caches`): `canonical`, `counted_runs` and
@@ -31,6 +32,7 @@ mod store;
 mod symbol;
 mod tail_calls;
 mod temperature;
+mod token_step;
 mod trace;
 mod transition_cache;
 mod universal;
@@ -45,11 +47,12 @@ pub(crate) use limit::ParserLimit;
 pub(crate) use parser::{CounterDistance, Exit, Parser};
 pub(crate) use self_loops::{MIN_SKIP_NODES, may_be_self_loop};
 pub(crate) use shortest::{CompletionStep, ShortestPaths};
-pub(crate) use store::{ConfigId, DEAD, Item, UNBOUNDED_COUNT};
+pub(crate) use store::{ConfigId, Item, UNBOUNDED_COUNT};
 pub(crate) use symbol::Symbol;
+pub(crate) use token_step::{TokenSymbols, TransitionUse};
 pub(crate) use universal::QueryAllowance;
 pub(crate) use value_constraints::KeyStatus;
-pub(crate) use white_space_bounds::WhiteSpaceBound;
+pub(crate) use white_space_bounds::{WhiteSpaceBound, with_relaxed};
 
 use crate::ids::TokenId;
 

@@ -19,10 +19,7 @@ use predict::CalledRule;
 
 use super::limit::ParserLimit;
 use super::query_caches::{DistinctCaches, QueryCaches, StepCaches};
-use super::store::{
-    ConfigFlags, ConfigId, DEAD, FAR_FROM_BOUNDS, FrameId, INITIAL_CONFIGS,
-    ISOLATED_DISPATCH_FRAME, ISOLATED_FRAME, Item, ROOT, Store,
-};
+use super::store::{ConfigFlags, ConfigId, FAR_FROM_BOUNDS, FrameId, INITIAL_CONFIGS, Item, Store};
 use super::symbol::Symbol;
 use super::transition_cache::TransitionCache;
 use super::value_constraints::key_tracker::KeyTracker;
@@ -133,7 +130,7 @@ impl Parser {
             queries: QueryCaches::default(),
             distinct_values: DistinctCaches::default(),
             keys: KeyTracker::new(),
-            start: Ok(DEAD),
+            start: Ok(ConfigId::DEAD),
             vocab,
             limits: InternLimits {
                 items: limits.config_items,
@@ -168,7 +165,7 @@ impl Parser {
             ..ConfigFlags::default()
         };
         self.scratch.kernel.clear();
-        self.scratch.kernel.push(Item { state: start, count: 0, frame: ROOT });
+        self.scratch.kernel.push(Item { state: start, count: 0, frame: FrameId::ROOT });
         self.enter_blocks();
         let start = self.predict(flags).and_then(|start| self.byte_ended(start));
         self.start = start.and_then(|start| self.token_ended(start));
@@ -212,7 +209,7 @@ impl Parser {
 
     /// The configuration of the empty text.
     pub(crate) fn start(&self) -> ConfigId {
-        self.start.unwrap_or(DEAD)
+        self.start.unwrap_or(ConfigId::DEAD)
     }
 
     /// The limit that makes [`Parser::start`] dead.
@@ -273,7 +270,7 @@ impl Parser {
             return Ok(next);
         }
         if self.transitions.is_rejected(config, byte) {
-            return Ok(DEAD);
+            return Ok(ConfigId::DEAD);
         }
         self.compute_step(config, byte)
     }
@@ -299,16 +296,17 @@ impl Parser {
             return self.step_comparing_values(config, byte);
         }
         debug_assert!(
-            config == DEAD || self.store.flags(config).unbounded_white_space == self.relaxed
+            config == ConfigId::DEAD
+                || self.store.flags(config).unbounded_white_space == self.relaxed
         );
         self.transitions.adopt_classes(self.program.classes());
         let first = self.transitions.first_of_class(byte);
         let (next, bytes) = self.compute_byte_range(config, first)?;
-        if next == DEAD {
+        if next == ConfigId::DEAD {
             let reads = self.allowed(config);
             if !reads.contains(byte) {
                 self.transitions.set_reads(config, reads);
-                return Ok(DEAD);
+                return Ok(ConfigId::DEAD);
             }
         }
         self.transitions.adopt_classes(self.program.classes());
@@ -456,9 +454,9 @@ impl Parser {
     /// The configuration of one item with an unknown continuation.
     pub(crate) fn isolated(&mut self, item: Item) -> ConfigId {
         let frame = if self.program.is_dispatch(item.state) {
-            ISOLATED_DISPATCH_FRAME
+            FrameId::ISOLATED_DISPATCH
         } else {
-            ISOLATED_FRAME
+            FrameId::ISOLATED
         };
         self.intern_unchecked(&[Item { frame, ..item }], ConfigFlags::default())
     }
@@ -470,10 +468,10 @@ impl Parser {
 
     /// The union of two configurations.
     pub(crate) fn union(&mut self, a: ConfigId, b: ConfigId) -> ConfigId {
-        if a == b || b == DEAD {
+        if a == b || b == ConfigId::DEAD {
             return a;
         }
-        if a == DEAD {
+        if a == ConfigId::DEAD {
             return b;
         }
         if self.tracks_keys(a) || self.tracks_keys(b) {
@@ -516,8 +514,8 @@ impl Parser {
         self.scratch.kernel.clear();
         self.scratch.kernel.extend_from_slice(self.store.returns(frame));
         let flags = ConfigFlags {
-            start_completed: frame == ROOT,
-            item_completed: matches!(frame, ISOLATED_FRAME | ISOLATED_DISPATCH_FRAME),
+            start_completed: frame == FrameId::ROOT,
+            item_completed: matches!(frame, FrameId::ISOLATED | FrameId::ISOLATED_DISPATCH),
             ..ConfigFlags::default()
         };
         let after = self.close_with(flags)?;
@@ -538,7 +536,7 @@ impl Parser {
     pub(crate) fn exits(&self, config: ConfigId) -> impl Iterator<Item = Exit> + '_ {
         let end = self.store.flags(config).item_completed.then_some(Exit::End);
         let dispatches =
-            self.store.items(config).iter().filter(|i| i.frame == ISOLATED_DISPATCH_FRAME);
+            self.store.items(config).iter().filter(|i| i.frame == FrameId::ISOLATED_DISPATCH);
         end.into_iter().chain(
             dispatches
                 .filter_map(|i| self.program.trigger_state_number(i.state).map(Exit::Trigger)),
@@ -558,7 +556,7 @@ impl Parser {
     /// Completes and predicts from the kernel (the items that scanning produced), then interns.
     fn close_with(&mut self, mut flags: ConfigFlags) -> Result<ConfigId, ParserLimit> {
         if self.scratch.kernel.is_empty() && flags == ConfigFlags::default() {
-            return Ok(DEAD);
+            return Ok(ConfigId::DEAD);
         }
         if self.compiled().frames_hold_no_counts() && self.kernel_is_closed() {
             return self.intern_kernel(flags);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::parser::Parser;
-use super::store::{ConfigId, DEAD};
+use super::store::ConfigId;
 use crate::compile::Compiled;
 use crate::fsm::ByteSet;
 use crate::limits::Limits;
@@ -85,7 +85,7 @@ impl Recognizer {
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), Rejected> {
         for &byte in bytes {
             match self.parser.step_tracking_keys(self.config, byte) {
-                Ok(DEAD) => {
+                Ok(ConfigId::DEAD) => {
                     return Err(Rejected::Byte {
                         offset: self.offset,
                         expected: self.allowed(),

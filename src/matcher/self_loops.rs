@@ -6,7 +6,7 @@
 
 use super::limit::ParserLimit;
 use super::parser::Parser;
-use super::store::{ConfigId, DEAD, ISOLATED_DISPATCH_FRAME, Item};
+use super::store::{ConfigId, FrameId, Item};
 use crate::compile::NO_BLOCK;
 use crate::fsm::{CODE_POINTS, NON_SPACE_CODE_POINTS, kind_bytes, shape_bytes, utf8};
 
@@ -42,7 +42,8 @@ impl Parser {
         let is_comparable = |i: &&Item| {
             i.frame == item.frame
                 && self.program().state(i.state).block == NO_BLOCK
-                && (item.frame == ISOLATED_DISPATCH_FRAME || !self.program().is_dispatch(i.state))
+                && (item.frame == FrameId::ISOLATED_DISPATCH
+                    || !self.program().is_dispatch(i.state))
         };
         let candidates: Vec<Item> = self
             .store()
@@ -86,7 +87,7 @@ impl Parser {
     /// configuration back to itself. Memoised by kind.
     pub(crate) fn loops_on(&mut self, config: ConfigId, kinds: u64) -> Result<bool, ParserLimit> {
         let (mut looping, leaving) =
-            self.queries.self_loops.get(config as usize).copied().unwrap_or_default();
+            self.queries.self_loops.get(config.index()).copied().unwrap_or_default();
         if kinds & leaving != 0 {
             return Ok(false);
         }
@@ -94,8 +95,8 @@ impl Parser {
         if pending == 0 {
             return Ok(true);
         }
-        if self.queries.self_loops.len() <= config as usize {
-            self.queries.self_loops.resize(config as usize + 1, (0, 0));
+        if self.queries.self_loops.len() <= config.index() {
+            self.queries.self_loops.resize(config.index() + 1, (0, 0));
         }
         while pending != 0 {
             let kind_bit = pending & pending.wrapping_neg();
@@ -105,13 +106,13 @@ impl Parser {
                 _ => self.loops_on_kind(config, kind_bit)?,
             };
             if !loops {
-                self.queries.self_loops[config as usize] = (looping, leaving | kind_bit);
+                self.queries.self_loops[config.index()] = (looping, leaving | kind_bit);
                 return Ok(false);
             }
             looping |= kind_bit;
             pending &= !kind_bit;
         }
-        self.queries.self_loops[config as usize] = (looping, leaving);
+        self.queries.self_loops[config.index()] = (looping, leaving);
         Ok(true)
     }
 
@@ -153,7 +154,7 @@ impl Parser {
                     continue;
                 }
                 let next = self.step(from_inside, byte)?;
-                if next == DEAD
+                if next == ConfigId::DEAD
                     || state == utf8::BOUNDARY && next != config
                     || inside.len() > MAX_INSIDE_CONFIGS
                 {
@@ -179,7 +180,7 @@ impl Parser {
             return Ok(true);
         }
         let (examined, uniform_shapes) =
-            self.queries.uniform_shapes.get(config as usize).copied().unwrap_or_default();
+            self.queries.uniform_shapes.get(config.index()).copied().unwrap_or_default();
         let bit = 1 << shape;
         if examined & bit != 0 {
             return Ok(uniform_shapes & bit != 0);
@@ -197,10 +198,10 @@ impl Parser {
                 }
             }
         }
-        if self.queries.uniform_shapes.len() <= config as usize {
-            self.queries.uniform_shapes.resize(config as usize + 1, (0, 0));
+        if self.queries.uniform_shapes.len() <= config.index() {
+            self.queries.uniform_shapes.resize(config.index() + 1, (0, 0));
         }
-        self.queries.uniform_shapes[config as usize] =
+        self.queries.uniform_shapes[config.index()] =
             (examined | bit, if uniform { uniform_shapes | bit } else { uniform_shapes });
         Ok(uniform)
     }

@@ -14,7 +14,7 @@ use std::collections::BinaryHeap;
 
 use super::limit::ParserLimit;
 use super::parser::Parser;
-use super::store::{ConfigId, ISOLATED_FRAME, Item, ROOT};
+use super::store::{ConfigId, FrameId, Item};
 use super::symbol::Symbol;
 use crate::compile::NO_BLOCK;
 use crate::fsm::ByteSet;
@@ -367,11 +367,11 @@ impl ShortestPaths {
             return false;
         }
         match item.frame {
-            ROOT => {
+            FrameId::ROOT => {
                 self.resolve(QUERY, at);
                 return true;
             }
-            ISOLATED_FRAME => {}
+            FrameId::ISOLATED => {}
             frame => parser
                 .store()
                 .returns(frame)
@@ -432,7 +432,7 @@ impl ShortestPaths {
             Subgoal::Rule(rule) => parser.program_mut().instantiate(rule),
             Subgoal::Run(block) => parser.program().block(block).start,
         };
-        let item = Item { state, count: 0, frame: ISOLATED_FRAME };
+        let item = Item { state, count: 0, frame: FrameId::ISOLATED };
         self.push(
             number,
             Label { item, cost: Cost::default(), from: NO_LABEL, step: CompletionStep::On },

@@ -14,6 +14,7 @@
 mod groups;
 mod tracked;
 
+pub(super) use groups::FrameGroup;
 pub(super) use tracked::Tracked;
 
 use std::hash::{Hash, Hasher};
@@ -22,24 +23,53 @@ use super::value_constraints::registers::Registers;
 use crate::capacity::ReserveMore;
 use crate::compile::{Program, ReturnRole};
 use crate::hash::{Seeded, hasher};
-use crate::ids::Label;
+use crate::ids::{Label, id};
 use crate::interner::InternIndex;
 use crate::matcher::Exit;
 
-/// Id of an interned configuration.
-pub(crate) type ConfigId = u32;
-/// Id of an interned frame.
-pub(crate) type FrameId = u32;
+id! {
+    /// Id of an interned configuration.
+    pub(crate) ConfigId
+}
 
-/// The empty configuration: no input can follow.
-pub(crate) const DEAD: ConfigId = 0;
-/// Frame of the start rule: when the rule ends, the text is complete.
-pub(crate) const ROOT: FrameId = 0;
-/// Frame of an isolated item: the items to return to are unknown.
-pub(crate) const ISOLATED_FRAME: FrameId = 1;
-/// As [`ISOLATED_FRAME`], for isolated items of a dispatch: the bodies of its tags are unknown,
-/// too.
-pub(crate) const ISOLATED_DISPATCH_FRAME: FrameId = 2;
+impl ConfigId {
+    /// The empty configuration: no input can follow.
+    pub(crate) const DEAD: ConfigId = ConfigId::from_raw(0);
+    /// Not computed yet.
+    pub(super) const UNKNOWN: ConfigId = ConfigId::from_raw(u32::MAX);
+}
+
+id! {
+    /// Id of an interned frame.
+    pub(crate) FrameId
+}
+
+impl FrameId {
+    /// Frame of the start rule: when the rule ends, the text is complete.
+    pub(crate) const ROOT: FrameId = FrameId::from_raw(0);
+    /// Frame of an isolated item: the items to return to are unknown.
+    pub(crate) const ISOLATED: FrameId = FrameId::from_raw(1);
+    /// As [`FrameId::ISOLATED`], for isolated items of a dispatch: the bodies of its tags are
+    /// unknown, too.
+    pub(crate) const ISOLATED_DISPATCH: FrameId = FrameId::from_raw(2);
+}
+
+id! {
+    /// Id of an interned list of earlier keys; see `value_constraints/duplicate_keys.rs`.
+    pub(super) KeyListId
+}
+
+impl KeyListId {
+    /// The empty list.
+    pub(super) const EMPTY: KeyListId = KeyListId::from_raw(0);
+}
+
+impl Default for KeyListId {
+    fn default() -> KeyListId {
+        KeyListId::EMPTY
+    }
+}
+
 /// Flag in an item's count: the block has no bounds, and runs are only counted. Mask profiles use
 /// it to examine a block for all counter values at once.
 pub(crate) const UNBOUNDED_COUNT: u32 = 0x8000_0000;
@@ -66,13 +96,14 @@ impl Item {
     /// Whether the item belongs to an isolated rule.
     #[inline]
     pub(crate) fn is_isolated(&self) -> bool {
-        matches!(self.frame, ISOLATED_FRAME | ISOLATED_DISPATCH_FRAME)
+        matches!(self.frame, FrameId::ISOLATED | FrameId::ISOLATED_DISPATCH)
     }
 
     /// Whether the item belongs to an isolated rule and may leave it by `exit`.
     #[inline]
     pub(crate) fn leaves_by(&self, exit: Exit) -> bool {
-        self.frame == ISOLATED_DISPATCH_FRAME || self.frame == ISOLATED_FRAME && exit == Exit::End
+        self.frame == FrameId::ISOLATED_DISPATCH
+            || self.frame == FrameId::ISOLATED && exit == Exit::End
     }
 }
 
@@ -115,9 +146,8 @@ struct InternedFrame {
     representative: FrameId,
     /// The constraints that the frame, or any frame reachable from it, tracks.
     tracked: Tracked,
-    /// The left-recursive group of the frame: first member and length. The length is 0 outside of
-    /// groups.
-    group: (FrameId, u32),
+    /// The left-recursive group of the frame.
+    group: FrameGroup,
 }
 
 impl InternedFrame {
@@ -129,7 +159,7 @@ impl InternedFrame {
             canonical: id,
             representative: id,
             tracked: Tracked::default(),
-            group: (id, 0),
+            group: FrameGroup::empty(id),
         }
     }
 }
@@ -139,15 +169,15 @@ impl InternedFrame {
 pub(crate) struct ConfigFlags {
     /// The start rule has ended: the text may end.
     pub(crate) start_completed: bool,
-    /// A rule over [`ISOLATED_FRAME`] or [`ISOLATED_DISPATCH_FRAME`] ended.
+    /// A rule over [`FrameId::ISOLATED`] or [`FrameId::ISOLATED_DISPATCH`] ended.
     pub(crate) item_completed: bool,
-    /// A trigger over [`ISOLATED_DISPATCH_FRAME`] fired. The bodies of its tags are unknown; the
+    /// A trigger over [`FrameId::ISOLATED_DISPATCH`] fired. The bodies of its tags are unknown; the
     /// items say which trigger it was.
     pub(crate) after_trigger: bool,
     /// White-space bounds are ignored from here on; see [`super::white_space_bounds`].
     pub(super) unbounded_white_space: bool,
-    /// Id of the list of earlier keys; see `value_constraints/duplicate_keys.rs`.
-    pub(super) key_list: u32,
+    /// The list of earlier keys.
+    pub(super) key_list: KeyListId,
 }
 
 impl ConfigFlags {
@@ -171,9 +201,6 @@ struct InternedConfig {
     representative: ConfigId,
 }
 
-/// Not computed yet.
-const UNKNOWN: ConfigId = u32::MAX;
-
 /// Interner of all frames and configurations of one parser. It only grows; the parser drops it as a
 /// whole.
 #[derive(Debug)]
@@ -195,7 +222,7 @@ fn hash_items(items: &[Item], flags: ConfigFlags) -> u64 {
     let mut hasher = hasher();
     flags.hash(&mut hasher);
     for item in items {
-        hasher.write_u64(u64::from(item.state) << 32 | u64::from(item.frame));
+        hasher.write_u64(u64::from(item.state) << 32 | u64::from(item.frame.raw()));
         hasher.write_u32(item.count);
     }
     hasher.finish()
@@ -207,7 +234,7 @@ impl Store {
         let empty = ArenaSpan { start: 0, len: 0 };
         let mut frames = Vec::with_capacity(INITIAL_FRAMES);
         frames.extend(
-            [ROOT, ISOLATED_FRAME, ISOLATED_DISPATCH_FRAME]
+            [FrameId::ROOT, FrameId::ISOLATED, FrameId::ISOLATED_DISPATCH]
                 .map(|id| InternedFrame::untracked(empty, id)),
         );
         let mut store = Store {
@@ -221,7 +248,7 @@ impl Store {
             registers: Registers::new(),
         };
         let dead = store.intern_config(&[], ConfigFlags::default());
-        debug_assert_eq!(dead, DEAD);
+        debug_assert_eq!(dead, ConfigId::DEAD);
         store
     }
 
@@ -261,7 +288,7 @@ impl Store {
     /// The items of a configuration.
     #[inline]
     pub(crate) fn items(&self, config: ConfigId) -> &[Item] {
-        self.items_in(self.configs[config as usize].items)
+        self.items_in(self.configs[config.index()].items)
     }
 
     /// The frames of a configuration's items, one for each.
@@ -272,7 +299,7 @@ impl Store {
     /// The flags of a configuration.
     #[inline]
     pub(crate) fn flags(&self, config: ConfigId) -> ConfigFlags {
-        self.configs[config as usize].flags
+        self.configs[config.index()].flags
     }
 
     /// Whether the text may end in a configuration.
@@ -284,18 +311,18 @@ impl Store {
     /// The items to return to when a rule with this frame ends.
     #[inline]
     pub(crate) fn returns(&self, frame: FrameId) -> &[Item] {
-        self.items_in(self.frames[frame as usize].items)
+        self.items_in(self.frames[frame.index()].items)
     }
 
     /// Stores the canonical frame.
     pub(super) fn set_frame_canonical(&mut self, frame: FrameId, canonical: FrameId) {
-        let frame = &mut self.frames[frame as usize];
+        let frame = &mut self.frames[frame.index()];
         (frame.canonical, frame.representative) = (canonical, canonical);
     }
 
     /// The innermost labelled rule around a frame.
     pub(crate) fn frame_owner(&self, frame: FrameId) -> Owner {
-        self.frames[frame as usize].owner
+        self.frames[frame.index()].owner
     }
 
     fn push_items(&mut self, items: &[Item]) -> ArenaSpan {
@@ -307,15 +334,15 @@ impl Store {
     /// Interns a configuration. `items` must be sorted and without duplicates.
     pub(crate) fn intern_config(&mut self, items: &[Item], flags: ConfigFlags) -> ConfigId {
         let hash = hash_items(items, flags);
-        let found = self.config_ids.find(hash, |id| {
-            let c = &self.configs[id as usize];
+        let found = self.config_ids.find(hash, |index| {
+            let c = &self.configs[index as usize];
             c.flags == flags && self.items_in(c.items) == items
         });
-        if let Some(id) = found {
-            return id;
+        if let Some(index) = found {
+            return ConfigId::from_raw(index);
         }
         let span = self.push_items(items);
-        self.push_config(hash, span, flags, self.configs.len() as u32)
+        self.push_config(hash, span, flags, ConfigId::new(self.configs.len()))
     }
 
     /// Adds a configuration that is not interned yet.
@@ -326,26 +353,27 @@ impl Store {
         flags: ConfigFlags,
         base: ConfigId,
     ) -> ConfigId {
-        let id = self.configs.len() as u32;
-        let (canonical, representative) = (UNKNOWN, UNKNOWN);
+        let id = ConfigId::new(self.configs.len());
+        let (canonical, representative) = (ConfigId::UNKNOWN, ConfigId::UNKNOWN);
         self.configs.push(InternedConfig { items, flags, base, canonical, representative });
-        self.config_ids.insert(hash, id);
+        self.config_ids.insert(hash, id.raw());
         id
     }
 
-    /// The configuration with another key list; `key_list` 0 gives the base one.
-    pub(super) fn with_key_list(&mut self, config: ConfigId, key_list: u32) -> ConfigId {
-        let InternedConfig { items: span, flags, base, .. } = self.configs[config as usize];
-        if key_list == 0 || base == DEAD {
+    /// The configuration with another key list; the empty list gives the base one.
+    pub(super) fn with_key_list(&mut self, config: ConfigId, key_list: KeyListId) -> ConfigId {
+        let InternedConfig { items: span, flags, base, .. } = self.configs[config.index()];
+        if key_list == KeyListId::EMPTY || base == ConfigId::DEAD {
             return base;
         }
         let flags = ConfigFlags { key_list, ..flags };
         let hash = hash_items(self.items_in(span), flags);
-        let same = |id: u32| {
-            self.configs[id as usize].flags == flags && self.configs[id as usize].base == base
+        let same = |index: u32| {
+            let other = &self.configs[index as usize];
+            other.flags == flags && other.base == base
         };
-        if let Some(id) = self.config_ids.find(hash, same) {
-            return id;
+        if let Some(index) = self.config_ids.find(hash, same) {
+            return ConfigId::from_raw(index);
         }
         self.push_config(hash, span, flags, base)
     }
@@ -353,30 +381,31 @@ impl Store {
     /// The configuration without keys.
     #[inline]
     pub(crate) fn base(&self, config: ConfigId) -> ConfigId {
-        self.configs[config as usize].base
+        self.configs[config.index()].base
     }
 
     /// The configuration with canonical counters, if computed.
     #[inline]
     pub(super) fn cached_canonical(&self, config: ConfigId) -> Option<ConfigId> {
-        Some(self.configs[config as usize].canonical).filter(|&canonical| canonical != UNKNOWN)
+        Some(self.configs[config.index()].canonical)
+            .filter(|&canonical| canonical != ConfigId::UNKNOWN)
     }
 
     /// The representative for mask construction, if computed.
     #[inline]
     pub(super) fn cached_representative(&self, config: ConfigId) -> Option<ConfigId> {
-        Some(self.configs[config as usize].representative)
-            .filter(|&representative| representative != UNKNOWN)
+        Some(self.configs[config.index()].representative)
+            .filter(|&representative| representative != ConfigId::UNKNOWN)
     }
 
     /// Stores the representative for mask construction.
     pub(super) fn set_config_representative(&mut self, config: ConfigId, representative: ConfigId) {
-        self.configs[config as usize].representative = representative;
+        self.configs[config.index()].representative = representative;
     }
 
     /// Stores the configuration with canonical counters.
     pub(super) fn set_config_canonical(&mut self, config: ConfigId, canonical: ConfigId) {
-        self.configs[config as usize].canonical = canonical;
+        self.configs[config.index()].canonical = canonical;
     }
 
     /// The frame with these items, if it is interned.
@@ -385,7 +414,8 @@ impl Store {
     }
 
     fn find_frame_hashed(&self, hash: u64, items: &[Item]) -> Option<FrameId> {
-        self.frame_ids.find(hash, |id| self.items_in(self.frames[id as usize].items) == items)
+        let same = |index: u32| self.items_in(self.frames[index as usize].items) == items;
+        self.frame_ids.find(hash, same).map(FrameId::from_raw)
     }
 
     /// Interns a frame that does not refer to itself. `items` must be sorted and without
@@ -404,25 +434,25 @@ impl Store {
         let owner =
             items.iter().fold(None, |o, item| Some(Owner::merge(o, self.owner(program, item))));
         let span = self.push_items(items);
-        let id = self.frames.len() as u32;
+        let id = FrameId::new(self.frames.len());
         let tracked = self.tracked_in(program, items);
         self.frames.push(InternedFrame {
             owner: owner.unwrap_or(Owner::None),
             tracked,
             ..InternedFrame::untracked(span, id)
         });
-        self.frame_ids.insert(hash, id);
+        self.frame_ids.insert(hash, id.raw());
         if let Some(max_token_bytes) = max_token_bytes {
             let canonical = match self.canonical_items(program, span, max_token_bytes) {
                 Some(items) => self.intern_frame(program, &items, None),
                 None => id,
             };
             let representative =
-                match self.representative_items(program, self.frames[canonical as usize].items) {
+                match self.representative_items(program, self.frames[canonical.index()].items) {
                     Some(items) => self.intern_frame(program, &items, None),
                     None => canonical,
                 };
-            let frame = &mut self.frames[id as usize];
+            let frame = &mut self.frames[id.index()];
             (frame.canonical, frame.representative) = (canonical, representative);
         }
         id
@@ -446,7 +476,7 @@ impl Store {
         if program.blocks.is_empty() && program.compiled().frames_hold_no_counts() {
             return config;
         }
-        let InternedConfig { items, flags, .. } = self.configs[config as usize];
+        let InternedConfig { items, flags, .. } = self.configs[config.index()];
         match self.canonical_items(program, items, max_token_bytes) {
             Some(items) => self.intern_config(&items, flags),
             None => config,
@@ -455,9 +485,9 @@ impl Store {
 
     /// The canonical configuration with representative states in its frames.
     pub(super) fn representative_config(&mut self, config: ConfigId) -> ConfigId {
-        let InternedConfig { items, flags, .. } = self.configs[config as usize];
+        let InternedConfig { items, flags, .. } = self.configs[config.index()];
         let representative =
-            |item: &Item| Item { frame: self.frames[item.frame as usize].representative, ..*item };
+            |item: &Item| Item { frame: self.frames[item.frame.index()].representative, ..*item };
         match map_items(self.items_in(items), representative) {
             Some(items) => self.intern_config(&items, flags),
             None => config,
@@ -468,7 +498,7 @@ impl Store {
     fn representative_items(&self, program: &Program, span: ArenaSpan) -> Option<Vec<Item>> {
         map_items(self.items_in(span), |item| Item {
             state: program.known_equivalent_state(item.state),
-            frame: self.frames[item.frame as usize].representative,
+            frame: self.frames[item.frame.index()].representative,
             ..*item
         })
     }
@@ -483,7 +513,7 @@ impl Store {
         map_items(self.items_in(span), |item| Item {
             state: item.state,
             count: canonical_count(program, item.state, item.count, max_token_bytes),
-            frame: self.frames[item.frame as usize].canonical,
+            frame: self.frames[item.frame.index()].canonical,
         })
     }
 }

@@ -6,7 +6,7 @@
 //! a few words.
 
 use super::parser::Parser;
-use super::store::{ConfigFlags, ConfigId, ISOLATED_FRAME, Item};
+use super::store::{ConfigFlags, ConfigId, FrameId, Item};
 use crate::compile::{NO_BLOCK, ReturnRole};
 
 impl Parser {
@@ -52,7 +52,7 @@ impl Parser {
     pub(crate) fn isolated_group(&mut self, items: &[Item]) -> ConfigId {
         let [item] = items else {
             let mut alone: Vec<Item> =
-                items.iter().map(|item| Item { frame: ISOLATED_FRAME, ..*item }).collect();
+                items.iter().map(|item| Item { frame: FrameId::ISOLATED, ..*item }).collect();
             alone.sort_unstable();
             return self.intern_unchecked(&alone, ConfigFlags::default());
         };

@@ -7,7 +7,7 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use super::store::{ConfigId, DEAD};
+use super::store::ConfigId;
 use crate::capacity::{PagedVec, ReserveMore};
 use crate::compile::ByteClasses;
 use crate::fsm::ByteSet;
@@ -36,7 +36,8 @@ struct ConfigTransitions {
 }
 
 impl ConfigTransitions {
-    const EMPTY: ConfigTransitions = ConfigTransitions { row: UNKNOWN, next: DEAD, reads: UNKNOWN };
+    const EMPTY: ConfigTransitions =
+        ConfigTransitions { row: UNKNOWN, next: ConfigId::DEAD, reads: UNKNOWN };
 }
 
 /// The classes of a [`SINGLE_RANGE`] entry.
@@ -99,10 +100,10 @@ impl TransitionCache {
     #[inline]
     pub(super) fn get(&self, config: ConfigId, byte: u8) -> Option<ConfigId> {
         let class = self.class(byte);
-        let &ConfigTransitions { row, next, .. } = self.configs.get(config as usize)?;
+        let &ConfigTransitions { row, next, .. } = self.configs.get(config.index())?;
         if row & SINGLE_RANGE == 0 {
             let next = self.rows[(row + u32::from(class)) as usize];
-            return (next != UNKNOWN).then_some(next);
+            return (next != ConfigId::UNKNOWN).then_some(next);
         }
         (row != UNKNOWN && single_range(row).contains(&class)).then_some(next)
     }
@@ -121,8 +122,10 @@ impl TransitionCache {
             return;
         }
         if entry.row & SINGLE_RANGE != 0 {
-            let (first, row) =
-                (single_range(entry.row), self.rows.push_run(UNKNOWN, self.classes.len()));
+            let (first, row) = (
+                single_range(entry.row),
+                self.rows.push_run(ConfigId::UNKNOWN, self.classes.len()),
+            );
             self.rows
                 .run_mut(row + usize::from(*first.start())..=row + usize::from(*first.end()))
                 .fill(entry.next);
@@ -135,7 +138,7 @@ impl TransitionCache {
     /// Whether a byte is known to be rejected. Most bytes that a walk tries are, and need no row.
     #[inline]
     pub(super) fn is_rejected(&self, config: ConfigId, byte: u8) -> bool {
-        let entry = self.configs.get(config as usize);
+        let entry = self.configs.get(config.index());
         entry
             .and_then(|entry| self.reads.get(entry.reads as usize))
             .is_some_and(|reads| !reads.contains(byte))
@@ -152,10 +155,10 @@ impl TransitionCache {
 
     /// The entry of a configuration; creates it.
     fn entry(configs: &mut Vec<ConfigTransitions>, config: ConfigId) -> &mut ConfigTransitions {
-        if configs.len() <= config as usize {
-            configs.resize(config as usize + 1, ConfigTransitions::EMPTY);
+        if configs.len() <= config.index() {
+            configs.resize(config.index() + 1, ConfigTransitions::EMPTY);
         }
-        &mut configs[config as usize]
+        &mut configs[config.index()]
     }
 
     /// Drops all transitions.

@@ -10,7 +10,7 @@
 use super::limit::ParserLimit;
 use super::parser::Parser;
 use super::query_caches::UniversalText;
-use super::store::{ConfigId, DEAD};
+use super::store::ConfigId;
 use crate::fsm::{
     ASCII_LETTERS, ByteSet, CODE_POINTS, NON_SPACE_CODE_POINTS, NOT_ASCII, kind_bit, utf8,
 };
@@ -112,7 +112,7 @@ impl Parser {
     fn cached_universal(&self, config: ConfigId) -> Option<UniversalText> {
         self.queries
             .universal
-            .get(config as usize)
+            .get(config.index())
             .copied()
             .filter(|universal| universal.is_answered)
     }
@@ -151,16 +151,16 @@ impl Parser {
                 let (length, non_ascii_length) =
                     (remaining(answer.length), remaining(answer.non_ascii_length));
                 // Configurations near the end may get better answers from their own queries.
-                if !self.queries.universal[boundary as usize].is_answered
+                if !self.queries.universal[boundary.index()].is_answered
                     && length >= SUFFICIENT_CHARS.min(answer.length / 2)
                     && non_ascii_length >= answer.non_ascii_length / 2
                 {
-                    self.queries.universal[boundary as usize] =
+                    self.queries.universal[boundary.index()] =
                         UniversalText { length, non_ascii_length, ..answer };
                 }
             }
         }
-        self.queries.universal[config as usize] = answer;
+        self.queries.universal[config.index()] = answer;
         Ok(answer)
     }
 
@@ -269,7 +269,7 @@ impl Parser {
                     continue;
                 }
                 let next = self.step(from_inside, byte)?;
-                if next == DEAD {
+                if next == ConfigId::DEAD {
                     return Ok(false);
                 }
                 if state != utf8::BOUNDARY {
@@ -373,7 +373,7 @@ mod tests {
                 for &byte in part.as_bytes() {
                     at = step(&mut parser, at, byte);
                 }
-                if at == DEAD {
+                if at == ConfigId::DEAD {
                     break;
                 }
                 for text in &texts {
@@ -384,7 +384,7 @@ mod tests {
                         .reads_all_texts(at, query, (&allowance, usize::MAX))
                         .expect("within limits");
                     let read = text.bytes().try_fold(at, |at, byte| {
-                        Some(step(&mut parser, at, byte)).filter(|&next| next != DEAD)
+                        Some(step(&mut parser, at, byte)).filter(|&next| next != ConfigId::DEAD)
                     });
                     prop_assert!(!claimed || read.is_some(), "{text:?} in {grammar}");
                 }

@@ -23,13 +23,35 @@ pub(crate) enum WhiteSpaceBound {
     AtLeast(u32),
 }
 
-impl Parser {
-    /// Switches whether new configurations are relaxed. No effect in grammars without white-space
-    /// bounds.
-    pub(crate) fn set_relaxed(&mut self, relaxed: bool) {
-        self.relaxed = relaxed && self.compiled().has_bounded_white_space;
-    }
+/// Runs `work` while the parser of `owner` makes relaxed configurations, and restores what was
+/// before. No effect in grammars without white-space bounds.
+pub(crate) fn with_relaxed<P: AsMut<Parser>, T>(
+    owner: &mut P,
+    work: impl FnOnce(&mut P) -> T,
+) -> T {
+    let relaxed = owner.as_mut().compiled().has_bounded_white_space;
+    with_relaxation(owner, relaxed, work)
+}
 
+/// As [`with_relaxed`], with a choice of whether new configurations are relaxed.
+pub(super) fn with_relaxation<P: AsMut<Parser>, T>(
+    owner: &mut P,
+    relaxed: bool,
+    work: impl FnOnce(&mut P) -> T,
+) -> T {
+    let before = std::mem::replace(&mut owner.as_mut().relaxed, relaxed);
+    let result = work(owner);
+    owner.as_mut().relaxed = before;
+    result
+}
+
+impl AsMut<Parser> for Parser {
+    fn as_mut(&mut self) -> &mut Parser {
+        self
+    }
+}
+
+impl Parser {
     /// The relaxed configuration; the same one in grammars without white-space bounds.
     pub(crate) fn relax(&mut self, config: ConfigId) -> ConfigId {
         let mut items = self.store().items(config).to_vec();
@@ -41,10 +63,7 @@ impl Parser {
         items.sort_unstable();
         items.dedup();
         let flags = self.store().flags(config);
-        self.set_relaxed(true);
-        let relaxed = self.intern_unchecked(&items, flags);
-        self.set_relaxed(false);
-        relaxed
+        with_relaxed(self, |parser| parser.intern_unchecked(&items, flags))
     }
 
     /// The white space that may follow a configuration.

@@ -4,7 +4,7 @@
 use crate::compile::MemberLikelihood;
 use crate::fsm::ByteSet;
 use crate::ir::SpecialToken;
-use crate::matcher::{ConfigId, DEAD, Parser, ParserLimit};
+use crate::matcher::{ConfigId, Parser, ParserLimit};
 
 /// Factor for a byte with which the spelling of a special token begins that may follow itself.
 const SPELLED_SPECIAL: f64 = 0.02;
@@ -49,7 +49,7 @@ pub(super) fn group_bytes(
         let to = parser.step(config, byte)?;
         items += parser.store().items(to).len();
         match groups.iter_mut().find(|group| group.to == to) {
-            _ if to == DEAD => {}
+            _ if to == ConfigId::DEAD => {}
             Some(group) => group.bytes = group.bytes.union(bytes),
             None => {
                 let advances_trigger = parser.pending_trigger_bytes(to) > pending;

@@ -19,7 +19,7 @@ use super::frontier::{Candidate, Frontier};
 use super::token_walk::{TokenTarget, TokenTargets, TokenWalk};
 use super::{ConstraintConfig, word_cuts};
 use crate::hash::HashMap;
-use crate::matcher::{ConfigId, DEAD, Parser, ParserLimit, Symbol};
+use crate::matcher::{ConfigId, Parser, ParserLimit, Symbol};
 use crate::vocab::Trie;
 
 /// Likelihood that a word is not cut where [`word_cuts`] says.
@@ -68,7 +68,7 @@ impl PathSearch {
         self.apply_word_cuts(parser, trie, candidate, &mut found)?;
         let mut explored = Vec::new();
         for TokenTarget { to, likelihood, path, .. } in found.list {
-            if to == DEAD {
+            if to == ConfigId::DEAD {
                 continue;
             }
             let last_byte = path.last().and_then(|symbol| symbol.byte());

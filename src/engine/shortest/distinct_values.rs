@@ -7,7 +7,7 @@
 use super::{Completion, CompletionOptions, Matcher, ShortestPaths, to_pieces};
 use crate::hash::HashSet;
 use crate::mask::MaskState;
-use crate::matcher::{CompletionStep, ConfigId, DEAD, Parser, ParserLimit, Symbol};
+use crate::matcher::{CompletionStep, ConfigId, Parser, ParserLimit, Symbol};
 
 /// Most positions at which a detour is searched.
 const MAX_DETOURS: usize = 4096;
@@ -78,7 +78,7 @@ impl DetourSearch<'_> {
     /// The configuration after a symbol; `None` if it is a dead end.
     fn take_step(&mut self, symbol: Symbol) -> Result<Option<ConfigId>, ParserLimit> {
         let next = self.parser.step_symbol_tracking_keys(self.config, symbol)?;
-        Ok((next != DEAD && !self.dead_ends.contains(&next)).then_some(next))
+        Ok((next != ConfigId::DEAD && !self.dead_ends.contains(&next)).then_some(next))
     }
 
     /// Follows a completion until an element would equal an earlier one.

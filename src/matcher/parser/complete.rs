@@ -5,9 +5,7 @@ use crate::compile::{Block, NO_BLOCK, ReturnRole};
 use crate::fuel;
 use crate::hash::Seeded;
 use crate::matcher::limit::ParserLimit;
-use crate::matcher::store::{
-    ConfigFlags, ISOLATED_DISPATCH_FRAME, ISOLATED_FRAME, Item, ROOT, UNBOUNDED_COUNT,
-};
+use crate::matcher::store::{ConfigFlags, FrameId, Item, UNBOUNDED_COUNT};
 
 /// Kernels from this length on are hashed; smaller ones are searched linearly.
 const LARGE_KERNEL: usize = 24;
@@ -111,8 +109,8 @@ impl Parser {
                 continue;
             }
             match item.frame {
-                ROOT => flags.start_completed = true,
-                ISOLATED_FRAME | ISOLATED_DISPATCH_FRAME => flags.item_completed = true,
+                FrameId::ROOT => flags.start_completed = true,
+                FrameId::ISOLATED | FrameId::ISOLATED_DISPATCH => flags.item_completed = true,
                 frame if state.return_role == ReturnRole::Element => ended.push(frame),
                 frame if state.unique_key && duplicates.contains(&frame) => {}
                 frame => {
@@ -139,7 +137,7 @@ impl Parser {
             let item = kernel[i];
             let state = self.program.state(item.state);
             if !state.has_call_edge
-                || state.is_trigger_state && item.frame == ISOLATED_DISPATCH_FRAME
+                || state.is_trigger_state && item.frame == FrameId::ISOLATED_DISPATCH
             {
                 continue;
             }

@@ -12,12 +12,10 @@ use crate::fuel;
 use crate::hash::HashSet;
 use crate::matcher::limit::ParserLimit;
 use crate::matcher::parser::{Parser, Scratch, UNKNOWN};
-use crate::matcher::store::{
-    ConfigFlags, ConfigId, FrameId, ISOLATED_DISPATCH_FRAME, ISOLATED_FRAME, Item, ROOT, Store,
-};
+use crate::matcher::store::{ConfigFlags, ConfigId, FrameId, Item, Store};
 
 /// Marks a rule that no item calls after all.
-const NO_FRAME: FrameId = u32::MAX;
+const NO_FRAME: FrameId = FrameId::from_raw(u32::MAX);
 
 /// A rule that prediction calls.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +42,7 @@ impl Parser {
         out.clear();
         for item in &self.scratch.kernel {
             let state = self.program.state(item.state);
-            let after_trigger = state.is_trigger_state && item.frame == ISOLATED_DISPATCH_FRAME;
+            let after_trigger = state.is_trigger_state && item.frame == FrameId::ISOLATED_DISPATCH;
             if state.has_scan_edge || after_trigger {
                 out.push(*item);
             }
@@ -79,13 +77,17 @@ impl Parser {
         let add = |program: &Program, slot: &mut [u32], called: &mut Vec<CalledRule>, rule: u32| {
             if slot[rule as usize] == UNKNOWN {
                 slot[rule as usize] = 0;
-                called.push(CalledRule { rule, rank: program.facts(rule).rank, frame: ROOT });
+                called.push(CalledRule {
+                    rule,
+                    rank: program.facts(rule).rank,
+                    frame: FrameId::ROOT,
+                });
             }
         };
         for item in kernel.iter() {
             let state = program.state(item.state);
             if !state.has_call_edge
-                || state.is_trigger_state && item.frame == ISOLATED_DISPATCH_FRAME
+                || state.is_trigger_state && item.frame == FrameId::ISOLATED_DISPATCH
             {
                 continue;
             }
@@ -215,7 +217,7 @@ impl Parser {
             }
         };
         for (i, called) in self.scratch.called[slots].iter_mut().enumerate() {
-            called.frame = base + i as u32;
+            called.frame = base.member(i);
         }
     }
 
@@ -255,7 +257,8 @@ impl Parser {
             if !self.is_tail_caller(&entry) || Store::is_group_member(entry.frame) {
                 continue;
             }
-            if matches!(entry.frame, ROOT | ISOLATED_FRAME | ISOLATED_DISPATCH_FRAME) {
+            if matches!(entry.frame, FrameId::ROOT | FrameId::ISOLATED | FrameId::ISOLATED_DISPATCH)
+            {
                 // All such states are equivalent.
                 entries[i].state = Program::RETURN;
                 continue;
@@ -284,7 +287,7 @@ impl Parser {
             .map(|e| e.frame)
             .filter(|&f| {
                 !Store::is_group_member(f)
-                    && !matches!(f, ROOT | ISOLATED_FRAME | ISOLATED_DISPATCH_FRAME)
+                    && !matches!(f, FrameId::ROOT | FrameId::ISOLATED | FrameId::ISOLATED_DISPATCH)
             })
             .collect();
         candidates.dedup();

@@ -57,7 +57,7 @@ impl Store {
     /// The constraints that a frame tracks.
     #[inline]
     pub(in crate::matcher) fn tracked(&self, frame: FrameId) -> Tracked {
-        self.frames[frame as usize].tracked
+        self.frames[frame.index()].tracked
     }
 
     /// The constraints that the frames of some items track. The frames must be interned.
@@ -108,27 +108,27 @@ impl Store {
         if program.frames_hold_nothing() {
             return;
         }
-        let group = base..self.frames.len() as FrameId;
+        let group = self.group_of(base);
         let outside = |store: &Store, member: FrameId| {
             let items = store.returns(member).iter();
-            let paths = items.map(|i| match group.contains(&i.frame) {
-                true => store.tracked_by_state(program, i),
-                false => store.tracked_by_state(program, i).union(store.tracked(i.frame)),
+            let paths = items.map(|i| match group.position(i.frame) {
+                Some(_) => store.tracked_by_state(program, i),
+                None => store.tracked_by_state(program, i).union(store.tracked(i.frame)),
             });
             paths.fold(Tracked::default(), Tracked::union)
         };
         let all = group
-            .clone()
+            .members()
             .map(|member| outside(self, member))
             .fold(Tracked::default(), Tracked::union);
         // Greatest fixpoint: a member is stuck unless one of its items is on a free path.
-        for member in group.clone() {
-            self.frames[member as usize].tracked = all.union(Tracked::STUCK);
+        for member in group.members() {
+            self.frames[member.index()].tracked = all.union(Tracked::STUCK);
         }
         let mut changed = true;
         while changed {
             changed = false;
-            for member in group.clone() {
+            for member in group.members() {
                 if !self.tracked(member).intersects(Tracked::STUCK) {
                     continue;
                 }
@@ -139,7 +139,7 @@ impl Store {
                         .intersects(Tracked::STUCK)
                 };
                 if self.returns(member).iter().any(free) {
-                    self.frames[member as usize].tracked = Tracked(all.0 & !Tracked::STUCK.0);
+                    self.frames[member.index()].tracked = Tracked(all.0 & !Tracked::STUCK.0);
                     changed = true;
                 }
             }

@@ -19,7 +19,7 @@ use crate::hash::HashSet;
 use crate::matcher::frame_rewrite::{RewriteScope, with_rewritten_frame};
 use crate::matcher::limit::ParserLimit;
 use crate::matcher::parser::Parser;
-use crate::matcher::store::{ConfigFlags, ConfigId, DEAD, FrameId, Item, Tracked};
+use crate::matcher::store::{ConfigFlags, ConfigId, FrameId, Item, Tracked};
 
 /// Most configurations that a search visits; without a result, there is no continuation.
 const MAX_SEARCHED_CONFIGS: usize = 4096;
@@ -116,14 +116,15 @@ impl Parser {
         self.if_live(config, next)
     }
 
-    /// `next`, which follows `config`; or [`DEAD`] if values are compared and none can follow.
+    /// `next`, which follows `config`; or [`ConfigId::DEAD`] if values are compared and none can
+    /// follow.
     pub(in crate::matcher) fn if_live(
         &mut self,
         config: ConfigId,
         next: ConfigId,
     ) -> Result<ConfigId, ParserLimit> {
         let is_live = !self.compares_values(config) || self.has_continuation(next)?;
-        Ok(if is_live { next } else { DEAD })
+        Ok(if is_live { next } else { ConfigId::DEAD })
     }
 
     /// The configuration after a byte, whether or not it has a continuation.
@@ -170,21 +171,21 @@ impl Parser {
             if from_last {
                 candidates.reverse();
             }
-            let mut next = DEAD;
+            let mut next = ConfigId::DEAD;
             for byte in text(&away).iter().take(1).chain(candidates) {
                 next = self.step_unchecked(at, byte)?;
-                if next != DEAD {
+                if next != ConfigId::DEAD {
                     break;
                 }
             }
-            if next != DEAD
+            if next != ConfigId::DEAD
                 && (self.is_trivially_live(next)
                     || self.distinct_values.has_continuation.get(&next) == Some(&true))
             {
                 self.distinct_values.has_continuation.extend(path.into_iter().map(|at| (at, true)));
                 return Ok(true);
             }
-            if next == DEAD || self.distinct_values.has_continuation.contains_key(&next) {
+            if next == ConfigId::DEAD || self.distinct_values.has_continuation.contains_key(&next) {
                 return Ok(false);
             }
             path.push(next);
@@ -195,7 +196,7 @@ impl Parser {
     /// Whether the text may end here, or some item has no open element with rivals.
     fn is_trivially_live(&self, config: ConfigId) -> bool {
         self.store().flags(config) != ConfigFlags::default()
-            || config != DEAD && !self.tracked(config).is_stuck()
+            || config != ConfigId::DEAD && !self.tracked(config).is_stuck()
     }
 
     /// Looks for a continuation breadth first, along texts that may still equal a rival. White
@@ -223,7 +224,7 @@ impl Parser {
                 next.push((self.compute_special(at, special)?, 0, false));
             }
             for (next, zeros, space) in next {
-                if next == DEAD {
+                if next == ConfigId::DEAD {
                     continue;
                 }
                 if self.is_trivially_live(next) {
@@ -246,7 +247,7 @@ impl Parser {
         let mut set = self.allowed(config);
         if self.compares_values(config) {
             for byte in set.iter() {
-                if self.step(config, byte)? == DEAD {
+                if self.step(config, byte)? == ConfigId::DEAD {
                     set.remove(byte);
                 }
             }

@@ -21,16 +21,16 @@ use smallvec::SmallVec;
 
 use key_frames::FrameList;
 
-use super::key_tracker::{KeyList, TokenLookup};
+use super::key_tracker::KeyList;
 use crate::compile::EMPTY_REGISTER;
 use crate::fsm::ByteSet;
 use crate::matcher::limit::ParserLimit;
 use crate::matcher::parser::Parser;
-use crate::matcher::store::{ConfigId, DEAD, FrameId, Item, Tracked};
+use crate::matcher::store::{ConfigId, FrameId, Item, KeyListId, Tracked};
 use crate::matcher::symbol::Symbol;
 
 /// Keys begin and end with this byte.
-const QUOTE: u8 = b'"';
+pub(in crate::matcher) const QUOTE: u8 = b'"';
 
 /// A configuration as a base configuration and a list.
 struct SplitConfig {
@@ -53,7 +53,7 @@ impl Parser {
     /// Whether a configuration has earlier keys or an open one.
     #[inline]
     pub(crate) fn tracks_keys(&self, config: ConfigId) -> bool {
-        self.store().flags(config).key_list != 0
+        self.store().flags(config).key_list != KeyListId::EMPTY
     }
 
     /// As [`Parser::step`], but records the keys that begin here.
@@ -81,100 +81,49 @@ impl Parser {
         }
     }
 
-    /// As [`Parser::step_token`], and caches every transition.
-    pub(crate) fn step_token_cached(
+    /// Reads bytes as long as they belong to a key. Interns nothing inside of keys. Returns the
+    /// configuration after them, and their number.
+    pub(in crate::matcher) fn step_over_keys(
         &mut self,
         config: ConfigId,
         bytes: &[u8],
     ) -> Result<(ConfigId, usize), ParserLimit> {
-        let mut current = config;
-        for (accepted, &byte) in bytes.iter().enumerate() {
-            current = self.step_tracking_keys(current, byte)?;
-            if current == DEAD {
-                return Ok((DEAD, accepted));
-            }
-        }
-        Ok((current, bytes.len()))
-    }
-
-    /// The configuration after a token, and the number of bytes that were accepted. Equal to
-    /// [`Parser::step_tracking_keys`] byte by byte, but interns nothing inside of keys.
-    pub(crate) fn step_token(
-        &mut self,
-        config: ConfigId,
-        bytes: &[u8],
-    ) -> Result<(ConfigId, usize), ParserLimit> {
-        let (mut current, mut accepted) = (config, 0);
-        while current != DEAD
-            && let Some(&byte) = bytes.get(accepted)
+        let (mut split, mut accepted) = (self.split(config), 0);
+        while let Some(&byte) = bytes.get(accepted)
+            && split.base != ConfigId::DEAD
+            && (byte == QUOTE || self.has_open_key(&split.list))
         {
-            // Cached transitions ignore keys; only a quote can begin one.
-            if byte != QUOTE
-                && let Some(next) = self.cached_step(current, byte)
-            {
-                current = next;
-                accepted += usize::from(current != DEAD);
-            } else if accepted == 0
-                && let Some(next) = self.step_within_block(current, bytes)?
-            {
-                return Ok((next, bytes.len()));
-            } else if let Some(&next) = self.cached_key_start(current, byte) {
-                current = next;
-                accepted += 1;
-            } else if self.is_key_byte(current, byte) {
-                if let Some(&next) = self.keys.tokens.get(&TokenLookup(config, bytes)) {
-                    return Ok((next, bytes.len()));
+            match self.read_first_key(&mut split, &bytes[accepted..])? {
+                0 => {
+                    self.step_split(&mut split, byte)?;
+                    accepted += usize::from(split.base != ConfigId::DEAD);
                 }
-                let mut split = self.split(current);
-                while let Some(&byte) = bytes.get(accepted)
-                    && split.base != DEAD
-                    && (byte == QUOTE || self.has_open_key(&split.list))
-                {
-                    match self.read_first_key(&mut split, &bytes[accepted..])? {
-                        0 => {
-                            self.step_split(&mut split, byte)?;
-                            accepted += usize::from(split.base != DEAD);
-                        }
-                        read => accepted += read,
-                    }
-                }
-                current = self.join(split);
-            } else {
-                current = self.step(current, byte)?;
-                accepted += usize::from(current != DEAD);
+                read => accepted += read,
             }
         }
-        Ok((current, accepted))
-    }
-
-    /// As [`Parser::step_token`] followed by [`Parser::token_ended`]. Caches the result if it has
-    /// keys.
-    pub(crate) fn cache_token_step(
-        &mut self,
-        config: ConfigId,
-        bytes: &[u8],
-    ) -> Result<ConfigId, ParserLimit> {
-        let (next, _) = self.step_token(config, bytes)?;
-        if next != DEAD && self.tracks_keys(next) {
-            self.keys.tokens.insert((config, bytes.into()), next);
-        }
-        self.token_ended(next)
+        Ok((self.join(split), accepted))
     }
 
     /// The cached configuration after the quote that begins a first key.
     #[inline]
-    fn cached_key_start(&self, config: ConfigId, byte: u8) -> Option<&ConfigId> {
+    pub(in crate::matcher) fn cached_key_start(
+        &self,
+        config: ConfigId,
+        byte: u8,
+    ) -> Option<&ConfigId> {
         if byte != QUOTE || !self.program().has_unique_keys() || self.tracks_keys(config) {
             return None;
         }
-        self.keys.steps.get(&(config, byte)).filter(|&&next| next != DEAD)
+        self.keys.steps.get(&(config, byte)).filter(|&&next| next != ConfigId::DEAD)
     }
 
     /// Whether a byte begins a key or belongs to one.
-    fn is_key_byte(&self, config: ConfigId, byte: u8) -> bool {
+    pub(in crate::matcher) fn is_key_byte(&self, config: ConfigId, byte: u8) -> bool {
         match self.store().flags(config).key_list {
-            0 => byte == QUOTE && self.program().has_unique_keys() && self.may_begin_key(config),
-            keys => byte == QUOTE || self.has_open_key(&self.keys.lists[keys as usize]),
+            KeyListId::EMPTY => {
+                byte == QUOTE && self.program().has_unique_keys() && self.may_begin_key(config)
+            }
+            keys => byte == QUOTE || self.has_open_key(self.keys.list(keys)),
         }
     }
 
@@ -200,13 +149,16 @@ impl Parser {
     /// Splits a configuration.
     fn split(&self, config: ConfigId) -> SplitConfig {
         let store = self.store();
-        SplitConfig { base: store.base(config), list: self.keys.list(store.flags(config).key_list) }
+        SplitConfig {
+            base: store.base(config),
+            list: self.keys.list(store.flags(config).key_list).clone(),
+        }
     }
 
     /// Interns a split configuration.
     fn join(&mut self, SplitConfig { base, list }: SplitConfig) -> ConfigId {
-        if base == DEAD {
-            return DEAD;
+        if base == ConfigId::DEAD {
+            return ConfigId::DEAD;
         }
         let keys = self.keys.intern_list(list);
         self.store_mut().with_key_list(base, keys)
@@ -231,7 +183,7 @@ impl Parser {
         let mut read = 0;
         for &byte in bytes.iter().take_while(|&&byte| byte != QUOTE) {
             let next = self.step(split.base, byte)?;
-            if next == DEAD
+            if next == ConfigId::DEAD
                 || !self.has_same_frames(split.base, next)
                 || self.may_end_key(split.base, frame, byte)
             {
@@ -312,7 +264,8 @@ impl Parser {
     /// first one are used.
     pub(in crate::matcher) fn union_with_keys(&mut self, a: ConfigId, b: ConfigId) -> ConfigId {
         let store = self.store();
-        let (mut list, others) = [a, b].map(|c| self.keys.list(store.flags(c).key_list)).into();
+        let (mut list, others) =
+            [a, b].map(|c| self.keys.list(store.flags(c).key_list).clone()).into();
         let (a, b) = (store.base(a), store.base(b));
         list.extend(
             others
@@ -437,7 +390,7 @@ impl Parser {
     /// Cleans up a list after a step: discards open keys that were abandoned, and the keys of
     /// rules that are no longer open.
     fn retain_open(&mut self, list: &mut KeyList, (before, base): (ConfigId, ConfigId)) {
-        if base == DEAD || self.has_same_frames(before, base) {
+        if base == ConfigId::DEAD || self.has_same_frames(before, base) {
             return;
         }
         if self.has_open_key(list) {
@@ -455,7 +408,7 @@ impl Parser {
 
     /// Whether text that a rule with this frame reads cannot affect keys.
     pub(in crate::matcher) fn keeps_key_list(&self, config: ConfigId, frame: FrameId) -> bool {
-        let list = &self.keys.lists[self.store().flags(config).key_list as usize];
+        let list = self.keys.list(self.store().flags(config).key_list);
         !self.has_open_key(list) && list.iter().all(|(owner, _)| *owner != frame)
     }
 
@@ -476,7 +429,7 @@ impl Parser {
 
     /// Whether a key is open or may begin.
     pub(crate) fn key_status(&self, config: ConfigId) -> KeyStatus {
-        let list = &self.keys.lists[self.store().flags(config).key_list as usize];
+        let list = self.keys.list(self.store().flags(config).key_list);
         match self.may_begin_key(config) {
             true if self.has_open_key(list) => KeyStatus::Open,
             true => KeyStatus::MayBegin,
@@ -492,16 +445,16 @@ impl Parser {
     /// A superset of the bytes that keep a key equal to the beginning of an earlier one. Keys
     /// that have not begun count only if `begin`.
     pub(crate) fn bytes_matching_earlier_keys(&mut self, config: ConfigId, begin: bool) -> ByteSet {
-        let keys = self.store().flags(config).key_list as usize;
-        let list = &self.keys.lists[keys];
+        let keys = self.store().flags(config).key_list;
+        let list = self.keys.list(keys);
         let begin = begin
             && list
                 .iter()
                 .any(|&(_, register)| !self.store().registers.status(register).element_open);
         let key_status = if begin { self.key_frames(config) } else { FrameList::new() };
         let mut out = ByteSet::EMPTY;
-        for i in 0..self.keys.lists[keys].len() {
-            let (frame, register) = self.keys.lists[keys][i];
+        for i in 0..self.keys.list(keys).len() {
+            let (frame, register) = self.keys.list(keys)[i];
             let registers = &mut self.store_mut().registers;
             let register = match registers.status(register).element_open {
                 true => register,

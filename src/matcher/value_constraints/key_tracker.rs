@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use crate::capacity::ReserveMore;
 use crate::hash::{HashMap, Seeded};
 use crate::matcher::frame_rewrite::RewrittenFrames;
-use crate::matcher::store::{ConfigId, FrameId};
+use crate::matcher::store::{ConfigId, FrameId, KeyListId};
 
 /// Frames of rule occurrences that have called keys, with the registers of the keys. Sorted.
 pub(in crate::matcher) type KeyList = SmallVec<[(FrameId, u32); 4]>;
@@ -15,9 +15,9 @@ pub(in crate::matcher) type TokenBytes = SmallVec<[u8; 16]>;
 /// The key lists of one parser, and the caches of their transitions.
 #[derive(Debug)]
 pub(in crate::matcher) struct KeyTracker {
-    /// Interned lists; list 0 is empty.
-    pub(in crate::matcher) lists: Vec<KeyList>,
-    ids: HashMap<KeyList, u32>,
+    /// Interned lists; the first one is empty.
+    lists: Vec<KeyList>,
+    ids: HashMap<KeyList, KeyListId>,
     /// Transitions over bytes of keys, which byte classes do not describe.
     pub(in crate::matcher) steps: HashMap<(ConfigId, u8), ConfigId>,
     /// Transitions over likely tokens; see [`crate::matcher::parser::Parser::cache_token_step`].
@@ -45,7 +45,7 @@ impl KeyTracker {
     pub(in crate::matcher) fn new() -> KeyTracker {
         KeyTracker {
             lists: vec![KeyList::new()],
-            ids: [(KeyList::new(), 0)].into_iter().collect(),
+            ids: [(KeyList::new(), KeyListId::EMPTY)].into_iter().collect(),
             steps: HashMap::default(),
             tokens: hashbrown::HashMap::default(),
             followed_frames: Vec::new(),
@@ -68,17 +68,17 @@ impl KeyTracker {
     }
 
     /// The list with this id.
-    pub(in crate::matcher) fn list(&self, id: u32) -> KeyList {
-        self.lists[id as usize].clone()
+    pub(in crate::matcher) fn list(&self, id: KeyListId) -> &KeyList {
+        &self.lists[id.index()]
     }
 
     /// Sorts and interns a list.
-    pub(in crate::matcher) fn intern_list(&mut self, mut list: KeyList) -> u32 {
+    pub(in crate::matcher) fn intern_list(&mut self, mut list: KeyList) -> KeyListId {
         list.sort_unstable();
         if let Some(&cached) = self.ids.get(&list) {
             return cached;
         }
-        let id = self.lists.len() as u32;
+        let id = KeyListId::new(self.lists.len());
         self.lists.push(list.clone());
         self.ids.insert(list, id);
         id

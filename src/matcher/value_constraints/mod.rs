@@ -12,7 +12,7 @@
 //! registers, and the parser owns the names. See `docs/internals/DISTINCT_VALUES.md`.
 
 mod distinct_values;
-mod duplicate_keys;
+pub(super) mod duplicate_keys;
 mod json_string;
 mod json_value;
 pub(in crate::matcher) mod key_tracker;

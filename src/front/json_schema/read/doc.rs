@@ -17,6 +17,7 @@ use super::registry::Registry;
 use super::resources::{ResourceIndex, address, dialect_of, resource_id};
 use super::vocabulary::{Vocabularies, vocabularies_of};
 use crate::hash::HashMap;
+use crate::ids::id;
 use crate::spec::json::{Json, Object, push_token, unescape_token};
 
 /// A subschema of the document, or its negation (lowest bit set).
@@ -130,8 +131,15 @@ impl LocationPath<'_> {
     }
 }
 
-/// Index into [`Doc::scopes`].
-pub(super) type DynamicScopeId = u32;
+id! {
+    /// Index into [`Doc::scopes`].
+    pub(crate) DynamicScopeId
+}
+
+impl DynamicScopeId {
+    /// The scope without dynamic anchors.
+    const EMPTY: DynamicScopeId = DynamicScopeId::from_raw(0);
+}
 
 /// The dynamic scope of a location: for each dynamic anchor, the address of the outermost entered
 /// resource that declares it.
@@ -201,12 +209,12 @@ impl<'a> Doc<'a> {
         };
         let dialect = dialect_of(root).unwrap_or(dialect);
         let vocabularies = vocabularies_of(registry, root, dialect, Vocabularies::STANDARD);
-        let mut scope = 0;
+        let mut scope = DynamicScopeId::EMPTY;
         if dynamic {
             doc.index_document(root, dialect);
-            scope = doc.enter_dynamic_scope(0, root);
+            scope = doc.enter_dynamic_scope(DynamicScopeId::EMPTY, root);
         }
-        for (json, scope) in [(root, scope), (&FALSE, 0)] {
+        for (json, scope) in [(root, scope), (&FALSE, DynamicScopeId::EMPTY)] {
             let id = LocId::new(doc.locs.len());
             let kind = LocationKind::Schema(json);
             let reference = reference_of(json);
@@ -441,7 +449,7 @@ impl<'a> Doc<'a> {
         resource: &Json,
     ) -> DynamicScopeId {
         let Some(anchors) = self.resources.dynamic.get(&address(resource)) else { return scope };
-        let mut bindings = self.scopes[scope as usize].clone();
+        let mut bindings = self.scopes[scope.index()].clone();
         for &anchor in anchors {
             if !bindings.iter().any(|(name, _)| *name == anchor) {
                 bindings.push((anchor, address(resource)));
@@ -449,10 +457,10 @@ impl<'a> Doc<'a> {
         }
         bindings.sort_unstable();
         let interned = self.scopes.iter().position(|other| *other == bindings);
-        interned.unwrap_or_else(|| {
+        DynamicScopeId::new(interned.unwrap_or_else(|| {
             self.scopes.push(bindings);
             self.scopes.len() - 1
-        }) as DynamicScopeId
+        }))
     }
 
     /// The last step of a location's pointer, as the name of its rule.

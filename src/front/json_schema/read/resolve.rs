@@ -131,7 +131,7 @@ impl<'a> Doc<'a> {
     ) -> Result<LocId, ResolveError> {
         let Location { base, scope, .. } = self.locs[from.index()];
         let bound =
-            self.scopes[scope as usize].iter().find(|(name, _)| *name == anchor).map(|(_, at)| *at);
+            self.scopes[scope.index()].iter().find(|(name, _)| *name == anchor).map(|(_, at)| *at);
         let Some(named) = bound.and_then(|at| self.resources.by_address.get(&at)).cloned() else {
             return Ok(target);
         };
