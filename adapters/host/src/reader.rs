@@ -101,10 +101,7 @@ impl Reader {
                             };
                             self.reasoning_tokens += usize::from(self.phase == Phase::Reasoning);
                             events.extend(extractor.push(delivered.retain_new(spans)));
-                            self.stopped = extractor.stopped_at().map(|len| {
-                                let lowered = extractor.request();
-                                is_complete_at(len, &self.tokens, &self.vocab, matcher, lowered)
-                            });
+                            self.stopped = stopped(extractor, matcher, &self.vocab);
                         }
                         Err(error) => self.fault = Some(Fault::rejected_token(raw, &error)),
                     }
@@ -166,7 +163,9 @@ impl Reader {
         match allowed[..] {
             // Several stop tokens may denote the same marker.
             [stop, ..] if matcher.advance_traced(stop, tracer).is_ok() => {
-                extractor.push(delivered.retain_new(tracer.drain()))
+                let events = extractor.push(delivered.retain_new(tracer.drain()));
+                self.stopped = stopped(extractor, matcher, &self.vocab);
+                events
             }
             _ => Vec::new(),
         }
@@ -186,6 +185,7 @@ impl Reader {
             Mode::Constrained { extractor, .. } if self.stopped.is_some() => extractor.finish(true),
             Mode::Constrained { matcher, tracer, extractor, delivered } => {
                 let mut events = extractor.push(delivered.retain_new(tracer.finish()));
+                self.stopped = stopped(extractor, matcher, &self.vocab);
                 events.extend(extractor.finish(matcher.is_complete()));
                 events
             }
@@ -298,25 +298,20 @@ fn token_text(vocab: &Vocabulary, raw: u32) -> &[u8] {
     vocab.bytes(token).or(vocab.special_name(token).map(str::as_bytes)).unwrap_or_default()
 }
 
-/// Whether the response is complete after so many bytes of the tokens, where a stop text follows.
-/// The matcher goes back there.
-fn is_complete_at(
-    len: usize,
-    tokens: &[u32],
-    vocab: &Vocabulary,
-    matcher: &mut Matcher,
-    lowered: &LoweredRequest,
-) -> bool {
-    let (mut whole, mut rest) = (0, len);
-    for token in tokens {
-        match rest.checked_sub(token_text(vocab, *token).len()) {
+/// If a stop text has ended the response: whether it was complete there, to which the matcher goes
+/// back.
+fn stopped(extractor: &Extractor, matcher: &mut Matcher, vocab: &Vocabulary) -> Option<bool> {
+    let (mut whole, mut rest) = (0, extractor.stopped_at()?);
+    let tokens = matcher.tokens().to_vec();
+    for token in &tokens {
+        match rest.checked_sub(token_text(vocab, token.raw()).len()) {
             Some(left) => (whole, rest) = (whole + 1, left),
             None => break,
         }
     }
     matcher.rollback(tokens.len() - whole);
-    let cut = tokens.get(whole).map_or(&[][..], |token| token_text(vocab, *token));
-    lowered.may_end_response(matcher, &cut[..rest])
+    let cut = tokens.get(whole).map_or(&[][..], |token| token_text(vocab, token.raw()));
+    Some(extractor.request().may_end_response(matcher, &cut[..rest]))
 }
 
 /// Length of the incomplete UTF-8 character at the end.
