@@ -203,12 +203,10 @@ impl<'a, 't> FileLowering<'_, '_, 'a, 't> {
         if !is_compared {
             return false;
         }
-        if !known.contains_key(&node.span.start) {
-            let forced = self.forced_beginning(node);
-            known.insert(node.span.start, forced);
-        }
+        let forced = known.entry(node.span.start);
+        let forced = forced.or_insert_with(|| self.forced_beginning(node));
         let mut state = Some(0).filter(|_| !words.is_empty());
-        for &byte in &known[&node.span.start] {
+        for &byte in &*forced {
             state = state.and_then(|state| words.next(state, byte.into()));
             if state.is_some_and(|state| words.is_final(state)) {
                 return true;
