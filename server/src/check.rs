@@ -99,7 +99,7 @@ impl CheckRequest {
             Err(error) => return refused(api_fault_json(&error, &PointerMap::default())),
         };
         let pointers = &request.pointers;
-        if let Err(error) = served.check_choices(&request) {
+        if let Err(error) = served.check_choices(request.choices(), request.choices_pointer()) {
             return refused(api_fault_json(&error, pointers));
         }
         let started = Instant::now();

@@ -12,7 +12,6 @@ use crate::config::{Config, ModelConfig, ModelSettings, ReasoningDefault};
 use crate::error::{ApiError, ApiFault, ErrorKind};
 use crate::hash::fnv1a;
 use crate::limits::RequestLimits;
-use crate::turn::TurnRequest;
 
 /// A loaded model and the settings under which it is served.
 pub struct ServedModel {
@@ -91,14 +90,15 @@ impl ServedModel {
         }
     }
 
-    /// Refuses more choices than the model may generate at a time, if it would have to.
-    pub(crate) fn check_choices(&self, request: &TurnRequest) -> Result<(), ApiError> {
+    /// Refuses more choices than the model may generate at a time, if it would have to. `pointer`
+    /// is the member that asks for them.
+    pub(crate) fn check_choices(&self, choices: usize, pointer: &str) -> Result<(), ApiError> {
         let max = self.settings.limits.requests.concurrent;
-        if self.is_serial || request.choices() <= max {
+        if self.is_serial || choices <= max {
             return Ok(());
         }
         let message = format!("must be at most {max} for the model {:?}", self.name);
-        let fault = ApiFault::at(request.choices_pointer(), "out_of_range", message);
+        let fault = ApiFault::at(pointer, "out_of_range", message);
         Err(ApiError::new(ErrorKind::Invalid, fault))
     }
 

@@ -116,8 +116,8 @@ impl PlanBuilder {
         self.with(|request| request.reasoning_budget = Some(max))
     }
 
-    /// Adds a stop string: it ends free text and the turn, and a constrained response also where its
-    /// structure is not complete.
+    /// Adds a stop string: it ends free text and the turn, and a constrained response also where
+    /// its structure is not complete.
     pub fn stop(self, text: impl Into<String>) -> Self {
         self.with(|request| request.stop.push(text.into()))
     }

@@ -69,7 +69,7 @@ impl TurnStarter<'_> {
             return Err(ApiError::stopping());
         }
         let (choices, per_prompt) = (request.choices(), request.choices_per_prompt());
-        served.check_choices(&request)?;
+        served.check_choices(request.choices(), request.choices_pointer())?;
         let planning = enter_planning(app, served, choices).await?;
         let mut params = request.params(app, served);
         let trace_source = request.trace_source.take().map(|(route, body)| TraceSource {

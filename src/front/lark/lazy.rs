@@ -313,21 +313,7 @@ impl<'a, 't> FileLowering<'_, '_, 'a, 't> {
             return Some(Expr::Never);
         }
         let (any, limit) = (self.any_text(), self.session.states());
-        let mut match_dfas: BTreeMap<&'t str, Dfa> = BTreeMap::new();
-        for tool in &tools {
-            let name = tool.head.name.value;
-            if match_dfas.contains_key(name) {
-                continue;
-            }
-            let whole = self.match_automata(tool.head)?.whole;
-            // The match must allow any text before the marker.
-            let anywhere = self.session.charge_states(any.concat(&whole, limit), limit, Dfa::len);
-            if whole.is_empty() || self.report_limit(anywhere, &tool.head.body)?.shortest() != whole
-            {
-                return None;
-            }
-            match_dfas.insert(name, whole);
-        }
+        let match_dfas = self.match_dfas(&tools, &any)?;
         if tail_attributes.is_empty()
             && let Some(triggers) = self.triggers(&tools, &match_dfas, &any)
         {
@@ -357,6 +343,31 @@ impl<'a, 't> FileLowering<'_, '_, 'a, 't> {
         let free = self.session.builder.rule("text", Expr::Automaton(free.into()));
         *self.session.builder.attributes(free) = tail_attributes;
         Some(Expr::seq([Expr::repeat(Expr::alt(parts), *min, None), Expr::Ref(free)]))
+    }
+
+    /// The matches of the tools' heads by name. `None` if one does not allow any text before its
+    /// marker.
+    fn match_dfas(
+        &mut self,
+        tools: &[ToolAlternative<'a, 't>],
+        any: &Dfa,
+    ) -> Option<BTreeMap<&'t str, Dfa>> {
+        let limit = self.session.states();
+        let mut match_dfas = BTreeMap::new();
+        for tool in tools {
+            let name = tool.head.name.value;
+            if match_dfas.contains_key(name) {
+                continue;
+            }
+            let whole = self.match_automata(tool.head)?.whole;
+            let anywhere = self.session.charge_states(any.concat(&whole, limit), limit, Dfa::len);
+            if whole.is_empty() || self.report_limit(anywhere, &tool.head.body)?.shortest() != whole
+            {
+                return None;
+            }
+            match_dfas.insert(name, whole);
+        }
+        Some(match_dfas)
     }
 
     /// The expression after the tools, and its attributes if it is a rule.
