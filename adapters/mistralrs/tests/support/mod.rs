@@ -15,6 +15,12 @@ use mistralrs::{
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
+/// A turn whose calls have no ids: these differ from run to run, whatever the seed.
+pub(crate) fn without_ids(mut turn: Turn) -> Turn {
+    turn.calls.iter_mut().for_each(|call| call.id.clear());
+    turn
+}
+
 pub(crate) struct Host {
     pub(crate) model: Model,
     pub(crate) louver: Louver,
