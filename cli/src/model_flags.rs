@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use louver_server::{DeviceChoice, ModelConfig};
+use louver::front::json_schema::SchemaOptions;
+use louver_server::{DeviceChoice, ModelConfig, Overrides};
+use serde_json::Value;
 
 /// How a model is loaded.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -34,4 +36,13 @@ impl ModelFlags {
         model.isq = self.isq.clone().or(model.isq.take());
         model.device = self.device.unwrap_or(model.device);
     }
+}
+
+/// Parses schema options of the command line that override others.
+pub(crate) fn schema_overrides(text: &str) -> Result<Overrides<SchemaOptions>, String> {
+    let options: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    if options.get("policy").is_some() {
+        return Err("policy: no member of these options".to_owned());
+    }
+    serde_path_to_error::deserialize(options).map_err(|error| error.to_string())
 }

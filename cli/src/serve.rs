@@ -13,9 +13,8 @@ use louver_server::{
     Config, DeviceChoice, ModelConfig, Overrides, Seconds, ServerLimits, StrictTools,
 };
 
-use crate::model_flags::ModelFlags;
+use crate::model_flags::{ModelFlags, schema_overrides};
 use crate::registry::RegistryArgs;
-use crate::spec::schema_overrides;
 use crate::telemetry::{self, LogFormat};
 use crate::trained;
 

@@ -18,8 +18,7 @@ use louver_mistralrs::ToolChoice;
 use louver_server::{DeviceChoice, ModelConfig, Overrides};
 use serde_json::json;
 
-use crate::model_flags::ModelFlags;
-use crate::spec::schema_overrides;
+use crate::model_flags::{ModelFlags, schema_overrides};
 use crate::tool_turn::ToolModel;
 use output::{Output, OutputStyle};
 

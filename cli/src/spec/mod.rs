@@ -26,7 +26,6 @@ use louver::spec::json::{Json, JsonError, Object};
 use louver_formats::{
     Catalog, LowerError, Reasoning, RequestErrors, Strictness, ToolRequest, UnknownFormat,
 };
-use louver_server::Overrides;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -350,15 +349,6 @@ fn lowered_schema(source: SchemaSource<'_>) -> Result<LoweredSpec, SpecError> {
 /// Parses schema options of the command line.
 pub(crate) fn schema_options(text: &str) -> Result<SchemaOptions, String> {
     let options: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
-    serde_path_to_error::deserialize(options).map_err(|error| error.to_string())
-}
-
-/// Parses schema options of the command line that override others.
-pub(crate) fn schema_overrides(text: &str) -> Result<Overrides<SchemaOptions>, String> {
-    let options: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
-    if options.get("policy").is_some() {
-        return Err("policy: no member of these options".to_owned());
-    }
     serde_path_to_error::deserialize(options).map_err(|error| error.to_string())
 }
 
