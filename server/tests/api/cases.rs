@@ -98,6 +98,19 @@ impl Case {
     }
 }
 
+/// Checks that arguments match their tool's schema. A tool that is not strict may have none, or one
+/// that is no schema; then they are an object.
+pub(crate) fn check_arguments(name: &str, tool: &Value, schema: &Value, arguments: &Value) {
+    match jsonschema::validator_for(schema) {
+        Err(_) => assert!(tool["strict"] != true && arguments.is_object(), "{name}: {arguments}"),
+        Ok(schema) => {
+            if let Err(error) = schema.validate(arguments) {
+                panic!("{name}: {error} in {arguments}");
+            }
+        }
+    }
+}
+
 /// Checks that a call uses one of the default tools and matches its schema.
 pub(crate) fn check_call(name: &str, call: &Value) {
     check_call_of(name, &tools(), call);
@@ -110,16 +123,7 @@ fn check_call_of(name: &str, tools: &Value, call: &Value) {
         tools.as_array().unwrap().iter().find(of_name).unwrap_or_else(|| panic!("{name}: {call}"));
     let arguments: Value =
         serde_json::from_str(call["function"]["arguments"].as_str().unwrap()).unwrap();
-    match jsonschema::validator_for(&tool["function"]["parameters"]) {
-        Err(_) => {
-            assert!(tool["function"]["strict"] != true && arguments.is_object(), "{name}: {call}")
-        }
-        Ok(schema) => {
-            if let Err(error) = schema.validate(&arguments) {
-                panic!("{name}: {error} in {call}");
-            }
-        }
-    }
+    check_arguments(name, &tool["function"], &tool["function"]["parameters"], &arguments);
     assert!(
         call["id"].as_str().is_some_and(|id| id.len() > 4) && call["type"] == "function",
         "{name}: {call}"

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::cases::check_arguments;
 use crate::support::{Answer, Server, data, seed, tools};
 
 #[derive(Debug, Deserialize)]
@@ -132,9 +133,9 @@ impl Case {
         match kind {
             "tool_use" => {
                 let of_name = |tool: &&Value| tool["name"] == block["name"];
-                let tool = tools.as_array().unwrap().iter().find(of_name).expect("a tool");
-                jsonschema::validate(&tool["input_schema"], &block["input"])
-                    .unwrap_or_else(|error| panic!("{name}: {error}"));
+                let tool = tools.as_array().unwrap().iter().find(of_name);
+                let tool = tool.unwrap_or_else(|| panic!("{name}: {block}"));
+                check_arguments(name, tool, &tool["input_schema"], &block["input"]);
                 assert!(block["id"].as_str().unwrap().starts_with("toolu_"), "{name}: {block}");
                 let called = self.calls.as_ref();
                 assert!(called.is_none_or(|tool| block["name"] == **tool), "{name}: {block}");

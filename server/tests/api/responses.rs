@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::cases::check_arguments;
 use crate::support::{Answer, Server, data, seed, tools};
 
 #[derive(Debug, Deserialize)]
@@ -87,7 +88,7 @@ impl Case {
         }
     }
 
-    fn check(&self, response: &Value) {
+    fn check(&self, request: &Value, response: &Value) {
         let name = &self.name;
         assert_eq!(
             (&response["object"], &response["store"], &response["error"]),
@@ -116,7 +117,7 @@ impl Case {
                 self.items.as_ref().is_none_or(|kinds| kinds.iter().any(|k| k == kind)),
                 "{name}: {item}"
             );
-            self.check_item(kind, item);
+            self.check_item(kind, item, &request["tools"]);
         }
         assert!(
             self.items.as_ref().is_none_or(|kinds| kinds.is_empty() == items.is_empty()),
@@ -124,20 +125,15 @@ impl Case {
         );
     }
 
-    fn check_item(&self, kind: &str, item: &Value) {
+    fn check_item(&self, kind: &str, item: &Value, tools: &Value) {
         let name = &self.name;
         match kind {
             "function_call" => {
-                let tools = flat_tools();
-                let tool = tools
-                    .as_array()
-                    .unwrap()
-                    .iter()
-                    .find(|tool| tool["name"] == item["name"])
-                    .expect("a tool");
+                let of_name = |tool: &&Value| tool["name"] == item["name"];
+                let tool = tools.as_array().unwrap().iter().find(of_name);
+                let tool = tool.unwrap_or_else(|| panic!("{name}: {item}"));
                 let arguments = serde_json::from_str(item["arguments"].as_str().unwrap()).unwrap();
-                jsonschema::validate(&tool["parameters"], &arguments)
-                    .unwrap_or_else(|error| panic!("{name}: {error}"));
+                check_arguments(name, tool, &tool["parameters"], &arguments);
                 assert_eq!(item["status"], "completed");
             }
             "custom_tool_call" => {
@@ -238,7 +234,7 @@ async fn responses_requests_of_the_table_have_their_responses() {
             continue;
         }
         let whole = answer.json();
-        case.check(&whole);
+        case.check(&request, &whole);
         request["stream"] = true.into();
         let answer = server.post("/v1/responses", request.to_string()).await;
         let events = typed_events(&answer);

@@ -1,7 +1,7 @@
 //! Test support: a separate server per test, and a client.
 
+use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
@@ -189,10 +189,11 @@ pub(crate) fn data(text: &str) -> Vec<&str> {
     text.lines().filter_map(|line| line.strip_prefix("data: ")).collect()
 }
 
-/// A unique seed.
+/// A seed that the same test has not used yet. It does not depend on other tests: each runs in a
+/// thread of its own.
 pub(crate) fn seed() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    NEXT.fetch_add(1, Ordering::Relaxed)
+    thread_local!(static NEXT: Cell<u64> = const { Cell::new(1) });
+    NEXT.replace(NEXT.get() + 1)
 }
 
 pub(crate) fn tools() -> Value {
