@@ -18,14 +18,14 @@ const MAX_STATES: usize = 10_000;
 /// What can be read after a reference to a rule.
 #[derive(Clone, Copy)]
 enum Next {
-    /// The items of a place, by its index.
-    Place(usize),
+    /// Items of the same rule, by their index in [`FollowIndex::list`].
+    Items(usize),
     /// What follows the rule of this definition.
     EndOfRule(usize),
 }
 
-/// The items after a part of a rule.
-struct Place<'a, 't> {
+/// Items that follow a part of a rule.
+struct FollowItems<'a, 't> {
     items: &'a [Node<'t>],
     /// All items may be left out: they are the body of a repeat.
     is_optional: bool,
@@ -33,16 +33,16 @@ struct Place<'a, 't> {
     next: Next,
 }
 
-/// The places after the references to each rule of a file.
-struct Places<'a, 't> {
-    list: Vec<Place<'a, 't>>,
+/// What follows the references to each rule of a file (the FOLLOW relation of grammars).
+struct FollowIndex<'a, 't> {
+    list: Vec<FollowItems<'a, 't>>,
     /// What can be read after each reference, per definition.
     after: Vec<Vec<Next>>,
     /// Whether a rule can be empty, per definition.
     is_empty: Vec<bool>,
 }
 
-/// In which places the marker of a rule is read.
+/// Who reads the marker of a rule.
 #[derive(Default)]
 struct Readings {
     /// Somewhere all that can follow begins with it.
@@ -53,7 +53,7 @@ struct Readings {
 
 impl<'a, 't> FileLowering<'_, '_, 'a, 't> {
     /// Finds the rules whose markers are read by what follows them; reports those for which it
-    /// depends on the place.
+    /// depends on the reference.
     pub(super) fn find_kept_markers(&mut self) {
         let file = self.file;
         self.kept = vec![false; file.definitions.len()];
@@ -68,13 +68,13 @@ impl<'a, 't> FileLowering<'_, '_, 'a, 't> {
         if stops.is_empty() || self.ignore.is_some() {
             return;
         }
-        let Some(places) = self.places() else { return };
+        let Some(follow) = self.follow() else { return };
         let mut known = HashMap::default();
         for (i, marker) in stops {
             let expr = self.text(&marker.node);
             let Some(words) = self.dfa(&expr, &marker.node.span) else { continue };
             let words = words.shortest();
-            let readings = self.readings(&places, i, &words, &mut known);
+            let readings = self.readings(&follow, i, &words, &mut known);
             self.kept[i] = readings.by_next;
             let word = words.shortest_word().unwrap_or_default();
             if readings.by_next && (readings.by_rule || words != Dfa::word(word)) {
@@ -92,14 +92,14 @@ impl<'a, 't> FileLowering<'_, '_, 'a, 't> {
     }
 
     /// Indexes the references to rules. `None` if the budget of nodes is spent, which is reported.
-    fn places(&mut self) -> Option<Places<'a, 't>> {
+    fn follow(&mut self) -> Option<FollowIndex<'a, 't>> {
         let file = self.file;
         let count = file.definitions.len();
         let (list, after, is_empty) = (Vec::new(), vec![Vec::new(); count], vec![false; count]);
-        let mut places = Places { list, after, is_empty };
+        let mut follow = FollowIndex { list, after, is_empty };
         for (i, definition) in file.definitions.iter().enumerate() {
             if !is_terminal(definition.name.value) {
-                places.add(&definition.body, Next::EndOfRule(i), &self.index);
+                follow.add(&definition.body, Next::EndOfRule(i), &self.index);
             }
         }
         let mut is_stable = false;
@@ -111,19 +111,19 @@ impl<'a, 't> FileLowering<'_, '_, 'a, 't> {
             for i in (0..count).rev().filter(|&i| !is_terminal(file.definitions[i].name.value)) {
                 let definition = &file.definitions[i];
                 let is_empty = definition.attributes.allow_nothing()
-                    || places.can_be_empty(&definition.body, &self.index);
-                is_stable &= places.is_empty[i] == is_empty;
-                places.is_empty[i] = is_empty;
+                    || follow.can_be_empty(&definition.body, &self.index);
+                is_stable &= follow.is_empty[i] == is_empty;
+                follow.is_empty[i] = is_empty;
             }
         }
-        Some(places)
+        Some(follow)
     }
 
     /// Who reads the marker of a rule, by what can follow the rule. `known` has what terminals
     /// begin with.
     fn readings(
         &mut self,
-        places: &Places<'a, 't>,
+        follow: &FollowIndex<'a, 't>,
         rule: usize,
         words: &Dfa,
         known: &mut HashMap<usize, Vec<u8>>,
@@ -131,7 +131,7 @@ impl<'a, 't> FileLowering<'_, '_, 'a, 't> {
         let mut found = Readings::default();
         // What comes next, and whether the marker can have been read before it.
         let mut pending: Vec<(Next, bool)> =
-            places.after[rule].iter().map(|&next| (next, false)).collect();
+            follow.after[rule].iter().map(|&next| (next, false)).collect();
         let mut seen = HashSet::default();
         while let Some((next, may_be_read)) = pending.pop() {
             match next {
@@ -139,19 +139,19 @@ impl<'a, 't> FileLowering<'_, '_, 'a, 't> {
                     let is_start = self.file.definitions[i].name.value == "start";
                     found.by_rule |= is_start;
                     found.by_next |= is_start && may_be_read;
-                    pending.extend(places.after[i].iter().map(|&next| (next, may_be_read)));
+                    pending.extend(follow.after[i].iter().map(|&next| (next, may_be_read)));
                 }
                 Next::EndOfRule(_) => {}
-                Next::Place(at) => {
-                    let place = &places.list[at];
-                    let (first, is_open) = self.first_terminals(places, place);
+                Next::Items(at) => {
+                    let after = &follow.list[at];
+                    let (first, is_open) = self.first_terminals(follow, after);
                     if !first.iter().all(|node| self.begins_with(node, words, known)) {
                         found.by_rule = true;
                         continue;
                     }
                     let may_be_read = may_be_read || !first.is_empty();
                     match is_open {
-                        true => pending.push((place.next, may_be_read)),
+                        true => pending.push((after.next, may_be_read)),
                         false => found.by_next = true,
                     }
                 }
@@ -160,15 +160,15 @@ impl<'a, 't> FileLowering<'_, '_, 'a, 't> {
         found
     }
 
-    /// The nodes that can be read first in a place, and whether all of it can be left out.
+    /// The nodes that can be read first in items, and whether all of them can be left out.
     fn first_terminals(
         &mut self,
-        places: &Places<'a, 't>,
-        place: &Place<'a, 't>,
+        follow: &FollowIndex<'a, 't>,
+        after: &FollowItems<'a, 't>,
     ) -> (Vec<&'a Node<'t>>, bool) {
         let (mut first, mut rules) = (Vec::new(), Vec::new());
         let file = self.file;
-        let mut is_open = places.first(place.items, &self.index, (&mut first, &mut rules));
+        let mut is_open = follow.first(after.items, &self.index, (&mut first, &mut rules));
         let mut seen = HashSet::default();
         while let Some(i) = rules.pop() {
             let definition = &file.definitions[i];
@@ -183,9 +183,9 @@ impl<'a, 't> FileLowering<'_, '_, 'a, 't> {
                 continue;
             }
             let body = std::slice::from_ref(&definition.body);
-            places.first(body, &self.index, (&mut first, &mut rules));
+            follow.first(body, &self.index, (&mut first, &mut rules));
         }
-        (first, is_open || place.is_optional)
+        (first, is_open || after.is_optional)
     }
 
     /// Whether all texts of a terminal begin with a word of a marker.
@@ -238,7 +238,7 @@ impl<'a, 't> FileLowering<'_, '_, 'a, 't> {
     }
 }
 
-impl<'a, 't> Places<'a, 't> {
+impl<'a, 't> FollowIndex<'a, 't> {
     /// Adds the references in a node, which `next` follows.
     fn add(&mut self, node: &'a Node<'t>, next: Next, index: &HashMap<&'t str, usize>) {
         match &node.kind {
@@ -251,7 +251,7 @@ impl<'a, 't> Places<'a, 't> {
                 for (i, item) in items.iter().enumerate() {
                     let next = match &items[i + 1..] {
                         [] => next,
-                        rest => self.place(rest, false, next),
+                        rest => self.add_items(rest, false, next),
                     };
                     self.add(item, next, index);
                 }
@@ -260,7 +260,7 @@ impl<'a, 't> Places<'a, 't> {
             NodeKind::Repeat(body, _, max) => {
                 let next = match max {
                     Some(0 | 1) => next,
-                    _ => self.place(std::slice::from_ref(&**body), true, next),
+                    _ => self.add_items(std::slice::from_ref(&**body), true, next),
                 };
                 self.add(body, next, index);
             }
@@ -268,10 +268,10 @@ impl<'a, 't> Places<'a, 't> {
         }
     }
 
-    /// Adds a place.
-    fn place(&mut self, items: &'a [Node<'t>], is_optional: bool, next: Next) -> Next {
-        self.list.push(Place { items, is_optional, next });
-        Next::Place(self.list.len() - 1)
+    /// Adds items that follow a part of a rule.
+    fn add_items(&mut self, items: &'a [Node<'t>], is_optional: bool, next: Next) -> Next {
+        self.list.push(FollowItems { items, is_optional, next });
+        Next::Items(self.list.len() - 1)
     }
 
     /// Whether a node can derive the empty text. Terminals do not: markers are compared with them.
