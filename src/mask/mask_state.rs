@@ -1,6 +1,6 @@
 //! The mutable state of one constraint: the parser, memoised masks, and caches of their parts.
 //!
-//! All matchers of a constraint share it, after the lock of its
+//! All matchers of a constraint share it, behind the lock of its
 //! [`GrammarMasks`](super::grammar_masks::GrammarMasks). Caches are keyed by ids that mean
 //! something only until the parser is cleared; [`MaskState::epoch`] counts how often that happened.
 
@@ -125,7 +125,7 @@ impl MemoryCheck {
     }
 }
 
-/// Everything that grows while matchers run; after the index's lock.
+/// Everything that grows while matchers run; behind the lock of the grammar's masks.
 #[derive(Debug)]
 pub(crate) struct MaskState {
     pub(crate) parser: Parser,

@@ -176,12 +176,12 @@ fn write_rule<'g>(rule: &'g Rule, out: &mut impl Encoder<'g>) {
         out.word(u64::from(byte) + 1);
     }
     out.word(temperature.map_or(u64::MAX, |t| u64::from(t.to_bits())));
-    let (tokens, chars, spent) =
+    let (tokens, chars, on_exhausted) =
         budget.map_or((None, None, 0), |b| (b.tokens, b.chars, b.on_exhausted as u64 + 1));
     for bound in [tokens, chars] {
         out.word(bound.map_or(u64::MAX, u64::from));
     }
-    out.word(spent);
+    out.word(on_exhausted);
     write(&rule.body, out);
 }
 
