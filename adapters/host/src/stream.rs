@@ -350,12 +350,12 @@ impl GenerationReading {
             may_end && !end.iter().any(|event| matches!(event, Event::Incomplete { .. }));
         self.send(end);
 
-        let end = match self.reader.stopped() {
+        let (finish, completion) = match self.reader.stopped() {
             // What happens after a stop text does not count.
-            Some(is_complete) => End::Stopped { is_complete },
-            None => End::Other { reason, may_end, is_complete, host_gone },
+            Some(true) => (Finish::Stop, Completion::Complete),
+            Some(false) => (Finish::Stop, Completion::Stopped),
+            None => self.judge(reason, host_gone, may_end, is_complete)?,
         };
-        let (finish, completion) = self.judge(end)?;
         let timing = shared.clock.lock().timing(self.reader.elapsed(), ended);
         shared.span.record("tokens", self.reader.tokens().len());
         shared.span.record("finish", tracing::field::debug(finish));
@@ -370,14 +370,17 @@ impl GenerationReading {
         })
     }
 
-    /// How the generation went, or its fault.
-    fn judge(&self, end: End) -> Result<(Finish, Completion), GenerationError> {
+    /// How a generation that no stop text has ended went, or its fault. `reason` is the host's
+    /// finish reason or error, `may_end` whether the grammar allows the end, and `is_complete`
+    /// whether nothing was cut off.
+    fn judge(
+        &self,
+        reason: Option<Result<Finish, String>>,
+        host_gone: bool,
+        may_end: bool,
+        is_complete: bool,
+    ) -> Result<(Finish, Completion), GenerationError> {
         let shared = &self.shared;
-        let End::Other { reason, may_end, is_complete, host_gone } = end else {
-            let is_complete = matches!(end, End::Stopped { is_complete: true });
-            let completion = if is_complete { Completion::Complete } else { Completion::Stopped };
-            return Ok((Finish::Stop, completion));
-        };
         if let Some(fault) = self.reader.fault() {
             shared.fail(fault.clone());
         }
@@ -407,25 +410,6 @@ impl GenerationReading {
         };
         Ok((finish, completion))
     }
-}
-
-/// How the output ended.
-enum End {
-    /// With a stop text.
-    Stopped {
-        /// Whether the response was complete.
-        is_complete: bool,
-    },
-    /// As the host says.
-    Other {
-        /// The host's finish reason, its error, or `None` if it is gone.
-        reason: Option<Result<Finish, String>>,
-        /// Whether the grammar allows the end.
-        may_end: bool,
-        /// Whether nothing was cut off.
-        is_complete: bool,
-        host_gone: bool,
-    },
 }
 
 /// The fault of a generation whose tokens the host did not choose from rows that Louver had seen.
