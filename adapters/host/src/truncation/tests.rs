@@ -275,7 +275,10 @@ fn large_object(members: usize) -> serde_json::Value {
 fn parts_beyond_the_limit() -> Vec<serde_json::Value> {
     let numbers = json!({"type": "array", "items": {"type": "integer"}, "minItems": 90});
     let optional = |part| json!({"properties": {"part": part}});
-    let nullable = |part| json!({"properties": {"part": {"anyOf": [part, {"type": "null"}]}}, "required": ["part"]});
+    let nullable = |part| {
+        let part = json!({"anyOf": [part, {"type": "null"}]});
+        json!({"properties": {"part": part}, "required": ["part"]})
+    };
     let items = |part| json!({"properties": {"part": {"type": "array", "items": part}}});
     let mut schemas = vec![optional(json!({"type": "string", "minLength": 200}))];
     for part in [
