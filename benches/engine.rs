@@ -125,8 +125,8 @@ fn engine(c: &mut Criterion) {
 
 /// 512 sequences on 20 grammars, at as many places as the text has, all masks known.
 fn batch(c: &mut Criterion, vocab: &Arc<Vocabulary>) {
-    let parallel = EngineOptions { batch_threads: 2, ..EngineOptions::default() };
-    let alone = EngineOptions { batch_threads: 1, ..EngineOptions::default() };
+    let parallel = EngineOptions::default().with_batch_threads(2);
+    let alone = EngineOptions::default().with_batch_threads(1);
     for (name, options) in
         [("batch_512_on_20_two_threads", parallel), ("batch_512_on_20_one_thread", alone)]
     {

@@ -23,10 +23,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let [kind, text] = &arguments[..] else {
         return Err("usage: fuel ebnf|lark|regex|schema TEXT".into());
     };
-    let unlimited = Limits { compile_fuel: u64::MAX, mask_fuel: u64::MAX, ..Limits::default() };
+    let unlimited = Limits::default().with_compile_fuel(u64::MAX).with_mask_fuel(u64::MAX);
     let vocab = Arc::new(Vocabulary::toy(&[b"the ", b"\", \"", b"aaaa", b"bbb", b" a"]));
-    let engine =
-        Engine::new(vocab, EngineOptions { limits: unlimited, ..EngineOptions::default() });
+    let engine = Engine::new(vocab, EngineOptions::default().with_limits(unlimited));
     let constraint = measured("compile", || compile(&engine, kind, text))?;
     let mut matcher = constraint.matcher();
     let mut mask = vec![0; engine.vocab().mask_words()];

@@ -191,11 +191,9 @@ pub use vocab::{VocabError, Vocabulary, VocabularyBuilder};
 /// use louver::internals::{MaskTuning, Switches};
 /// use louver::EngineOptions;
 ///
-/// let options = EngineOptions {
-///     tuning: MaskTuning::with_direct_walk(0),
-///     switches: Switches::OFF,
-///     ..EngineOptions::default()
-/// };
+/// let options = EngineOptions::default()
+///     .with_tuning(MaskTuning::with_direct_walk(0))
+///     .with_switches(Switches::OFF);
 /// assert_eq!(options.tuning.direct_walk, 0);
 /// ```
 pub mod internals {

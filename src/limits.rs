@@ -16,6 +16,7 @@ use crate::setters::with_methods;
 /// assert!(engine.compile_json_schema(deep, &SchemaOptions::default()).is_err());
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Limits {
     /// Longest JSON Schema or grammar text, in bytes. The default is 4 MiB.
     pub source_bytes: usize,

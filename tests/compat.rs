@@ -68,8 +68,7 @@ pub(crate) fn lower(
         "ebnf" => {
             let root =
                 options.get("root_rule_name").and_then(Value::as_str).unwrap_or("root").to_owned();
-            let lowered =
-                ebnf::lower(spec, &EbnfOptions { root, ..EbnfOptions::default() }, limits);
+            let lowered = ebnf::lower(spec, &EbnfOptions::default().with_root(root), limits);
             lowered.map(|lowered| lowered.grammar).map_err(|e| e.to_string())
         }
         "regex" => regex::lower(spec, &RegexOptions::default(), limits).map_err(|e| e.to_string()),
@@ -95,7 +94,7 @@ fn lark(spec: &str, options: &Value, limits: &Limits) -> Result<Grammar, String>
         };
         named.insert(name.clone(), grammar);
     }
-    let options = LarkOptions { named, ..LarkOptions::default() };
+    let options = LarkOptions::default().with_named(named);
     lark::lower(spec, &options, limits).map(|lowered| lowered.grammar).map_err(|e| e.to_string())
 }
 

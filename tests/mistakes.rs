@@ -34,7 +34,7 @@ impl Mistake {
                 })
             }
             "ebnf" => {
-                let options = EbnfOptions { dialect: self.dialect, ..EbnfOptions::default() };
+                let options = EbnfOptions::default().with_dialect(self.dialect);
                 ebnf::lower(spec, &options, &limits).map(|l| l.grammar).map_err(|e| e.to_string())
             }
             "lark" => lark::lower(spec, &Default::default(), &limits)

@@ -60,7 +60,7 @@ fn matcher_after(
     text: &[u8],
 ) -> Matcher {
     let tuning = MaskTuning::with_direct_walk(direct_walk);
-    let options = EngineOptions { tuning, ..crate::harness::unlimited() };
+    let options = crate::harness::unlimited().with_tuning(tuning);
     let engine = Engine::new(vocab.clone(), options);
     let mut matcher = engine.compile(grammar.clone()).expect("compiles").matcher();
     for &byte in text {
@@ -71,12 +71,12 @@ fn matcher_after(
 
 /// Limits beyond the oracle's budget: the engine's own limits have other tests.
 fn limits() -> Limits {
-    Limits { config_items: 1 << 24, ..crate::harness::unlimited().limits }
+    crate::harness::unlimited().limits.with_config_items(1 << 24)
 }
 
 /// Options with these limits.
 fn options() -> EngineOptions {
-    EngineOptions { limits: limits(), ..crate::harness::unlimited() }
+    crate::harness::unlimited().with_limits(limits())
 }
 
 /// A grammar that is printed as text when a test fails.
@@ -137,9 +137,9 @@ fn pool_and_switch_configurations() -> Vec<(&'static str, EngineOptions)> {
         (name, options)
     };
     let switched = |&(name, switches): &(&'static str, Switches)| {
-        let walks = EngineOptions { switches, ..options() };
+        let walks = options().with_switches(switches);
         let tuning = MaskTuning::with_direct_walk(0);
-        let entries = EngineOptions { tuning, pool_scope: PoolScope::Engine, ..walks.clone() };
+        let entries = walks.clone().with_tuning(tuning).with_pool_scope(PoolScope::Engine);
         [(name, walks), (name, entries)]
     };
     let switches = Switches::EACH.iter().flat_map(switched);

@@ -221,10 +221,8 @@ const DOCUMENTS: [&str; 4] = [
 fn json() -> Vec<(&'static str, Grammar)> {
     let limits = Limits::default();
     let schema = Json::parse("true", &limits).expect("JSON");
-    let options = json_schema::SchemaOptions {
-        exponents: json_schema::Exponents::Allowed,
-        ..Default::default()
-    };
+    let options =
+        json_schema::SchemaOptions::default().with_exponents(json_schema::Exponents::Allowed);
     let schema = json_schema::lower(&schema, &options, &limits).expect("a grammar");
     let lark = lark::lower(&read("lark/json.lark"), &Default::default(), &limits)
         .unwrap_or_else(|e| panic!("{e}"));

@@ -182,8 +182,8 @@ proptest! {
     ) {
         let vocab = Arc::new(vocab.build());
         let constraint = |simplify| {
-            let limits = Limits { config_items: 500, ..Limits::default() };
-            let options = EngineOptions { limits, simplify, ..EngineOptions::default() };
+            let limits = Limits::default().with_config_items(500);
+            let options = EngineOptions::default().with_limits(limits).with_simplify(simplify);
             Engine::new(vocab.clone(), options).compile(&grammar).ok()
         };
         let (plain, simple) = (constraint(Simplify::Off), constraint(Simplify::On));

@@ -107,18 +107,13 @@ fn count(counter: &AtomicU64) {
 }
 
 fn engine(vocab: &Arc<Vocabulary>, limited_engine: bool) -> Engine {
-    let mut options = EngineOptions {
-        background_threads: 2,
-        pool_scope: PoolScope::Engine,
-        ..EngineOptions::default()
-    };
+    let mut options =
+        EngineOptions::default().with_background_threads(2).with_pool_scope(PoolScope::Engine);
     if limited_engine {
-        options.limits = Limits {
-            parser_bytes: 512 << 10,
-            mask_bytes: 64 << 10,
-            mask_fuel: 20_000,
-            ..Limits::default()
-        };
+        options.limits = Limits::default()
+            .with_parser_bytes(512 << 10)
+            .with_mask_bytes(64 << 10)
+            .with_mask_fuel(20_000);
         options.pool_bytes = 1 << 20;
         options.grammar_cache_bytes = 4 << 20;
     }
@@ -243,7 +238,7 @@ impl Worker<'_> {
                 count(&self.counts.preparations);
                 drop(
                     self.constraints[sequence.source]
-                        .prepare(PrepareBudget { candidates: 60, ..PrepareBudget::default() }),
+                        .prepare(PrepareBudget::default().with_candidates(60)),
                 );
             }
             _ => {}

@@ -77,13 +77,11 @@ fn compile(engine: &Engine, (kind, text): (&str, &str)) -> Result<Constraint, St
 }
 
 fn engine(vocab: &Arc<Vocabulary>, limits: Limits) -> Engine {
-    let options = EngineOptions {
-        limits,
-        pool_scope: PoolScope::Engine,
-        grammar_cache_bytes: 0,
-        batch_threads: 1,
-        ..EngineOptions::default()
-    };
+    let options = EngineOptions::default()
+        .with_limits(limits)
+        .with_pool_scope(PoolScope::Engine)
+        .with_grammar_cache_bytes(0)
+        .with_batch_threads(1);
     Engine::new(vocab.clone(), options)
 }
 
@@ -151,9 +149,7 @@ fn every_limit_gives_a_typed_outcome_wherever_it_is_reached() {
                     }
                 };
                 if *name == "prepare_fuel" || n % 4 == 0 {
-                    constraint
-                        .prepare(PrepareBudget { candidates: 20, ..PrepareBudget::default() })
-                        .wait();
+                    constraint.prepare(PrepareBudget::default().with_candidates(20)).wait();
                 }
                 match walk(&mut constraint.matcher(), &mut unlimited.matcher(), n as u32) {
                     true => ended += 1,

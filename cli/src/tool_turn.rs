@@ -143,11 +143,7 @@ impl From<Generation> for ToolTurn {
 
 /// JSON in the format of training data.
 fn training_format() -> SchemaOptions {
-    SchemaOptions {
-        whitespace: Whitespace::PythonLike,
-        integers: Integers::Digits,
-        ..SchemaOptions::default()
-    }
+    SchemaOptions::default().with_whitespace(Whitespace::PythonLike).with_integers(Integers::Digits)
 }
 
 /// A request that selects the most likely token.

@@ -46,9 +46,9 @@ pub fn regex(data: &[u8]) {
     let Some((&choice, data)) = data.split_first() else { return };
     let Ok(text) = std::str::from_utf8(data) else { return };
     let options = match choice {
-        b's' => RegexOptions { scope: regex::Scope::Search, ..RegexOptions::default() },
-        b'u' => RegexOptions { classes: regex::Classes::Unicode, ..RegexOptions::default() },
-        b'i' => RegexOptions { case: regex::Case::Insensitive, ..RegexOptions::default() },
+        b's' => RegexOptions::default().with_scope(regex::Scope::Search),
+        b'u' => RegexOptions::default().with_classes(regex::Classes::Unicode),
+        b'i' => RegexOptions::default().with_case(regex::Case::Insensitive),
         b'e' => RegexOptions::ECMA,
         _ => RegexOptions::default(),
     };
@@ -79,7 +79,7 @@ pub fn ebnf(data: &[u8]) {
         b'k' => ebnf::EbnfDialect::Kbnf,
         _ => ebnf::EbnfDialect::Common,
     };
-    match ebnf::lower(text, &EbnfOptions { dialect, ..EbnfOptions::default() }, &limits()) {
+    match ebnf::lower(text, &EbnfOptions::default().with_dialect(dialect), &limits()) {
         Ok(lowered) => {
             drop(lowered.warnings.to_string());
             walk(&lowered.grammar, data);
@@ -116,12 +116,10 @@ fn walk(grammar: &Grammar, data: &[u8]) {
         let vocab = Vocabulary::toy(&[
             b"a", b"ab", b"\": ", b"{\"", b"null", b"10", b"\xc3", b"\xa9b", b"<", b"</",
         ]);
-        let options = EngineOptions {
-            limits: limits(),
-            simplify,
-            batch_threads: 1,
-            ..EngineOptions::default()
-        };
+        let options = EngineOptions::default()
+            .with_limits(limits())
+            .with_simplify(simplify)
+            .with_batch_threads(1);
         Engine::new(vocab.into(), options)
     };
     let compile = |simplify| engine(simplify).compile(grammar).ok();

@@ -49,8 +49,7 @@ fn select_format(data: &[u8]) -> Option<(&'static WireFormat, &str)> {
 fn engine() -> Engine {
     let words: Vec<&[u8]> =
         vec![b"{\"", b"\": ", b"\"}", b"<tool", b"</", b"<|", b"aa", b"\n\n", b"name"];
-    let options =
-        EngineOptions { batch_threads: 1, background_threads: 0, ..EngineOptions::default() };
+    let options = EngineOptions::default().with_batch_threads(1).with_background_threads(0);
     Engine::new(Arc::new(Vocabulary::toy(&words)), options)
 }
 

@@ -231,20 +231,19 @@ const MAX_DEPTH: usize = 512;
 impl SchemaLimits {
     /// The engine's limits, for texts of at most `source_bytes` bytes.
     pub(crate) fn engine(&self, source_bytes: usize) -> Limits {
-        Limits {
-            source_bytes,
-            depth: self.depth,
-            nodes: self.nodes,
-            automaton_states: self.automaton_states,
-            compiled_states: self.compiled_states,
-            config_items: self.config_items,
-            dispatch_bytes: self.dispatch_bytes,
-            parser_bytes: self.parser_bytes,
-            mask_bytes: self.mask_bytes,
-            compile_fuel: self.compile_fuel,
-            mask_fuel: self.mask_fuel,
-            prepare_fuel: self.prepare_fuel,
-        }
+        Limits::default()
+            .with_source_bytes(source_bytes)
+            .with_depth(self.depth)
+            .with_nodes(self.nodes)
+            .with_automaton_states(self.automaton_states)
+            .with_compiled_states(self.compiled_states)
+            .with_config_items(self.config_items)
+            .with_dispatch_bytes(self.dispatch_bytes)
+            .with_parser_bytes(self.parser_bytes)
+            .with_mask_bytes(self.mask_bytes)
+            .with_compile_fuel(self.compile_fuel)
+            .with_mask_fuel(self.mask_fuel)
+            .with_prepare_fuel(self.prepare_fuel)
     }
 
     /// What is wrong: members, and what they must be.

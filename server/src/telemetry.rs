@@ -136,7 +136,7 @@ pub(crate) fn generation(
 
 /// Logs that masks are prepared while the prompt is processed.
 pub(crate) fn preparation(budget: &PrepareBudget) {
-    let PrepareBudget { masks, steps, candidates } = budget;
+    let PrepareBudget { masks, steps, candidates, .. } = budget;
     tracing::debug!(masks, steps, candidates, "masks are prepared");
 }
 

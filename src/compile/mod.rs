@@ -204,6 +204,7 @@ pub struct Compiled {
 
 /// The size of a compiled grammar, for reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CompiledSize {
     /// Rules reachable from the start rule.
     pub rules: usize,

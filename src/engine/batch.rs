@@ -74,6 +74,7 @@ pub enum BatchError {
 
 /// Which distinct mask each row of a batch has, so that a caller uploads each mask once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct UniqueRows {
     /// For each row: its status and the index of its mask. The index is `None` where the status is
     /// [`RowStatus::Free`]: then no mask has to be applied.

@@ -9,6 +9,7 @@ use crate::matcher::{AdvanceError, Chart, ChartInput, ChartLimit, DerivedSpan};
 
 /// A text that a rule with a capture name derived.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Capture {
     /// The capture name.
     pub name: String,

@@ -9,6 +9,7 @@ use crate::matcher::{AdvanceError, ConfigId};
 
 /// What may follow a prefix of some bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Expected {
     /// Length of the longest prefix of the bytes that the grammar allows.
     pub accepted: usize,

@@ -22,6 +22,7 @@ use crate::switches::Switches;
 /// assert_eq!(options.limits.source_bytes, 1 << 20);
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct EngineOptions {
     /// Bounds on every request.
     pub limits: Limits,
@@ -86,6 +87,8 @@ with_methods!(EngineOptions {
     with_pool_bytes: pool_bytes = usize,
     with_pool_scope: pool_scope = PoolScope,
     with_grammar_cache_bytes: grammar_cache_bytes = usize,
+    #[doc(hidden)]
+    with_tuning: tuning = MaskTuning,
     with_simplify: simplify = Simplify,
     with_simplify_texts: simplify_texts = Simplify,
     with_registry: registry = Registry,

@@ -58,6 +58,7 @@ const MAX_COUNTERPARTS: usize = 1 << 16;
 /// # }
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PrepareBudget {
     /// Most masks to make. The default is 512.
     pub masks: usize,

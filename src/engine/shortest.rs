@@ -14,6 +14,7 @@ use crate::vocab::Vocabulary;
 
 /// What a shortest completion counts and how much of it is written out.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CompletionOptions {
     /// The length of a special token, in bytes; 0 counts as 1. The default is 1.
     pub special_length: u32,

@@ -35,6 +35,7 @@ pub enum Severity {
 
 /// A message about a range of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Diagnostic {
     /// Error or warning.
     pub severity: Severity,

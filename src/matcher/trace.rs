@@ -10,6 +10,7 @@ use crate::ids::Label;
 
 /// Bytes that one labelled rule derived.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Span {
     /// The innermost labelled rule. `None` for bytes of unlabelled rules, and for the triggers and
     /// stop texts of a dispatch. The bytes of a trigger never belong to the free text before it.

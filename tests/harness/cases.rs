@@ -119,7 +119,7 @@ impl Case {
                     .named
                     .iter()
                     .map(|(name, text)| (name.clone(), NamedGrammar::Lark(text.clone())));
-                let options = LarkOptions { named: named.collect(), ..LarkOptions::default() };
+                let options = LarkOptions::default().with_named(named.collect());
                 let lowered = lark::lower(text, &options, &limits).map_err(|e| e.to_string())?;
                 self.with_warnings(lowered.grammar, lowered.warnings.lines(), false)
             }
@@ -131,7 +131,7 @@ impl Case {
     }
 
     fn ebnf(&self, text: &str, limits: &Limits) -> Result<Grammar, String> {
-        let options = EbnfOptions { dialect: self.dialect, ..EbnfOptions::default() };
+        let options = EbnfOptions::default().with_dialect(self.dialect);
         let lowered = ebnf::lower(text, &options, limits).map_err(|e| e.to_string())?;
         self.with_warnings(lowered.grammar, lowered.warnings.lines(), true)
     }

@@ -14,6 +14,6 @@ use louver::limits::Limits;
 /// The default options without limits on fuel: random grammars may be highly ambiguous, and the
 /// oracle has no limits either.
 pub(crate) fn unlimited() -> EngineOptions {
-    let limits = Limits { compile_fuel: u64::MAX, mask_fuel: u64::MAX, ..Limits::default() };
-    EngineOptions { limits, ..EngineOptions::default() }
+    let limits = Limits::default().with_compile_fuel(u64::MAX).with_mask_fuel(u64::MAX);
+    EngineOptions::default().with_limits(limits)
 }

@@ -12,10 +12,7 @@ fn common(engine: &Engine, text: &str) -> Result<Constraint, Refused> {
 }
 
 fn kbnf(engine: &Engine, text: &str) -> Result<Constraint, Refused> {
-    Ok(engine.compile_ebnf(
-        text,
-        &EbnfOptions { dialect: EbnfDialect::Kbnf, ..EbnfOptions::default() },
-    )?)
+    Ok(engine.compile_ebnf(text, &EbnfOptions::default().with_dialect(EbnfDialect::Kbnf))?)
 }
 
 /// A first rule, and `n` generated ones.

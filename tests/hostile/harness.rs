@@ -231,11 +231,8 @@ impl Suite {
     /// Compiles one input, and walks its masks.
     fn one(&self, input: &Input, outcome: &mut Outcome) {
         let limits = Limits::default();
-        let options = EngineOptions {
-            pool_scope: PoolScope::Engine,
-            batch_threads: 1,
-            ..EngineOptions::default()
-        };
+        let options =
+            EngineOptions::default().with_pool_scope(PoolScope::Engine).with_batch_threads(1);
         let engine = Engine::new(self.vocab.clone(), options);
         // The first mask belongs to compilation, and has its own fuel.
         let most = limits.compile_budget(input.bytes) + limits.mask_fuel;

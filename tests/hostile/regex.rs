@@ -11,8 +11,7 @@ fn matched(engine: &Engine, text: &str) -> Result<Constraint, Refused> {
 }
 
 fn searched(engine: &Engine, text: &str) -> Result<Constraint, Refused> {
-    Ok(engine
-        .compile_regex(text, &RegexOptions { scope: Scope::Search, ..RegexOptions::default() })?)
+    Ok(engine.compile_regex(text, &RegexOptions::default().with_scope(Scope::Search))?)
 }
 
 fn ecma(engine: &Engine, text: &str) -> Result<Constraint, Refused> {
@@ -20,11 +19,8 @@ fn ecma(engine: &Engine, text: &str) -> Result<Constraint, Refused> {
 }
 
 fn folded(engine: &Engine, text: &str) -> Result<Constraint, Refused> {
-    let options = RegexOptions {
-        case: Case::Insensitive,
-        classes: Classes::Unicode,
-        ..RegexOptions::default()
-    };
+    let options =
+        RegexOptions::default().with_case(Case::Insensitive).with_classes(Classes::Unicode);
     Ok(engine.compile_regex(text, &options)?)
 }
 

@@ -101,7 +101,7 @@ proptest! {
         dfa in automaton(),
         small in any::<bool>(),
     ) {
-        let limits = Limits { nodes: if small { 300 } else { 20_000 }, ..Limits::default() };
+        let limits = Limits::default().with_nodes(if small { 300 } else { 20_000 });
         let both = match grammar.intersect(&dfa, &limits) {
             Ok(both) => both,
             Err(AlgebraError::Undefined { rule, what: "a tag dispatch" }) => {

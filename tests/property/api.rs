@@ -9,7 +9,6 @@ use louver::engine::{
 };
 use louver::ids::TokenId;
 use louver::internals::MaskTuning;
-use louver::limits::Limits;
 use louver::mask::MaskRow;
 use louver::matcher::AdvanceError;
 use louver::vocab::Vocabulary;
@@ -113,7 +112,9 @@ proptest! {
         let mut oracle = Oracle::new(&grammar);
         let Some(constraint) = compile(&grammar, &vocab, &oracle, |_| {})? else { return Ok(()) };
         let mut matcher = constraint.matcher();
-        let options = CompletionOptions { special_length, longest: 60 };
+        let options = CompletionOptions::default()
+            .with_special_length(special_length)
+            .with_longest(60);
         for (i, &choice) in path.iter().enumerate() {
             let position = oracle.position();
             check_completions(&mut matcher, &mut oracle, &options)?;
@@ -155,19 +156,14 @@ proptest! {
         if !oracle.derives_something() {
             return Ok(());
         }
-        let options = EngineOptions {
-            limits: Limits {
-                parser_bytes: if small { 20_000 } else { 64 << 20 },
-                ..super::limits()
-            },
-            tuning: MaskTuning::with_direct_walk(if direct { 1024 } else { 0 }),
-            background_threads: 2,
-            ..crate::harness::unlimited()
-        };
+        let options = crate::harness::unlimited()
+            .with_limits(super::limits().with_parser_bytes(if small { 20_000 } else { 64 << 20 }))
+            .with_tuning(MaskTuning::with_direct_walk(if direct { 1024 } else { 0 }))
+            .with_background_threads(2);
         let engine = Engine::new(vocab.clone(), options);
         let constraint = engine.compile(&grammar).expect("compiles");
         let prepared =
-            constraint.prepare(PrepareBudget { steps: 1_024, ..PrepareBudget::default() });
+            constraint.prepare(PrepareBudget::default().with_steps(1_024));
         if wait {
             prepared.wait();
         }
@@ -378,8 +374,7 @@ fn check_batch(
 ) -> Result<(), TestCaseError> {
     let (words, width) = (vocab.mask_words(), vocab.width());
     // Another engine of the same vocabulary may fill the batch.
-    let engine =
-        Engine::new(vocab.clone(), EngineOptions { batch_threads: 2, ..Default::default() });
+    let engine = Engine::new(vocab.clone(), EngineOptions::default().with_batch_threads(2));
     let mut masks = vec![u32::MAX; rows.len() * words];
     let status =
         engine.fill_masks(rows.iter_mut().map(|row| &mut row.0), &mut masks).expect("fits");

@@ -3,12 +3,11 @@
 
 use std::sync::Arc;
 
-use louver::engine::{Constraint, Engine, EngineOptions};
+use louver::engine::{Constraint, Engine};
 use louver::fsm::ByteSet;
 use louver::ids::{RuleId, TokenId};
 use louver::internals::MaskTuning;
 use louver::ir::{Budget, BudgetPolicy, Expr, Grammar, GrammarBuilder};
-use louver::limits::Limits;
 use louver::matcher::AdvanceError;
 use louver::vocab::Vocabulary;
 use proptest::collection::vec;
@@ -52,16 +51,12 @@ proptest! {
         let vocab = Arc::new(words.build());
         let mut oracle = Oracle::new(&plain);
         // Ambiguous recursion with a budget at every level has a state for each way to count.
-        let limits = Limits {
-            config_items: 200,
-            parser_bytes: 1 << 20,
-            ..crate::harness::unlimited().limits
-        };
-        let options = EngineOptions {
-            limits,
-            tuning: MaskTuning { direct_walk, mutual_rules },
-            ..crate::harness::unlimited()
-        };
+        let limits = crate::harness::unlimited().limits
+            .with_config_items(200)
+            .with_parser_bytes(1 << 20);
+        let options = crate::harness::unlimited()
+            .with_limits(limits)
+            .with_tuning(MaskTuning { direct_walk, mutual_rules });
         let engine = Engine::new(vocab.clone(), options);
         let Ok(constraint) = engine.compile(&grammar) else { return Ok(()) };
         let finishes = grammar
@@ -82,10 +77,8 @@ proptest! {
         dispatch in any::<bool>(),
     ) {
         let vocab = Arc::new(words.build());
-        let options = EngineOptions {
-            tuning: MaskTuning { direct_walk, mutual_rules },
-            ..crate::harness::unlimited()
-        };
+        let options = crate::harness::unlimited()
+            .with_tuning(MaskTuning { direct_walk, mutual_rules });
         let engine = Engine::new(vocab.clone(), options);
         let constraint = engine.compile(text(budget, dispatch)).unwrap();
         let mut state = Some(CountingRecognizer::Before);
@@ -118,10 +111,8 @@ proptest! {
 fn check_masks(rules: &[(&str, Expr, Option<Budget>)], words: &[&[u8]]) {
     let vocab = Arc::new(Vocabulary::toy(words));
     for (direct_walk, mutual_rules) in [(0, 24), (300, 24), (300, 0), (2, 0)] {
-        let options = EngineOptions {
-            tuning: MaskTuning { direct_walk, mutual_rules },
-            ..crate::harness::unlimited()
-        };
+        let options =
+            crate::harness::unlimited().with_tuning(MaskTuning { direct_walk, mutual_rules });
         let engine = Engine::new(vocab.clone(), options);
         let mut b = GrammarBuilder::new();
         rules.iter().for_each(|(name, body, _)| _ = b.rule(*name, body.clone()));

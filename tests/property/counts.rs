@@ -100,11 +100,9 @@ proptest! {
             bounds.0
         );
         schema = around.replace("STRING", &schema);
-        let options = EngineOptions {
-            tuning: MaskTuning::with_direct_walk(direct_walk),
-            pool_scope: PoolScope::Engine,
-            ..crate::harness::unlimited()
-        };
+        let options = crate::harness::unlimited()
+            .with_tuning(MaskTuning::with_direct_walk(direct_walk))
+            .with_pool_scope(PoolScope::Engine);
         let engine = Engine::new(VOCABULARY.clone(), options);
         let Ok(constraint) = engine.compile_json_schema(&schema, &SchemaOptions::default()) else {
             return Ok(());
@@ -234,10 +232,7 @@ fn counted_runs_may_begin_with_a_special_token() {
     for direct_walk in [crate::harness::unlimited().tuning.direct_walk, 0] {
         let engine = Engine::new(
             vocab.clone(),
-            EngineOptions {
-                tuning: MaskTuning::with_direct_walk(direct_walk),
-                ..crate::harness::unlimited()
-            },
+            crate::harness::unlimited().with_tuning(MaskTuning::with_direct_walk(direct_walk)),
         );
         let mut matcher = engine.compile(&grammar).unwrap().matcher();
         matcher.advance(TokenId::from_raw(1)).unwrap();

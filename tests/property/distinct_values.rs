@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use louver::compile::Compiled;
-use louver::engine::{CompletionOptions, Engine, EngineOptions, Matcher};
+use louver::engine::{CompletionOptions, Engine, Matcher};
 use louver::front::ebnf;
 use louver::front::json_schema::{SchemaOptions, Whitespace};
 use louver::ids::TokenId;
@@ -302,10 +302,8 @@ proptest! {
         }
         let mut random = Random(seed);
         let vocab = Arc::new(vocabulary(&sentences, &mut random));
-        let options = EngineOptions {
-            tuning: MaskTuning { direct_walk, mutual_rules },
-            ..crate::harness::unlimited()
-        };
+        let options = crate::harness::unlimited()
+            .with_tuning(MaskTuning { direct_walk, mutual_rules });
         let engine = Engine::new(vocab.clone(), options);
         let constraint = engine.compile(lists.grammar()).expect("compiles");
         let mut pending = vec![Vec::new()];
@@ -476,13 +474,11 @@ proptest! {
     ) {
         let tokens: Vec<&[u8]> = tokens.iter().map(|t| t.as_bytes()).collect();
         let vocab = Arc::new(Vocabulary::toy(&tokens));
-        let options = EngineOptions {
-            tuning: MaskTuning { direct_walk, mutual_rules },
-            ..crate::harness::unlimited()
-        };
+        let options = crate::harness::unlimited()
+            .with_tuning(MaskTuning { direct_walk, mutual_rules });
         let engine = Engine::new(vocab.clone(), options);
         let schema = r#"{"type": "array", "items": {"type": "string"}, "uniqueItems": true}"#;
-        let options = SchemaOptions { whitespace: Whitespace::Compact, ..SchemaOptions::default() };
+        let options = SchemaOptions::default().with_whitespace(Whitespace::Compact);
         let constraint = engine.compile_json_schema(schema, &options).expect("compiles");
         let mut random = Random(seed);
         for _ in 0..3 {

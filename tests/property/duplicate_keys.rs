@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
 
 use louver::compile::Compiled;
-use louver::engine::{CompletionOptions, Engine, EngineOptions};
+use louver::engine::{CompletionOptions, Engine};
 use louver::front::ebnf;
 use louver::front::json_schema::{self, AdditionalNames, MemberOrder, SchemaOptions, Whitespace};
 use louver::ids::TokenId;
@@ -224,12 +224,10 @@ impl Subject {
     fn grammar(&self, names: AdditionalNames) -> Grammar {
         match self {
             Subject::Schema { schema, order, whitespace } => {
-                let options = SchemaOptions {
-                    whitespace: *whitespace,
-                    order: *order,
-                    additional_names: names,
-                    ..SchemaOptions::default()
-                };
+                let options = SchemaOptions::default()
+                    .with_whitespace(*whitespace)
+                    .with_order(*order)
+                    .with_additional_names(names);
                 let schema = Json::parse(schema, &Limits::default()).expect("JSON");
                 json_schema::lower(&schema, &options, &Limits::default()).expect("a schema")
             }
@@ -291,10 +289,8 @@ proptest! {
         let white = if white { WHITE_SPACE_TOKENS } else { &[] };
         let tokens: Vec<&[u8]> = tokens.iter().chain(white).map(|t| t.as_bytes()).collect();
         let vocab = Arc::new(Vocabulary::toy(&tokens));
-        let options = EngineOptions {
-            tuning: MaskTuning { direct_walk, mutual_rules },
-            ..crate::harness::unlimited()
-        };
+        let options = crate::harness::unlimited()
+            .with_tuning(MaskTuning { direct_walk, mutual_rules });
         let engine = Engine::new(vocab.clone(), options);
         let (with_distinct_keys, with_repeating_keys) =
             (subject.grammar(AdditionalNames::Differ), subject.grammar(AdditionalNames::MayRepeat));

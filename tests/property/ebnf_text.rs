@@ -264,8 +264,8 @@ proptest! {
             [EbnfDialect::Common, EbnfDialect::Gbnf, EbnfDialect::Xgrammar, EbnfDialect::Kbnf]
         {
             let limits =
-                Limits { automaton_states: 2_000, nodes: 1_000, depth: 20, ..Limits::default() };
-            let options = EbnfOptions { dialect, ..EbnfOptions::default() };
+                Limits::default().with_automaton_states(2_000).with_nodes(1_000).with_depth(20);
+            let options = EbnfOptions::default().with_dialect(dialect);
             match ebnf::lower(&text, &options, &limits) {
                 Ok(lowered) => {
                     prop_assert_eq!(lowered.grammar.validate(), Ok(()));

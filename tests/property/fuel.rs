@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use louver::engine::{Engine, EngineOptions, Matcher};
 use louver::ids::TokenId;
-use louver::limits::Limits;
 use louver::matcher::AdvanceError;
 use louver::vocab::Vocabulary;
 use proptest::prelude::*;
@@ -20,7 +19,8 @@ const TRIES: usize = 12;
 fn constraint_options(change: impl FnOnce(&mut EngineOptions), mask_fuel: u64) -> EngineOptions {
     let mut options = crate::harness::unlimited();
     change(&mut options);
-    EngineOptions { limits: Limits { mask_fuel, ..options.limits }, ..options }
+    let limits = options.limits.clone().with_mask_fuel(mask_fuel);
+    options.with_limits(limits)
 }
 
 /// The mask, after as many tries as it takes; None where the fuel never suffices.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use louver::compile::{CompileError, Compiled};
-use louver::engine::{CompletionOptions, Constraint, Engine, EngineOptions, Matcher};
+use louver::engine::{CompletionOptions, Constraint, Engine, Matcher};
 use louver::front::json_schema::SchemaOptions;
 use louver::fsm::ByteSet;
 use louver::ids::TokenId;
@@ -348,10 +348,8 @@ proptest! {
             .collect();
         let extra: Vec<&[u8]> = extra.iter().map(String::as_bytes).collect();
         let vocab = Arc::new(Vocabulary::toy(&extra));
-        let options = EngineOptions {
-            tuning: MaskTuning::with_direct_walk(if direct { 16_384 } else { 0 }),
-            ..crate::harness::unlimited()
-        };
+        let options = crate::harness::unlimited()
+            .with_tuning(MaskTuning::with_direct_walk(if direct { 16_384 } else { 0 }));
         let engine = Engine::new(vocab.clone(), options);
         let schema = object(&names, (required, kinds, closed), true);
         let constraint =

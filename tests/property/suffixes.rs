@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use louver::engine::{Engine, EngineOptions};
+use louver::engine::Engine;
 use louver::front::ebnf;
 use louver::ids::TokenId;
 use louver::internals::MaskTuning;
@@ -35,12 +35,10 @@ fn suffixes_are_decided_alike_in_place_and_in_a_trie() {
     let grammar =
         ebnf::lower(text, &Default::default(), &Limits::default()).expect("a grammar").grammar;
     for direct_walk in [16_384, 0] {
-        let options = EngineOptions {
-            tuning: MaskTuning::with_direct_walk(direct_walk),
-            simplify: Simplify::Off,
-            pool_scope: PoolScope::Engine,
-            ..crate::harness::unlimited()
-        };
+        let options = crate::harness::unlimited()
+            .with_tuning(MaskTuning::with_direct_walk(direct_walk))
+            .with_simplify(Simplify::Off)
+            .with_pool_scope(PoolScope::Engine);
         let constraint =
             Engine::new(vocab.clone(), options).compile(grammar.clone()).expect("compiles");
         for first in ["1", "2", "3", "4", "1-", "2--"] {

@@ -157,16 +157,12 @@ fn put_off_in_styles(schema: &Value, options: &SchemaOptions) -> usize {
 
 #[test]
 fn what_is_put_off_can_be_enforced() {
-    let fixed = SchemaOptions {
-        order: MemberOrder::Fixed,
-        whitespace: Whitespace::Pretty { indent: 2 },
-        ..Default::default()
-    };
-    let any = SchemaOptions {
-        order: MemberOrder::Any,
-        undeclared: Undeclared::Forbidden,
-        ..Default::default()
-    };
+    let fixed = SchemaOptions::default()
+        .with_order(MemberOrder::Fixed)
+        .with_whitespace(Whitespace::Pretty { indent: 2 });
+    let any = SchemaOptions::default()
+        .with_order(MemberOrder::Any)
+        .with_undeclared(Undeclared::Forbidden);
     let mut rng = Rng(7);
     let (cases, mut off, mut in_styles) = (number("LOUVER_DEFERRED", 3_000), 0, 0);
     for case in 0..cases {

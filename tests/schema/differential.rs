@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use louver::compile::Compiled;
-use louver::front::json_schema::{Escapes, MemberOrder, SchemaOptions, lower};
+use louver::front::json_schema::{Escapes, MemberOrder, lower};
 use louver::limits::Limits;
 use louver::matcher::Recognizer;
 use louver::spec::json::Json;
@@ -142,7 +142,7 @@ fn compare(seed: u64, counts: &mut Counts) {
     let order = if rng.chance(50) { MemberOrder::Declared } else { MemberOrder::Any };
     let escapes = if rng.chance(50) { Escapes::Any } else { Escapes::Required };
     let lowered =
-        lower(&Json::from(&root), &SchemaOptions { order, escapes, ..any_spelling() }, &limits);
+        lower(&Json::from(&root), &any_spelling().with_order(order).with_escapes(escapes), &limits);
     let mut recognizer = match &lowered {
         Ok(grammar) => {
             counts.lowered += 1;

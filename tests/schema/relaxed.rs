@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use louver::compile::Compiled;
-use louver::front::json_schema::{Policy, Registry, SchemaOptions, SchemaSource, lower_reported};
+use louver::front::json_schema::{Policy, Registry, SchemaSource, lower_reported};
 use louver::limits::Limits;
 use louver::matcher::Recognizer;
 use louver::spec::json::Json;
@@ -60,15 +60,13 @@ fn enlarge(schema: &mut Value, rng: &mut Rng) {
 fn low_limits(rng: &mut Rng) -> Limits {
     let limits = Limits::default();
     match rng.next(5) {
-        0 => Limits { automaton_states: *rng.pick(&[100, 200, 500]), ..limits },
-        1 => Limits { compile_fuel: *rng.pick(&[3_000, 10_000, 30_000, 100_000]), ..limits },
-        2 => Limits { nodes: *rng.pick(&[10, 20, 40]), ..limits },
-        3 => Limits { depth: 2 + rng.next(8), ..limits },
-        _ => Limits {
-            automaton_states: *rng.pick(&[100, 200]),
-            compile_fuel: *rng.pick(&[10_000, 30_000]),
-            ..limits
-        },
+        0 => limits.with_automaton_states(*rng.pick(&[100, 200, 500])),
+        1 => limits.with_compile_fuel(*rng.pick(&[3_000, 10_000, 30_000, 100_000])),
+        2 => limits.with_nodes(*rng.pick(&[10, 20, 40])),
+        3 => limits.with_depth(2 + rng.next(8)),
+        _ => limits
+            .with_automaton_states(*rng.pick(&[100, 200]))
+            .with_compile_fuel(*rng.pick(&[10_000, 30_000])),
     }
 }
 
@@ -84,7 +82,7 @@ fn compare(seed: u64, counts: &mut Counts) {
     let limits = low_limits(&mut rng);
     let (schema, registry) = (Json::from(&root), Registry::new());
     let lower = |policy| {
-        let options = SchemaOptions { policy, ..any_spelling() };
+        let options = any_spelling().with_policy(policy);
         let (schema, registry, limits) = (&schema, &registry, &limits);
         lower_reported(SchemaSource { schema, registry, options, limits })
     };

@@ -7,9 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use louver::compile::Compiled;
-use louver::front::json_schema::{
-    Dialect, Formats, Registry, SchemaOptions, SchemaSource, lower_reported,
-};
+use louver::front::json_schema::{Dialect, Formats, Registry, SchemaSource, lower_reported};
 use louver::limits::Limits;
 use louver::matcher::Recognizer;
 use louver::spec::json::Json;
@@ -32,7 +30,7 @@ fn root(path: &str) -> PathBuf {
 }
 
 fn parse(text: &str) -> Json {
-    Json::parse(text, &Limits { source_bytes: 64 << 20, depth: 1_000, ..Limits::default() })
+    Json::parse(text, &Limits::default().with_source_bytes(64 << 20).with_depth(1_000))
         .expect("JSON")
 }
 
@@ -53,15 +51,17 @@ fn outcomes(cases: &str, registry: &Registry) -> BTreeMap<String, Outcome> {
         let text =
             |name: &str| case.get(name).and_then(Json::as_str).unwrap_or_default().to_owned();
         let (file, group) = (text("file"), text("group"));
-        let options = SchemaOptions {
-            dialect: if file.starts_with("draft7") {
+        let options = any_spelling()
+            .with_dialect(if file.starts_with("draft7") {
                 Dialect::Draft7
             } else {
                 Dialect::Draft202012
-            },
-            formats: if file.contains("optional") { Formats::Assert } else { Formats::Annotate },
-            ..any_spelling()
-        };
+            })
+            .with_formats(if file.contains("optional") {
+                Formats::Assert
+            } else {
+                Formats::Annotate
+            });
         let schema = case.get("schema").expect("a schema");
         let source = SchemaSource { schema, registry, options, limits: &limits };
         let lowered = lower_reported(source);

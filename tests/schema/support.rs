@@ -57,7 +57,7 @@ pub(super) fn root(path: &str) -> PathBuf {
 /// Numbers in every spelling that JSON Schema calls one of theirs.
 pub(super) fn any_spelling() -> SchemaOptions {
     let (integers, exponents) = (Integers::ZeroFraction, Exponents::Allowed);
-    SchemaOptions { integers, exponents, ..SchemaOptions::default() }
+    SchemaOptions::default().with_integers(integers).with_exponents(exponents)
 }
 
 fn lowered(schema: &str) -> Result<Recognizer, SchemaErrors> {
@@ -147,7 +147,7 @@ struct Format {
 
 #[test]
 fn the_format_table_is_true() {
-    let options = SchemaOptions { formats: Formats::RefuseUnknown, ..any_spelling() };
+    let options = any_spelling().with_formats(Formats::RefuseUnknown);
     let mut out =
         "| format | first defined | as in | narrower than that |\n|---|---|---|---|\n".to_owned();
     for format in rows::<Format>("tests/schema/formats.toml") {
@@ -180,11 +180,9 @@ fn refusals_on_real_schemas_are_listed() {
     let mut refused: BTreeMap<(String, &str), usize> = BTreeMap::new();
     let (mut schemas, mut total) = (0, 0);
     for line in text.lines() {
-        let case = Json::parse(
-            line,
-            &Limits { source_bytes: 64 << 20, depth: 1_000, ..Limits::default() },
-        )
-        .expect("JSON");
+        let case =
+            Json::parse(line, &Limits::default().with_source_bytes(64 << 20).with_depth(1_000))
+                .expect("JSON");
         schemas += 1;
         let Err(errors) =
             lower(case.get("schema").expect("a schema"), &SchemaOptions::default(), &limits)

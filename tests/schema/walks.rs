@@ -132,7 +132,7 @@ fn walks_through_masks_end_in_valid_documents() {
     let limits = Limits::default();
     for (i, schema) in schemas(wanted).iter().enumerate() {
         // The oracle's numbers are doubles: 14 digits are told apart.
-        let options = SchemaOptions { max_digits: Some(7), ..SchemaOptions::default() };
+        let options = SchemaOptions::default().with_max_digits(Some(7));
         let Ok(grammar) = lower(&Json::from(schema), &options, &limits) else { continue };
         let Ok(constraint) = engine.compile(&grammar) else { continue };
         let oracle = jsonschema::options().should_validate_formats(true).build(schema);

@@ -233,7 +233,7 @@ fn all_errors_are_reported_with_pointers() {
 
 #[test]
 fn dispatch_texts_are_limited() {
-    let limits = Limits { dispatch_bytes: 40, ..Limits::default() };
+    let limits = Limits::default().with_dispatch_bytes(40);
     let text = |len: usize| "x".repeat(len);
     let any = |excludes: usize| json!({"type": "any_text", "excludes": [text(excludes)]});
     let tag = |end: usize| {

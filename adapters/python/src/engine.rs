@@ -206,7 +206,7 @@ impl Engine {
         let EbnfOptions { root, dialect, name, .. } = EbnfOptions::default();
         let given = self::options(&EbnfArguments { root, dialect, name }, options)?;
         let EbnfArguments { root, dialect, name } = given;
-        let options = EbnfOptions { root, dialect, name, ..EbnfOptions::default() };
+        let options = EbnfOptions::default().with_root(root).with_dialect(dialect).with_name(name);
         let limits = &self.inner.options().limits;
         self.compile_text(py, text, || ebnf::lower(text, &options, limits))
     }
@@ -221,7 +221,7 @@ impl Engine {
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Constraint> {
         let schema = self::options(&SchemaOptions::default(), options)?;
-        let options = LarkOptions { schema, ..LarkOptions::default() };
+        let options = LarkOptions::default().with_schema(schema);
         let limits = &self.inner.options().limits;
         self.compile_text(py, text, || lark::lower(text, &options, limits))
     }
@@ -237,7 +237,7 @@ impl Engine {
     ) -> PyResult<Constraint> {
         let default = StructuralTagOptions::default();
         let schema = self::options(&default.schema, options)?;
-        let (options, tag) = (StructuralTagOptions { schema, ..default }, document(tag)?);
+        let (options, tag) = (default.with_schema(schema), document(tag)?);
         let compiled = detached(py, || self.inner.compile_structural_tag(&tag, &options))?;
         Ok(self.constraint(py, compiled.map_err(Failure::from)?))
     }

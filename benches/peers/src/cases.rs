@@ -163,8 +163,8 @@ pub(crate) fn tool_calls(line: &str) -> Result<(Json, Vec<(String, String)>)> {
 /// than a schema.
 fn read(line: &str) -> Result<Json> {
     let limits = Limits::default();
-    let limits = Limits { depth: limits.depth + 8, ..limits };
-    Ok(Json::parse(line, &limits)?)
+    let depth = limits.depth + 8;
+    Ok(Json::parse(line, &limits.with_depth(depth))?)
 }
 
 fn string(object: &Json, name: &str) -> Result<String> {

@@ -55,7 +55,7 @@ fn rows(common: &CommonArgs) -> Vec<(String, EngineOptions)> {
         ((*name).to_owned(), options)
     });
     let switched = Switches::EACH.iter().map(|&(name, switches)| {
-        (format!("`{name}` off"), EngineOptions { switches, ..engine_options(common) })
+        (format!("`{name}` off"), engine_options(common).with_switches(switches))
     });
     changed.chain(switched).collect()
 }

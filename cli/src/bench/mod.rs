@@ -195,12 +195,10 @@ fn engine_options(common: &CommonArgs) -> EngineOptions {
     if common.unlimited {
         (limits.compile_fuel, limits.mask_fuel) = (u64::MAX, u64::MAX);
     }
-    let mut options = EngineOptions {
-        limits,
+    let mut options = EngineOptions::default()
+        .with_limits(limits)
         // No cached entries of earlier engines.
-        pool_scope: PoolScope::Engine,
-        ..EngineOptions::default()
-    };
+        .with_pool_scope(PoolScope::Engine);
     if let Some(simplify) = common.simplify {
         (options.simplify, options.simplify_texts) = (simplify.into(), simplify.into());
     }
@@ -211,5 +209,6 @@ fn engine_options(common: &CommonArgs) -> EngineOptions {
 /// nested more deeply than a schema.
 fn read_case(line: &str) -> Result<Json, JsonError> {
     let limits = Limits::default();
-    Json::parse(line, &Limits { depth: limits.depth + 8, ..limits })
+    let depth = limits.depth + 8;
+    Json::parse(line, &limits.with_depth(depth))
 }

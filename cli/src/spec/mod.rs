@@ -149,7 +149,8 @@ fn lark_options(options: LarkSpecOptions, limits: &Limits) -> Result<LarkOptions
             Ok((name, NamedGrammar::Grammar(lowered.grammar)))
         }
     });
-    Ok(LarkOptions { named: named.collect::<Result<_, _>>()?, schema: options.schema })
+    let named = named.collect::<Result<_, _>>()?;
+    Ok(LarkOptions::default().with_named(named).with_schema(options.schema))
 }
 
 /// A spec that can be used: its grammar, and what is not enforced.
@@ -307,7 +308,7 @@ pub(crate) fn lowered(
             let options: GrammarOptions = parse_options("ebnf", options)?;
             let defaults = EbnfOptions::default();
             let root = options.root_rule_name.unwrap_or_else(|| defaults.root.clone());
-            let options = EbnfOptions { root, dialect: options.dialect, ..defaults };
+            let options = defaults.with_root(root).with_dialect(options.dialect);
             ebnf::lower(text, &options, limits)?.into()
         }
         "tools" => tools(spec, options, limits)?,

@@ -75,5 +75,5 @@ impl Setup {
 /// JSON in the format of training data, with Python's white space, so that random output is
 /// not mostly white space.
 pub fn training_format() -> SchemaOptions {
-    SchemaOptions { whitespace: Whitespace::PythonLike, ..SchemaOptions::default() }
+    SchemaOptions::default().with_whitespace(Whitespace::PythonLike)
 }

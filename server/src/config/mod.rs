@@ -128,7 +128,7 @@ impl Config {
             reasoning: model.reasoning.unwrap_or(self.reasoning),
             reasoning_budget: model.reasoning_budget.or(self.reasoning_budget),
             draw: model.draw.unwrap_or(self.draw),
-            schema_options: SchemaOptions { policy, ..schema_options },
+            schema_options: schema_options.with_policy(policy),
             engine: model.engine.apply(&self.engine),
             preparation: model.preparation.apply(&self.preparation),
             limits: ModelLimits {
@@ -381,12 +381,10 @@ mod tests {
             reasoning: ReasoningDefault::Required,
             reasoning_budget: Some(7),
             draw: Draw::Host,
-            schema_options: SchemaOptions {
-                policy: Policy::BestEffort,
-                whitespace: Whitespace::Compact,
-                max_digits: Some(9),
-                ..SchemaOptions::default()
-            },
+            schema_options: SchemaOptions::default()
+                .with_policy(Policy::BestEffort)
+                .with_whitespace(Whitespace::Compact)
+                .with_max_digits(Some(9)),
             engine: EngineSettings { pool_bytes: 5, ..config.engine },
             preparation: PreparationSettings { enabled: false, ..config.preparation },
             limits: ModelLimits {

@@ -108,7 +108,7 @@ pub struct PreparationSettings {
 
 impl Default for PreparationSettings {
     fn default() -> Self {
-        let PrepareBudget { masks, steps, candidates } = PrepareBudget::default();
+        let PrepareBudget { masks, steps, candidates, .. } = PrepareBudget::default();
         PreparationSettings { enabled: true, masks, steps, candidates }
     }
 }

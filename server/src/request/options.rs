@@ -198,7 +198,7 @@ impl RequestExtension {
     /// A model's schema options with this request's overrides.
     pub(crate) fn schema_options(&self, options: SchemaOptions) -> SchemaOptions {
         let merged = self.schema_options.apply(&options);
-        SchemaOptions { whitespace: self.whitespace.unwrap_or(merged.whitespace), ..merged }
+        merged.with_whitespace(self.whitespace.unwrap_or(merged.whitespace))
     }
 
     /// The request's `parallel` setting, bounded by `max_calls`.
@@ -393,13 +393,11 @@ mod tests {
         let text = r#"{"louver": {"whitespace": "compact", "schema_options": {"integers": "zero_fraction", "max_digits": 9}}}"#;
         let (extension, faults) = with(text, RequestExtension::read);
         assert_eq!(faults, [""; 0]);
-        let base = SchemaOptions { policy: Policy::Validate, ..SchemaOptions::default() };
-        let expected = SchemaOptions {
-            integers: Integers::ZeroFraction,
-            max_digits: Some(9),
-            whitespace: Whitespace::Compact,
-            ..base
-        };
+        let base = SchemaOptions::default().with_policy(Policy::Validate);
+        let expected = base
+            .with_integers(Integers::ZeroFraction)
+            .with_max_digits(Some(9))
+            .with_whitespace(Whitespace::Compact);
         assert_eq!(extension.schema_options(base), expected);
         let compact = |louver: &str| {
             let options = r#"{"disable_any_whitespace": true, "json": {}}"#;

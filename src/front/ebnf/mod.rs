@@ -37,6 +37,7 @@ use super::diagnostic::{Diagnostic, Diagnostics};
 use super::{LoweredGrammar, within_fuel};
 use crate::ir::Grammar;
 use crate::limits::Limits;
+use crate::setters::with_methods;
 
 /// The notation that decides where notations contradict each other. All other syntax is available
 /// in every dialect.
@@ -61,7 +62,16 @@ pub enum EbnfDialect {
 }
 
 /// Options of the EBNF front end.
+///
+/// ```
+/// use louver::EbnfOptions;
+/// use louver::front::ebnf::EbnfDialect;
+///
+/// let options = EbnfOptions::default().with_root("list").with_dialect(EbnfDialect::Gbnf);
+/// assert_eq!(options.root, "list");
+/// ```
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct EbnfOptions {
     /// The start rule, unless a rule has the option `start`.
     pub root: String,
@@ -83,6 +93,13 @@ impl Default for EbnfOptions {
         }
     }
 }
+
+with_methods!(EbnfOptions {
+    with_root: root = impl Into<String>,
+    with_dialect: dialect = EbnfDialect,
+    with_name: name = impl Into<String>,
+    with_grammars: grammars = BTreeMap<String, Arc<Grammar>>,
+});
 
 /// Lowers an EBNF text to a grammar.
 ///

@@ -297,6 +297,7 @@ pub enum Policy {
 // Many fields: options that users set one by one; no algorithm changes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct SchemaOptions {
     /// White space between JSON tokens.
     pub whitespace: Whitespace,

@@ -62,6 +62,7 @@ const FORMATS: [&str; 9] =
 
 /// One violation of the subset.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ProfileError {
     /// JSON pointer to the schema that violates it.
     pub pointer: String,

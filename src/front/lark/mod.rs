@@ -50,15 +50,22 @@ use super::json_schema::SchemaOptions;
 use super::{LoweredGrammar, within_fuel};
 use crate::ir::Grammar;
 use crate::limits::Limits;
+use crate::setters::with_methods;
 
 /// Options of the Lark front end.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct LarkOptions {
     /// The grammars that `@name` refers to.
     pub named: BTreeMap<String, NamedGrammar>,
     /// Options of the schemas inside `%json`. Always strict, regardless of the policy.
     pub schema: SchemaOptions,
 }
+
+with_methods!(LarkOptions {
+    with_named: named = BTreeMap<String, NamedGrammar>,
+    with_schema: schema = SchemaOptions,
+});
 
 /// A grammar to which others refer by name.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::setters::with_methods;
+
 /// The part of a text that a pattern describes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -80,6 +82,7 @@ pub enum Ambiguous {
 /// options. The default is a match of the whole text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct RegexOptions {
     /// The part of a text that the pattern describes.
     pub scope: Scope,
@@ -94,6 +97,15 @@ pub struct RegexOptions {
     /// Meaning of what other engines read otherwise.
     pub ambiguous: Ambiguous,
 }
+
+with_methods!(RegexOptions {
+    with_scope: scope = Scope,
+    with_look_around: look_around = LookAround,
+    with_classes: classes = Classes,
+    with_case: case = Case,
+    with_dot: dot = Dot,
+    with_ambiguous: ambiguous = Ambiguous,
+});
 
 impl RegexOptions {
     /// Options of JSON Schema's `pattern`: a search, with the classes of ECMA-262.

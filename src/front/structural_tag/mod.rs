@@ -33,6 +33,7 @@ use crate::front::regex::RegexError;
 use crate::fuel;
 use crate::ir::Grammar;
 use crate::limits::Limits;
+use crate::setters::with_methods;
 use crate::spec::json::JsonError;
 
 pub use model::{
@@ -41,6 +42,7 @@ pub use model::{
 
 /// Options of structural tags.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct StructuralTagOptions {
     /// Options of the schemas in `json_schema` formats. By default, undeclared members are
     /// forbidden and members are in the order of the schema, as the format requires. The policy
@@ -65,6 +67,11 @@ impl Default for StructuralTagOptions {
         }
     }
 }
+
+with_methods!(StructuralTagOptions {
+    with_schema: schema = SchemaOptions,
+    with_special_tokens: special_tokens = Vec<String>,
+});
 
 /// A document lowered to a grammar, with warnings.
 #[derive(Clone, Debug, PartialEq)]

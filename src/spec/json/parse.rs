@@ -7,6 +7,7 @@ use crate::utf16::{HIGH_SURROGATES, surrogate_pair};
 /// Error of a text that is not JSON or exceeds a limit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {reason}")]
+#[non_exhaustive]
 pub struct JsonError {
     /// Line, from 1.
     pub line: usize,

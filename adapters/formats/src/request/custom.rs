@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::members::{
     MemberError, MemberErrorKind, MemberReader, ToolShape, check_name, unknown_members,
 };
-use crate::pattern::REGEX;
+use crate::pattern;
 
 /// The name of the argument that holds a custom tool's input.
 pub(crate) const INPUT: &str = "input";
@@ -161,7 +161,7 @@ impl CustomTool {
                 (lowered.grammar, lowered.warnings)
             }
             CustomInput::Regex(text) => {
-                let grammar = regex::lower(text, &REGEX, limits);
+                let grammar = regex::lower(text, &pattern::dialect(), limits);
                 (grammar.map_err(CustomError::Regex)?, Diagnostics::new("regex", text))
             }
         };

@@ -56,11 +56,9 @@ fn requests(format: &WireFormat) -> Vec<(Demand, ToolRequest)> {
                     tool_choice: choice.clone(),
                     parallel,
                     reasoning,
-                    schema_options: SchemaOptions {
-                        whitespace: Whitespace::PythonLike,
-                        integers: Integers::Digits,
-                        ..SchemaOptions::default()
-                    },
+                    schema_options: SchemaOptions::default()
+                        .with_whitespace(Whitespace::PythonLike)
+                        .with_integers(Integers::Digits),
                     ..request(TOOLS, &json!("auto"))
                 };
                 out.push((demand, request));

@@ -120,10 +120,7 @@ fn deferred_schemas_do_not_change_masks() {
             for direct_walk in [0, 1024] {
                 let engine = Engine::new(
                     vocab.clone(),
-                    EngineOptions {
-                        tuning: MaskTuning::with_direct_walk(direct_walk),
-                        ..EngineOptions::default()
-                    },
+                    EngineOptions::default().with_tuning(MaskTuning::with_direct_walk(direct_walk)),
                 );
                 let [mut one, mut other] = [&lazy, &eager].map(|lowered| {
                     engine.compile(lowered.grammar().clone()).expect("compiles").matcher()

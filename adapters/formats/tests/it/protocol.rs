@@ -417,7 +417,6 @@ fn a_custom_format_file_is_read_within_a_budget() {
     costly.spellings[0].text_unless = Some("(a|b)*a(a|b){40}".to_owned());
     let error = costly.check().expect_err("too large");
     assert!(error.to_string().contains("/spellings/text_unless"), "{error}");
-    let request =
-        ToolRequest { limits: Limits { compile_fuel: 10, ..Limits::default() }, ..request };
+    let request = ToolRequest { limits: Limits::default().with_compile_fuel(10), ..request };
     assert!(format.read_unconstrained(&request, "Hello").is_err());
 }

@@ -9,11 +9,9 @@ use super::*;
 
 fn lowered(mut request: ToolRequest) -> LoweredRequest {
     // Elements that may be arrays are not compared, so there is something to validate.
-    request.schema_options = SchemaOptions {
-        policy: Policy::Validate,
-        unique_items: UniqueItems::Scalars,
-        ..SchemaOptions::default()
-    };
+    request.schema_options = SchemaOptions::default()
+        .with_policy(Policy::Validate)
+        .with_unique_items(UniqueItems::Scalars);
     Catalog::shipped().get("qwen3").unwrap().lower(&request).unwrap()
 }
 

@@ -161,8 +161,7 @@ async fn unusual_preferences_reach_no_dead_end() {
         "$defs": {"node": {"anyOf": [{"type": "null"}, {"type": "integer", "minimum": -12, "maximum": 12},
             {"type": "array", "items": {"type": "boolean"}, "maxItems": 3}]}},
     });
-    let options =
-        SchemaOptions { whitespace: Whitespace::Flexible { max: 2 }, ..SchemaOptions::default() };
+    let options = SchemaOptions::default().with_whitespace(Whitespace::Flexible { max: 2 });
     let plan = host
         .louver
         .answer(&schema)

@@ -127,7 +127,8 @@ async fn dropped_requests_end_their_preparation() {
     let word = |n: u64| format!("{:016x}", n.wrapping_mul(0x9e37_79b9_7f4a_7c15)).repeat(2);
     let words: Vec<Value> = (0..4000).map(|n| word(n).into()).collect();
     let plan = louver.answer(&json!({"enum": words})).build().unwrap();
-    let budget = PrepareBudget { masks: 1 << 20, steps: 1 << 24, candidates: 1 << 20 };
+    let budget =
+        PrepareBudget::default().with_masks(1 << 20).with_steps(1 << 24).with_candidates(1 << 20);
     let overlap = Overlap { prepare: Some(budget), ..Overlap::default() };
     let options = RunOptions { overlap, ..RunOptions::default() };
     let explored = || louver.engine().stats().candidates_explored;

@@ -17,7 +17,7 @@ fn first_tools(count: usize) -> Value {
 }
 
 fn plan(host: &Host, tools: Value) -> Plan {
-    let options = SchemaOptions { whitespace: Whitespace::PythonLike, ..SchemaOptions::default() };
+    let options = SchemaOptions::default().with_whitespace(Whitespace::PythonLike);
     let plan = host.louver.tools(tools).choice(ToolChoice::Required).parallel(Parallel::Any);
     plan.reasoning(Reasoning::Off).schema_options(options).build().unwrap()
 }

@@ -122,7 +122,7 @@ pub(crate) fn response_schema() -> Value {
 
 /// A plan for the tools. White space is fixed, so that random output is not mostly white space.
 pub(crate) fn plan(louver: &Louver, choice: ToolChoice) -> Plan {
-    let options = SchemaOptions { whitespace: Whitespace::PythonLike, ..SchemaOptions::default() };
+    let options = SchemaOptions::default().with_whitespace(Whitespace::PythonLike);
     louver
         .tools(tools())
         .choice(choice)

@@ -50,7 +50,7 @@ impl LouverCompiler {
             .collect::<Result<_>>()?;
         let options = match options.pool_scope {
             // No cached entries of other engines of this program.
-            PoolScope::Process => EngineOptions { pool_scope: PoolScope::Engine, ..options },
+            PoolScope::Process => options.with_pool_scope(PoolScope::Engine),
             PoolScope::Engine | PoolScope::Constraint => options,
         };
         Ok(LouverCompiler { engine: Engine::new(vocab.clone(), options), formats })

@@ -187,7 +187,7 @@ impl<'a> LouverBatch<'a> {
         matchers: usize,
         threads: usize,
     ) -> Result<LouverBatch<'a>> {
-        let options = EngineOptions { batch_threads: threads, ..EngineOptions::default() };
+        let options = EngineOptions::default().with_batch_threads(threads);
         let compiler = LouverCompiler::new(&setup.vocab, options)?;
         let constraints: Result<Vec<Constraint>, String> =
             cases.iter().map(|c| compiler.constraint(&c.task)).collect();

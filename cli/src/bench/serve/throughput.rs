@@ -236,8 +236,7 @@ impl Bench {
     }
 
     fn arrange(&self, shape: &Shape, prompt: usize) -> Result<Arrangement> {
-        let options =
-            SchemaOptions { whitespace: Whitespace::PythonLike, ..SchemaOptions::default() };
+        let options = SchemaOptions::default().with_whitespace(Whitespace::PythonLike);
         let (plan, tools) = match &shape.output {
             OutputKind::Answer(schema) => (self.louver.answer(schema), &Value::Null),
             OutputKind::Tools(tools) => {
