@@ -224,7 +224,7 @@ impl Engine {
         options: &SchemaOptions,
     ) -> Result<(Constraint, Vec<SchemaError>), SchemaCompileError> {
         fuel::with_default_budget(
-            || options.compile_budget(&self.options.limits, schema.bytes()),
+            || options.compile_budget(&self.options.limits, schema.text_len()),
             || self.compile_schema_within(schema, registry, options),
         )
     }

@@ -193,6 +193,38 @@ impl Json {
         bytes
     }
 
+    /// The length of its compact JSON text in bytes, with all characters of strings raw. Iterative.
+    ///
+    /// ```
+    /// use louver::{Json, Limits};
+    ///
+    /// let json = Json::parse(r#"{ "a": [1, "b", null] }"#, &Limits::default()).unwrap();
+    /// assert_eq!(json.text_len(), r#"{"a":[1,"b",null]}"#.len());
+    /// ```
+    pub fn text_len(&self) -> usize {
+        let mut len = 0;
+        let mut stack = vec![self];
+        while let Some(value) = stack.pop() {
+            len += match value {
+                Json::Null | Json::Bool(true) => 4,
+                Json::Bool(false) => 5,
+                Json::Number(number) => number.0.len(),
+                Json::String(text) => text.len() + 2,
+                Json::Array(items) => {
+                    stack.extend(items);
+                    2 + items.len().saturating_sub(1)
+                }
+                Json::Object(object) => {
+                    stack.extend(object.members.iter().map(|(_, value)| value));
+                    // Quotes and colon.
+                    let names = object.members.iter().map(|(name, _)| name.len() + 3);
+                    2 + names.sum::<usize>() + object.members.len().saturating_sub(1)
+                }
+            };
+        }
+        len
+    }
+
     /// The depth of nesting, at most `cap`. Iterative.
     pub fn depth(&self, cap: usize) -> usize {
         let mut deepest = 0;

@@ -7,6 +7,7 @@ use louver::compile::CompileError;
 use louver::engine::{Constraint, Engine};
 use louver::front::json_schema::Policy;
 use louver::fuel;
+use louver::spec::json::Json;
 
 use crate::format::WireFormat;
 use crate::lowered::LoweredRequest;
@@ -37,17 +38,20 @@ impl Hash for RequestKey {
 
 impl RequestKey {
     fn bytes(&self) -> usize {
-        let ToolRequest { tools, response_format, .. } = &self.request;
-        let response = match response_format {
-            Some(ResponseFormat::Schema(schema)) => Some(schema),
-            _ => None,
-        };
-        let schemas = tools.iter().filter_map(Tool::parameters).chain(response);
-        BYTES_PER_SCHEMA_BYTE * schemas.map(|schema| schema.bytes()).sum::<usize>() + 4096
+        BYTES_PER_SCHEMA_BYTE * self.request.schemas().map(Json::bytes).sum::<usize>() + 4096
     }
 }
 
 impl ToolRequest {
+    /// The schemas of tools and of the response.
+    fn schemas(&self) -> impl Iterator<Item = &Json> {
+        let response = match &self.response_format {
+            Some(ResponseFormat::Schema(schema)) => Some(schema),
+            _ => None,
+        };
+        self.tools.iter().filter_map(Tool::parameters).chain(response)
+    }
+
     /// Takes over the engine's limits and special tokens, lowers the request for a format and
     /// compiles the grammar. An equal request gets the same results, with their masks,
     /// while they are in the grammar cache:
@@ -62,7 +66,8 @@ impl ToolRequest {
         let bytes = key.bytes();
         // One budget of work for all schemas of the request.
         let options = &key.request.schema_options;
-        let fuel = options.compile_budget(&key.request.limits, bytes / BYTES_PER_SCHEMA_BYTE);
+        let text_len = key.request.schemas().map(Json::text_len).sum();
+        let fuel = options.compile_budget(&key.request.limits, text_len);
         let (constraint, lowered) =
             engine.get_or_compile(key, bytes, |RequestKey { format, request }| {
                 fuel::limited(fuel, || compile_within(engine, format, request))

@@ -176,7 +176,7 @@ pub fn lower_reported(source: SchemaSource<'_>) -> Result<LoweredSchema, SchemaE
 
 /// Runs `work` within the fuel budget of the calling thread, or within that of a schema.
 fn within_budget<T>(source: &SchemaSource<'_>, work: impl FnOnce() -> T) -> T {
-    let budget = || source.options.compile_budget(source.limits, source.schema.bytes());
+    let budget = || source.options.compile_budget(source.limits, source.schema.text_len());
     fuel::with_default_budget(budget, work)
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::compile::Compiled;
+use crate::fuel;
 use crate::matcher::Recognizer;
 
 mod nested;

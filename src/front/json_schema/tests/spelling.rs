@@ -205,13 +205,14 @@ fn listed_numbers_in_any_spelling() {
 }
 
 #[test]
-fn many_listed_numbers_are_lowered_quickly() {
+fn many_listed_numbers_are_lowered_in_linear_work() {
     let numbers: Vec<String> =
         (0..100_000u32).map(|n| n.wrapping_mul(2_654_435_761).to_string()).collect();
     let schema = format!("{{\"enum\":[{}]}}", numbers.join(","));
-    let begin = std::time::Instant::now();
-    check_any(&schema, &[&numbers[77], &format!("{}.0", numbers[7])], &["2"]);
-    assert!(begin.elapsed().as_secs() < 60, "{:?}", begin.elapsed());
+    let ((), spent) = fuel::measure(|| {
+        check_any(&schema, &[&numbers[77], &format!("{}.0", numbers[7])], &["2"]);
+    });
+    assert!(spent < 20 * 100_000, "{spent} units");
 }
 
 #[test]
