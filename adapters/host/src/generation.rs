@@ -121,7 +121,6 @@ impl TurnPlan {
             events: event_sender,
             shared: shared.clone(),
             steps: Arc::clone(&steps),
-            has_stop_token: false,
         };
         let events = EventStream {
             events,

@@ -59,6 +59,8 @@ pub(crate) struct GenerationState {
     pub(crate) refused_tokens: AtomicUsize,
     /// Rows with unusable logits for allowed tokens.
     pub(crate) repaired_rows: AtomicUsize,
+    /// The stop token that the last call has sampled, if it has.
+    pub(crate) stop_draw: Mutex<Option<StopDraw>>,
     /// A plan change to apply at the next step.
     pub(crate) changes: Mutex<PlanChanges>,
     /// The first fault.
@@ -78,6 +80,7 @@ impl GenerationState {
             forced_tokens: Default::default(),
             refused_tokens: Default::default(),
             repaired_rows: Default::default(),
+            stop_draw: Default::default(),
             changes: Default::default(),
             fault: Default::default(),
             clock: Default::default(),
@@ -132,16 +135,18 @@ pub(crate) enum TokenEvent {
         /// The recorded step, if steps are recorded.
         step: Option<Box<Step>>,
     },
-    /// The sampled stop token. In some formats it is also the marker that ends the turn, so it may
-    /// be part of the output.
-    Stopped {
-        /// The token.
-        token: u32,
-        /// The recorded step, if steps are recorded.
-        step: Option<Box<Step>>,
-    },
     /// The following tokens belong to this plan.
     Plan(Box<(Constraint, louver_formats::LoweredRequest)>),
+}
+
+/// A sampled stop token. The host passes no context with it. In some formats it is also the marker
+/// that ends the turn, so it may be part of the output.
+#[derive(Debug)]
+pub(crate) struct StopDraw {
+    /// The token.
+    pub(crate) token: u32,
+    /// The recorded step, if steps are recorded.
+    pub(crate) step: Option<Box<Step>>,
 }
 
 /// Options of a hook.
@@ -252,6 +257,8 @@ impl LogitsHook {
         let state = &mut *state;
         let started = Instant::now();
         let generated = state.options.prompt.generated(context);
+        // The host may ask for a row again, or go on in spite of a stop token.
+        *self.shared.stop_draw.lock() = None;
         state.publish(generated, &self.vocab);
         let allowed = state.allowed(generated, &self.shared);
         let is_new_step = state.position.replace(generated.len()) != Some(generated.len());
@@ -309,11 +316,13 @@ impl LogitsHook {
         match row::mask(row, &state.mask) {
             LogitCheck::Finite => {}
             LogitCheck::Irregular => self.shared.count_repaired(),
-            LogitCheck::NoneAllowed => {
-                self.shared.fail(Fault::NothingAllowed { width: row.len() });
-                row::allow_only(row, &self.stops);
-            }
+            LogitCheck::NoneAllowed => self.allow_nothing(row),
         }
+    }
+
+    /// Ends the generation because the row has no allowed token.
+    fn allow_nothing(&self, row: &mut [f32]) {
+        self.end(row, Fault::NothingAllowed { width: row.len() });
     }
 
     /// Samples, if Louver does, and prefetches the mask after the sampled token while the model
@@ -339,16 +348,13 @@ impl LogitsHook {
             largest = largest.min(row::LARGE);
             sampled = sampler.sample(row, mask, position, &mut state.scratch);
         }
-        let Some(mut token) = sampled.token else {
-            self.shared.fail(Fault::NothingAllowed { width: row.len() });
-            row::allow_only(row, &self.stops);
-            return;
-        };
+        let Some(mut token) = sampled.token else { return self.allow_nothing(row) };
         if masked {
             let accepted = state.draw_within_limit(row, token, position);
-            if accepted != token {
+            if accepted != Some(token) {
                 self.shared.set_narrowed();
             }
+            let Some(accepted) = accepted else { return self.allow_nothing(row) };
             token = accepted;
         }
         if sampler::host_would_differ(largest, has_nan) {
@@ -364,10 +370,7 @@ impl LogitsHook {
         }
         if self.stops.contains(&token) {
             let step = state.recorder.complete(position, token, &self.vocab).map(Box::new);
-            if let Some(token_sender) = state.options.token_sender.as_ref().filter(|_| is_new_step)
-            {
-                let _ = token_sender.send(TokenEvent::Stopped { token, step });
-            }
+            *self.shared.stop_draw.lock() = Some(StopDraw { token, step });
         } else if let Some(matcher) = &state.matcher
             && (state.options.prefetch == Prefetch::Always
                 || state.options.prefetch == Prefetch::Adaptive && state.prefetch_steps > 0)
@@ -384,25 +387,29 @@ impl HookState {
     }
 
     /// The drawn token, or another one if no completion would fit within the length limit after
-    /// it.
-    fn draw_within_limit(&mut self, row: &mut [f32], drawn: u32, position: usize) -> u32 {
+    /// it. Then the row keeps no other token; `None` if it does not have the token.
+    fn draw_within_limit(&mut self, row: &mut [f32], drawn: u32, position: usize) -> Option<u32> {
         let room = self.room(position);
         let (Some(guard), Some(matcher), Some(sampler)) =
             (&mut self.truncation_guard, &mut self.matcher, &self.options.sampler)
         else {
-            return drawn;
+            return Some(drawn);
         };
-        let (mask, scratch) = (&mut self.mask, &mut self.scratch);
+        let (mask, scratch, mut is_redrawn) = (&mut self.mask, &mut self.scratch, false);
         let token = guard.within_limit(matcher, room, TokenId::from_raw(drawn), |refused| {
+            is_redrawn = true;
             let id = refused.index();
             row[id] = f32::NEG_INFINITY;
             mask[id / 32] &= !(1 << (id % 32));
             sampler.sample(row, Some(mask), position, scratch).token.map(TokenId::from_raw)
         });
-        if token.raw() != drawn && token.index() < row.len() {
+        if is_redrawn || token.raw() != drawn {
+            if token.index() >= row.len() {
+                return None;
+            }
             sampler::keep_only(row, token.raw());
         }
-        token.raw()
+        Some(token.raw())
     }
 
     /// Publishes tokens that are new in the context. If the host rolled the generation back (no

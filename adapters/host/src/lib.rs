@@ -31,6 +31,7 @@ mod report;
 mod row;
 mod sampler;
 mod stream;
+mod token_phases;
 mod truncation;
 mod validate;
 

@@ -100,11 +100,11 @@ impl TurnPlan {
     /// the end of a call.
     pub fn read(&self, tokens: &[u32]) -> Turn {
         let mut reader = self.reader(|lowered| lowered.extractor(0));
-        let mut events: Vec<Event> = reader.push(tokens);
+        let mut events: Vec<Event> = reader.push(tokens, None);
         let is_stop = |token: &u32| self.vocab.is_stop(TokenId::from_raw(*token));
         if let Some(stop) = tokens.last().copied().filter(is_stop) {
             // In some formats the stop token is the marker that ends a call.
-            events.extend(reader.stop(Some(stop)));
+            events.extend(reader.stop(Some(stop), None));
         }
         events.extend(reader.finish());
         Turn::collect(&events)

@@ -6,20 +6,21 @@ use std::time::{Duration, Instant};
 
 use louver::engine::{Constraint, Matcher};
 use louver::ids::TokenId;
-use louver::matcher::{Span, Tracer};
+use louver::matcher::{AdvanceError, Span, Tracer};
 use louver::vocab::Vocabulary;
-use louver_formats::{Event, Extractor, LoweredRequest, Role};
+use louver_formats::{Event, Extractor, LoweredRequest};
 
 use crate::error::Fault;
-use crate::record::Phase;
+use crate::record::{Phase, Step};
+use crate::token_phases::{PhasedToken, TokenPhases};
 
 /// Reads the tokens of one generation.
 pub(crate) struct Reader {
     vocab: Arc<Vocabulary>,
     mode: Mode,
     tokens: Vec<u32>,
-    /// The phase of the last token.
-    phase: Phase,
+    /// Recorded steps of decided tokens.
+    steps: Vec<Step>,
     /// Number of reasoning tokens.
     reasoning_tokens: usize,
     fault: Option<Fault>,
@@ -35,6 +36,7 @@ enum Mode {
         tracer: Tracer,
         extractor: Box<Extractor>,
         delivered: DeliveredBytes,
+        phases: TokenPhases,
     },
     /// Unconstrained output, all text. Bytes of an incomplete character are held back.
     Text { held: Vec<u8> },
@@ -54,6 +56,7 @@ impl Reader {
                 tracer: Tracer::new(),
                 extractor,
                 delivered: DeliveredBytes::default(),
+                phases: TokenPhases::default(),
             },
         )
     }
@@ -67,7 +70,7 @@ impl Reader {
             vocab,
             mode,
             tokens: Vec::new(),
-            phase: Phase::Free,
+            steps: Vec::new(),
             reasoning_tokens: 0,
             fault: None,
             stopped: None,
@@ -76,49 +79,69 @@ impl Reader {
     }
 
     /// Processes tokens and returns the events they complete. Stop tokens are not part of the
-    /// output.
-    pub(crate) fn push(&mut self, tokens: &[u32]) -> Vec<Event> {
+    /// output. `step` is the recorded step of the last token.
+    pub(crate) fn push(&mut self, tokens: &[u32], mut step: Option<Box<Step>>) -> Vec<Event> {
         let started = Instant::now();
         let mut events = Vec::new();
-        for &raw in tokens {
+        for (i, &raw) in tokens.iter().enumerate() {
             let token = TokenId::from_raw(raw);
             if self.vocab.is_stop(token) || self.fault.is_some() || self.stopped.is_some() {
                 continue;
             }
             self.tokens.push(raw);
-            match &mut self.mode {
-                Mode::Constrained { matcher, tracer, extractor, delivered } => {
-                    match matcher.advance_traced(token, tracer) {
-                        Ok(()) => {
-                            let spans = tracer.drain();
-                            // Held-back bytes may begin a marker.
-                            self.phase = match spans.last() {
-                                _ if !tracer.held().is_empty() => Phase::Marker,
-                                Some(span) => span
-                                    .label
-                                    .map_or(Phase::Marker, |label| phase(Role::from_label(label))),
-                                None => self.phase,
-                            };
-                            self.reasoning_tokens += usize::from(self.phase == Phase::Reasoning);
-                            events.extend(extractor.push(delivered.retain_new(spans)));
-                            self.stopped = stopped(extractor, matcher, &self.vocab);
-                        }
-                        Err(error) => self.fault = Some(Fault::rejected_token(raw, &error)),
-                    }
-                }
-                Mode::Text { held } => {
-                    held.extend_from_slice(token_text(&self.vocab, raw));
-                    let complete = held.len() - incomplete_suffix_len(held);
-                    let delta = String::from_utf8_lossy(&held[..complete]).into_owned();
-                    held.drain(..complete);
-                    if !delta.is_empty() {
-                        events.push(Event::TextDelta { delta });
-                    }
-                }
+            let step = step.take_if(|_| i + 1 == tokens.len());
+            match self.read(token, step) {
+                Ok(new_events) => events.extend(new_events),
+                Err(error) => self.fault = Some(Fault::rejected_token(raw, &error)),
             }
         }
         self.elapsed += started.elapsed();
         events
+    }
+
+    /// Processes one token.
+    fn read(
+        &mut self,
+        token: TokenId,
+        step: Option<Box<Step>>,
+    ) -> Result<Vec<Event>, AdvanceError> {
+        let text = token_text(&self.vocab, token.raw());
+        match &mut self.mode {
+            Mode::Constrained { matcher, tracer, extractor, delivered, phases } => {
+                if let Err(error) = matcher.advance_traced(token, tracer) {
+                    phases.push(0, step);
+                    return Err(error);
+                }
+                phases.push(text.len(), step);
+                let events = deliver(tracer.drain(), extractor, delivered, phases);
+                self.stopped = stopped(extractor, matcher, &self.vocab);
+                let decided = phases.drain(extractor.undecided_bytes());
+                self.count(decided);
+                Ok(events)
+            }
+            Mode::Text { held } => {
+                held.extend_from_slice(text);
+                let complete = held.len() - incomplete_suffix_len(held);
+                let delta = String::from_utf8_lossy(&held[..complete]).into_owned();
+                held.drain(..complete);
+                self.steps.extend(step.map(|step| *step));
+                Ok((!delta.is_empty()).then_some(Event::TextDelta { delta }).into_iter().collect())
+            }
+        }
+    }
+
+    /// Counts tokens whose phase is decided, and keeps their steps.
+    fn count(&mut self, tokens: Vec<PhasedToken>) {
+        for PhasedToken { phase, step } in tokens {
+            self.reasoning_tokens += usize::from(phase == Phase::Reasoning);
+            self.steps.extend(step.map(|step| Step { phase, ..*step }));
+        }
+    }
+
+    /// Removes and returns the recorded steps of the tokens whose phase is decided. They are
+    /// decided before the events that their bytes complete are returned.
+    pub(crate) fn take_steps(&mut self) -> Vec<Step> {
+        std::mem::take(&mut self.steps)
     }
 
     /// Continues under another plan: replays the tokens with its grammar, without repeating events.
@@ -129,7 +152,8 @@ impl Reader {
     ) -> Vec<Event> {
         let started = Instant::now();
         let mut events = Vec::new();
-        if let Mode::Constrained { matcher, tracer, extractor, delivered } = &mut self.mode {
+        if let Mode::Constrained { matcher, tracer, extractor, delivered, phases } = &mut self.mode
+        {
             (**matcher, *tracer) = (constraint.matcher(), Tracer::new());
             for raw in &self.tokens {
                 if let Err(error) = matcher.advance_traced(TokenId::from_raw(*raw), tracer) {
@@ -138,36 +162,46 @@ impl Reader {
             }
             delivered.replayed = delivered.bytes;
             extractor.replace_request(lowered);
-            events = extractor.push(delivered.retain_new(tracer.drain()));
+            events = deliver(tracer.drain(), extractor, delivered, phases);
+            let decided = phases.drain(extractor.undecided_bytes());
+            self.count(decided);
         }
         self.elapsed += started.elapsed();
         events
     }
 
     /// Reads the final stop token, if the turn is incomplete without it (formats whose calls end
-    /// with a stop token). `token` is the one that was sampled, if known.
-    pub(crate) fn stop(&mut self, token: Option<u32>) -> Vec<Event> {
-        let Mode::Constrained { matcher, tracer, extractor, delivered } = &mut self.mode else {
-            return Vec::new();
-        };
-        if self.fault.is_some() || self.stopped.is_some() || matcher.is_complete() {
+    /// with a stop token). `token` is the one that was sampled, if known, and `step` its recorded
+    /// step.
+    pub(crate) fn stop(&mut self, token: Option<u32>, step: Option<Box<Step>>) -> Vec<Event> {
+        if self.fault.is_some() || self.stopped.is_some() {
             return Vec::new();
         }
+        let Mode::Constrained { matcher, tracer, extractor, delivered, phases } = &mut self.mode
+        else {
+            self.steps.extend(step.map(|step| *step));
+            return Vec::new();
+        };
         let stops = self
             .vocab
             .stops()
             .iter()
             .copied()
             .filter(|stop| token.is_none_or(|token| token == stop.raw()));
-        let allowed: Vec<TokenId> = stops.filter(|stop| matcher.allows(*stop)).collect();
-        match allowed[..] {
-            // Several stop tokens may denote the same marker.
-            [stop, ..] if matcher.advance_traced(stop, tracer).is_ok() => {
-                let events = extractor.push(delivered.retain_new(tracer.drain()));
+        let is_needed = !matcher.is_complete();
+        // Several stop tokens may denote the same marker.
+        let stop = stops.clone().find(|stop| is_needed && matcher.allows(*stop));
+        match stop.filter(|stop| matcher.advance_traced(*stop, tracer).is_ok()) {
+            Some(stop) => {
+                phases.push(token_text(&self.vocab, stop.raw()).len(), step);
+                let events = deliver(tracer.drain(), extractor, delivered, phases);
                 self.stopped = stopped(extractor, matcher, &self.vocab);
                 events
             }
-            _ => Vec::new(),
+            None => {
+                phases.push(0, step);
+                Vec::new()
+            }
         }
     }
 
@@ -182,11 +216,18 @@ impl Reader {
     pub(crate) fn finish(&mut self) -> Vec<Event> {
         let started = Instant::now();
         let events = match &mut self.mode {
-            Mode::Constrained { extractor, .. } if self.stopped.is_some() => extractor.finish(true),
-            Mode::Constrained { matcher, tracer, extractor, delivered } => {
-                let mut events = extractor.push(delivered.retain_new(tracer.finish()));
+            Mode::Constrained { extractor, phases, .. } if self.stopped.is_some() => {
+                let rest = phases.finish();
+                let events = extractor.finish(true);
+                self.count(rest);
+                events
+            }
+            Mode::Constrained { matcher, tracer, extractor, delivered, phases } => {
+                let mut events = deliver(tracer.finish(), extractor, delivered, phases);
                 self.stopped = stopped(extractor, matcher, &self.vocab);
                 events.extend(extractor.finish(matcher.is_complete()));
+                let rest = phases.finish();
+                self.count(rest);
                 events
             }
             Mode::Text { held } => {
@@ -214,6 +255,14 @@ impl Reader {
         }
     }
 
+    /// Whether the output ends with a call or with a response in a format.
+    pub(crate) fn ends_in_structure(&self) -> bool {
+        match &self.mode {
+            Mode::Constrained { phases, .. } => phases.ends_in_structure(),
+            Mode::Text { .. } => false,
+        }
+    }
+
     /// Whether the host's text ends in an incomplete character. The host then sends no chunk, not
     /// even the final one.
     pub(crate) fn host_holds_back(&self) -> bool {
@@ -236,16 +285,6 @@ impl Reader {
     /// Number of reasoning tokens.
     pub(crate) fn reasoning_tokens(&self) -> usize {
         self.reasoning_tokens
-    }
-
-    /// The phase of the last token.
-    pub(crate) fn phase(&self) -> Phase {
-        self.phase
-    }
-
-    /// Whether the output is constrained.
-    pub(crate) fn is_constrained(&self) -> bool {
-        matches!(self.mode, Mode::Constrained { .. })
     }
 
     pub(crate) fn fault(&self) -> Option<&Fault> {
@@ -280,16 +319,20 @@ impl DeliveredBytes {
     }
 }
 
-fn phase(role: Role) -> Phase {
-    match role {
-        Role::Text | Role::ResumedText => Phase::Text,
-        Role::Reasoning => Phase::Reasoning,
-        Role::Response => Phase::Response,
-        Role::Marker => Phase::Marker,
-        Role::Header(_) => Phase::Header,
-        Role::Arguments(_) => Phase::Arguments,
-        Role::Trailer(_) => Phase::Trailer,
+/// Delivers the new spans to the extractor, and labels their tokens.
+fn deliver(
+    spans: Vec<Span>,
+    extractor: &mut Extractor,
+    delivered: &mut DeliveredBytes,
+    phases: &mut TokenPhases,
+) -> Vec<Event> {
+    let spans = delivered.retain_new(spans);
+    phases.label(&spans);
+    let events = extractor.push(spans);
+    if let Some(offset) = extractor.stopped_at() {
+        phases.stop_at(offset);
     }
+    events
 }
 
 /// The bytes of a token, or the name of a special one.
@@ -338,14 +381,76 @@ mod tests {
             }
         };
         for byte in "aß世🌍".bytes() {
-            add(reader.push(&[u32::from(byte)]));
+            add(reader.push(&[u32::from(byte)], None));
         }
         assert!(!reader.host_holds_back());
-        add(reader.push(&[0xf0, 0x9f, 256]));
+        add(reader.push(&[0xf0, 0x9f, 256], None));
         assert!(reader.host_holds_back());
         assert_eq!(reader.tokens().len(), 12);
         add(reader.finish());
         assert_eq!(text, "aß世🌍\u{fffd}");
+    }
+
+    /// Reads a text byte by byte. Returns the turn, and the bytes of the steps of its text.
+    fn read_text(body: &serde_json::Value, text: &str) -> (louver_formats::Turn, String) {
+        let engine =
+            louver::engine::Engine::new(Arc::new(Vocabulary::toy(&[])), Default::default());
+        let catalog = louver_formats::Catalog::shipped();
+        let format = catalog.get("qwen3").unwrap().bind(engine.vocab());
+        let request = louver_formats::ToolRequest::parse(&body.into()).unwrap();
+        let plan = crate::plan::TurnPlan::compile(&engine, &format, request).unwrap();
+        let mut reader = plan.generation_reader(&[]);
+        let (mut events, mut steps) = (Vec::new(), Vec::new());
+        let step = |position: usize, token: u8| Step {
+            position,
+            token: token.into(),
+            text: String::new(),
+            bytes: vec![token],
+            phase: Phase::Free,
+            allowed: 1,
+            logprob: 0.0,
+            removed_mass: 0.0,
+            forced: false,
+            top: Vec::new(),
+            refused: Vec::new(),
+            cut: false,
+        };
+        for (position, byte) in text.bytes().enumerate() {
+            let step = step(position, byte);
+            events.extend(reader.push(&[u32::from(byte)], Some(Box::new(step))));
+            steps.extend(reader.take_steps());
+        }
+        events.extend(reader.finish());
+        steps.extend(reader.take_steps());
+        assert!(reader.fault().is_none(), "{text}");
+        let is_text = |step: &&Step| matches!(step.phase, Phase::Text | Phase::Response);
+        let bytes = steps.iter().filter(is_text).flat_map(|step| step.bytes.clone()).collect();
+        (louver_formats::Turn::collect(&events), String::from_utf8(bytes).unwrap())
+    }
+
+    /// Bytes that could begin a marker or a stop text are text if they do not.
+    #[test]
+    fn the_steps_of_text_have_its_bytes() {
+        let tool = serde_json::json!({"type": "function", "function": {"name": "weather"}});
+        let free = serde_json::json!({"tools": [tool], "stop": ["e r", "rain!"]});
+        let texts = [
+            ("rain<weat", "rain<weat"),
+            ("the e e r", "the e "),
+            ("it may rain?", "it may rain?"),
+            ("a <tool_cal", "a <tool_cal"),
+            ("<b>x</b>rain!", "<b>x</b>"),
+        ];
+        for (text, expected) in texts {
+            let (turn, steps) = read_text(&free, text);
+            assert_eq!((turn.text.as_str(), steps.as_str()), (expected, expected), "{text}");
+        }
+        let format = serde_json::json!({"type": "regex", "pattern": "[a-e]+"});
+        let format = serde_json::json!({"type": "structural_tag", "format": format});
+        let response = serde_json::json!({"response_format": format, "stop": ["cd", "de"]});
+        for (text, expected) in [("abcbc", "abcbc"), ("abccde", "abc"), ("ede", "e"), ("cd", "")] {
+            let (turn, steps) = read_text(&response, text);
+            assert_eq!((turn.text.as_str(), steps.as_str()), (expected, expected), "{text}");
+        }
     }
 
     /// At a length limit only stop tokens are allowed. A forced stop token does not complete a code
@@ -371,11 +476,11 @@ mod tests {
                 constraint.matcher(),
                 plan.extractor(0),
             );
-            let mut events = reader.push(&tokens);
+            let mut events = reader.push(&tokens, None);
             if cut {
                 reader.cut_off();
             }
-            events.extend(reader.stop(Some(257)));
+            events.extend(reader.stop(Some(257), None));
             events.extend(reader.finish());
             assert_eq!(events.pop(), Some(Event::End));
             events.pop().unwrap()

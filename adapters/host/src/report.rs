@@ -240,7 +240,8 @@ pub enum ViolationKind {
 pub enum Completion {
     /// Complete.
     Complete,
-    /// Complete, but narrowed at the length limit: the model preferred to continue.
+    /// Ended at the length limit with a complete call or response in a format: the model might have
+    /// continued.
     Pressed,
     /// A stop text has ended the response before its structure was complete.
     Stopped,

@@ -13,10 +13,10 @@ use tokio::sync::oneshot;
 
 use crate::error::{ExtendError, Fault, GenerationError};
 use crate::extend::PlanChange;
-use crate::hook::{GenerationState, TokenEvent};
+use crate::hook::{GenerationState, StopDraw, TokenEvent};
 use crate::plan::TurnPlan;
 use crate::reader::Reader;
-use crate::record::{Phase, Step};
+use crate::record::Step;
 use crate::report::{
     Completion, DrawnBy, EnforcementLevel, EnforcementReport, Relaxed, Timing, ToolReport,
 };
@@ -114,7 +114,8 @@ impl EventStream {
         self.position
     }
 
-    /// Takes the recorded steps. The step of a token is available before the token's events.
+    /// Takes the recorded steps. The step of a token is available before the token's events, and
+    /// when it is known whether its bytes are text or a marker.
     pub fn take_steps(&self) -> Vec<Step> {
         std::mem::take(&mut self.steps.lock())
     }
@@ -244,7 +245,6 @@ pub(crate) struct GenerationReading {
     pub(crate) events: UnboundedSender<PositionedEvent>,
     pub(crate) shared: Arc<GenerationState>,
     pub(crate) steps: Arc<Mutex<Vec<Step>>>,
-    pub(crate) has_stop_token: bool,
 }
 
 /// Ends a plan change that waits for a step: no step of this generation follows.
@@ -286,7 +286,8 @@ impl GenerationReading {
     }
 
     /// Emits events. The consumer may be gone; the generation is still read to its end.
-    fn send(&self, new_events: Vec<Event>) {
+    fn send(&mut self, new_events: Vec<Event>) {
+        self.steps.lock().extend(self.reader.take_steps());
         let position = self.reader.tokens().len();
         new_events
             .into_iter()
@@ -294,38 +295,21 @@ impl GenerationReading {
     }
 
     fn process(&mut self, token_event: TokenEvent) {
-        // Tokens after a stop text do not count.
-        let is_read = self.reader.stopped().is_none();
         let new_events = match token_event {
             TokenEvent::Tokens { tokens, step } => {
-                let new_events = self.reader.push(&tokens);
-                if is_read {
-                    self.record(step, self.reader.phase());
-                }
+                let new_events = self.reader.push(&tokens, step);
                 if self.reader.stopped().is_some() {
                     self.shared.is_stopped.store(true, Ordering::Relaxed);
                 }
                 new_events
             }
-            TokenEvent::Plan(plan) if is_read => self.reader.replan(&plan.0, plan.1),
-            TokenEvent::Plan(_) => Vec::new(),
-            TokenEvent::Stopped { token, step } => {
-                let is_constrained = self.reader.is_constrained();
-                if is_read {
-                    self.record(step, if is_constrained { Phase::Marker } else { Phase::Free });
-                }
-                if self.shared.is_truncated.load(Ordering::Relaxed) {
-                    self.reader.cut_off();
-                }
-                self.has_stop_token = true;
-                self.reader.stop(Some(token))
+            // Nothing after a stop text counts.
+            TokenEvent::Plan(plan) if self.reader.stopped().is_none() => {
+                self.reader.replan(&plan.0, plan.1)
             }
+            TokenEvent::Plan(_) => Vec::new(),
         };
         self.send(new_events);
-    }
-
-    fn record(&self, step: Option<Box<Step>>, phase: Phase) {
-        self.steps.lock().extend(step.map(|step| Step { phase, ..*step }));
     }
 
     /// Ends the output and says how the generation went.
@@ -333,15 +317,20 @@ impl GenerationReading {
         let shared = self.shared.clone();
         let cancelled = shared.cancelled.load(Ordering::Relaxed);
         let is_truncated = shared.is_truncated.load(Ordering::Relaxed);
-        let is_cut_by_host = matches!(reason, Some(Ok(Finish::Length))) && !self.has_stop_token;
-        if is_truncated || is_cut_by_host || cancelled && !self.has_stop_token {
+        let stop_draw = shared.stop_draw.lock().take();
+        let is_cut_by_host = matches!(reason, Some(Ok(Finish::Length))) && stop_draw.is_none();
+        if is_truncated || is_cut_by_host || cancelled && stop_draw.is_none() {
             self.reader.cut_off();
+        }
+        if let Some(StopDraw { token, step }) = stop_draw {
+            let new_events = self.reader.stop(Some(token), step);
+            self.send(new_events);
         }
         // The host sends no final chunk if the text ends inside a character.
         let host_gone =
             reason.is_none() && !(self.reader.may_end() && self.reader.host_holds_back());
         if matches!(reason, Some(Ok(_))) && !is_cut_by_host && !cancelled {
-            let new_events = self.reader.stop(None);
+            let new_events = self.reader.stop(None, None);
             self.send(new_events);
         }
         let may_end = self.reader.may_end();
@@ -354,7 +343,7 @@ impl GenerationReading {
             // What happens after a stop text does not count.
             Some(true) => (Finish::Stop, Completion::Complete),
             Some(false) => (Finish::Stop, Completion::Stopped),
-            None => self.judge(reason, host_gone, may_end, is_complete)?,
+            None => self.finish_and_completion(reason, host_gone, may_end, is_complete)?,
         };
         let timing = shared.clock.lock().timing(self.reader.elapsed(), ended);
         shared.span.record("tokens", self.reader.tokens().len());
@@ -373,7 +362,7 @@ impl GenerationReading {
     /// How a generation that no stop text has ended went, or its fault. `reason` is the host's
     /// finish reason or error, `may_end` whether the grammar allows the end, and `is_complete`
     /// whether nothing was cut off.
-    fn judge(
+    fn finish_and_completion(
         &self,
         reason: Option<Result<Finish, String>>,
         host_gone: bool,
@@ -392,9 +381,11 @@ impl GenerationReading {
         let is_narrowed = shared.is_narrowed.load(Ordering::Relaxed);
         let finish = match reason {
             Some(Err(message)) => return Err(GenerationError::Host(message)),
+            None if host_gone && !is_truncated && !cancelled => {
+                return Err(GenerationError::HostGone);
+            }
             _ if is_truncated || is_narrowed && !cancelled => Finish::Length,
             _ if cancelled => Finish::Cancelled,
-            None if host_gone => return Err(GenerationError::HostGone),
             Some(Ok(finish)) => finish,
             None => Finish::Stop,
         };
@@ -405,7 +396,7 @@ impl GenerationReading {
         let completion = match finish {
             Finish::Cancelled => Completion::Cancelled,
             Finish::Stop => Completion::Complete,
-            Finish::Length if is_complete && is_narrowed => Completion::Pressed,
+            Finish::Length if is_complete && self.reader.ends_in_structure() => Completion::Pressed,
             Finish::Length => Completion::Truncated,
         };
         Ok((finish, completion))

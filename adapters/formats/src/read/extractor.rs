@@ -131,6 +131,12 @@ impl Extractor {
         self.stops.found_at()
     }
 
+    /// The number of the last bytes of a constrained response that may begin a stop text. No event
+    /// has them.
+    pub fn undecided_bytes(&self) -> usize {
+        self.stops.held()
+    }
+
     /// Ends the generation. `complete`: the grammar may end here (the matcher's `is_complete`, or a
     /// stop token was taken). Push what `Tracer::finish` returns before. The last event is always
     /// [`Event::End`].

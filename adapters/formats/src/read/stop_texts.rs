@@ -55,6 +55,11 @@ impl StopTexts {
         std::mem::take(&mut self.held)
     }
 
+    /// The number of bytes that are held back.
+    pub(crate) fn held(&self) -> usize {
+        self.held.len()
+    }
+
     pub(crate) fn found_at(&self) -> Option<usize> {
         self.found_at
     }

@@ -1,0 +1,136 @@
+//! How generations end at and near the length limit.
+
+#[allow(dead_code, reason = "other tests need more of it")]
+#[path = "conformance/rig.rs"]
+mod rig;
+
+use std::sync::Arc;
+
+use louver::{Engine, EngineOptions, Json};
+use louver_formats::{Catalog, Reasoning, ToolRequest};
+use louver_host::{
+    Completion, Finish, Generation, GenerationError, GenerationInput, PreparedGeneration, Record,
+    RunOptions, Sampling, Truncation, TurnPlan,
+};
+use serde_json::{Value, json};
+
+use rig::{
+    AMPLE, LOUVER, PROMPT, STOP, STOPPED, direct, finish, generate, largest, model_row, plan_of,
+};
+
+/// A plan in the format of Qwen 3.
+fn plan(body: Value, reasoning: Reasoning) -> TurnPlan {
+    let engine = Engine::new(Arc::new(rig::vocabulary()), EngineOptions::default());
+    let format = Catalog::shipped().get("qwen3").unwrap().bind(engine.vocab());
+    let mut request = ToolRequest::parse(&Json::from(&body)).unwrap();
+    request.reasoning = reasoning;
+    TurnPlan::compile(&engine, &format, request).unwrap()
+}
+
+fn tools() -> Value {
+    let parameters = json!({
+        "properties": {"city": {"enum": ["Oslo", "Lima"]}},
+        "required": ["city"],
+        "additionalProperties": false,
+    });
+    let function = json!({"name": "weather", "strict": true, "parameters": parameters});
+    json!([{"type": "function", "function": function}])
+}
+
+fn prepare(plan: &TurnPlan, limit: usize, options: RunOptions) -> PreparedGeneration {
+    plan.generation(&GenerationInput {
+        prompt: &PROMPT,
+        limit,
+        sampling: Sampling::default(),
+        drawn_by: LOUVER,
+        options,
+        earlier_ids: &[],
+    })
+}
+
+fn generation(plan: &TurnPlan, limit: usize, truncation: Truncation) -> Generation {
+    let options = RunOptions { truncation, ..RunOptions::default() };
+    let PreparedGeneration { hook, events, task } = prepare(plan, limit, options);
+    generate(&direct(hook), limit);
+    finish((events, task), STOPPED).unwrap()
+}
+
+/// After a call another one could follow. If the limit leaves no room for it, the call that is
+/// there is the result.
+#[test]
+fn calls_that_end_at_the_limit_are_not_truncated() {
+    let plan = plan(json!({"tools": tools(), "tool_choice": "required"}), Reasoning::Off);
+    let tokens = generation(&plan, AMPLE, Truncation::Safe).tokens;
+    let end = tokens.iter().position(|token| *token == 257).unwrap() + 1;
+    for truncation in [Truncation::Safe, Truncation::Off] {
+        let generation = generation(&plan, end, truncation);
+        assert_eq!((generation.tokens.len(), generation.turn.calls.len()), (end, 1));
+        assert_eq!(generation.report.completion, Completion::Pressed);
+    }
+}
+
+/// Reasoning and text without a call are cut off at the limit, however the grammar lets them end.
+#[test]
+fn text_and_reasoning_are_truncated_at_the_limit() {
+    let (mut tokens, bodies) = (0, [json!({"tools": tools()}), json!({"tools": tools(), "stop": ["zq"]})]);
+    for (body, reasoning) in bodies.iter().flat_map(|body| {
+        [Reasoning::Off, Reasoning::Required].map(|reasoning| (body.clone(), reasoning))
+    }) {
+        let plan = plan(body, reasoning);
+        for limit in [5, 12, 30] {
+            let generation = generation(&plan, limit, Truncation::Safe);
+            if generation.turn.calls.is_empty() && generation.tokens.len() == limit {
+                assert!(generation.is_truncated(), "{limit}: {generation:?}");
+                tokens += limit;
+            }
+        }
+    }
+    assert!(tokens > 100, "{tokens}");
+}
+
+/// The guard has refused a token, and then the host is gone.
+#[test]
+fn a_dead_host_is_an_error_also_near_the_limit() {
+    let note = json!({"type": "string", "minLength": 10, "maxLength": 150});
+    let parameters = json!({"properties": {"note": note}, "required": ["note"]});
+    let plan = plan_of(parameters, EngineOptions::default()).unwrap();
+    let limit = 100;
+    let tokens = |limit| {
+        let PreparedGeneration { hook, events: _events, .. } = rig::prepare(&plan, LOUVER, limit);
+        generate(&direct(hook), limit)
+    };
+    let (near, free) = (tokens(limit), tokens(10 * AMPLE));
+    let refused = near.iter().zip(&free).position(|(near, free)| near != free).unwrap();
+    assert!(refused + 2 < near.len());
+    let PreparedGeneration { hook, events, task } = rig::prepare(&plan, LOUVER, limit);
+    let call = direct(hook);
+    for generated in 0..refused + 2 {
+        call(&mut model_row(generated), &[&PROMPT, &near[..generated]].concat());
+    }
+    assert_eq!(finish((events, task), None).unwrap_err(), GenerationError::HostGone);
+}
+
+/// A host may ask for a row twice, and choose after the second call.
+#[test]
+fn a_stop_token_counts_only_if_it_was_the_last_draw() {
+    let plan = plan(json!({"tools": tools()}), Reasoning::Off);
+    let options =
+        RunOptions { record: Record::Logprobs { top: 0 }, ..RunOptions::default() };
+    let PreparedGeneration { hook, events, task } = prepare(&plan, AMPLE, options);
+    let (call, mut context) = (direct(hook), PROMPT.to_vec());
+    for byte in *b"abc" {
+        for token in [STOP, u32::from(byte)] {
+            let mut row = model_row(0);
+            row[token as usize] = 1e6;
+            call(&mut row, &context);
+            assert_eq!(largest(&row), token);
+        }
+        context.push(byte.into());
+    }
+    call(&mut model_row(0), &context);
+    let generation = finish((events, task), Some(Ok(Finish::Length))).unwrap();
+    assert_eq!(generation.tokens, b"abc".map(u32::from));
+    let positions: Vec<usize> = generation.steps.iter().map(|step| step.position).collect();
+    assert_eq!(positions, [0, 1, 2]);
+    assert_eq!(generation.report.completion, Completion::Truncated);
+}
