@@ -45,6 +45,7 @@ pub(crate) fn inputs() -> Vec<Input> {
     arrays(&mut inputs);
     objects(&mut inputs);
     long_names(&mut inputs);
+    values(&mut inputs);
     inputs
 }
 
@@ -576,5 +577,56 @@ fn objects(inputs: &mut Vec<Input>) {
         let step = |i: usize| json!({"type": "object", "properties": {"name": {"type": "string"}, "type": {"enum": [format!("T{i}"), "Any"]}, "configuration": {"allOf": [{"$ref": "#/$defs/base"}, {"properties": object(12, |j| format!("c{}", (i * 5 + j) % 40), |_| json!({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "uniqueItems": true}]}))}], "unevaluatedProperties": false}}, "required": ["name", "type"]});
         let base = json!({"type": "object", "properties": object(20, |i| format!("c{i}"), |_| json!({})), "patternProperties": {"^x_[a-z]+$": {}}});
         json!({"type": "array", "items": {"oneOf": list(n, step)}, "$defs": {"base": base}})
+    });
+}
+
+/// Values of the schema that are compared, negated, read by automata or written out many times.
+fn values(inputs: &mut Vec<Input>) {
+    let constants = |n: usize| list(n, |i| json!({"const": i}));
+    add(
+        inputs,
+        "constants-of-elements",
+        &[300, 3_000],
+        |n| json!({"const": list(n, |i| json!(i)), "items": {"anyOf": constants(n)}}),
+    );
+    add(inputs, "long-constant-among-elements", &[2_000, 40_000], |n| {
+        let long: Value = list(n, |_| json!(1));
+        json!({"const": [long], "items": {"anyOf": constants(n / 20)}})
+    });
+    add(inputs, "products-of-long-constants", &[30, 300], |n| {
+        let long = |i: usize| {
+            let ones = (0..n / 2).map(|_| json!(1));
+            Value::from(ones.chain([json!(i)]).collect::<Vec<Value>>())
+        };
+        let any = json!({"anyOf": list(n, |i| json!({"enum": [long(i)]}))});
+        json!({"allOf": [any, any]})
+    });
+    add(
+        inputs,
+        "not-a-long-constant",
+        &[500, 30_000],
+        |n| json!({"not": {"const": list(n, |_| json!(1))}}),
+    );
+    add(
+        inputs,
+        "not-long-prefix-items",
+        &[500, 20_000],
+        |n| json!({"not": {"prefixItems": list(n, |_| json!(false))}}),
+    );
+    add(
+        inputs,
+        "one-of-long-prefix-items",
+        &[100, 4_000],
+        |n| json!({"oneOf": list(4, |k| json!({"prefixItems": list(n, |_| json!({"const": k}))}))}),
+    );
+    add(inputs, "long-text-and-formats", &[1_000, 200_000], |n| {
+        let formats = ["uri", "email", "uuid", "date-time"];
+        let all = list(60, |i| json!({"not": {"format": formats[i % 4]}}));
+        json!({"const": "ab".repeat(n), "allOf": all})
+    });
+    add(inputs, "constants-in-each-alternative", &[50, 3_000], |n| {
+        let constants = list(n, |i| json!({"a": i, "b": {"c": [i]}}));
+        let prefixes = list(8, |i| json!({"prefixItems": list(i + 1, |_| json!({}))}));
+        json!({"const": constants, "anyOf": prefixes, "unevaluatedItems": {"type": ["object"]}})
     });
 }

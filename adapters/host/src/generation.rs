@@ -142,8 +142,8 @@ impl TurnPlan {
     }
 
     /// A hook alone, for hosts that render the prompt and read the output themselves: the prompt's
-    /// length is learned from the contexts, and the host draws and limits the length. It also ends
-    /// constrained responses at stop texts, which no mask knows.
+    /// length is learned from the contexts, and the host draws and limits the length. The host also
+    /// ends constrained responses at stop texts, which no mask knows.
     pub fn hook(&self) -> LogitsHook {
         let options = RunOptions { truncation: Truncation::Off, ..RunOptions::default() };
         let options = self.hook_options(PromptBoundary::learned(), options, None);

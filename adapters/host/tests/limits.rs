@@ -72,7 +72,8 @@ fn calls_that_end_at_the_limit_are_not_truncated() {
 /// Reasoning and text without a call are cut off at the limit, however the grammar lets them end.
 #[test]
 fn text_and_reasoning_are_truncated_at_the_limit() {
-    let (mut tokens, bodies) = (0, [json!({"tools": tools()}), json!({"tools": tools(), "stop": ["zq"]})]);
+    let (mut tokens, bodies) =
+        (0, [json!({"tools": tools()}), json!({"tools": tools(), "stop": ["zq"]})]);
     for (body, reasoning) in bodies.iter().flat_map(|body| {
         [Reasoning::Off, Reasoning::Required].map(|reasoning| (body.clone(), reasoning))
     }) {
@@ -114,8 +115,7 @@ fn a_dead_host_is_an_error_also_near_the_limit() {
 #[test]
 fn a_stop_token_counts_only_if_it_was_the_last_draw() {
     let plan = plan(json!({"tools": tools()}), Reasoning::Off);
-    let options =
-        RunOptions { record: Record::Logprobs { top: 0 }, ..RunOptions::default() };
+    let options = RunOptions { record: Record::Logprobs { top: 0 }, ..RunOptions::default() };
     let PreparedGeneration { hook, events, task } = prepare(&plan, AMPLE, options);
     let (call, mut context) = (direct(hook), PROMPT.to_vec());
     for byte in *b"abc" {

@@ -15,6 +15,8 @@ use crate::spec::json::{Json, Object};
 /// Constants of at most so many members list their members in all orders, as a graph. Larger ones
 /// use a member set. Graphs of several constants that begin alike are merged.
 const MAX_WRITTEN_OUT: usize = 4;
+/// Fuel for an element or a member of a constant, which is an expression of its own.
+const FUEL_PER_CONSTANT: usize = 40;
 
 impl<'a> SchemaLowering<'a, '_> {
     /// The listed values that satisfy facets: adds their expressions to `parts`, and fixed
@@ -158,6 +160,9 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// The spellings of one constant.
     pub(super) fn lower_constant(&mut self, value: &Json) -> Expr {
+        if !self.normalizer.reader.spend(FUEL_PER_CONSTANT) {
+            return Expr::Empty;
+        }
         let (mut parts, mut scalars) = (Vec::new(), Vec::new());
         self.constants(&[value], JsonTypes::ALL, &mut parts, &mut scalars);
         self.union_of(parts, scalars)

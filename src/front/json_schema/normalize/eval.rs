@@ -13,6 +13,7 @@ use super::super::options::Policy;
 use super::super::read::doc::{LocId, Locs};
 use super::super::read::facets::{
     ArrayFacets, Contains, Facets, JsonTypes, NameTest, ObjectFacets, StringFacets, Witness,
+    are_equal, canonical,
 };
 use super::{EMPTINESS_DEPTH, Normalizer};
 use crate::decimal::Decimal;
@@ -54,13 +55,13 @@ impl<'a> Normalizer<'a> {
             && facets.max.is_none_or(|max| length <= max as usize)
             && !facets.excluded.contains(&text)
             && facets.patterns.iter().all(|p| {
+                let Some(forms) = self.reader.counted_dfas(p) else { return true };
                 let accepts = |(dfa, (min, max)): &CountedDfa| {
                     let fits =
                         length >= *min as usize && max.is_none_or(|max| length <= max as usize);
-                    fits && dfa.accepts_text(text)
+                    fits && self.reader.matches(dfa, text)
                 };
-                let forms = self.reader.counted_dfas(p);
-                forms.is_none_or(|forms| forms.iter().any(accepts) != p.negated)
+                forms.iter().any(accepts) != p.negated
             })
     }
 
@@ -78,7 +79,7 @@ impl<'a> Normalizer<'a> {
             })
             && (facets.unique.is_none() && facets.repeats.is_none() || {
                 let mut seen = crate::hash::HashSet::default();
-                let is_new = |item| seen.insert(super::super::read::facets::canonical(item));
+                let is_new = |item| seen.insert(canonical(item));
                 let distinct = items.iter().all(is_new);
                 if distinct { facets.repeats.is_none() } else { facets.unique.is_none() }
             })
@@ -127,7 +128,8 @@ impl<'a> Normalizer<'a> {
     fn passes(&mut self, test: &NameTest<'a>, name: &str) -> bool {
         match test {
             NameTest::Pattern(pattern) => {
-                self.reader.pattern_dfa(pattern).is_some_and(|dfa| dfa.accepts_text(name))
+                let dfa = self.reader.pattern_dfa(pattern);
+                dfa.is_some_and(|dfa| self.reader.matches(&dfa, name))
             }
             NameTest::Schema(loc) => self.satisfies(vec![*loc], &Json::String(name.to_owned())),
         }
@@ -141,11 +143,9 @@ impl<'a> Normalizer<'a> {
             if !self.reader.spend(1 + f.values.as_ref().map_or(0, |values| values.len())) {
                 return false;
             }
-            let listed = f.values.as_ref().is_none_or(|values| {
-                let wanted = super::super::read::facets::canonical(value);
-                values.iter().any(|v| super::super::read::facets::canonical(v) == wanted)
-            });
-            listed && self.accepts(f, value)
+            let values = f.values.as_ref();
+            values.is_none_or(|values| values.iter().any(|v| are_equal(v, value)))
+                && self.accepts(f, value)
         })
     }
 
@@ -168,7 +168,8 @@ impl<'a> Normalizer<'a> {
             let before = out.len();
             out.extend(part.property(name));
             for (pattern, schema) in &part.patterns {
-                if self.reader.pattern_dfa(pattern).is_some_and(|dfa| dfa.accepts_text(name)) {
+                let dfa = self.reader.pattern_dfa(pattern);
+                if dfa.is_some_and(|dfa| self.reader.matches(&dfa, name)) {
                     out.push(*schema);
                 }
             }

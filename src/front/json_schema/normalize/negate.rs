@@ -19,6 +19,9 @@ use crate::decimal::Decimal;
 use crate::hash::HashSet;
 use crate::spec::json::{Json, Object};
 
+/// Fuel for an element before the one that an alternative is about.
+const FUEL_PER_POSITION: usize = 4;
+
 impl<'a> Normalizer<'a> {
     /// The alternatives of the negation of a schema object. `loc` is the negated location.
     pub(super) fn negate_object(&mut self, loc: LocId, object: &'a Object) -> Rc<Vec<Facets<'a>>> {
@@ -262,6 +265,9 @@ impl<'a> Normalizer<'a> {
             out.push(shorter);
         }
         for (i, item) in items.iter().enumerate() {
+            if !self.reader.spend(FUEL_PER_POSITION * (i + 1)) {
+                break;
+            }
             let mut facets = of_types(JsonTypes::ARRAY);
             (facets.array.min, facets.array.max) = (length, Some(length));
             let mut prefix = vec![LocId::TRUE; i];
@@ -305,6 +311,9 @@ impl<'a> Normalizer<'a> {
     /// Adds the arrays with an element that this part does not allow.
     fn negate_array_part(&mut self, part: &ArrayPart, out: &mut Vec<Facets<'a>>) {
         for (i, schema) in part.prefix.iter().enumerate() {
+            if !self.reader.spend(FUEL_PER_POSITION * (i + 1)) {
+                break;
+            }
             let mut facets = of_types(JsonTypes::ARRAY);
             let mut prefix = vec![LocId::TRUE; i];
             prefix.push(schema.negated());

@@ -34,6 +34,8 @@ use relaxations::{Attempt, KeywordTreatment, Relaxations, WorkLog};
 
 /// Fuel for parsing one byte of a pattern.
 const FUEL_PER_PATTERN_BYTE: usize = 10;
+/// Fuel for a byte of a text that an automaton reads.
+const FUEL_PER_TEXT_BYTE: usize = 2;
 /// The largest number of contradictions in a report.
 const MAX_CONTRADICTIONS: usize = 16;
 
@@ -129,6 +131,11 @@ impl<'a> SchemaReader<'a> {
             self.halt(out.to_string());
         }
         !self.work.halted
+    }
+
+    /// Whether a text is in the language of an automaton over code points. `false` without fuel.
+    pub(super) fn matches(&mut self, dfa: &Dfa, text: &str) -> bool {
+        self.spend(1 + FUEL_PER_TEXT_BYTE * text.len()) && dfa.accepts_text(text)
     }
 
     /// Ends the work because the schema has too many nodes.

@@ -220,7 +220,7 @@ fn all_errors_before_a_limit_are_reported() {
         wide.join(",")
     );
     let json = Json::parse(&schema, &Limits::default()).unwrap();
-    let limits = Limits::default().with_compile_fuel(12_000);
+    let limits = Limits::default().with_compile_fuel(24_000);
     let errors = lower(&json, &SchemaOptions::default(), &limits).unwrap_err();
     let has = |pointer: &str| errors.iter().any(|error| error.pointer == pointer);
     assert!(has("/properties/z/type") && has("/properties/y/minimum"), "{errors}");
