@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{Block, Compiled, DispatchMark, NO_BLOCK, Program};
+use super::{Block, Compiled, CompiledRuleId, DispatchMark, NO_BLOCK, Program};
 use crate::fsm::ByteSet;
 use crate::hash::HashMap;
 use crate::ids::{RuleId, SpecialId};
@@ -105,9 +105,10 @@ impl Compiled {
     }
 
     /// The id and name of a rule of this grammar.
-    fn rule_name(&self, rule: u32) -> (Option<RuleId>, String) {
-        let id = Some(RuleId::from_raw(rule)).filter(|id| id.index() < self.grammar.rules.len());
-        match self.split_grammar.rules.get(rule as usize) {
+    fn rule_name(&self, rule: CompiledRuleId) -> (Option<RuleId>, String) {
+        let id = RuleId::from_raw(rule.raw());
+        let id = Some(id).filter(|id| id.index() < self.grammar.rules.len());
+        match self.split_grammar.rules.get(rule.index()) {
             Some(named) if id.is_some() => (id, named.name.clone()),
             Some(named) => (None, format!("({})", named.name)),
             None => (None, format!("(rule {rule})")),
@@ -120,9 +121,9 @@ struct Inspect<'c> {
     compiled: &'c Arc<Compiled>,
     program: Program,
     /// By rule: its index in the result.
-    rules: HashMap<u32, usize>,
+    rules: HashMap<CompiledRuleId, usize>,
     /// Rules in the order of the result.
-    order: Vec<u32>,
+    order: Vec<CompiledRuleId>,
 }
 
 impl Inspect<'_> {
@@ -138,7 +139,7 @@ impl Inspect<'_> {
     }
 
     /// The index of a rule in the result.
-    fn index_of(&mut self, rule: u32) -> usize {
+    fn index_of(&mut self, rule: CompiledRuleId) -> usize {
         *self.rules.entry(rule).or_insert_with(|| {
             self.order.push(rule);
             self.order.len() - 1
@@ -146,19 +147,19 @@ impl Inspect<'_> {
     }
 
     /// Walks from the rule's start state. The shared return state is copied into each rule.
-    fn rule(&mut self, rule: u32) -> RuleAutomaton {
-        let mut local = RuleNumbers::default();
-        local.states.index_of(self.program.instantiate(rule));
+    fn rule(&mut self, rule: CompiledRuleId) -> RuleAutomaton {
+        let mut numbers = RuleNumbers::default();
+        numbers.states.index_of(self.program.instantiate(rule));
         let mut states = Vec::new();
-        while let Some(&id) = local.states.ids.get(states.len()) {
+        while let Some(&id) = numbers.states.ids.get(states.len()) {
             self.program.expand(id);
-            states.push(self.state(id, &mut local));
+            states.push(self.state(id, &mut numbers));
         }
-        let (home, from) = self.program.grammar_of_rule(rule);
-        let (id, name) = home.rule_name(rule - from);
+        let local = self.program.local_rule(rule);
+        let (id, name) = local.grammar.rule_name(local.rule);
         // Rules of deferred grammars have no id in this one.
-        let id = id.filter(|_| from == 0);
-        RuleAutomaton { rule: id, name, states, blocks: local.placed }
+        let id = id.filter(|_| local.rule == rule);
+        RuleAutomaton { rule: id, name, states, blocks: numbers.placed }
     }
 
     /// A state that has been expanded.

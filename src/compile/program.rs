@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::dispatch::{CompiledDispatch, DispatchAutomaton};
 use super::rule_nfa::RuleNfa;
 use super::{
-    Block, BudgetMeter, ByteClasses, ByteEdge, Compiled, CompiledSize, DispatchMark, NO_BLOCK,
-    ReturnRole, shared_automata, thompson,
+    Block, BudgetMeter, ByteClasses, ByteEdge, Compiled, CompiledRuleId, CompiledSize,
+    DispatchMark, NO_BLOCK, ReturnRole, shared_automata, thompson,
 };
 use crate::capacity::ReserveMore;
 use crate::fsm::{Dfa, Edge};
@@ -38,8 +38,6 @@ use state_table::{EdgeLists, State, StateTable};
 
 /// A value that has not been computed.
 const UNKNOWN: u32 = u32::MAX;
-/// The rule of [`Program::RETURN`].
-const NO_RULE: u32 = u32::MAX;
 
 /// The serial of the next program.
 static SERIAL: AtomicU64 = AtomicU64::new(0);
@@ -64,10 +62,10 @@ enum StateSource {
 #[derive(Clone, Debug)]
 struct Instance {
     source: StateSource,
-    rule: u32,
+    rule: CompiledRuleId,
     block: u32,
-    /// Id of the first rule of the grammar that the rule belongs to; an offset for callees.
-    from: u32,
+    /// The first rule of the grammar that the rule belongs to; the ids of callees count from it.
+    first: CompiledRuleId,
     /// States are shared with right-equivalent states of other rules: see [`super::residuals`].
     merged: bool,
     /// How many more multi-element sets may become states. At zero, sets are split into single
@@ -100,9 +98,19 @@ struct RuleEntry {
     /// The automaton has been made.
     instantiated: bool,
     start: u32,
-    calls: Vec<(u32, u32)>,
+    calls: Vec<(CompiledRuleId, u32)>,
     /// States in which the first byte can be read.
     first_readers: Vec<u32>,
+}
+
+/// A block of a rule's automaton, placed in front of a state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct PlacedBlock {
+    rule: CompiledRuleId,
+    /// The index of the block in [`RuleNfa::blocks`].
+    block: u32,
+    /// The state after the block.
+    exit: u32,
 }
 
 /// The automaton states that a parse has reached. Ids are stable until the program is dropped.
@@ -118,8 +126,8 @@ pub(crate) struct Program {
     states: StateTable,
     /// Placed blocks.
     pub(crate) blocks: Vec<Block>,
-    /// Placed blocks, by rule, block of its automaton, and exit state.
-    placed_blocks: HashMap<(u32, u32, u32), u32>,
+    /// Index of `blocks`.
+    placed_blocks: HashMap<PlacedBlock, u32>,
     instances: Vec<Instance>,
     /// By rule: its entry, once opened.
     rules: Vec<RuleEntry>,
@@ -244,7 +252,7 @@ impl Program {
     }
 
     /// The rule of a state; may be an auxiliary rule.
-    pub(crate) fn rule(&self, state: u32) -> u32 {
+    pub(crate) fn rule(&self, state: u32) -> CompiledRuleId {
         self.state(state).rule
     }
 
@@ -272,8 +280,9 @@ impl Program {
     /// Whether the rule of a state is auxiliary: made by the compiler for a part of a rule.
     pub(crate) fn is_auxiliary(&self, state: u32) -> bool {
         let rule = self.rule(state);
-        let (grammar, from) = self.grammar_of_rule(rule);
-        rule != NO_RULE && (rule - from) as usize >= grammar.split_grammar.rules.len()
+        let local = self.local_rule(rule);
+        rule != CompiledRuleId::NONE
+            && local.rule.index() >= local.grammar.split_grammar.rules.len()
     }
 
     /// The budget of a state, if it is the return address of a budgeted call.
@@ -304,7 +313,7 @@ impl Program {
 
     /// `(rule, state to return to)` of an expanded state.
     #[inline]
-    pub(crate) fn calls(&self, state: u32) -> &[(u32, u32)] {
+    pub(crate) fn calls(&self, state: u32) -> &[(CompiledRuleId, u32)] {
         &self.states.edges.calls[self.states.edge_spans(state).calls.range()]
     }
 
@@ -322,14 +331,14 @@ impl Program {
 
     /// Calls that an opened rule can make before it reads: `(rule, state to return to)`.
     #[inline]
-    pub(crate) fn leading_calls(&self, rule: u32) -> &[(u32, u32)] {
-        &self.rules[rule as usize].calls
+    pub(crate) fn leading_calls(&self, rule: CompiledRuleId) -> &[(CompiledRuleId, u32)] {
+        &self.rules[rule.index()].calls
     }
 
     /// States in which an opened rule can read its first byte.
     #[inline]
-    pub(crate) fn first_readers(&self, rule: u32) -> &[u32] {
-        &self.rules[rule as usize].first_readers
+    pub(crate) fn first_readers(&self, rule: CompiledRuleId) -> &[u32] {
+        &self.rules[rule.index()].first_readers
     }
 
     /// What a state is made from, and its set; `None` for [`Program::RETURN`].
@@ -411,27 +420,26 @@ impl Program {
     }
 
     /// Opens a rule: makes its automaton on first use, and returns its start state.
-    pub(crate) fn instantiate(&mut self, rule: u32) -> u32 {
-        if self.rules[rule as usize].instantiated {
-            return self.rules[rule as usize].start;
+    pub(crate) fn instantiate(&mut self, rule: CompiledRuleId) -> u32 {
+        if self.rules[rule.index()].instantiated {
+            return self.rules[rule.index()].start;
         }
-        let (compiled, from) = self.grammar_of_rule(rule);
-        let compiled = compiled.clone();
-        let local_rule = rule - from;
-        let source = if let Some(dfa) = shared_automata::minimal_automaton(&compiled, local_rule) {
+        let local = self.local_rule(rule);
+        let (grammar, local_rule) = (local.grammar.clone(), local.rule);
+        let source = if let Some(dfa) = shared_automata::minimal_automaton(&grammar, local_rule) {
             StateSource::Dfa(dfa)
-        } else if let Some(dispatch) = compiled.dispatches.get(&local_rule) {
+        } else if let Some(dispatch) = grammar.dispatches.get(&local_rule) {
             StateSource::Dispatch(dispatch.clone())
-        } else if let Some(rule_nfa) = compiled.auxiliary.nfas.get(&local_rule) {
+        } else if let Some(rule_nfa) = grammar.auxiliary.nfas.get(&local_rule) {
             self.state_source(rule_nfa.clone())
         } else {
-            let rule_nfa = match &compiled.split_grammar.rules[local_rule as usize].body {
+            let rule_nfa = match &grammar.split_grammar.rules[local_rule.index()].body {
                 Expr::Deferred(_) => self.deferred_rule_nfa(rule),
-                body => thompson::rule_nfa(&compiled, body),
+                body => thompson::rule_nfa(&grammar, body),
             };
             self.state_source(Arc::new(rule_nfa))
         };
-        let instance = self.add_instance(source, (rule, from), NO_BLOCK);
+        let instance = self.add_instance(source, rule, NO_BLOCK);
         let start = self.start_state(instance);
         self.expand(start);
         let mut calls = self.calls(start).to_vec();
@@ -447,7 +455,7 @@ impl Program {
                 first_readers.push(inner);
             }
         }
-        self.rules[rule as usize] = RuleEntry { instantiated: true, start, calls, first_readers };
+        self.rules[rule.index()] = RuleEntry { instantiated: true, start, calls, first_readers };
         start
     }
 

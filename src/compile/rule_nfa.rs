@@ -1,6 +1,7 @@
 //! Nondeterministic automata of rules. Edges carry bytes, special tokens, rule calls or counted
 //! blocks, all encoded as symbols.
 
+use super::CompiledRuleId;
 use super::counted_graph::StepCounts;
 use super::live_nfa::LiveNfa;
 use super::member_sets::MemberSets;
@@ -15,7 +16,7 @@ const BLOCK: u32 = 0x2000_0000;
 pub(super) enum EdgeSymbol {
     Byte(u8),
     Special(u32),
-    Call(u32),
+    Call(CompiledRuleId),
     /// A counted block of the same rule.
     Block(u32),
 }
@@ -26,7 +27,7 @@ impl EdgeSymbol {
         match self {
             EdgeSymbol::Byte(b) => u32::from(b),
             EdgeSymbol::Special(s) => SPECIAL + s,
-            EdgeSymbol::Call(r) => CALL + r,
+            EdgeSymbol::Call(r) => CALL + r.raw(),
             EdgeSymbol::Block(b) => BLOCK + b,
         }
     }
@@ -36,7 +37,7 @@ impl EdgeSymbol {
         match raw {
             0..=255 => EdgeSymbol::Byte(raw as u8),
             SPECIAL..CALL => EdgeSymbol::Special(raw - SPECIAL),
-            CALL..BLOCK => EdgeSymbol::Call(raw - CALL),
+            CALL..BLOCK => EdgeSymbol::Call(CompiledRuleId::from_raw(raw - CALL)),
             _ => EdgeSymbol::Block(raw - BLOCK),
         }
     }

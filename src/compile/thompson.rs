@@ -6,12 +6,12 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use super::Compiled;
 use super::counted_graph::{NO_NODE, StepCounts};
 use super::expressions::{Repeat, expr_address, is_tiny};
 use super::live_nfa::LiveNfa;
 use super::member_sets::{MemberFragments, MemberSets};
 use super::rule_nfa::{BlockNfa, EdgeSymbol, RuleNfa};
+use super::{Compiled, CompiledRuleId};
 use crate::fsm::{ExactSteps, Nfa, Thompson};
 use crate::hash::HashMap;
 use crate::ir::{Counted, Expr, Graph, Members};
@@ -128,7 +128,7 @@ impl Thompson<Expr> for RuleNfaBuilder<'_> {
                 if rule.attributes.is_empty() && is_tiny(&rule.body) {
                     return self.append(from, &rule.body);
                 }
-                self.call(from, r.raw())
+                self.call(from, (*r).into())
             }
             Expr::Seq(parts) => self.append_sequence(from, parts)?,
             Expr::Alt(parts) => self.append_alternatives(from, parts)?,
@@ -223,8 +223,8 @@ impl<'c> RuleNfaBuilder<'c> {
     }
 
     /// Appends a call. A callee that derives nothing has no edge; a nullable callee can be skipped.
-    fn call(&mut self, from: u32, rule: u32) -> u32 {
-        let facts = &self.compiled.rules[rule as usize];
+    fn call(&mut self, from: u32, rule: CompiledRuleId) -> u32 {
+        let facts = &self.compiled.rules[rule.index()];
         self.optional_edge(from, EdgeSymbol::Call(rule), facts.productive, facts.nullable)
     }
 

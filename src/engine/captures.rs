@@ -4,6 +4,7 @@
 //! positions.
 
 use super::Matcher;
+use crate::compile::CompiledRuleId;
 use crate::mask::MaskState;
 use crate::matcher::{AdvanceError, Chart, ChartInput, ChartLimit, DerivedSpan};
 
@@ -71,8 +72,8 @@ impl Matcher {
             text.extend_from_slice(vocab.text(token));
         }
         let regions = chart.derived_spans();
-        let attributes = |rule: u32| {
-            compiled.split_grammar.rules.get(rule as usize).map(|rule| &rule.attributes)
+        let attributes = |rule: CompiledRuleId| {
+            compiled.split_grammar.rules.get(rule.index()).map(|rule| &rule.attributes)
         };
         let mut hidden: Vec<_> =
             regions.iter().filter(|r| attributes(r.rule).is_some_and(|a| a.hidden)).collect();

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use crate::cache::{Cache, CacheStats};
-use crate::compile::{Block, NO_BLOCK, Program, ReturnRole, SharedAutomaton};
+use crate::compile::{Block, CompiledRuleId, NO_BLOCK, Program, ReturnRole, SharedAutomaton};
 use crate::hash::HashMap;
 use crate::matcher::UNBOUNDED_COUNT;
 
@@ -96,7 +96,7 @@ impl StructuralIds {
 #[derive(Debug, Default)]
 pub(crate) struct KeyBuilder {
     /// By rule.
-    rules: HashMap<u32, RuleIdentity>,
+    rules: HashMap<CompiledRuleId, RuleIdentity>,
     /// Depth of the chain of rules that is being described.
     depth: u32,
 }
@@ -164,7 +164,7 @@ impl KeyBuilder {
         &mut self,
         program: &mut Program,
         structural_ids: &mut StructuralIds,
-        rule: u32,
+        rule: CompiledRuleId,
         max_token_bytes: u32,
     ) -> Option<u32> {
         match self.rules.get(&rule) {

@@ -11,10 +11,7 @@ use super::limit::ParserLimit;
 use super::parser::Parser;
 use super::query_caches::RuleResidence;
 use super::store::{ConfigFlags, ConfigId, FrameId, Item, Tracked};
-use crate::compile::{NO_BLOCK, ReturnRole};
-
-/// No rule asked for yet.
-const NO_RULE: u32 = u32::MAX;
+use crate::compile::{CompiledRuleId, NO_BLOCK, ReturnRole};
 
 /// Probe counters are shared by tokens up to this length, in bytes; longer tokens share by the next
 /// power of two.
@@ -24,7 +21,7 @@ const MIN_READ_REACH: usize = 8;
 #[derive(Clone, Copy)]
 struct CountedPosition {
     /// The rule and frame of all items.
-    rule: u32,
+    rule: CompiledRuleId,
     frame: FrameId,
     /// The actual counter, and the probe counter that stands for it.
     count: u32,
@@ -149,9 +146,8 @@ impl Parser {
     /// the last rule asked for.
     fn stays_in_rule(&mut self, config: ConfigId, position: CountedPosition) -> bool {
         if self.queries.rule_residence.len() <= config.index() {
-            self.queries
-                .rule_residence
-                .resize(config.index() + 1, (NO_RULE, RuleResidence::Outside));
+            let unasked = (CompiledRuleId::NONE, RuleResidence::Outside);
+            self.queries.rule_residence.resize(config.index() + 1, unasked);
         }
         if self.queries.rule_residence[config.index()].0 != position.rule {
             self.queries.rule_residence[config.index()] =
@@ -166,7 +162,7 @@ impl Parser {
     }
 
     /// Computes [`Parser::stays_in_rule`] for one configuration.
-    fn compute_residence(&self, config: ConfigId, rule: u32) -> RuleResidence {
+    fn compute_residence(&self, config: ConfigId, rule: CompiledRuleId) -> RuleResidence {
         let (program, flags) = (self.program(), self.store().flags(config));
         let is_in_rule = |item: &Item| {
             item.frame == FrameId::ISOLATED

@@ -23,7 +23,7 @@ use super::store::{ConfigFlags, ConfigId, FAR_FROM_BOUNDS, FrameId, INITIAL_CONF
 use super::symbol::Symbol;
 use super::transition_cache::TransitionCache;
 use super::value_constraints::key_tracker::KeyTracker;
-use crate::compile::{Compiled, Program};
+use crate::compile::{Compiled, CompiledRuleId, Program};
 use crate::fsm::ByteSet;
 use crate::fuel;
 use crate::limits::Limits;
@@ -106,8 +106,8 @@ struct Scratch {
     slot: Vec<u32>,
     /// Rules called in this round.
     called: Vec<CalledRule>,
-    /// Calls by kernel items: the callee's slot, and the item to return to.
-    outer: Vec<(u32, Item)>,
+    /// Calls by kernel items: the callee, and the item to return to.
+    outer: Vec<(CompiledRuleId, Item)>,
     /// Calls by called rules: the callee's slot, the caller's slot, and the state to return to.
     inner: Vec<(u32, u32, u32)>,
     /// The kernel as a set, when it is large.

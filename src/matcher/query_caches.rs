@@ -2,6 +2,7 @@
 
 use super::store::{ConfigId, FrameId};
 use crate::capacity::ReserveMore;
+use crate::compile::CompiledRuleId;
 use crate::hash::HashMap;
 
 /// Cached steps of the parser other than over bytes.
@@ -51,7 +52,7 @@ pub(super) struct QueryCaches {
     /// it was read in isolation, and the frame; see [`super::parser::Parser::step_within_block`].
     pub(super) far_canonical: HashMap<(ConfigId, FrameId), ConfigId>,
     /// By configuration: the rule of the last `stays_in_rule` query, and its answer.
-    pub(super) rule_residence: Vec<(u32, RuleResidence)>,
+    pub(super) rule_residence: Vec<(CompiledRuleId, RuleResidence)>,
 }
 
 impl QueryCaches {

@@ -16,7 +16,7 @@ use super::limit::ParserLimit;
 use super::parser::Parser;
 use super::store::{ConfigId, FrameId, Item};
 use super::symbol::Symbol;
-use crate::compile::NO_BLOCK;
+use crate::compile::{CompiledRuleId, NO_BLOCK};
 use crate::fsm::ByteSet;
 use crate::fuel;
 use crate::hash::{HashMap, HashSet};
@@ -45,7 +45,7 @@ impl Cost {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Subgoal {
     /// The shortest text of a rule that is not empty.
-    Rule(u32),
+    Rule(CompiledRuleId),
     /// The shortest run of a block that is not empty.
     Run(u32),
 }

@@ -24,10 +24,21 @@ const NO_STATE: u32 = u32::MAX;
 /// The edges of a state.
 #[derive(Debug, Default)]
 pub(in crate::compile) struct StateEdges {
-    /// Sorted. The symbol of a call is the number of its trigger.
+    /// Over bytes and special tokens; sorted.
     pub(in crate::compile) edges: Vec<Edge>,
+    /// Calls of tag bodies; sorted.
+    pub(in crate::compile) calls: Vec<TagCall>,
     /// The dispatch may end.
     pub(in crate::compile) is_final: bool,
+}
+
+/// A call of the bodies of a trigger's tags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::compile) struct TagCall {
+    /// The trigger's number.
+    pub(in crate::compile) trigger: u32,
+    /// The state to return to.
+    pub(in crate::compile) to: u32,
 }
 
 /// What the bodies of a trigger's tags derive.
@@ -446,12 +457,10 @@ impl DispatchAutomaton {
             }
         }
         let outgoing = self.state_edges(state);
-        let is_call = |edge: &Edge| matches!(EdgeSymbol::decode(edge.lo), EdgeSymbol::Call(_));
-        let calls = outgoing.edges.iter().filter(|edge| is_call(edge)).count();
         StateSummary {
             is_final: outgoing.is_final,
-            has_scan_edge: calls < outgoing.edges.len(),
-            has_call_edge: calls > 0,
+            has_scan_edge: !outgoing.edges.is_empty(),
+            has_call_edge: !outgoing.calls.is_empty(),
         }
     }
 
@@ -477,6 +486,8 @@ impl DispatchAutomaton {
         }
         out.edges.sort_unstable();
         out.edges.dedup();
+        out.calls.sort_unstable();
+        out.calls.dedup();
         out
     }
 
@@ -557,15 +568,14 @@ impl DispatchAutomaton {
     fn add_fired_edges(&self, all: impl Iterator<Item = TriggerOrStop>, out: &mut StateEdges) {
         let mut passed = false;
         for fires in all {
-            let Some(tag) = fires else {
+            let Some(trigger) = fires else {
                 out.is_final = true;
                 continue;
             };
-            let TagBodies { productive, nullable } = self.bodies[tag as usize];
+            let TagBodies { productive, nullable } = self.bodies[trigger as usize];
             let after = if self.loops() { StateKind::TextAfter(ROOT) } else { StateKind::End };
             if let Some(to) = self.live_state(after).filter(|_| productive) {
-                let symbol = EdgeSymbol::Call(tag).encode();
-                out.edges.push(Edge { lo: symbol, hi: symbol, to });
+                out.calls.push(TagCall { trigger, to });
             }
             passed |= nullable;
         }

@@ -29,7 +29,7 @@ impl Program {
         const MAX_SET: usize = 512;
         let Some(counts) = &rule_nfa.step_counts else { return };
         let [read, others] = StepCounts::edges(&rule_nfa.main, self.states.slice(set));
-        let first = self.instances[instance as usize].from;
+        let first = self.instances[instance as usize].first;
         let mut next = Vec::new();
         let mut cuts = Vec::new();
         elementary_cuts(read.iter().map(|(e, _)| e), &mut cuts);
@@ -56,7 +56,7 @@ impl Program {
             }
             let to = self.intern(instance, &next);
             match EdgeSymbol::decode(same[0].0.lo) {
-                EdgeSymbol::Call(rule) => out.calls.push((rule + first, to)),
+                EdgeSymbol::Call(rule) => out.calls.push((rule.appended_from(first), to)),
                 EdgeSymbol::Special(special) => out.specials.push((special, to)),
                 EdgeSymbol::Byte(_) | EdgeSymbol::Block(_) => {
                     debug_assert!(false, "steps have no blocks")

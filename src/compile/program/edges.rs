@@ -7,7 +7,7 @@ use super::super::live_nfa::LiveNfa;
 use super::super::rule_nfa::{EdgeSymbol, RuleNfa, StateSummary};
 use super::super::{Block, ByteEdge};
 use super::state_table::{EdgeLists, PoolSpan, StateKey};
-use super::{Instance, Program, Scratch, StateSource, UNKNOWN};
+use super::{Instance, PlacedBlock, Program, Scratch, StateSource, UNKNOWN};
 use crate::fsm::{Edge, elementary_cuts};
 use crate::fuel;
 
@@ -51,18 +51,22 @@ impl Program {
         state: u32,
         out: &mut EdgeLists,
     ) {
-        let first = self.instances[instance as usize].from;
-        for e in &dispatch.automaton.state_edges(state).edges {
+        let first = self.instances[instance as usize].first;
+        let outgoing = dispatch.automaton.state_edges(state);
+        for e in &outgoing.edges {
             let to = self.intern(instance, &[e.to]);
             match EdgeSymbol::decode(e.lo) {
                 EdgeSymbol::Byte(_) => out.push_bytes(e.lo, e.hi, to),
-                EdgeSymbol::Call(trigger) => {
-                    let called = dispatch.called_rules(trigger).iter();
-                    out.calls.extend(called.map(|rule| (rule + first, to)));
-                }
                 EdgeSymbol::Special(special) => out.specials.push((special, to)),
-                EdgeSymbol::Block(_) => debug_assert!(false, "a dispatch has no blocks"),
+                EdgeSymbol::Call(_) | EdgeSymbol::Block(_) => {
+                    debug_assert!(false, "a dispatch calls by trigger and has no blocks")
+                }
             }
+        }
+        for call in &outgoing.calls {
+            let to = self.intern(instance, &[call.to]);
+            let called = dispatch.called_rules(call.trigger).iter();
+            out.calls.extend(called.map(|rule| (rule.appended_from(first), to)));
         }
         out.calls.sort_unstable();
         out.calls.dedup();
@@ -166,7 +170,7 @@ impl Program {
 
     /// Adds calls, special-token edges and blocks; each leads to the closure of all its targets.
     fn add_other_edges(&mut self, instance: u32, rule_nfa: &Arc<RuleNfa>, out: &mut EdgeLists) {
-        let first = self.instances[instance as usize].from;
+        let first = self.instances[instance as usize].first;
         let others = std::mem::take(&mut self.scratch.others);
         let mut targets = std::mem::take(&mut self.scratch.targets);
         for same in others.chunk_by(|a, b| a.lo == b.lo) {
@@ -178,7 +182,7 @@ impl Program {
             self.scratch.set = set;
             let Some(to) = to else { continue };
             match EdgeSymbol::decode(same[0].lo) {
-                EdgeSymbol::Call(rule) => out.calls.push((rule + first, to)),
+                EdgeSymbol::Call(rule) => out.calls.push((rule.appended_from(first), to)),
                 EdgeSymbol::Special(special) => out.specials.push((special, to)),
                 EdgeSymbol::Block(block) => {
                     out.block_entries.push(self.place_block(instance, rule_nfa, block, to))
@@ -197,12 +201,13 @@ impl Program {
         block: u32,
         exit: u32,
     ) -> u32 {
-        let Instance { rule, from, .. } = self.instances[instance as usize];
-        if let Some(&placed) = self.placed_blocks.get(&(rule, block, exit)) {
+        let Instance { rule, .. } = self.instances[instance as usize];
+        let key = PlacedBlock { rule, block, exit };
+        if let Some(&placed) = self.placed_blocks.get(&key) {
             return placed;
         }
         let placed = self.blocks.len() as u32;
-        self.placed_blocks.insert((rule, block, exit), placed);
+        self.placed_blocks.insert(key, placed);
         let part = &rule_nfa.blocks[block as usize];
         self.blocks.push(Block {
             min: part.min,
@@ -212,8 +217,7 @@ impl Program {
             is_bounded_white_space: part.is_bounded_white_space
                 && self.compiled.has_bounded_white_space,
         });
-        let inner =
-            self.add_instance(StateSource::Sets(rule_nfa.clone(), block + 1), (rule, from), placed);
+        let inner = self.add_instance(StateSource::Sets(rule_nfa.clone(), block + 1), rule, placed);
         let start = self.start_state(inner);
         self.blocks[placed as usize].start = start;
         placed

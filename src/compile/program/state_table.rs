@@ -2,8 +2,8 @@
 
 use std::hash::Hasher;
 
-use super::super::{ByteEdge, NO_BLOCK, ReturnRole};
-use super::{NO_RULE, Program, UNKNOWN};
+use super::super::{ByteEdge, CompiledRuleId, NO_BLOCK, ReturnRole};
+use super::{Program, UNKNOWN};
 use crate::capacity::{PagedVec, ReserveMore};
 use crate::hash::{HashMap, hasher};
 use crate::interner::InternIndex;
@@ -39,7 +39,7 @@ impl PoolSpan {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct State {
     /// The rule of the state.
-    pub(crate) rule: u32,
+    pub(crate) rule: CompiledRuleId,
     /// The counted block around the state, or [`NO_BLOCK`].
     pub(crate) block: u32,
     /// Accepting: the rule may end here; inside a block, one repetition may.
@@ -112,7 +112,7 @@ pub(super) struct EdgeSpans {
 pub(super) struct EdgeLists {
     pub(super) bytes: Vec<ByteEdge>,
     /// `(rule, state to return to)`
-    pub(super) calls: Vec<(u32, u32)>,
+    pub(super) calls: Vec<(CompiledRuleId, u32)>,
     /// `(special token, target)`
     pub(super) specials: Vec<(u32, u32)>,
     /// Placed blocks that are entered.
@@ -191,7 +191,7 @@ impl StateTable {
             has_unique_keys: false,
         };
         table.states.push(State {
-            rule: NO_RULE,
+            rule: CompiledRuleId::NONE,
             block: NO_BLOCK,
             is_final: true,
             has_scan_edge: false,

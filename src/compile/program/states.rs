@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::residuals;
 use super::super::rule_nfa::{RuleNfa, StateSummary};
-use super::super::{DispatchMark, NO_BLOCK, ReturnRole, RuleFacts};
+use super::super::{CompiledRuleId, DispatchMark, NO_BLOCK, ReturnRole, RuleFacts};
 use super::state_table::{State, StateKey, StateMemo, StateTable};
 use super::{Instance, Program, StateSource};
 use crate::fuel;
@@ -25,11 +25,11 @@ impl Program {
         }
     }
 
-    /// Adds an instance. `(rule, from)`: the rule, and the first rule id of its grammar.
+    /// Adds an instance.
     pub(super) fn add_instance(
         &mut self,
         source: StateSource,
-        (rule, from): (u32, u32),
+        rule: CompiledRuleId,
         block: u32,
     ) -> u32 {
         let budget = match &source {
@@ -44,17 +44,19 @@ impl Program {
             }
             _ => false,
         };
-        self.instances.push(Instance { source, rule, block, from, merged, left: budget });
+        let first = self.local_rule(rule).first;
+        self.instances.push(Instance { source, rule, block, first, merged, left: budget });
         (self.instances.len() - 1) as u32
     }
 
     /// Whether a rule matters only by its language: it has no attributes, counts or names.
-    fn has_only_its_language(&self, rule: u32) -> bool {
-        let (compiled, from) = self.grammar_of_rule(rule);
-        let plain = compiled
+    fn has_only_its_language(&self, rule: CompiledRuleId) -> bool {
+        let local = self.local_rule(rule);
+        let plain = local
+            .grammar
             .split_grammar
             .rules
-            .get((rule - from) as usize)
+            .get(local.rule.index())
             .is_some_and(|rule| rule.attributes.is_empty());
         plain
             && self.compiled.frames_hold_no_counts()
