@@ -1,9 +1,10 @@
 //! Inspection of the automata of a compiled grammar, for reports and drawings. The engine does not
 //! use it.
 
+use std::hash::Hash;
 use std::sync::Arc;
 
-use super::{Block, Compiled, CompiledRuleId, DispatchMark, NO_BLOCK, Program};
+use super::{Block, Compiled, CompiledRuleId, DispatchMark, NO_BLOCK, Program, StateId};
 use crate::fsm::ByteSet;
 use crate::hash::HashMap;
 use crate::ids::{RuleId, SpecialId};
@@ -163,7 +164,7 @@ impl Inspect<'_> {
     }
 
     /// A state that has been expanded.
-    fn state(&mut self, id: u32, local: &mut RuleNumbers) -> AutomatonState {
+    fn state(&mut self, id: StateId, local: &mut RuleNumbers) -> AutomatonState {
         let edges = self.edges(id, local);
         let state = self.program.state(id);
         AutomatonState {
@@ -181,8 +182,8 @@ impl Inspect<'_> {
     }
 
     /// The edges of a state.
-    fn edges(&mut self, id: u32, local: &mut RuleNumbers) -> Vec<AutomatonEdge> {
-        let mut sets: Vec<(u32, ByteSet)> = Vec::new();
+    fn edges(&mut self, id: StateId, local: &mut RuleNumbers) -> Vec<AutomatonEdge> {
+        let mut sets: Vec<(StateId, ByteSet)> = Vec::new();
         for edge in self.program.byte_edges(id) {
             match sets.iter_mut().find(|(to, _)| *to == edge.to) {
                 Some((_, set)) => set.insert_range(edge.lo, edge.hi),
@@ -213,8 +214,8 @@ impl Inspect<'_> {
 /// The states and blocks of a rule, numbered as they are met.
 #[derive(Default)]
 struct RuleNumbers {
-    states: LocalIds,
-    blocks: LocalIds,
+    states: LocalIds<StateId>,
+    blocks: LocalIds<u32>,
     /// The blocks by number.
     placed: Vec<AutomatonBlock>,
 }
@@ -233,14 +234,19 @@ impl RuleNumbers {
 }
 
 /// Local numbering of program ids, in order of first use.
-#[derive(Default)]
-struct LocalIds {
-    ids: Vec<u32>,
-    index: HashMap<u32, usize>,
+struct LocalIds<I> {
+    ids: Vec<I>,
+    index: HashMap<I, usize>,
 }
 
-impl LocalIds {
-    fn index_of(&mut self, id: u32) -> usize {
+impl<I> Default for LocalIds<I> {
+    fn default() -> Self {
+        LocalIds { ids: Vec::new(), index: HashMap::default() }
+    }
+}
+
+impl<I: Copy + Eq + Hash> LocalIds<I> {
+    fn index_of(&mut self, id: I) -> usize {
         *self.index.entry(id).or_insert_with(|| {
             self.ids.push(id);
             self.ids.len() - 1

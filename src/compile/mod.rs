@@ -38,7 +38,7 @@ pub use inspect::{
     AutomatonBlock, AutomatonEdge, AutomatonState, DispatchState, EdgeKind, RuleAutomaton,
 };
 pub(crate) use member_sets::MemberLikelihood;
-pub(crate) use program::{Program, SharedAutomaton};
+pub(crate) use program::{Program, SharedAutomaton, StateId};
 pub(crate) use rule_facts::{CompiledRuleId, RuleFacts};
 pub(crate) use shared_automata::shared_automata_stats;
 
@@ -138,7 +138,7 @@ pub(crate) const NO_BLOCK: u32 = u32::MAX;
 pub(crate) struct ByteEdge {
     pub(crate) lo: u8,
     pub(crate) hi: u8,
-    pub(crate) to: u32,
+    pub(crate) to: StateId,
 }
 
 /// The meaning of an automaton state within a tag dispatch; read by traces and previews.
@@ -162,9 +162,9 @@ pub(crate) struct Block {
     /// Most repetitions; `None` is unbounded.
     pub(crate) max: Option<u32>,
     /// The start state of the body.
-    pub(crate) start: u32,
+    pub(crate) start: StateId,
     /// The state after the block.
-    pub(crate) exit: u32,
+    pub(crate) exit: StateId,
     /// The block is white space whose bound is longer than nearly every token.
     pub(crate) is_bounded_white_space: bool,
 }

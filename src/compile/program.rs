@@ -36,8 +36,10 @@ use graph_positions::GraphPositions;
 use member_tables::MemberTables;
 use state_table::{EdgeLists, State, StateTable};
 
-/// A value that has not been computed.
-const UNKNOWN: u32 = u32::MAX;
+pub(crate) use state_table::StateId;
+
+/// The instance of [`Program::RETURN`].
+const NO_INSTANCE: u32 = u32::MAX;
 
 /// The serial of the next program.
 static SERIAL: AtomicU64 = AtomicU64::new(0);
@@ -93,14 +95,13 @@ impl SharedAutomaton {
 }
 
 /// The entry of a rule: its start state, and what can happen there before a byte is read.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct RuleEntry {
-    /// The automaton has been made.
-    instantiated: bool,
-    start: u32,
-    calls: Vec<(CompiledRuleId, u32)>,
+    start: StateId,
+    /// Each with the state to return to.
+    calls: Vec<(CompiledRuleId, StateId)>,
     /// States in which the first byte can be read.
-    first_readers: Vec<u32>,
+    first_readers: Vec<StateId>,
 }
 
 /// A block of a rule's automaton, placed in front of a state.
@@ -110,7 +111,7 @@ struct PlacedBlock {
     /// The index of the block in [`RuleNfa::blocks`].
     block: u32,
     /// The state after the block.
-    exit: u32,
+    exit: StateId,
 }
 
 /// The automaton states that a parse has reached. Ids are stable until the program is dropped.
@@ -130,7 +131,7 @@ pub(crate) struct Program {
     placed_blocks: HashMap<PlacedBlock, u32>,
     instances: Vec<Instance>,
     /// By rule: its entry, once opened.
-    rules: Vec<RuleEntry>,
+    rules: Vec<Option<RuleEntry>>,
     members: MemberTables,
     /// Positions of states in counted graphs.
     graph_positions: GraphPositions,
@@ -154,12 +155,12 @@ struct Scratch {
 
 impl Program {
     /// The return state. It stands for every `is_return_only` state of all rules.
-    pub(crate) const RETURN: u32 = 0;
+    pub(crate) const RETURN: StateId = StateId::from_raw(0);
 
     /// A program with the return state only.
     pub(crate) fn new(compiled: Arc<Compiled>) -> Program {
         Program {
-            rules: vec![RuleEntry::default(); compiled.rules.len()],
+            rules: vec![None; compiled.rules.len()],
             appended: AppendedGrammars::default(),
             classes: compiled.classes.clone(),
             compiled,
@@ -181,10 +182,11 @@ impl Program {
         program.members.ignores_members = true;
         program.instantiate(program.compiled.start);
         let mut at = 0;
-        while at < program.states.len() as u32 {
-            program.expand(at);
-            for i in 0..program.calls(at).len() {
-                program.instantiate(program.calls(at)[i].0);
+        while at < program.states.len() {
+            let state = StateId::new(at);
+            program.expand(state);
+            for i in 0..program.calls(state).len() {
+                program.instantiate(program.calls(state)[i].0);
             }
             at += 1;
         }
@@ -194,7 +196,7 @@ impl Program {
     /// The size of all automata made so far.
     pub(super) fn size(&self) -> CompiledSize {
         CompiledSize {
-            rules: self.rules.iter().filter(|r| r.instantiated).count(),
+            rules: self.rules.iter().flatten().count(),
             states: self.states.len() - 1,
             edges: self.states.edges.len(),
             blocks: self.blocks.len(),
@@ -230,13 +232,13 @@ impl Program {
 
     /// A state by its id.
     #[inline]
-    pub(crate) fn state(&self, state: u32) -> &State {
+    pub(crate) fn state(&self, state: StateId) -> &State {
         self.states.get(state)
     }
 
     /// The block around a state.
     #[inline]
-    pub(crate) fn block_of(&self, state: u32) -> Option<&Block> {
+    pub(crate) fn block_of(&self, state: StateId) -> Option<&Block> {
         self.blocks.get(self.state(state).block as usize)
     }
 
@@ -247,12 +249,12 @@ impl Program {
     }
 
     /// The label of the rule a state belongs to.
-    pub(crate) fn label(&self, state: u32) -> Option<Label> {
+    pub(crate) fn label(&self, state: StateId) -> Option<Label> {
         self.facts_of(self.state(state).rule).and_then(|rule| rule.label)
     }
 
     /// The rule of a state; may be an auxiliary rule.
-    pub(crate) fn rule(&self, state: u32) -> CompiledRuleId {
+    pub(crate) fn rule(&self, state: StateId) -> CompiledRuleId {
         self.state(state).rule
     }
 
@@ -268,7 +270,7 @@ impl Program {
     }
 
     /// Whether the edge from `state` to `to` ends an occurrence of a rule that calls unique keys.
-    pub(crate) fn ends_unique_keys(&self, state: u32, to: u32) -> bool {
+    pub(crate) fn ends_unique_keys(&self, state: StateId, to: StateId) -> bool {
         let State { is_final, has_scan_edge, has_call_edge, block, .. } = *self.state(to);
         is_final
             && !has_scan_edge
@@ -278,7 +280,7 @@ impl Program {
     }
 
     /// Whether the rule of a state is auxiliary: made by the compiler for a part of a rule.
-    pub(crate) fn is_auxiliary(&self, state: u32) -> bool {
+    pub(crate) fn is_auxiliary(&self, state: StateId) -> bool {
         let rule = self.rule(state);
         let local = self.local_rule(rule);
         rule != CompiledRuleId::NONE
@@ -286,7 +288,7 @@ impl Program {
     }
 
     /// The budget of a state, if it is the return address of a budgeted call.
-    pub(crate) fn budget_meter(&self, state: u32) -> Option<BudgetMeter> {
+    pub(crate) fn budget_meter(&self, state: StateId) -> Option<BudgetMeter> {
         if self.compiled.budgets.is_empty() {
             return None;
         }
@@ -296,7 +298,7 @@ impl Program {
     }
 
     /// The count of the item that a call with return address `state` returns to.
-    pub(crate) fn return_count(&self, state: u32, count: u32) -> u32 {
+    pub(crate) fn return_count(&self, state: StateId, count: u32) -> u32 {
         match self.budget_meter(state) {
             Some(meter) => meter.full,
             None if self.state(state).return_role == ReturnRole::Scope => super::EMPTY_REGISTER,
@@ -307,48 +309,48 @@ impl Program {
 
     /// Byte edges of an expanded state.
     #[inline]
-    pub(crate) fn byte_edges(&self, state: u32) -> &[ByteEdge] {
+    pub(crate) fn byte_edges(&self, state: StateId) -> &[ByteEdge] {
         &self.states.edges.bytes[self.states.edge_spans(state).bytes.range()]
     }
 
     /// `(rule, state to return to)` of an expanded state.
     #[inline]
-    pub(crate) fn calls(&self, state: u32) -> &[(CompiledRuleId, u32)] {
+    pub(crate) fn calls(&self, state: StateId) -> &[(CompiledRuleId, StateId)] {
         &self.states.edges.calls[self.states.edge_spans(state).calls.range()]
     }
 
     /// `(special token, target)` of an expanded state.
     #[inline]
-    pub(crate) fn special_edges(&self, state: u32) -> &[(u32, u32)] {
+    pub(crate) fn special_edges(&self, state: StateId) -> &[(u32, StateId)] {
         &self.states.edges.specials[self.states.edge_spans(state).specials.range()]
     }
 
     /// The blocks that can be entered from an expanded state.
     #[inline]
-    pub(crate) fn block_entries(&self, state: u32) -> &[u32] {
+    pub(crate) fn block_entries(&self, state: StateId) -> &[u32] {
         &self.states.edges.block_entries[self.states.edge_spans(state).block_entries.range()]
     }
 
     /// Calls that an opened rule can make before it reads: `(rule, state to return to)`.
     #[inline]
-    pub(crate) fn leading_calls(&self, rule: CompiledRuleId) -> &[(CompiledRuleId, u32)] {
-        &self.rules[rule.index()].calls
+    pub(crate) fn leading_calls(&self, rule: CompiledRuleId) -> &[(CompiledRuleId, StateId)] {
+        self.rules[rule.index()].as_ref().map_or(&[], |entry| &entry.calls)
     }
 
     /// States in which an opened rule can read its first byte.
     #[inline]
-    pub(crate) fn first_readers(&self, rule: CompiledRuleId) -> &[u32] {
-        &self.rules[rule.index()].first_readers
+    pub(crate) fn first_readers(&self, rule: CompiledRuleId) -> &[StateId] {
+        self.rules[rule.index()].as_ref().map_or(&[], |entry| &entry.first_readers)
     }
 
     /// What a state is made from, and its set; `None` for [`Program::RETURN`].
-    fn source_of(&self, state: u32) -> Option<(&StateSource, &[u32])> {
+    fn source_of(&self, state: StateId) -> Option<(&StateSource, &[u32])> {
         let instance = self.states.get(state).key.instance;
         Some((&self.instances.get(instance as usize)?.source, self.states.set(state)))
     }
 
     /// The meaning of a state within its tag dispatch.
-    pub(crate) fn dispatch_mark(&self, state: u32) -> DispatchMark {
+    pub(crate) fn dispatch_mark(&self, state: StateId) -> DispatchMark {
         match self.source_of(state) {
             Some((StateSource::Dispatch(dispatch), set)) => dispatch.automaton.mark(set[0]),
             _ => DispatchMark::Plain,
@@ -357,7 +359,7 @@ impl Program {
 
     /// Whether a state of a tag dispatch has begun, or read, excludes and triggers with
     /// [`unusual`](crate::ir::Attributes::unusual) bodies only; `None` where it has begun nothing.
-    pub(crate) fn is_unusual_trigger(&self, state: u32) -> Option<bool> {
+    pub(crate) fn is_unusual_trigger(&self, state: StateId) -> Option<bool> {
         match self.source_of(state)? {
             (StateSource::Dispatch(dispatch), set) => {
                 dispatch.is_unusual(set[0], |rule| self.facts(rule).unusual)
@@ -368,13 +370,13 @@ impl Program {
 
     /// The number of a [`State::is_trigger_state`] within its dispatch automaton; equal for all
     /// dispatches over the same texts.
-    pub(crate) fn trigger_state_number(&self, state: u32) -> Option<u32> {
+    pub(crate) fn trigger_state_number(&self, state: StateId) -> Option<u32> {
         self.state(state).is_trigger_state.then(|| self.states.set(state)[0])
     }
 
     /// The shared automaton of a state and the state's number in it; `None` if the automaton is
     /// private.
-    pub(crate) fn shared_automaton(&self, state: u32) -> Option<(SharedAutomaton, u32)> {
+    pub(crate) fn shared_automaton(&self, state: StateId) -> Option<(SharedAutomaton, u32)> {
         let (source, set) = self.source_of(state)?;
         let automaton = match source {
             StateSource::Dfa(dfa) if self.state(state).return_role == ReturnRole::Nothing => {
@@ -389,12 +391,12 @@ impl Program {
     }
 
     /// Whether a state belongs to a tag dispatch, calls excluded.
-    pub(crate) fn is_dispatch(&self, state: u32) -> bool {
+    pub(crate) fn is_dispatch(&self, state: StateId) -> bool {
         matches!(self.source_of(state), Some((StateSource::Dispatch(_), _)))
     }
 
     /// The state of the dispatch of `state` with this [`Program::trigger_state_number`].
-    pub(crate) fn trigger_state(&mut self, state: u32, number: u32) -> u32 {
+    pub(crate) fn trigger_state(&mut self, state: StateId, number: u32) -> StateId {
         self.intern(self.states.get(state).key.instance, &[number])
     }
 
@@ -420,9 +422,9 @@ impl Program {
     }
 
     /// Opens a rule: makes its automaton on first use, and returns its start state.
-    pub(crate) fn instantiate(&mut self, rule: CompiledRuleId) -> u32 {
-        if self.rules[rule.index()].instantiated {
-            return self.rules[rule.index()].start;
+    pub(crate) fn instantiate(&mut self, rule: CompiledRuleId) -> StateId {
+        if let Some(entry) = &self.rules[rule.index()] {
+            return entry.start;
         }
         let local = self.local_rule(rule);
         let (grammar, local_rule) = (local.grammar.clone(), local.rule);
@@ -455,13 +457,13 @@ impl Program {
                 first_readers.push(inner);
             }
         }
-        self.rules[rule.index()] = RuleEntry { instantiated: true, start, calls, first_readers };
+        self.rules[rule.index()] = Some(RuleEntry { start, calls, first_readers });
         start
     }
 
     /// Computes the edges of a state, unless that has been done.
     #[inline]
-    pub(crate) fn expand(&mut self, state: u32) {
+    pub(crate) fn expand(&mut self, state: StateId) {
         if !self.states.get(state).memo.expanded {
             self.find_edges(state);
         }

@@ -10,9 +10,10 @@ use parking_lot::Mutex;
 
 use super::entry::MaskEntry;
 use super::interned_masks::SHARED_MASK_BYTES;
-use super::mask_state::{GrammarEntries, MaskOptions, MaskState};
+use super::mask_state::{GrammarEntries, MaskOptions, MaskState, UsedEntry};
 use super::pool::{EntryContext, MaskPool};
 use super::pool_counters::count;
+use super::pool_key::CountedState;
 use super::pool_scope::EnginePool;
 use super::special_tokens::SpecialTokenIds;
 use super::token_set::{TokenSet, set_bit};
@@ -322,7 +323,7 @@ impl GrammarMasks {
             return self.build_by_walk(state, config);
         }
         state.entries.entry_states.resize(state.parser.program().len(), false);
-        let any_wide = items.iter().any(|i| state.entries.entry_states[i.state as usize]);
+        let any_wide = items.iter().any(|i| state.entries.entry_states[i.state.index()]);
         let by_item =
             any_wide || !state.walks_whole_configs() || self.is_too_wide_to_walk(state, config);
         if by_item || !state.walk_directly(&self.vocab, config, self.options.direct_walk)? {
@@ -345,7 +346,7 @@ impl GrammarMasks {
     ) -> Result<Vec<Item>, ParserLimit> {
         let mut wide = Vec::new();
         for &item in items {
-            let index = item.state as usize;
+            let index = item.state.index();
             if !state.entries.entry_states[index] {
                 let isolated = state.parser.isolated(item);
                 state.entries.entry_states[index] = self.is_too_wide_to_walk(state, isolated)
@@ -413,7 +414,7 @@ impl GrammarMasks {
     /// from the pool, or built.
     fn entry(&self, state: &mut MaskState, items: &[Item]) -> Result<Arc<MaskEntry>, ParserLimit> {
         let MaskState { parser, entries: GrammarEntries { keys, used, .. }, .. } = state;
-        let key = (items[0].state, items[0].count, items.len() > 1);
+        let key = UsedEntry { state: CountedState::of(&items[0]), has_tail_calls: items.len() > 1 };
         if let Some(entry) = used.get(&key) {
             return Ok(entry);
         }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::entry::MaskEntry;
 use super::mask_memo::MaskMemo;
 use super::pool_counters::{PoolCounters, count};
-use super::pool_key::KeyBuilder;
+use super::pool_key::{CountedState, KeyBuilder};
 use super::resolved_suffixes::ResolvedSuffixes;
 use super::resolved_tokens::ResolvedTokens;
 use super::rule_walks::RuleWalks;
@@ -88,8 +88,15 @@ pub(super) struct GrammarEntries {
     pub(super) entry_states: Vec<bool>,
     /// Pool keys of this grammar's states.
     pub(super) keys: KeyBuilder,
-    /// By state, counter, and whether tail-called items are included.
-    pub(super) used: Cache<(u32, u32, bool), Arc<MaskEntry>>,
+    pub(super) used: Cache<UsedEntry, Arc<MaskEntry>>,
+}
+
+/// Which mask entry of a grammar it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct UsedEntry {
+    pub(super) state: CountedState,
+    /// Tail-called items are included.
+    pub(super) has_tail_calls: bool,
 }
 
 impl Default for GrammarEntries {

@@ -15,10 +15,11 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 
 use super::node_sets::{NodeSetId, sort_by_group, sort_nodes, sorted_by_bytes};
+use super::pool_key::CountedState;
 use super::resolved_tokens::ResolvedTokens;
 use super::token_set::{bit, set_bit};
 use super::trie_walk::{TrieWalk, WalkError};
-use crate::compile::NO_BLOCK;
+use crate::compile::{NO_BLOCK, StateId};
 use crate::fsm::ByteSet;
 use crate::fuel;
 use crate::hash::{HashMap, HashSet, Seeded};
@@ -75,14 +76,11 @@ struct TrieRuleWalks {
     _owned: Option<Arc<Trie>>,
     /// Interned node sets.
     node_sets: IndexMap<Box<[u32]>, NodeSet, Seeded>,
-    /// Rule walks by node set and canonical state.
-    rule_walks: HashMap<(NodeSetId, CanonicalState), Arc<RuleWalk>>,
+    /// Rule walks by node set and state; its counter is canonical.
+    rule_walks: HashMap<(NodeSetId, CountedState), Arc<RuleWalk>>,
     /// The node set of the whole trie.
     all: Option<NodeSetId>,
 }
-
-/// A state and its counter, canonical for masks.
-type CanonicalState = (u32, u32);
 
 /// Rule walks of all tries, by the tries' addresses.
 #[derive(Debug)]
@@ -145,11 +143,11 @@ impl WalkContext {
     }
 
     /// Bytes that a state reads.
-    fn reads(&mut self, parser: &mut Parser, state: u32) -> ByteSet {
-        if self.reads.len() <= state as usize {
-            self.reads.resize(state as usize + 1, None);
+    fn reads(&mut self, parser: &mut Parser, state: StateId) -> ByteSet {
+        if self.reads.len() <= state.index() {
+            self.reads.resize(state.index() + 1, None);
         }
-        *self.reads[state as usize].get_or_insert_with(|| parser.reads_of(state))
+        *self.reads[state.index()].get_or_insert_with(|| parser.reads_of(state))
     }
 }
 
@@ -475,11 +473,11 @@ impl RuleWalker<'_> {
             let isolated = parser.isolated(item);
             parser.canonical(isolated)
         });
-        let key = isolated.map_or((item.state, 0), |isolated| {
-            let Item { state, count, .. } = parser.store().items(isolated)[0];
-            (state, count)
-        });
-        if let Some(rule_walk) = self.memo.rule_walks.get(&(node_set, key)) {
+        let state = match isolated {
+            Some(isolated) => CountedState::of(&parser.store().items(isolated)[0]),
+            None => CountedState { state: item.state, count: 0 },
+        };
+        if let Some(rule_walk) = self.memo.rule_walks.get(&(node_set, state)) {
             return Ok(rule_walk.clone());
         }
         let isolated = isolated.unwrap_or_else(|| parser.isolated(item));
@@ -492,7 +490,7 @@ impl RuleWalker<'_> {
         self.context.walks.push(walk);
         let rule_walk = Arc::new(result?);
         self.context.bytes += rule_walk.tokens.bytes() + rule_walk.exits.len() * 16 + 128;
-        self.memo.rule_walks.insert((node_set, key), rule_walk.clone());
+        self.memo.rule_walks.insert((node_set, state), rule_walk.clone());
         Ok(rule_walk)
     }
 

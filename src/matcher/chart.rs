@@ -4,7 +4,7 @@
 //! parsed again with a textbook chart (J. Earley, 1970), which is read backwards along one
 //! derivation. Slower than the parser; it runs only when captures are requested.
 
-use crate::compile::{BudgetUnit, CompiledRuleId, NO_BLOCK, Program};
+use crate::compile::{BudgetUnit, CompiledRuleId, NO_BLOCK, Program, StateId};
 use crate::hash::{HashMap, HashSet};
 use crate::ir::BudgetPolicy;
 
@@ -37,7 +37,7 @@ pub(crate) struct ChartLimit;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct ChartItem {
     rule: CompiledRuleId,
-    state: u32,
+    state: StateId,
     count: u32,
     /// The column in which its rule began.
     origin: u32,
@@ -98,7 +98,7 @@ struct Column {
     items: Vec<(ChartItem, Derivation)>,
     members: HashSet<ChartItem>,
     /// By rule: the items that called it here, and the states to return to.
-    callers: HashMap<CompiledRuleId, Vec<(u32, u32)>>,
+    callers: HashMap<CompiledRuleId, Vec<(u32, StateId)>>,
     /// Rules that ended here.
     ended: HashSet<ChartCall>,
     /// Rules that were cut here.
@@ -198,7 +198,7 @@ impl<'p> Chart<'p> {
     }
 
     /// Adds a column with the items that `targets` leads to.
-    fn scan(&mut self, targets: &dyn Fn(&Program, u32, &mut Vec<u32>)) {
+    fn scan(&mut self, targets: &dyn Fn(&Program, StateId, &mut Vec<StateId>)) {
         let last = self.columns.last().expect("there is always a column");
         let mut next = Column {
             offset: last.offset,

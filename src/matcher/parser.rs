@@ -23,7 +23,7 @@ use super::store::{ConfigFlags, ConfigId, FAR_FROM_BOUNDS, FrameId, INITIAL_CONF
 use super::symbol::Symbol;
 use super::transition_cache::TransitionCache;
 use super::value_constraints::key_tracker::KeyTracker;
-use crate::compile::{Compiled, CompiledRuleId, Program};
+use crate::compile::{Compiled, CompiledRuleId, Program, StateId};
 use crate::fsm::ByteSet;
 use crate::fuel;
 use crate::limits::Limits;
@@ -109,7 +109,7 @@ struct Scratch {
     /// Calls by kernel items: the callee, and the item to return to.
     outer: Vec<(CompiledRuleId, Item)>,
     /// Calls by called rules: the callee's slot, the caller's slot, and the state to return to.
-    inner: Vec<(u32, u32, u32)>,
+    inner: Vec<(u32, u32, StateId)>,
     /// The kernel as a set, when it is large.
     seen: hashbrown::HashSet<Item, crate::hash::Seeded>,
 }
@@ -423,7 +423,7 @@ impl Parser {
     }
 
     /// The bytes that a state reads.
-    pub(crate) fn reads_of(&mut self, state: u32) -> ByteSet {
+    pub(crate) fn reads_of(&mut self, state: StateId) -> ByteSet {
         self.program.expand(state);
         let mut set = ByteSet::EMPTY;
         self.program.byte_edges(state).iter().for_each(|e| set.insert_range(e.lo, e.hi));

@@ -21,7 +21,7 @@ use std::hash::{Hash, Hasher};
 
 use super::value_constraints::registers::Registers;
 use crate::capacity::ReserveMore;
-use crate::compile::{Program, ReturnRole};
+use crate::compile::{Program, ReturnRole, StateId};
 use crate::hash::{Seeded, hasher};
 use crate::ids::{Label, id};
 use crate::interner::InternIndex;
@@ -84,7 +84,7 @@ const INITIAL_FRAMES: usize = 112;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Item {
     /// State of the rule's automaton.
-    pub(crate) state: u32,
+    pub(crate) state: StateId,
     /// Completed runs of the state's counted block. In a frame, the
     /// remaining budget or the register of the return state. Otherwise 0.
     pub(crate) count: u32,
@@ -222,7 +222,7 @@ fn hash_items(items: &[Item], flags: ConfigFlags) -> u64 {
     let mut hasher = hasher();
     flags.hash(&mut hasher);
     for item in items {
-        hasher.write_u64(u64::from(item.state) << 32 | u64::from(item.frame.raw()));
+        hasher.write_u64(u64::from(item.state.raw()) << 32 | u64::from(item.frame.raw()));
         hasher.write_u32(item.count);
     }
     hasher.finish()
@@ -535,7 +535,7 @@ pub(super) fn map_items(items: &[Item], map: impl Fn(&Item) -> Item) -> Option<V
 /// `max` matter. Outside of blocks, nothing changes.
 pub(super) fn canonical_runs(
     program: &Program,
-    state: u32,
+    state: StateId,
     count: u32,
     max_token_bytes: u32,
 ) -> u32 {
@@ -559,7 +559,7 @@ pub(super) fn canonical_runs(
 }
 
 /// Canonical count of an item: runs of a block, budget, or register.
-fn canonical_count(program: &Program, state: u32, count: u32, max_token_bytes: u32) -> u32 {
+fn canonical_count(program: &Program, state: StateId, count: u32, max_token_bytes: u32) -> u32 {
     match (program.budget_meter(state), program.state(state).return_role) {
         _ if program.block_of(state).is_some() => {
             canonical_runs(program, state, count, max_token_bytes)

@@ -1,6 +1,6 @@
 //! Symbols: what the texts of a grammar consist of.
 
-use crate::compile::Program;
+use crate::compile::{Program, StateId};
 
 /// A byte, or a special token by its index in the grammar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +19,11 @@ impl Symbol {
     }
 
     /// Where the symbol leads from an expanded state of a rule.
-    pub(super) fn targets(self, program: &Program, state: u32) -> impl Iterator<Item = u32> {
+    pub(super) fn targets(
+        self,
+        program: &Program,
+        state: StateId,
+    ) -> impl Iterator<Item = StateId> {
         let (bytes, specials) = match self {
             Symbol::Byte(_) => (program.byte_edges(state), &[][..]),
             Symbol::Special(_) => (&[][..], program.special_edges(state)),

@@ -1,7 +1,7 @@
 //! Edges of states of counted graphs.
 
 use super::state_table::{EdgeLists, PoolSpan};
-use super::{Program, StateSource};
+use super::{Program, StateId, StateSource};
 use crate::compile::ByteEdge;
 use crate::compile::counted_graph::{FAR, StepCounts};
 use crate::compile::rule_nfa::{EdgeSymbol, RuleNfa};
@@ -10,7 +10,7 @@ use crate::fsm::elementary_cuts;
 impl Program {
     /// The largest number of steps until the step count of a state stops mattering; 0 outside of
     /// counted graphs.
-    pub(crate) fn steps(&self, state: u32) -> u32 {
+    pub(crate) fn steps(&self, state: StateId) -> u32 {
         let Some((StateSource::Counted(rule_nfa), set)) = self.source_of(state) else { return 0 };
         let Some(counts) = &rule_nfa.step_counts else { return 0 };
         let all = set.chunks_exact(2).filter(|pair| pair[1] != FAR);

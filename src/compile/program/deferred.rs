@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::{Program, RuleEntry};
+use super::Program;
 use crate::compile::byte_classes::ByteClasses;
 use crate::compile::live_nfa::LiveNfa;
 use crate::compile::rule_nfa::{EdgeSymbol, RuleNfa};
@@ -123,7 +123,7 @@ impl Program {
             component: facts.component + component + 1,
             ..*facts
         }));
-        self.rules.resize(self.rules.len() + compiled.rules.len(), RuleEntry::default());
+        self.rules.resize(self.rules.len() + compiled.rules.len(), None);
         if let Some(classes) = self.classes.refined_by(&compiled.classes) {
             self.classes = Arc::new(classes);
         }

@@ -7,13 +7,13 @@ use super::super::live_nfa::LiveNfa;
 use super::super::rule_nfa::{EdgeSymbol, RuleNfa, StateSummary};
 use super::super::{Block, ByteEdge};
 use super::state_table::{EdgeLists, PoolSpan, StateKey};
-use super::{Instance, PlacedBlock, Program, Scratch, StateSource, UNKNOWN};
+use super::{Instance, PlacedBlock, Program, Scratch, StateId, StateSource};
 use crate::fsm::{Edge, elementary_cuts};
 use crate::fuel;
 
 impl Program {
     /// Computes the edges of a state and stores them.
-    pub(super) fn find_edges(&mut self, state: u32) {
+    pub(super) fn find_edges(&mut self, state: StateId) {
         if self.find_single_edge(state) {
             return;
         }
@@ -74,7 +74,7 @@ impl Program {
 
     /// Fast path of [`Program::find_edges`] for literals, where a single byte edge leaves a single
     /// state. Returns false if the state is not of that form.
-    fn find_single_edge(&mut self, state: u32) -> bool {
+    fn find_single_edge(&mut self, state: StateId) -> bool {
         let instance = self.states.get(state).key.instance;
         let &[from] = self.states.set(state) else { return false };
         let one = match &self.instances[instance as usize].source {
@@ -199,7 +199,7 @@ impl Program {
         instance: u32,
         rule_nfa: &Arc<RuleNfa>,
         block: u32,
-        exit: u32,
+        exit: StateId,
     ) -> u32 {
         let Instance { rule, .. } = self.instances[instance as usize];
         let key = PlacedBlock { rule, block, exit };
@@ -212,7 +212,7 @@ impl Program {
         self.blocks.push(Block {
             min: part.min,
             max: part.max,
-            start: UNKNOWN,
+            start: StateId::UNKNOWN,
             exit,
             is_bounded_white_space: part.is_bounded_white_space
                 && self.compiled.has_bounded_white_space,

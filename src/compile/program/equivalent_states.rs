@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use super::state_table::{State, StateKey};
-use super::{NO_BLOCK, Program, StateSource, UNKNOWN};
+use super::{NO_BLOCK, Program, StateId, StateSource};
 use crate::compile::ByteEdge;
 use crate::compile::member_sets::{CoveredBytes, EquivalenceKey};
 use crate::compile::rule_nfa::{EdgeSymbol, RuleNfa};
@@ -32,7 +32,7 @@ const MAX_SEPARATOR_BYTES: usize = 16;
 #[derive(Debug, Default)]
 pub(super) struct MemberClasses {
     /// The first state with each equivalence key.
-    representatives: HashMap<EquivalenceKey, u32>,
+    representatives: HashMap<EquivalenceKey, StateId>,
     /// Results of [`Program::separates_members`].
     separation: HashMap<u32, bool>,
     /// Results of [`Program::covered_names`].
@@ -102,15 +102,15 @@ impl MemberEndings {
 impl Program {
     /// The representative of a state, as far as it has been computed; else the state itself.
     #[inline]
-    pub(crate) fn known_equivalent_state(&self, state: u32) -> u32 {
+    pub(crate) fn known_equivalent_state(&self, state: StateId) -> StateId {
         let representative = self.states.get(state).memo.representative;
-        if representative == UNKNOWN { state } else { representative }
+        if representative == StateId::UNKNOWN { state } else { representative }
     }
 
     /// The representative of a state: no token tells the two apart. It is the first state with the
     /// same equivalence key. Memoised.
-    pub(crate) fn equivalent_state(&mut self, state: u32, tokens: &Trigrams) -> u32 {
-        if self.states.get(state).memo.representative == UNKNOWN {
+    pub(crate) fn equivalent_state(&mut self, state: StateId, tokens: &Trigrams) -> StateId {
+        if self.states.get(state).memo.representative == StateId::UNKNOWN {
             let representative = self.find_equivalent(state, tokens);
             self.states.memo_mut(state).representative = representative;
         }
@@ -118,7 +118,7 @@ impl Program {
     }
 
     /// Computes the representative of a state.
-    fn find_equivalent(&mut self, state: u32, tokens: &Trigrams) -> u32 {
+    fn find_equivalent(&mut self, state: StateId, tokens: &Trigrams) -> StateId {
         let State { block, key: StateKey { instance, .. }, .. } = *self.state(state);
         if block != NO_BLOCK {
             return self.equivalent_in_block(state, block, tokens);
@@ -150,7 +150,7 @@ impl Program {
 
     /// The counterpart of a block state: the same block, placed in front of the representative of
     /// its exit.
-    fn equivalent_in_block(&mut self, state: u32, block: u32, tokens: &Trigrams) -> u32 {
+    fn equivalent_in_block(&mut self, state: StateId, block: u32, tokens: &Trigrams) -> StateId {
         let exit = self.blocks[block as usize].exit;
         let representative = self.equivalent_state(exit, tokens);
         let Some((StateSource::Sets(rule_nfa, part), set)) = self.source_of(state) else {
@@ -172,7 +172,11 @@ impl Program {
     /// The equivalence key of a state; see [`abstract_key`].
     ///
     /// [`abstract_key`]: crate::compile::member_sets::MemberSetStates::abstract_key
-    fn equivalence_key(&mut self, state: u32, covered: CoveredBytes<'_>) -> Option<EquivalenceKey> {
+    fn equivalence_key(
+        &mut self,
+        state: StateId,
+        covered: CoveredBytes<'_>,
+    ) -> Option<EquivalenceKey> {
         let instance = self.states.get(state).key.instance;
         self.member_instance(instance)?;
         let mut endings = self.members.classes.endings.remove(&instance).unwrap_or_default();
@@ -293,7 +297,7 @@ impl Program {
     }
 
     /// The state of the epsilon closure of `from`.
-    fn closed_state(&mut self, instance: u32, from: &[u32]) -> u32 {
+    fn closed_state(&mut self, instance: u32, from: &[u32]) -> StateId {
         let mut set = Vec::new();
         self.close(instance, from, &mut set);
         self.intern(instance, &set)
@@ -301,7 +305,7 @@ impl Program {
 
     /// The common prefix of all texts from both states, and the bytes that may follow it from the
     /// second state.
-    fn common_prefix(&mut self, starts: [u32; 2]) -> Option<(Vec<u8>, Vec<u8>)> {
+    fn common_prefix(&mut self, starts: [StateId; 2]) -> Option<(Vec<u8>, Vec<u8>)> {
         let mut levels = [Vec::new(), Vec::new()];
         let mut common = Vec::new();
         let mut is_complete = starts
@@ -335,7 +339,7 @@ impl Program {
 
     /// Appends the states that read a byte at `state`, called rules included. False if other
     /// continuations exist.
-    fn collect_readers(&mut self, state: u32, out: &mut Vec<u32>, depth: u32) -> bool {
+    fn collect_readers(&mut self, state: StateId, out: &mut Vec<StateId>, depth: u32) -> bool {
         self.expand(state);
         let has_others =
             !self.special_edges(state).is_empty() || !self.block_entries(state).is_empty();

@@ -6,7 +6,7 @@ use super::super::residuals;
 use super::super::rule_nfa::{RuleNfa, StateSummary};
 use super::super::{CompiledRuleId, DispatchMark, NO_BLOCK, ReturnRole, RuleFacts};
 use super::state_table::{State, StateKey, StateMemo, StateTable};
-use super::{Instance, Program, StateSource};
+use super::{Instance, Program, StateId, StateSource};
 use crate::fuel;
 
 /// Fuel of a new state, in addition to one unit per element of its set.
@@ -65,7 +65,7 @@ impl Program {
     }
 
     /// The start state of an instance.
-    pub(super) fn start_state(&mut self, instance: u32) -> u32 {
+    pub(super) fn start_state(&mut self, instance: u32) -> StateId {
         let mut set = std::mem::take(&mut self.scratch.set);
         match self.instances[instance as usize].source.clone() {
             StateSource::Dfa(_) => {
@@ -95,7 +95,7 @@ impl Program {
     }
 
     /// Interns the state of a set. A set that only returns becomes [`Program::RETURN`].
-    pub(super) fn intern(&mut self, instance: u32, set: &[u32]) -> u32 {
+    pub(super) fn intern(&mut self, instance: u32, set: &[u32]) -> StateId {
         if let Instance { source: StateSource::Dfa(dfa), merged: true, .. } =
             &self.instances[instance as usize]
             && let Some(residuals) = residuals::residual_ids(dfa)
@@ -122,7 +122,7 @@ impl Program {
     }
 
     /// Interns the state of a residual language; all rules with [`Instance::merged`] share it.
-    fn intern_residual(&mut self, instance: u32, set: &[u32], residual: u32) -> u32 {
+    fn intern_residual(&mut self, instance: u32, set: &[u32], residual: u32) -> StateId {
         if let Some(&known) = self.states.residuals.get(&residual) {
             return known;
         }
@@ -138,7 +138,7 @@ impl Program {
         instance: u32,
         set: &[u32],
         StateSummary { is_final, has_scan_edge, has_call_edge }: StateSummary,
-    ) -> u32 {
+    ) -> StateId {
         let Instance { rule, block, source, .. } = &self.instances[instance as usize];
         // A return state of a dispatch keeps its mark, which traces read.
         let mark = match source {

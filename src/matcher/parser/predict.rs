@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use crate::compile::{CompiledRuleId, DistinctRole, Program};
+use crate::compile::{CompiledRuleId, DistinctRole, Program, StateId};
 use crate::fuel;
 use crate::hash::HashSet;
 use crate::matcher::limit::ParserLimit;
@@ -175,7 +175,7 @@ impl Parser {
         &self,
         slot: u32,
         group: Option<&Range<u32>>,
-        (outer, inner): (&mut &[(CompiledRuleId, Item)], &mut &[(u32, u32, u32)]),
+        (outer, inner): (&mut &[(CompiledRuleId, Item)], &mut &[(u32, u32, StateId)]),
         entries: &mut Vec<Item>,
     ) {
         while let Some((&(rule, item), rest)) = outer.split_first()
