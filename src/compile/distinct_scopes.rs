@@ -10,13 +10,36 @@ use std::sync::Arc;
 use super::{CompileError, Compiled, CompiledRuleId, shared_automata};
 use crate::fsm::Dfa;
 use crate::hash::{HashMap, HashSet};
-use crate::ids::RuleId;
+use crate::ids::{RuleId, id};
 use crate::ir::{Attributes, Expr, Grammar};
 
-/// The register of a scope whose values are unknown: nothing is compared.
-pub(crate) const UNKNOWN_REGISTER: u32 = 0;
-/// The register of a scope without elements so far.
-pub(crate) const EMPTY_REGISTER: u32 = 1;
+id! {
+    /// The register of a scope: an index into the registers of one parser. The first ones are
+    /// reserved; those that hold no values only count elements.
+    pub(crate) RegisterId
+}
+
+impl RegisterId {
+    /// The values of the scope are unknown: nothing is compared.
+    pub(crate) const UNKNOWN: RegisterId = RegisterId::from_raw(0);
+    /// The scope has no elements so far. The only reserved register that holds values.
+    pub(crate) const EMPTY: RegisterId = RegisterId::from_raw(1);
+    /// Counting: one more element may end, a second one may not.
+    pub(crate) const ONE_END: RegisterId = RegisterId::from_raw(2);
+    /// Counting: no element may end. Used to find candidate tokens.
+    pub(crate) const NO_END: RegisterId = RegisterId::from_raw(3);
+    /// Counting: one more element may end, and no element may begin after it.
+    pub(crate) const LAST: RegisterId = RegisterId::from_raw(4);
+    /// Counting: no element may begin.
+    pub(crate) const NO_BEGIN: RegisterId = RegisterId::from_raw(5);
+    /// The first register that is not reserved; all from here on hold values.
+    pub(crate) const FIRST_FREE: RegisterId = RegisterId::from_raw(6);
+
+    /// Whether the register holds values (it does not only count).
+    pub(crate) fn holds_values(self) -> bool {
+        self == RegisterId::EMPTY || self >= RegisterId::FIRST_FREE
+    }
+}
 
 /// The role of a rule in distinct-value constraints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

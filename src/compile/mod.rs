@@ -30,9 +30,7 @@ mod thompson;
 
 pub(crate) use budgets::{BudgetMeter, BudgetUnit};
 pub(crate) use byte_classes::ByteClasses;
-pub(crate) use distinct_scopes::{
-    DistinctRole, DistinctScopes, EMPTY_REGISTER, ReturnRole, UNKNOWN_REGISTER,
-};
+pub(crate) use distinct_scopes::{DistinctRole, DistinctScopes, RegisterId, ReturnRole};
 #[doc(hidden)]
 pub use inspect::{
     AutomatonBlock, AutomatonEdge, AutomatonState, DispatchState, EdgeKind, RuleAutomaton,

@@ -12,7 +12,7 @@ use super::dispatch::{CompiledDispatch, DispatchAutomaton};
 use super::rule_nfa::RuleNfa;
 use super::{
     Block, BudgetMeter, ByteClasses, ByteEdge, Compiled, CompiledRuleId, CompiledSize,
-    DispatchMark, NO_BLOCK, ReturnRole, shared_automata, thompson,
+    DispatchMark, NO_BLOCK, RegisterId, ReturnRole, shared_automata, thompson,
 };
 use crate::capacity::ReserveMore;
 use crate::fsm::{Dfa, Edge};
@@ -301,7 +301,7 @@ impl Program {
     pub(crate) fn return_count(&self, state: StateId, count: u32) -> u32 {
         match self.budget_meter(state) {
             Some(meter) => meter.full,
-            None if self.state(state).return_role == ReturnRole::Scope => super::EMPTY_REGISTER,
+            None if self.state(state).return_role == ReturnRole::Scope => RegisterId::EMPTY.raw(),
             None if self.state(state).block == NO_BLOCK => 0,
             None => count,
         }

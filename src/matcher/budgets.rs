@@ -82,7 +82,9 @@ impl Parser {
                 (Some(meter), _, Some(byte)) => meter
                     .count_after_byte(byte, item.count)
                     .or_else(|| keep_overrun.then_some(item.count))?,
-                (None, ReturnRole::Scope, _) => registers.read_symbol(item.count, symbol),
+                (None, ReturnRole::Scope, _) => {
+                    registers.read_symbol(item.register(), symbol).raw()
+                }
                 _ => item.count,
             };
             Some(Item { count, ..item })

@@ -21,7 +21,7 @@ use std::hash::{Hash, Hasher};
 
 use super::value_constraints::registers::Registers;
 use crate::capacity::ReserveMore;
-use crate::compile::{Program, ReturnRole, StateId};
+use crate::compile::{Program, RegisterId, ReturnRole, StateId};
 use crate::hash::{Seeded, hasher};
 use crate::ids::{Label, id};
 use crate::interner::InternIndex;
@@ -85,8 +85,8 @@ const INITIAL_FRAMES: usize = 112;
 pub(crate) struct Item {
     /// State of the rule's automaton.
     pub(crate) state: StateId,
-    /// Completed runs of the state's counted block. In a frame, the
-    /// remaining budget or the register of the return state. Otherwise 0.
+    /// Completed runs of the state's counted block. In a frame, the remaining budget or the
+    /// [`RegisterId`] of the return state. Otherwise 0.
     pub(crate) count: u32,
     /// The items to return to when the rule ends.
     pub(crate) frame: FrameId,
@@ -97,6 +97,18 @@ impl Item {
     #[inline]
     pub(crate) fn is_isolated(&self) -> bool {
         matches!(self.frame, FrameId::ISOLATED | FrameId::ISOLATED_DISPATCH)
+    }
+
+    /// The register of an item that a scope returns to.
+    #[inline]
+    pub(super) fn register(&self) -> RegisterId {
+        RegisterId::from_raw(self.count)
+    }
+
+    /// The item with another register.
+    #[inline]
+    pub(super) fn with_register(self, register: RegisterId) -> Item {
+        Item { count: register.raw(), ..self }
     }
 
     /// Whether the item belongs to an isolated rule and may leave it by `exit`.
@@ -512,7 +524,7 @@ impl Store {
     ) -> Option<Vec<Item>> {
         map_items(self.items_in(span), |item| Item {
             state: item.state,
-            count: canonical_count(program, item.state, item.count, max_token_bytes),
+            count: canonical_count(program, item, max_token_bytes),
             frame: self.frames[item.frame.index()].canonical,
         })
     }
@@ -559,13 +571,14 @@ pub(super) fn canonical_runs(
 }
 
 /// Canonical count of an item: runs of a block, budget, or register.
-fn canonical_count(program: &Program, state: StateId, count: u32, max_token_bytes: u32) -> u32 {
+fn canonical_count(program: &Program, item: &Item, max_token_bytes: u32) -> u32 {
+    let &Item { state, count, .. } = item;
     match (program.budget_meter(state), program.state(state).return_role) {
         _ if program.block_of(state).is_some() => {
             canonical_runs(program, state, count, max_token_bytes)
         }
         (Some(meter), _) => meter.representative_count(count, max_token_bytes),
-        (None, ReturnRole::Scope) => Registers::canonical(count),
+        (None, ReturnRole::Scope) => Registers::canonical(item.register()).raw(),
         (None, _) => 0,
     }
 }

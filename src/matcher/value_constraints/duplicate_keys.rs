@@ -22,7 +22,7 @@ use smallvec::SmallVec;
 use key_frames::FrameList;
 
 use super::key_tracker::KeyList;
-use crate::compile::EMPTY_REGISTER;
+use crate::compile::RegisterId;
 use crate::fsm::ByteSet;
 use crate::matcher::limit::ParserLimit;
 use crate::matcher::parser::Parser;
@@ -320,7 +320,7 @@ impl Parser {
                 let register = list
                     .iter()
                     .find(|(listed, _)| *listed == frame)
-                    .map_or(EMPTY_REGISTER, |&(_, register)| register);
+                    .map_or(RegisterId::EMPTY, |&(_, register)| register);
                 if !self.store().registers.status(register).element_open {
                     let begun =
                         self.store_mut().registers.begin_element(register).unwrap_or(register);
@@ -402,7 +402,7 @@ impl Parser {
                 }
             }
         }
-        list.retain(|(_, register)| *register != EMPTY_REGISTER);
+        list.retain(|(_, register)| *register != RegisterId::EMPTY);
         self.retain_open_frames(list, base);
     }
 
@@ -423,7 +423,7 @@ impl Parser {
     }
 
     /// Whether a key is open.
-    fn has_open_key(&self, list: &[(FrameId, u32)]) -> bool {
+    fn has_open_key(&self, list: &[(FrameId, RegisterId)]) -> bool {
         list.iter().any(|&(_, register)| self.store().registers.status(register).element_open)
     }
 
