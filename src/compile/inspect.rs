@@ -4,7 +4,7 @@
 use std::hash::Hash;
 use std::sync::Arc;
 
-use super::{Block, Compiled, CompiledRuleId, DispatchMark, NO_BLOCK, Program, StateId};
+use super::{Block, BlockId, Compiled, CompiledRuleId, DispatchMark, Program, StateId};
 use crate::fsm::ByteSet;
 use crate::hash::HashMap;
 use crate::ids::{RuleId, SpecialId};
@@ -169,7 +169,7 @@ impl Inspect<'_> {
         let state = self.program.state(id);
         AutomatonState {
             is_final: state.is_final,
-            block: (state.block != NO_BLOCK)
+            block: (state.block != BlockId::NONE)
                 .then(|| local.blocks.index.get(&state.block).copied())
                 .flatten(),
             dispatch: match self.program.dispatch_mark(id) {
@@ -215,14 +215,14 @@ impl Inspect<'_> {
 #[derive(Default)]
 struct RuleNumbers {
     states: LocalIds<StateId>,
-    blocks: LocalIds<u32>,
+    blocks: LocalIds<BlockId>,
     /// The blocks by number.
     placed: Vec<AutomatonBlock>,
 }
 
 impl RuleNumbers {
     /// The number of a block, which is added if it is new.
-    fn block_number(&mut self, id: u32, block: &Block) -> usize {
+    fn block_number(&mut self, id: BlockId, block: &Block) -> usize {
         let number = self.blocks.index_of(id);
         let start = self.states.index_of(block.start);
         if number == self.placed.len() {

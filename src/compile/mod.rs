@@ -47,6 +47,7 @@ use auxiliary_rules::AuxiliaryRules;
 use crate::fsm::ByteSet;
 use crate::fuel::{self, OutOfFuel};
 use crate::hash::HashMap;
+use crate::ids::id;
 use crate::ir::{BudgetPolicy, Expr, Grammar, GrammarError, SpecialToken};
 use crate::limits::Limits;
 
@@ -128,9 +129,6 @@ impl CompileError {
     }
 }
 
-/// Value of `State::block` outside of every block.
-pub(crate) const NO_BLOCK: u32 = u32::MAX;
-
 /// A byte edge: each byte of `lo..=hi` leads to state `to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ByteEdge {
@@ -149,6 +147,16 @@ pub(crate) enum DispatchMark {
     /// A trigger or stop has just been read: `matched` bytes of text, then a special token if
     /// `special`.
     Fired { matched: u32, special: bool },
+}
+
+id! {
+    /// A placed block: an index into [`Program::blocks`].
+    pub(crate) BlockId
+}
+
+impl BlockId {
+    /// Outside of every block.
+    pub(crate) const NONE: BlockId = BlockId::from_raw(u32::MAX);
 }
 
 /// A counted block: between `min` and `max` repetitions of the automaton at `start`, then state

@@ -9,15 +9,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::dispatch::{CompiledDispatch, DispatchAutomaton};
-use super::rule_nfa::RuleNfa;
+use super::rule_nfa::{BlockNfaId, RuleNfa};
 use super::{
-    Block, BudgetMeter, ByteClasses, ByteEdge, Compiled, CompiledRuleId, CompiledSize,
-    DispatchMark, NO_BLOCK, RegisterId, ReturnRole, shared_automata, thompson,
+    Block, BlockId, BudgetMeter, ByteClasses, ByteEdge, Compiled, CompiledRuleId, CompiledSize,
+    DispatchMark, RegisterId, ReturnRole, shared_automata, thompson,
 };
 use crate::capacity::ReserveMore;
 use crate::fsm::{Dfa, Edge};
 use crate::hash::HashMap;
-use crate::ids::Label;
+use crate::ids::{Label, id};
 use crate::ir::Expr;
 
 mod closure;
@@ -38,19 +38,27 @@ use state_table::{EdgeLists, State, StateTable};
 
 pub(crate) use state_table::StateId;
 
-/// The instance of [`Program::RETURN`].
-const NO_INSTANCE: u32 = u32::MAX;
-
 /// The serial of the next program.
 static SERIAL: AtomicU64 = AtomicU64::new(0);
+
+id! {
+    /// An instance: an index into [`Program::instances`].
+    InstanceId
+}
+
+impl InstanceId {
+    /// The instance of [`Program::RETURN`].
+    const NONE: InstanceId = InstanceId::from_raw(u32::MAX);
+}
 
 /// Where the states of an [`Instance`] come from, and what their sets hold.
 #[derive(Clone, Debug)]
 enum StateSource {
     /// One state of a DFA.
     Dfa(Arc<Dfa>),
-    /// States of one part of a rule's nondeterministic automaton, closed under epsilon edges.
-    Sets(Arc<RuleNfa>, u32),
+    /// States of a rule's nondeterministic automaton, or of that of one of its blocks, closed under
+    /// epsilon edges.
+    Sets(Arc<RuleNfa>, Option<BlockNfaId>),
     /// Pairs of a state and a number of steps, flattened, closed under epsilon edges.
     Counted(Arc<RuleNfa>),
     /// One state of a dispatch automaton. Not closed, as each state has a mark.
@@ -65,7 +73,7 @@ enum StateSource {
 struct Instance {
     source: StateSource,
     rule: CompiledRuleId,
-    block: u32,
+    block: BlockId,
     /// The first rule of the grammar that the rule belongs to; the ids of callees count from it.
     first: CompiledRuleId,
     /// States are shared with right-equivalent states of other rules: see [`super::residuals`].
@@ -108,8 +116,7 @@ struct RuleEntry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct PlacedBlock {
     rule: CompiledRuleId,
-    /// The index of the block in [`RuleNfa::blocks`].
-    block: u32,
+    block: BlockNfaId,
     /// The state after the block.
     exit: StateId,
 }
@@ -128,7 +135,7 @@ pub(crate) struct Program {
     /// Placed blocks.
     pub(crate) blocks: Vec<Block>,
     /// Index of `blocks`.
-    placed_blocks: HashMap<PlacedBlock, u32>,
+    placed_blocks: HashMap<PlacedBlock, BlockId>,
     instances: Vec<Instance>,
     /// By rule: its entry, once opened.
     rules: Vec<Option<RuleEntry>>,
@@ -239,13 +246,13 @@ impl Program {
     /// The block around a state.
     #[inline]
     pub(crate) fn block_of(&self, state: StateId) -> Option<&Block> {
-        self.blocks.get(self.state(state).block as usize)
+        self.blocks.get(self.state(state).block.index())
     }
 
     /// A block.
     #[inline]
-    pub(crate) fn block(&self, block: u32) -> &Block {
-        &self.blocks[block as usize]
+    pub(crate) fn block(&self, block: BlockId) -> &Block {
+        &self.blocks[block.index()]
     }
 
     /// The label of the rule a state belongs to.
@@ -275,7 +282,7 @@ impl Program {
         is_final
             && !has_scan_edge
             && !has_call_edge
-            && block == NO_BLOCK
+            && block == BlockId::NONE
             && self.facts(self.rule(state)).has_unique_keys
     }
 
@@ -302,7 +309,7 @@ impl Program {
         match self.budget_meter(state) {
             Some(meter) => meter.full,
             None if self.state(state).return_role == ReturnRole::Scope => RegisterId::EMPTY.raw(),
-            None if self.state(state).block == NO_BLOCK => 0,
+            None if self.state(state).block == BlockId::NONE => 0,
             None => count,
         }
     }
@@ -327,7 +334,7 @@ impl Program {
 
     /// The blocks that can be entered from an expanded state.
     #[inline]
-    pub(crate) fn block_entries(&self, state: StateId) -> &[u32] {
+    pub(crate) fn block_entries(&self, state: StateId) -> &[BlockId] {
         &self.states.edges.block_entries[self.states.edge_spans(state).block_entries.range()]
     }
 
@@ -346,7 +353,7 @@ impl Program {
     /// What a state is made from, and its set; `None` for [`Program::RETURN`].
     fn source_of(&self, state: StateId) -> Option<(&StateSource, &[u32])> {
         let instance = self.states.get(state).key.instance;
-        Some((&self.instances.get(instance as usize)?.source, self.states.set(state)))
+        Some((&self.instances.get(instance.index())?.source, self.states.set(state)))
     }
 
     /// The meaning of a state within its tag dispatch.
@@ -401,8 +408,8 @@ impl Program {
     }
 
     /// Whether a repetition of a block can call a rule. Cost: the states of the block.
-    pub(crate) fn block_calls(&mut self, block: u32) -> bool {
-        let mut seen = vec![self.blocks[block as usize].start];
+    pub(crate) fn block_calls(&mut self, block: BlockId) -> bool {
+        let mut seen = vec![self.block(block).start];
         let mut at = 0;
         while at < seen.len() {
             let state = seen[at];
@@ -441,7 +448,7 @@ impl Program {
             };
             self.state_source(Arc::new(rule_nfa))
         };
-        let instance = self.add_instance(source, rule, NO_BLOCK);
+        let instance = self.add_instance(source, rule, BlockId::NONE);
         let start = self.start_state(instance);
         self.expand(start);
         let mut calls = self.calls(start).to_vec();

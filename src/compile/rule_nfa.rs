@@ -5,11 +5,17 @@ use super::CompiledRuleId;
 use super::counted_graph::StepCounts;
 use super::live_nfa::LiveNfa;
 use super::member_sets::MemberSets;
+use crate::ids::id;
 
 /// Symbols from here on are special tokens, then calls, then blocks.
 const SPECIAL: u32 = 0x0100_0000;
 const CALL: u32 = 0x1000_0000;
 const BLOCK: u32 = 0x2000_0000;
+
+id! {
+    /// A counted block of a rule: an index into [`RuleNfa::blocks`].
+    pub(super) BlockNfaId
+}
 
 /// The label of an edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,7 +24,7 @@ pub(super) enum EdgeSymbol {
     Special(u32),
     Call(CompiledRuleId),
     /// A counted block of the same rule.
-    Block(u32),
+    Block(BlockNfaId),
 }
 
 impl EdgeSymbol {
@@ -28,7 +34,7 @@ impl EdgeSymbol {
             EdgeSymbol::Byte(b) => u32::from(b),
             EdgeSymbol::Special(s) => SPECIAL + s,
             EdgeSymbol::Call(r) => CALL + r.raw(),
-            EdgeSymbol::Block(b) => BLOCK + b,
+            EdgeSymbol::Block(b) => BLOCK + b.raw(),
         }
     }
 
@@ -38,7 +44,7 @@ impl EdgeSymbol {
             0..=255 => EdgeSymbol::Byte(raw as u8),
             SPECIAL..CALL => EdgeSymbol::Special(raw - SPECIAL),
             CALL..BLOCK => EdgeSymbol::Call(CompiledRuleId::from_raw(raw - CALL)),
-            _ => EdgeSymbol::Block(raw - BLOCK),
+            _ => EdgeSymbol::Block(BlockNfaId::from_raw(raw - BLOCK)),
         }
     }
 }
@@ -77,11 +83,11 @@ pub(super) struct BlockNfa {
 }
 
 impl RuleNfa {
-    /// Part 0 is the rule itself, part `i + 1` the body of block `i`.
-    pub(super) fn part(&self, part: u32) -> &LiveNfa {
-        match part.checked_sub(1) {
+    /// The automaton of a block's body; without a block, that of the rule itself.
+    pub(super) fn part(&self, block: Option<BlockNfaId>) -> &LiveNfa {
+        match block {
             None => &self.main,
-            Some(block) => &self.blocks[block as usize].body,
+            Some(block) => &self.blocks[block.index()].body,
         }
     }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::token_set::{TokenSet, set_bit};
 use super::trie_walk::{TrieWalk, WalkError};
-use crate::compile::NO_BLOCK;
+use crate::compile::BlockId;
 use crate::fsm::{ByteSet, shape_bytes};
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, CounterDistance, Item, Parser, UNBOUNDED_COUNT};
@@ -59,7 +59,7 @@ impl CounterProfile {
         item: Item,
     ) -> Result<Option<CounterProfile>, WalkError> {
         let block = parser.program().state(item.state).block;
-        if block == NO_BLOCK || parser.program_mut().block_calls(block) {
+        if block == BlockId::NONE || parser.program_mut().block_calls(block) {
             return Ok(None);
         }
         let start = parser.isolated(Item { count: UNBOUNDED_COUNT, ..item });

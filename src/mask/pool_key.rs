@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::cache::{Cache, CacheStats};
 use crate::compile::{
-    Block, CompiledRuleId, NO_BLOCK, Program, ReturnRole, SharedAutomaton, StateId,
+    Block, BlockId, CompiledRuleId, Program, ReturnRole, SharedAutomaton, StateId,
 };
 use crate::hash::HashMap;
 use crate::matcher::{Item, UNBOUNDED_COUNT};
@@ -275,11 +275,11 @@ struct AutomatonDescription {
     /// By state: its number.
     numbers: HashMap<StateId, u32>,
     /// Blocks in the order of their numbers.
-    blocks: Vec<u32>,
+    blocks: Vec<BlockId>,
     /// A count that no token reaches.
     far: u32,
-    /// The block whose runs are only counted, or [`NO_BLOCK`].
-    unbounded_block: u32,
+    /// The block whose runs are only counted, or [`BlockId::NONE`].
+    unbounded_block: BlockId,
 }
 
 impl AutomatonDescription {
@@ -290,19 +290,19 @@ impl AutomatonDescription {
         max_token_bytes: u32,
     ) -> AutomatonDescription {
         let block = program.state(state).block;
-        let is_unbounded = block != NO_BLOCK && count & UNBOUNDED_COUNT != 0;
+        let is_unbounded = block != BlockId::NONE && count & UNBOUNDED_COUNT != 0;
         let mut description = AutomatonDescription {
             key: Vec::new(),
             order: vec![state],
             numbers: HashMap::from_iter([(state, 0)]),
             blocks: Vec::new(),
             far: max_token_bytes.saturating_add(1),
-            unbounded_block: if is_unbounded { block } else { NO_BLOCK },
+            unbounded_block: if is_unbounded { block } else { BlockId::NONE },
         };
         if is_unbounded {
             description.key.extend([UNBOUNDED_COUNT; 2]);
-        } else if block != NO_BLOCK {
-            let (block, far) = (&program.blocks[block as usize], description.far);
+        } else if block != BlockId::NONE {
+            let (block, far) = (program.block(block), description.far);
             description.key.push(block.min.saturating_sub(count).min(far));
             description
                 .key
@@ -320,8 +320,8 @@ impl AutomatonDescription {
     }
 
     /// 0 for no block; otherwise its number in order of appearance, from 1.
-    fn block_number(&mut self, block: u32) -> u32 {
-        if block == NO_BLOCK {
+    fn block_number(&mut self, block: BlockId) -> u32 {
+        if block == BlockId::NONE {
             return 0;
         }
         let at = self.blocks.iter().position(|&b| b == block).unwrap_or_else(|| {
@@ -352,7 +352,7 @@ impl AutomatonDescription {
     fn add_blocks(&mut self, program: &Program, state: StateId) {
         self.key.push(program.block_entries(state).len() as u32);
         for &b in program.block_entries(state) {
-            let (block, number) = (&program.blocks[b as usize], self.block_number(b));
+            let (block, number) = (program.block(b), self.block_number(b));
             self.key.push(number);
             self.number_of(block.start);
             if b == self.unbounded_block {
@@ -360,8 +360,8 @@ impl AutomatonDescription {
             }
         }
         let info = program.state(state);
-        if info.block != NO_BLOCK && info.is_final {
-            let block = &program.blocks[info.block as usize];
+        if info.block != BlockId::NONE && info.is_final {
+            let block = program.block(info.block);
             // A counter without bounds is equal in blocks of all bounds.
             let no_bounds = info.block == self.unbounded_block;
             self.key.extend(if no_bounds { [UNBOUNDED_COUNT; 2] } else { bounds(block, self.far) });

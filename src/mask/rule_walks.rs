@@ -19,7 +19,7 @@ use super::pool_key::CountedState;
 use super::resolved_tokens::ResolvedTokens;
 use super::token_set::{bit, set_bit};
 use super::trie_walk::{TrieWalk, WalkError};
-use crate::compile::{NO_BLOCK, StateId};
+use crate::compile::{BlockId, StateId};
 use crate::fsm::ByteSet;
 use crate::fuel;
 use crate::hash::{HashMap, HashSet, Seeded};
@@ -467,7 +467,7 @@ impl RuleWalker<'_> {
     ) -> Result<Arc<RuleWalk>, WalkError> {
         let parser = &mut *self.parser;
         // Without counters, an isolated item is determined by its state.
-        let plain = parser.program().state(item.state).block == NO_BLOCK
+        let plain = parser.program().state(item.state).block == BlockId::NONE
             && parser.compiled().budgets.is_empty();
         let isolated = (!plain).then(|| {
             let isolated = parser.isolated(item);

@@ -4,7 +4,7 @@
 //! parsed again with a textbook chart (J. Earley, 1970), which is read backwards along one
 //! derivation. Slower than the parser; it runs only when captures are requested.
 
-use crate::compile::{BudgetUnit, CompiledRuleId, NO_BLOCK, Program, StateId};
+use crate::compile::{BlockId, BudgetUnit, CompiledRuleId, Program, StateId};
 use crate::hash::{HashMap, HashSet};
 use crate::ir::BudgetPolicy;
 
@@ -263,7 +263,7 @@ impl<'p> Chart<'p> {
         if item.fresh || !state.is_final {
             return;
         }
-        if state.block != NO_BLOCK {
+        if state.block != BlockId::NONE {
             let block = *self.program.block(state.block);
             let runs = item.count.saturating_add(1);
             let column = &mut self.columns[last];
@@ -294,7 +294,7 @@ impl<'p> Chart<'p> {
         let callers = self.columns[origin as usize].callers.get(&rule).cloned().unwrap_or_default();
         for (caller, to) in callers {
             let (from, _) = self.columns[origin as usize].items[caller as usize];
-            let in_block = self.program.state(to).block != NO_BLOCK;
+            let in_block = self.program.state(to).block != BlockId::NONE;
             let item = ChartItem {
                 state: to,
                 count: if in_block { from.count } else { 0 },
@@ -434,7 +434,7 @@ impl<'p> Chart<'p> {
             && item.origin == 0
             && !item.fresh
             && state.is_final
-            && state.block == NO_BLOCK
+            && state.block == BlockId::NONE
     }
 }
 

@@ -11,7 +11,7 @@ use super::limit::ParserLimit;
 use super::parser::Parser;
 use super::query_caches::RuleResidence;
 use super::store::{ConfigFlags, ConfigId, FrameId, Item, Tracked};
-use crate::compile::{CompiledRuleId, NO_BLOCK, ReturnRole};
+use crate::compile::{BlockId, CompiledRuleId, ReturnRole};
 
 /// Probe counters are shared by tokens up to this length, in bytes; longer tokens share by the next
 /// power of two.
@@ -48,7 +48,7 @@ impl Parser {
         if self.tracks_keys(config) && !self.keeps_key_list(config, position.frame) {
             return Ok(None);
         }
-        let is_counted = |item: &Item| self.program().state(item.state).block != NO_BLOCK;
+        let is_counted = |item: &Item| self.program().state(item.state).block != BlockId::NONE;
         let count = |item: &Item| if is_counted(item) { position.probe_count } else { 0 };
         let items = self.store().items(base).iter();
         let isolated: SmallVec<[Item; 4]> = items
@@ -107,7 +107,7 @@ impl Parser {
     fn block_position(&self, base: ConfigId, bytes: &[u8]) -> Option<CountedPosition> {
         let (program, store) = (self.program(), self.store());
         let items = store.items(base);
-        let in_block = |item: &&Item| program.state(item.state).block != NO_BLOCK;
+        let in_block = |item: &&Item| program.state(item.state).block != BlockId::NONE;
         let &Item { state, count, frame } = items.iter().find(in_block)?;
         let block_id = program.state(state).block;
         let block = program.block(block_id);
@@ -130,10 +130,10 @@ impl Parser {
         };
         let is_at_position = |item: &Item| {
             let state = program.state(item.state);
-            let has_count = item.count == if state.block == NO_BLOCK { 0 } else { count };
+            let has_count = item.count == if state.block == BlockId::NONE { 0 } else { count };
             item.frame == frame
                 && state.rule == position.rule
-                && (state.block == block_id || state.block == NO_BLOCK)
+                && (state.block == block_id || state.block == BlockId::NONE)
                 && has_count
         };
         let tracks_nothing =

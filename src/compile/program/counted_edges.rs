@@ -1,7 +1,7 @@
 //! Edges of states of counted graphs.
 
 use super::state_table::{EdgeLists, PoolSpan};
-use super::{Program, StateId, StateSource};
+use super::{InstanceId, Program, StateId, StateSource};
 use crate::compile::ByteEdge;
 use crate::compile::counted_graph::{FAR, StepCounts};
 use crate::compile::rule_nfa::{EdgeSymbol, RuleNfa};
@@ -20,7 +20,7 @@ impl Program {
     /// Computes the edges of a counted-graph state.
     pub(super) fn add_counted_edges(
         &mut self,
-        instance: u32,
+        instance: InstanceId,
         rule_nfa: &RuleNfa,
         set: PoolSpan,
         out: &mut EdgeLists,
@@ -29,7 +29,7 @@ impl Program {
         const MAX_SET: usize = 512;
         let Some(counts) = &rule_nfa.step_counts else { return };
         let [read, others] = StepCounts::edges(&rule_nfa.main, self.states.slice(set));
-        let first = self.instances[instance as usize].first;
+        let first = self.instances[instance.index()].first;
         let mut next = Vec::new();
         let mut cuts = Vec::new();
         elementary_cuts(read.iter().map(|(e, _)| e), &mut cuts);

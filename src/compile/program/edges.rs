@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::super::dispatch::CompiledDispatch;
 use super::super::live_nfa::LiveNfa;
-use super::super::rule_nfa::{EdgeSymbol, RuleNfa, StateSummary};
-use super::super::{Block, ByteEdge};
+use super::super::rule_nfa::{BlockNfaId, EdgeSymbol, RuleNfa, StateSummary};
+use super::super::{Block, BlockId, ByteEdge};
 use super::state_table::{EdgeLists, PoolSpan, StateKey};
-use super::{Instance, PlacedBlock, Program, Scratch, StateId, StateSource};
+use super::{Instance, InstanceId, PlacedBlock, Program, Scratch, StateId, StateSource};
 use crate::fsm::{Edge, elementary_cuts};
 use crate::fuel;
 
@@ -20,7 +20,7 @@ impl Program {
         let StateKey { instance, set } = self.states.get(state).key;
         let mut edges = std::mem::take(&mut self.scratch.edges);
         edges.clear();
-        match self.instances[instance as usize].source.clone() {
+        match self.instances[instance.index()].source.clone() {
             StateSource::Dfa(dfa) => {
                 for e in dfa.edges(self.states.set(state)[0]) {
                     let to = self.intern(instance, &[e.to]);
@@ -46,12 +46,12 @@ impl Program {
     /// Adds the edges of a state of a tag dispatch.
     fn add_dispatch_edges(
         &mut self,
-        instance: u32,
+        instance: InstanceId,
         dispatch: &CompiledDispatch,
         state: u32,
         out: &mut EdgeLists,
     ) {
-        let first = self.instances[instance as usize].first;
+        let first = self.instances[instance.index()].first;
         let outgoing = dispatch.automaton.state_edges(state);
         for e in &outgoing.edges {
             let to = self.intern(instance, &[e.to]);
@@ -77,7 +77,7 @@ impl Program {
     fn find_single_edge(&mut self, state: StateId) -> bool {
         let instance = self.states.get(state).key.instance;
         let &[from] = self.states.set(state) else { return false };
-        let one = match &self.instances[instance as usize].source {
+        let one = match &self.instances[instance.index()].source {
             StateSource::Sets(rule_nfa, part) => rule_nfa.part(*part).single_edge(from),
             StateSource::Members(rule_nfa, number) => {
                 self.members.states[*number as usize].single_edge(rule_nfa, from)
@@ -95,13 +95,13 @@ impl Program {
 
     /// Collects the edges of a set, sorted: byte edges in [`Scratch::read`], all others in
     /// [`Scratch::others`].
-    fn collect_edges(&mut self, instance: u32, set: PoolSpan) {
+    fn collect_edges(&mut self, instance: InstanceId, set: PoolSpan) {
         let Scratch { read, others, .. } = &mut self.scratch;
         read.clear();
         others.clear();
         let mut add = |e: Edge| if e.lo <= 255 { read.push(e) } else { others.push(e) };
         let set = self.states.slice(set);
-        match &self.instances[instance as usize].source {
+        match &self.instances[instance.index()].source {
             StateSource::Sets(rule_nfa, part) => {
                 let part = rule_nfa.part(*part);
                 for &s in set {
@@ -122,7 +122,7 @@ impl Program {
     }
 
     /// Determinises the collected byte edges: one edge per elementary interval.
-    fn add_byte_edges(&mut self, instance: u32, out: &mut EdgeLists) {
+    fn add_byte_edges(&mut self, instance: InstanceId, out: &mut EdgeLists) {
         let edges = std::mem::take(&mut self.scratch.read);
         let mut cuts = std::mem::take(&mut self.scratch.cuts);
         let mut targets = std::mem::take(&mut self.scratch.targets);
@@ -150,13 +150,13 @@ impl Program {
     /// Adds the edge over `lo..=hi` to the closure of `targets`.
     fn add_byte_edge(
         &mut self,
-        instance: u32,
+        instance: InstanceId,
         (lo, hi, targets): (u32, u32, &[u32]),
         out: &mut EdgeLists,
     ) {
         let mut set = std::mem::take(&mut self.scratch.set);
         self.close(instance, targets, &mut set);
-        if set.len() > 1 && self.instances[instance as usize].left == 0 {
+        if set.len() > 1 && self.instances[instance.index()].left == 0 {
             for &s in &set {
                 let to = self.intern(instance, &[s]);
                 out.bytes.push(ByteEdge { lo: lo as u8, hi: hi as u8, to });
@@ -169,8 +169,13 @@ impl Program {
     }
 
     /// Adds calls, special-token edges and blocks; each leads to the closure of all its targets.
-    fn add_other_edges(&mut self, instance: u32, rule_nfa: &Arc<RuleNfa>, out: &mut EdgeLists) {
-        let first = self.instances[instance as usize].first;
+    fn add_other_edges(
+        &mut self,
+        instance: InstanceId,
+        rule_nfa: &Arc<RuleNfa>,
+        out: &mut EdgeLists,
+    ) {
+        let first = self.instances[instance.index()].first;
         let others = std::mem::take(&mut self.scratch.others);
         let mut targets = std::mem::take(&mut self.scratch.targets);
         for same in others.chunk_by(|a, b| a.lo == b.lo) {
@@ -196,19 +201,19 @@ impl Program {
     /// Places a block of the rule in front of state `exit`; returns its id in [`Program::blocks`].
     pub(super) fn place_block(
         &mut self,
-        instance: u32,
+        instance: InstanceId,
         rule_nfa: &Arc<RuleNfa>,
-        block: u32,
+        block: BlockNfaId,
         exit: StateId,
-    ) -> u32 {
-        let Instance { rule, .. } = self.instances[instance as usize];
+    ) -> BlockId {
+        let Instance { rule, .. } = self.instances[instance.index()];
         let key = PlacedBlock { rule, block, exit };
         if let Some(&placed) = self.placed_blocks.get(&key) {
             return placed;
         }
-        let placed = self.blocks.len() as u32;
+        let placed = BlockId::new(self.blocks.len());
         self.placed_blocks.insert(key, placed);
-        let part = &rule_nfa.blocks[block as usize];
+        let part = &rule_nfa.blocks[block.index()];
         self.blocks.push(Block {
             min: part.min,
             max: part.max,
@@ -217,9 +222,10 @@ impl Program {
             is_bounded_white_space: part.is_bounded_white_space
                 && self.compiled.has_bounded_white_space,
         });
-        let inner = self.add_instance(StateSource::Sets(rule_nfa.clone(), block + 1), rule, placed);
+        let inner =
+            self.add_instance(StateSource::Sets(rule_nfa.clone(), Some(block)), rule, placed);
         let start = self.start_state(inner);
-        self.blocks[placed as usize].start = start;
+        self.blocks[placed.index()].start = start;
         placed
     }
 }

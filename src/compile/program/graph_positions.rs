@@ -3,7 +3,7 @@
 //! A state may be one node of its rule's graph, after a number of steps. A step count farther from
 //! its bounds than a token reaches has no effect on a mask.
 
-use super::{Instance, Program, StateId, StateSource};
+use super::{Instance, InstanceId, Program, StateId, StateSource};
 use crate::compile::counted_graph::{FAR, NO_NODE, StepCounts};
 use crate::compile::rule_nfa::RuleNfa;
 use crate::hash::HashMap;
@@ -11,7 +11,7 @@ use crate::hash::HashMap;
 /// A state that is one node of a counted graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct GraphPosition {
-    instance: u32,
+    instance: InstanceId,
     node: u32,
     /// Steps taken so far; [`FAR`] if no bound is within reach.
     steps: u32,
@@ -21,8 +21,8 @@ pub(super) struct GraphPosition {
 pub(super) type GraphPositions = HashMap<StateId, Option<GraphPosition>>;
 
 /// The automaton and the step counts of an instance of a counted graph.
-fn counted(instances: &[Instance], instance: u32) -> Option<(&RuleNfa, &StepCounts)> {
-    match &instances.get(instance as usize)?.source {
+fn counted(instances: &[Instance], instance: InstanceId) -> Option<(&RuleNfa, &StepCounts)> {
+    match &instances.get(instance.index())?.source {
         StateSource::Counted(rule_nfa) => Some((rule_nfa, rule_nfa.step_counts.as_ref()?)),
         _ => None,
     }

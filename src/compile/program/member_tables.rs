@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::equivalent_states::MemberClasses;
 use super::state_table::StateKey;
-use super::{Program, StateId, StateSource};
+use super::{InstanceId, Program, StateId, StateSource};
 use crate::compile::member_sets::{MemberLikelihood, MemberSetStates};
 use crate::compile::rule_nfa::RuleNfa;
 use crate::hash::HashMap;
@@ -44,8 +44,8 @@ impl Program {
     }
 
     /// The nondeterministic automaton of an instance, and its index in [`MemberTables::states`].
-    pub(super) fn member_instance(&self, instance: u32) -> Option<(&Arc<RuleNfa>, usize)> {
-        match &self.instances.get(instance as usize)?.source {
+    pub(super) fn member_instance(&self, instance: InstanceId) -> Option<(&Arc<RuleNfa>, usize)> {
+        match &self.instances.get(instance.index())?.source {
             StateSource::Members(rule_nfa, number) => Some((rule_nfa, *number as usize)),
             _ => None,
         }

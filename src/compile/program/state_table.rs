@@ -2,8 +2,8 @@
 
 use std::hash::Hasher;
 
-use super::super::{ByteEdge, CompiledRuleId, NO_BLOCK, ReturnRole};
-use super::{NO_INSTANCE, Program};
+use super::super::{BlockId, ByteEdge, CompiledRuleId, ReturnRole};
+use super::{InstanceId, Program};
 use crate::capacity::{PagedVec, ReserveMore};
 use crate::hash::{HashMap, hasher};
 use crate::ids::id;
@@ -52,8 +52,8 @@ impl PoolSpan {
 pub(crate) struct State {
     /// The rule of the state.
     pub(crate) rule: CompiledRuleId,
-    /// The counted block around the state, or [`NO_BLOCK`].
-    pub(crate) block: u32,
+    /// The counted block around the state, or [`BlockId::NONE`].
+    pub(crate) block: BlockId,
     /// Accepting: the rule may end here; inside a block, one repetition may.
     pub(crate) is_final: bool,
     /// A byte or special-token edge leaves the state.
@@ -80,7 +80,7 @@ pub(crate) struct State {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StateKey {
     /// The automaton of the state.
-    pub(super) instance: u32,
+    pub(super) instance: InstanceId,
     /// Its set, in [`StateTable::sets`]; see [`StateSource`](super::StateSource).
     pub(super) set: PoolSpan,
 }
@@ -128,7 +128,7 @@ pub(super) struct EdgeLists {
     /// `(special token, target)`
     pub(super) specials: Vec<(u32, StateId)>,
     /// Placed blocks that are entered.
-    pub(super) block_entries: Vec<u32>,
+    pub(super) block_entries: Vec<BlockId>,
 }
 
 impl EdgeLists {
@@ -204,7 +204,7 @@ impl StateTable {
         };
         table.states.push(State {
             rule: CompiledRuleId::NONE,
-            block: NO_BLOCK,
+            block: BlockId::NONE,
             is_final: true,
             has_scan_edge: false,
             is_return_only: true,
@@ -213,7 +213,7 @@ impl StateTable {
             return_role: ReturnRole::Nothing,
             unique_key: false,
             ends_unique_key: false,
-            key: StateKey { instance: NO_INSTANCE, set: PoolSpan::default() },
+            key: StateKey { instance: InstanceId::NONE, set: PoolSpan::default() },
             memo: StateMemo { expanded: true, representative: Program::RETURN, ..StateMemo::EMPTY },
         });
         table
@@ -249,16 +249,16 @@ impl StateTable {
     }
 
     /// Hash of a state's identity.
-    pub(super) fn hash(instance: u32, set: &[u32]) -> u64 {
+    pub(super) fn hash(instance: InstanceId, set: &[u32]) -> u64 {
         let mut hasher = hasher();
-        hasher.write_u32(instance);
+        hasher.write_u32(instance.raw());
         set.iter().for_each(|&s| hasher.write_u32(s));
         hasher.finish()
     }
 
     /// The indexed state of a set. `hash`: see [`StateTable::hash`].
     #[inline]
-    pub(super) fn find(&self, hash: u64, instance: u32, set: &[u32]) -> Option<StateId> {
+    pub(super) fn find(&self, hash: u64, instance: InstanceId, set: &[u32]) -> Option<StateId> {
         let same =
             |state: StateId| self.get(state).key.instance == instance && self.set(state) == set;
         self.index.find(hash, |index| same(StateId::from_raw(index))).map(StateId::from_raw)

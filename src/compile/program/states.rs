@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::super::residuals;
 use super::super::rule_nfa::{RuleNfa, StateSummary};
-use super::super::{CompiledRuleId, DispatchMark, NO_BLOCK, ReturnRole, RuleFacts};
+use super::super::{BlockId, CompiledRuleId, DispatchMark, ReturnRole, RuleFacts};
 use super::state_table::{State, StateKey, StateMemo, StateTable};
-use super::{Instance, Program, StateId, StateSource};
+use super::{Instance, InstanceId, Program, StateId, StateSource};
 use crate::fuel;
 
 /// Fuel of a new state, in addition to one unit per element of its set.
@@ -21,7 +21,7 @@ impl Program {
             let number = self.members.add(&rule_nfa);
             StateSource::Members(rule_nfa, number)
         } else {
-            StateSource::Sets(rule_nfa, 0)
+            StateSource::Sets(rule_nfa, None)
         }
     }
 
@@ -30,8 +30,8 @@ impl Program {
         &mut self,
         source: StateSource,
         rule: CompiledRuleId,
-        block: u32,
-    ) -> u32 {
+        block: BlockId,
+    ) -> InstanceId {
         let budget = match &source {
             StateSource::Dfa(_) | StateSource::Dispatch(_) | StateSource::Counted(_) => u32::MAX,
             StateSource::Sets(rule_nfa, part) => rule_nfa.part(*part).nfa.len() as u32 * 4 + 256,
@@ -46,7 +46,7 @@ impl Program {
         };
         let first = self.local_rule(rule).first;
         self.instances.push(Instance { source, rule, block, first, merged, left: budget });
-        (self.instances.len() - 1) as u32
+        InstanceId::new(self.instances.len() - 1)
     }
 
     /// Whether a rule matters only by its language: it has no attributes, counts or names.
@@ -65,9 +65,9 @@ impl Program {
     }
 
     /// The start state of an instance.
-    pub(super) fn start_state(&mut self, instance: u32) -> StateId {
+    pub(super) fn start_state(&mut self, instance: InstanceId) -> StateId {
         let mut set = std::mem::take(&mut self.scratch.set);
-        match self.instances[instance as usize].source.clone() {
+        match self.instances[instance.index()].source.clone() {
             StateSource::Dfa(_) => {
                 set.clear();
                 set.push(0);
@@ -95,9 +95,9 @@ impl Program {
     }
 
     /// Interns the state of a set. A set that only returns becomes [`Program::RETURN`].
-    pub(super) fn intern(&mut self, instance: u32, set: &[u32]) -> StateId {
+    pub(super) fn intern(&mut self, instance: InstanceId, set: &[u32]) -> StateId {
         if let Instance { source: StateSource::Dfa(dfa), merged: true, .. } =
-            &self.instances[instance as usize]
+            &self.instances[instance.index()]
             && let Some(residuals) = residuals::residual_ids(dfa)
         {
             let residual = residuals[set[0] as usize];
@@ -111,7 +111,7 @@ impl Program {
         let summary = self.summarize(instance, set);
         let id = self.push(instance, set, summary);
         if id != Program::RETURN {
-            let Instance { left, source, .. } = &mut self.instances[instance as usize];
+            let Instance { left, source, .. } = &mut self.instances[instance.index()];
             *left = left.saturating_sub(1);
             if let StateSource::Members(..) = source {
                 self.members.stored_states += set.len();
@@ -122,7 +122,7 @@ impl Program {
     }
 
     /// Interns the state of a residual language; all rules with [`Instance::merged`] share it.
-    fn intern_residual(&mut self, instance: u32, set: &[u32], residual: u32) -> StateId {
+    fn intern_residual(&mut self, instance: InstanceId, set: &[u32], residual: u32) -> StateId {
         if let Some(&known) = self.states.residuals.get(&residual) {
             return known;
         }
@@ -135,11 +135,11 @@ impl Program {
     /// Appends a state without an equal.
     fn push(
         &mut self,
-        instance: u32,
+        instance: InstanceId,
         set: &[u32],
         StateSummary { is_final, has_scan_edge, has_call_edge }: StateSummary,
     ) -> StateId {
-        let Instance { rule, block, source, .. } = &self.instances[instance as usize];
+        let Instance { rule, block, source, .. } = &self.instances[instance.index()];
         // A return state of a dispatch keeps its mark, which traces read.
         let mark = match source {
             StateSource::Dispatch(dispatch) => dispatch.automaton.mark(set[0]),
@@ -148,7 +148,7 @@ impl Program {
         let (rule, block) = (*rule, *block);
         let RuleFacts { tracked, unique_key, only_unique_key, .. } = *self.facts(rule);
         let returns = is_final && !has_scan_edge && !has_call_edge;
-        let is_return_only = returns && block == NO_BLOCK && !tracked;
+        let is_return_only = returns && block == BlockId::NONE && !tracked;
         if is_return_only && mark == DispatchMark::Plain {
             return Program::RETURN;
         }
@@ -167,15 +167,15 @@ impl Program {
                 ReturnRole::Nothing
             },
             unique_key,
-            ends_unique_key: returns && block == NO_BLOCK && only_unique_key,
+            ends_unique_key: returns && block == BlockId::NONE && only_unique_key,
             key,
             memo: StateMemo::EMPTY,
         })
     }
 
     /// The summary of a set.
-    fn summarize(&mut self, instance: u32, set: &[u32]) -> StateSummary {
-        match &self.instances[instance as usize].source {
+    fn summarize(&mut self, instance: InstanceId, set: &[u32]) -> StateSummary {
+        match &self.instances[instance.index()].source {
             StateSource::Dfa(dfa) => StateSummary {
                 is_final: dfa.is_final(set[0]),
                 has_scan_edge: !dfa.edges(set[0]).is_empty(),
