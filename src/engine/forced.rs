@@ -9,7 +9,7 @@ use super::Matcher;
 use crate::ids::TokenId;
 use crate::mask::{MaskState, SpecialTokenIds};
 use crate::matcher::{ConfigId, ParserLimit};
-use crate::vocab::{Trie, Vocabulary};
+use crate::vocab::{NodeId, Trie, Vocabulary};
 
 /// A part of a text that may contain special tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -287,27 +287,27 @@ fn first_extendable(
 fn can_extend(
     trie: &Trie,
     state: &mut MaskState,
-    node: u32,
+    node: NodeId,
     config: ConfigId,
 ) -> Result<bool, ParserLimit> {
     let end = trie.node(node).end;
     let mut stack = vec![(end, config)];
-    let mut index = node + 1;
-    while index < end {
-        while index >= stack[stack.len() - 1].0 {
+    let mut at = node.next();
+    while at < end {
+        while at >= stack[stack.len() - 1].0 {
             stack.pop();
         }
-        let current = *trie.node(index);
+        let current = *trie.node(at);
         let next = state.parser.step_tracking_keys(stack[stack.len() - 1].1, current.byte)?;
         if next == ConfigId::DEAD {
-            index = current.end;
+            at = current.end;
             continue;
         }
-        if !trie.tokens_at(index).is_empty() {
+        if !trie.tokens_at(at).is_empty() {
             return Ok(true);
         }
         stack.push((current.end, next));
-        index += 1;
+        at = at.next();
     }
     Ok(false)
 }

@@ -21,6 +21,7 @@ use super::mask_state::MaskState;
 use super::token_set::{TokenSet, ids};
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, ParserLimit};
+use crate::vocab::NodeId;
 
 impl GrammarMasks {
     /// The mask of a configuration whose values are compared, and whether it is new.
@@ -36,8 +37,12 @@ impl GrammarMasks {
         let mask = self.mask(state, base_config)?;
         let candidates = self.distinct_candidates(state, config, base_config)?;
         let mut rejected = self.rejected_tokens(state, config, &candidates)?;
-        let start =
-            ComparisonWalkState { nodes: smallvec![0], config, base: base_config, may_begin: true };
+        let start = ComparisonWalkState {
+            nodes: smallvec![NodeId::ROOT],
+            config,
+            base: base_config,
+            may_begin: true,
+        };
         ComparisonKind::Values.walk(&mut state.parser, self.vocab.trie(), start, &mut rejected)?;
         self.add_special_and_stop_tokens(state, (config, base_config), &mut rejected)?;
         self.subtract_repeated(mask, &rejected)

@@ -23,7 +23,7 @@ use crate::ids::TokenId;
 use crate::limits::Limits;
 use crate::matcher::{ConfigId, Exit, Item, KeyStatus, Parser, ParserLimit, ShortestPaths};
 use crate::switches::Switches;
-use crate::vocab::Vocabulary;
+use crate::vocab::{NodeId, Vocabulary};
 
 /// Memory for pooled entries that one constraint keeps, although the pool may have dropped them.
 const ENTRIES_BYTES: usize = 32 << 20;
@@ -220,7 +220,8 @@ impl MaskState {
         let before = self.walk.lengths();
         let most = self.parser.store().configs() + self.budgets.direct;
         self.walk.max_configs = (nodes < usize::MAX).then_some(most);
-        let walked = self.walk.run_below(&mut self.parser, vocab.trie(), 0, config, nodes);
+        let walked =
+            self.walk.run_below(&mut self.parser, vocab.trie(), NodeId::ROOT, config, nodes);
         self.walk.max_configs = None;
         if walked == Err(WalkError::Budget) && self.parser.store().configs() > most {
             self.budgets.direct /= 2;

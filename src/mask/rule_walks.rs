@@ -24,7 +24,7 @@ use crate::fsm::ByteSet;
 use crate::fuel;
 use crate::hash::{HashMap, HashSet, Seeded};
 use crate::matcher::{ConfigId, Exit, Item, Parser};
-use crate::vocab::{Trie, Vocabulary};
+use crate::vocab::{NodeId, Trie, Vocabulary};
 
 /// Memory for rule walks, of one constraint.
 const MAX_BYTES: usize = 32 << 20;
@@ -54,14 +54,14 @@ struct NodeSet {
     /// The bytes that lead to a node.
     first_bytes: ByteSet,
     /// Sorted by byte.
-    nodes: Box<[(u8, u32)]>,
+    nodes: Box<[(u8, NodeId)]>,
 }
 
 impl NodeSet {
     /// The nodes must be in ascending order.
-    fn new(trie: &Trie, nodes: &[u32]) -> NodeSet {
+    fn new(trie: &Trie, nodes: &[NodeId]) -> NodeSet {
         let mut first = ByteSet::EMPTY;
-        let nodes: Vec<(u8, u32)> =
+        let nodes: Vec<(u8, NodeId)> =
             nodes.iter().map(|&node| (trie.node(node).byte, node)).collect();
         nodes.iter().for_each(|&(byte, _)| first.insert(byte));
         NodeSet { first_bytes: first, nodes: sorted_by_bytes(nodes).into() }
@@ -75,7 +75,7 @@ struct TrieRuleWalks {
     /// this.
     _owned: Option<Arc<Trie>>,
     /// Interned node sets.
-    node_sets: IndexMap<Box<[u32]>, NodeSet, Seeded>,
+    node_sets: IndexMap<Box<[NodeId]>, NodeSet, Seeded>,
     /// Rule walks by node set and state; its counter is canonical.
     rule_walks: HashMap<(NodeSetId, CountedState), Arc<RuleWalk>>,
     /// The node set of the whole trie.
@@ -197,10 +197,10 @@ impl RuleWalks {
         &mut self,
         parser: &mut Parser,
         (trie, owned): (&Trie, Option<&Arc<Trie>>),
-        (nodes, next): (&[u32], ConfigId),
+        (nodes, next): (&[NodeId], ConfigId),
         out: &mut TrieWalk,
     ) -> Result<(), WalkError> {
-        let children: Vec<u32> = nodes.iter().flat_map(|&node| trie.children(node)).collect();
+        let children: Vec<NodeId> = nodes.iter().flat_map(|&node| trie.children(node)).collect();
         self.resolve_from(parser, (trie, owned), (&children, next), out)
     }
 
@@ -210,7 +210,7 @@ impl RuleWalks {
         &mut self,
         parser: &mut Parser,
         (trie, owned): (&Trie, Option<&Arc<Trie>>),
-        (nodes, next): (&[u32], ConfigId),
+        (nodes, next): (&[NodeId], ConfigId),
         out: &mut TrieWalk,
     ) -> Result<(), WalkError> {
         if self.context.is_full() && out.pending_follow.is_empty() {
@@ -396,7 +396,7 @@ impl RuleWalker<'_> {
         if let Some(all) = self.memo.all {
             return all;
         }
-        let all = self.intern_node_set(self.trie.children(0).collect());
+        let all = self.intern_node_set(self.trie.children(NodeId::ROOT).collect());
         self.memo.all = Some(all);
         all
     }
@@ -405,17 +405,17 @@ impl RuleWalker<'_> {
     /// `accepted`, as nothing more can be found there. Large subtrees are node sets of their own.
     fn add_nodes(
         &mut self,
-        nodes: impl Iterator<Item = u32>,
+        nodes: impl Iterator<Item = NodeId>,
         accepted: Option<&[u32]>,
         mut add: impl FnMut(NodeSetId),
     ) {
         let trie = self.trie;
-        let (mut small, mut large): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
+        let (mut small, mut large): (Vec<NodeId>, Vec<NodeId>) = (Vec::new(), Vec::new());
         for node in nodes {
             fuel::charge(1);
             let is_accepted =
                 |row: &[u32]| trie.tokens_below(node).iter().all(|&word| bit(row, word));
-            if trie.node(node).end - node > self.context.large {
+            if trie.subtree_len(node) > self.context.large {
                 large.push(node);
             } else if !accepted.is_some_and(is_accepted) {
                 small.push(node);
@@ -433,7 +433,7 @@ impl RuleWalker<'_> {
     /// Nodes with equal keys are neighbours.
     fn node_sets_below<K: Copy + PartialEq, T>(
         &mut self,
-        nodes_by_key: &[(K, u32)],
+        nodes_by_key: &[(K, NodeId)],
         accepted: Option<&[u32]>,
         entry: impl Fn(K, NodeSetId) -> T,
     ) -> Vec<T> {
@@ -446,7 +446,7 @@ impl RuleWalker<'_> {
     }
 
     /// Interns a node set.
-    fn intern_node_set(&mut self, mut nodes: Vec<u32>) -> NodeSetId {
+    fn intern_node_set(&mut self, mut nodes: Vec<NodeId>) -> NodeSetId {
         sort_nodes(&mut nodes);
         match self.memo.node_sets.get_index_of(&nodes[..]) {
             Some(index) => NodeSetId::new(index),
