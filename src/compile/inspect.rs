@@ -192,8 +192,7 @@ impl Inspect<'_> {
         }
         let bytes = sets.into_iter().map(|(to, set)| (EdgeKind::Bytes(set), to));
         let specials = self.program.special_edges(id).iter();
-        let specials =
-            specials.map(|&(special, to)| (EdgeKind::Special(SpecialId::from_raw(special)), to));
+        let specials = specials.map(|&(special, to)| (EdgeKind::Special(special), to));
         let mut edges = Vec::new();
         for (on, to) in bytes.chain(specials) {
             edges.push(AutomatonEdge { on, to: local.states.index_of(to) });

@@ -17,7 +17,7 @@ use super::{
 use crate::capacity::ReserveMore;
 use crate::fsm::{Dfa, Edge};
 use crate::hash::HashMap;
-use crate::ids::{Label, id};
+use crate::ids::{Label, SpecialId, id};
 use crate::ir::Expr;
 
 mod closure;
@@ -320,15 +320,15 @@ impl Program {
         &self.states.edges.bytes[self.states.edge_spans(state).bytes.range()]
     }
 
-    /// `(rule, state to return to)` of an expanded state.
+    /// Rules that an expanded state calls, each with the state to return to.
     #[inline]
     pub(crate) fn calls(&self, state: StateId) -> &[(CompiledRuleId, StateId)] {
         &self.states.edges.calls[self.states.edge_spans(state).calls.range()]
     }
 
-    /// `(special token, target)` of an expanded state.
+    /// Special tokens that an expanded state reads, each with its target.
     #[inline]
-    pub(crate) fn special_edges(&self, state: StateId) -> &[(u32, StateId)] {
+    pub(crate) fn special_edges(&self, state: StateId) -> &[(SpecialId, StateId)] {
         &self.states.edges.specials[self.states.edge_spans(state).specials.range()]
     }
 
@@ -338,7 +338,7 @@ impl Program {
         &self.states.edges.block_entries[self.states.edge_spans(state).block_entries.range()]
     }
 
-    /// Calls that an opened rule can make before it reads: `(rule, state to return to)`.
+    /// Rules that an opened rule can call before it reads, each with the state to return to.
     #[inline]
     pub(crate) fn leading_calls(&self, rule: CompiledRuleId) -> &[(CompiledRuleId, StateId)] {
         self.rules[rule.index()].as_ref().map_or(&[], |entry| &entry.calls)

@@ -5,7 +5,7 @@ use super::CompiledRuleId;
 use super::counted_graph::StepCounts;
 use super::live_nfa::LiveNfa;
 use super::member_sets::MemberSets;
-use crate::ids::id;
+use crate::ids::{SpecialId, id};
 
 /// Symbols from here on are special tokens, then calls, then blocks.
 const SPECIAL: u32 = 0x0100_0000;
@@ -21,7 +21,7 @@ id! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum EdgeSymbol {
     Byte(u8),
-    Special(u32),
+    Special(SpecialId),
     Call(CompiledRuleId),
     /// A counted block of the same rule.
     Block(BlockNfaId),
@@ -32,7 +32,7 @@ impl EdgeSymbol {
     pub(super) fn encode(self) -> u32 {
         match self {
             EdgeSymbol::Byte(b) => u32::from(b),
-            EdgeSymbol::Special(s) => SPECIAL + s,
+            EdgeSymbol::Special(s) => SPECIAL + s.raw(),
             EdgeSymbol::Call(r) => CALL + r.raw(),
             EdgeSymbol::Block(b) => BLOCK + b.raw(),
         }
@@ -42,7 +42,7 @@ impl EdgeSymbol {
     pub(super) fn decode(raw: u32) -> EdgeSymbol {
         match raw {
             0..=255 => EdgeSymbol::Byte(raw as u8),
-            SPECIAL..CALL => EdgeSymbol::Special(raw - SPECIAL),
+            SPECIAL..CALL => EdgeSymbol::Special(SpecialId::from_raw(raw - SPECIAL)),
             CALL..BLOCK => EdgeSymbol::Call(CompiledRuleId::from_raw(raw - CALL)),
             _ => EdgeSymbol::Block(BlockNfaId::from_raw(raw - BLOCK)),
         }

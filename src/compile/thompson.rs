@@ -130,7 +130,7 @@ impl Thompson<Expr> for RuleNfaBuilder<'_> {
                 }
                 to
             }
-            Expr::Special(special) => self.edge(from, EdgeSymbol::Special(special.raw())),
+            Expr::Special(special) => self.edge(from, EdgeSymbol::Special(*special)),
             Expr::Ref(r) => {
                 let rule = &self.compiled.split_grammar.rules[r.index()];
                 if rule.attributes.is_empty() && is_tiny(&rule.body) {

@@ -67,7 +67,7 @@ impl Matcher {
                 text.extend_from_slice(bytes);
                 continue;
             }
-            let specials: Vec<u32> = masks.specials_of(token).collect();
+            let specials: Vec<_> = masks.specials_of(token).collect();
             chart.token(ChartInput::Special(&specials, vocab.text(token)))?;
             text.extend_from_slice(vocab.text(token));
         }

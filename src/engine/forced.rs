@@ -164,7 +164,7 @@ impl Matcher {
                 break;
             }
             let bytes = parser.exact_allowed(run.end)?;
-            let mut specials: Vec<u32> = parser.specials(run.end).collect();
+            let mut specials: Vec<_> = parser.specials(run.end).collect();
             specials.sort_unstable();
             specials.dedup();
             match (bytes.len(), specials[..].first()) {
@@ -174,7 +174,7 @@ impl Matcher {
                     run.bytes.push(byte);
                 }
                 (0, Some(&special)) if specials.len() == 1 => {
-                    let SpecialTokenIds::One(token) = self.masks.specials[special as usize] else {
+                    let SpecialTokenIds::One(token) = self.masks.specials[special.index()] else {
                         break;
                     };
                     let end = parser.step_special(run.end, special)?;

@@ -19,7 +19,7 @@ use super::earlier_texts::{ComparisonKind, ComparisonWalkState};
 use super::grammar_masks::GrammarMasks;
 use super::mask_state::MaskState;
 use super::token_set::{TokenSet, ids};
-use crate::ids::TokenId;
+use crate::ids::{SpecialId, TokenId};
 use crate::matcher::{ConfigId, ParserLimit};
 use crate::vocab::NodeId;
 
@@ -82,11 +82,11 @@ impl GrammarMasks {
         (config, base_config): (ConfigId, ConfigId),
         rejected: &mut Vec<TokenId>,
     ) -> Result<(), ParserLimit> {
-        let specials: Vec<u32> = state.parser.specials(base_config).collect();
+        let specials: Vec<SpecialId> = state.parser.specials(base_config).collect();
         if !specials.is_empty() {
             for special in specials {
                 if state.parser.step_special(config, special)? == ConfigId::DEAD {
-                    self.specials[special as usize].each(&mut |id| rejected.push(id));
+                    self.specials[special.index()].each(&mut |id| rejected.push(id));
                 }
             }
             rejected.sort_unstable();

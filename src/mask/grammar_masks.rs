@@ -20,7 +20,7 @@ use super::token_set::{TokenSet, set_bit};
 use super::trie_walk::TrieWalk;
 use crate::compile::{CompileError, Compiled};
 use crate::fuel::OutOfFuel;
-use crate::ids::TokenId;
+use crate::ids::{SpecialId, TokenId};
 use crate::limits::Limits;
 use crate::matcher::{ConfigId, Item, KeyStatus, Parser, ParserLimit, TokenSymbols, TransitionUse};
 use crate::vocab::Vocabulary;
@@ -121,13 +121,16 @@ impl GrammarMasks {
     }
 
     /// The special tokens of the grammar that a token stands for.
-    pub(crate) fn specials_of(&self, token: TokenId) -> impl Iterator<Item = u32> {
-        let specials = (0..).zip(&self.specials);
+    pub(crate) fn specials_of(&self, token: TokenId) -> impl Iterator<Item = SpecialId> {
+        let specials = (0..).map(SpecialId::from_raw).zip(&self.specials);
         specials.filter(move |(_, tokens)| tokens.contains(token)).map(|(special, _)| special)
     }
 
     /// What a token stands for. The bytes of a stop token are not text.
-    pub(crate) fn symbols_of(&self, token: TokenId) -> TokenSymbols<'_, impl Iterator<Item = u32>> {
+    pub(crate) fn symbols_of(
+        &self,
+        token: TokenId,
+    ) -> TokenSymbols<'_, impl Iterator<Item = SpecialId>> {
         let bytes = self.vocab.bytes(token).filter(|_| !self.vocab.is_stop(token));
         TokenSymbols { bytes, specials: self.specials_of(token) }
     }
@@ -393,7 +396,7 @@ impl GrammarMasks {
     fn special_and_stop_tokens(&self, state: &mut MaskState, config: ConfigId) -> Vec<TokenSet> {
         let mut sets: Vec<TokenSet> = Vec::new();
         for special in state.parser.specials(config).collect::<Vec<_>>() {
-            match &self.specials[special as usize] {
+            match &self.specials[special.index()] {
                 SpecialTokenIds::One(id) => state.walk.tokens.push(*id),
                 SpecialTokenIds::Many(row) => sets.push(TokenSet::row(row.clone())),
             }

@@ -6,6 +6,7 @@
 
 use crate::compile::{BlockId, BudgetUnit, CompiledRuleId, Program, StateId};
 use crate::hash::{HashMap, HashSet};
+use crate::ids::SpecialId;
 use crate::ir::BudgetPolicy;
 
 /// Most items of a chart.
@@ -16,7 +17,7 @@ const MAX_ITEMS: usize = 4_000_000;
 pub(crate) enum ChartInput<'t> {
     Bytes(&'t [u8]),
     /// One of these special tokens of the grammar, and its text.
-    Special(&'t [u32], &'t [u8]),
+    Special(&'t [SpecialId], &'t [u8]),
 }
 
 /// What a rule derived: bytes `start..end` of the text.

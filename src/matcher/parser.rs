@@ -26,6 +26,7 @@ use super::value_constraints::key_tracker::KeyTracker;
 use crate::compile::{Compiled, CompiledRuleId, Program, StateId};
 use crate::fsm::ByteSet;
 use crate::fuel;
+use crate::ids::SpecialId;
 use crate::limits::Limits;
 use crate::switches::Switch;
 use crate::vocab::Vocabulary;
@@ -360,7 +361,7 @@ impl Parser {
     pub(crate) fn step_special(
         &mut self,
         config: ConfigId,
-        special: u32,
+        special: SpecialId,
     ) -> Result<ConfigId, ParserLimit> {
         if let Some(&next) = self.steps.specials.get(&(config, special)) {
             return Ok(next);
@@ -391,7 +392,7 @@ impl Parser {
     pub(super) fn compute_special(
         &mut self,
         config: ConfigId,
-        special: u32,
+        special: SpecialId,
     ) -> Result<ConfigId, ParserLimit> {
         self.scratch.kernel.clear();
         for item in self.store.items(config) {
@@ -401,14 +402,14 @@ impl Parser {
         }
         if !self.compiled().scopes.is_empty() {
             let mut kernel = std::mem::take(&mut self.scratch.kernel);
-            self.account_symbol(256 + special, &mut kernel);
+            self.account_symbol(256 + special.raw(), &mut kernel);
             self.scratch.kernel = kernel;
         }
         self.close()
     }
 
     /// The special tokens of the grammar that may follow.
-    pub(crate) fn specials(&mut self, config: ConfigId) -> impl Iterator<Item = u32> + '_ {
+    pub(crate) fn specials(&mut self, config: ConfigId) -> impl Iterator<Item = SpecialId> + '_ {
         self.expand(config);
         self.store
             .items(config)

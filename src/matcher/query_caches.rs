@@ -4,12 +4,13 @@ use super::store::{ConfigId, FrameId};
 use crate::capacity::ReserveMore;
 use crate::compile::CompiledRuleId;
 use crate::hash::HashMap;
+use crate::ids::SpecialId;
 
 /// Cached steps of the parser other than over bytes.
 #[derive(Debug, Default)]
 pub(super) struct StepCaches {
     /// Over special tokens.
-    pub(super) specials: HashMap<(ConfigId, u32), ConfigId>,
+    pub(super) specials: HashMap<(ConfigId, SpecialId), ConfigId>,
     /// See [`super::parser::Parser::after_frame`]; the flag is [`super::parser::Parser::relaxed`].
     pub(super) after_frames: HashMap<(FrameId, bool), ConfigId>,
     /// See [`super::parser::Parser::token_ended`].

@@ -1,12 +1,13 @@
 //! Symbols: what the texts of a grammar consist of.
 
 use crate::compile::{Program, StateId};
+use crate::ids::SpecialId;
 
-/// A byte, or a special token by its index in the grammar.
+/// A byte, or a special token of the grammar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Symbol {
     Byte(u8),
-    Special(u32),
+    Special(SpecialId),
 }
 
 impl Symbol {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use super::DispatchTexts;
 use super::trie::{AhoCorasickTrie, NO_NODE, ROOT, count_steps};
+use crate::ids::SpecialId;
 use crate::ir::Trigger;
 
 /// What fires: a trigger, by its number, or a stop (`None`).
@@ -58,14 +59,14 @@ pub(super) struct SpecialPrefix {
 /// Special tokens of triggers and stops, numbered as they are met.
 #[derive(Default)]
 struct SpecialTokens {
-    numbers: BTreeMap<u32, u32>,
+    numbers: BTreeMap<SpecialId, u32>,
     /// By number; see [`MatchTable::specials`].
-    tokens: Vec<(u32, Vec<TriggerOrStop>)>,
+    tokens: Vec<(SpecialId, Vec<TriggerOrStop>)>,
 }
 
 impl SpecialTokens {
     /// The number of a token.
-    fn number(&mut self, special: u32) -> u32 {
+    fn number(&mut self, special: SpecialId) -> u32 {
         *self.numbers.entry(special).or_insert_with(|| {
             self.tokens.push((special, Vec::new()));
             self.tokens.len() as u32 - 1
@@ -73,7 +74,7 @@ impl SpecialTokens {
     }
 
     /// Records what a token fires without any text.
-    fn fire(&mut self, special: u32, fires: TriggerOrStop) {
+    fn fire(&mut self, special: SpecialId, fires: TriggerOrStop) {
         let number = self.number(special);
         let fired = &mut self.tokens[number as usize].1;
         if !fired.contains(&fires) {
@@ -91,7 +92,7 @@ pub(super) struct MatchTable {
     /// Sorted by node.
     pub(super) special_prefixes: Vec<SpecialPrefix>,
     /// Special tokens of triggers and stops; with what each fires without any text.
-    pub(super) specials: Vec<(u32, Vec<TriggerOrStop>)>,
+    pub(super) specials: Vec<(SpecialId, Vec<TriggerOrStop>)>,
     /// By node: reachable by free text in which nothing has fired.
     pub(super) free_text: Vec<bool>,
     /// By node: reachable within a longer trigger, after a trigger that is its prefix has fired.
@@ -116,7 +117,7 @@ impl MatchTable {
         let mut specials = SpecialTokens::default();
         for (trigger, fires) in &all {
             if let Trigger::Special(special) = trigger {
-                specials.fire(special.raw(), *fires);
+                specials.fire(*special, *fires);
             }
         }
         let len = trie.len();
@@ -156,7 +157,7 @@ impl MatchTable {
         match (trigger, fires) {
             (Trigger::TextThenSpecial(_, special), fires) => {
                 (at.prefix_len, at.prefix_link) = (depth, node);
-                let special = specials.number(special.raw());
+                let special = specials.number(*special);
                 self.special_prefixes.push(SpecialPrefix { node, special, fires });
             }
             (_, Some(tag)) => (at.matched_len, at.own_tag, at.tag_link) = (depth, tag, node),

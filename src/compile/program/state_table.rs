@@ -6,7 +6,7 @@ use super::super::{BlockId, ByteEdge, CompiledRuleId, ReturnRole};
 use super::{InstanceId, Program};
 use crate::capacity::{PagedVec, ReserveMore};
 use crate::hash::{HashMap, hasher};
-use crate::ids::id;
+use crate::ids::{SpecialId, id};
 use crate::interner::InternIndex;
 
 /// Reserved capacity in states: the size of a small schema.
@@ -123,10 +123,10 @@ pub(super) struct EdgeSpans {
 #[derive(Debug, Default)]
 pub(super) struct EdgeLists {
     pub(super) bytes: Vec<ByteEdge>,
-    /// `(rule, state to return to)`
+    /// Each with the state to return to.
     pub(super) calls: Vec<(CompiledRuleId, StateId)>,
-    /// `(special token, target)`
-    pub(super) specials: Vec<(u32, StateId)>,
+    /// Each with its target.
+    pub(super) specials: Vec<(SpecialId, StateId)>,
     /// Placed blocks that are entered.
     pub(super) block_entries: Vec<BlockId>,
 }

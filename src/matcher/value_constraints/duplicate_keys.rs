@@ -24,6 +24,7 @@ use key_frames::FrameList;
 use super::key_tracker::KeyList;
 use crate::compile::RegisterId;
 use crate::fsm::ByteSet;
+use crate::ids::SpecialId;
 use crate::matcher::limit::ParserLimit;
 use crate::matcher::parser::Parser;
 use crate::matcher::store::{ConfigId, FrameId, Item, KeyListId, Tracked};
@@ -234,7 +235,7 @@ impl Parser {
     pub(in crate::matcher) fn step_special_with_keys(
         &mut self,
         config: ConfigId,
-        special: u32,
+        special: SpecialId,
     ) -> Result<ConfigId, ParserLimit> {
         let SplitConfig { base, mut list } = self.split(config);
         self.drop_ended_rules(&mut list, base, Symbol::Special(special));
