@@ -402,7 +402,7 @@ impl Parser {
         }
         if !self.compiled().scopes.is_empty() {
             let mut kernel = std::mem::take(&mut self.scratch.kernel);
-            self.account_symbol(256 + special.raw(), &mut kernel);
+            self.account_symbol(special.into(), &mut kernel);
             self.scratch.kernel = kernel;
         }
         self.close()

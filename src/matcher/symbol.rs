@@ -10,6 +10,30 @@ pub(crate) enum Symbol {
     Special(SpecialId),
 }
 
+/// A symbol as one number: a byte is itself, and a special token is 256 plus its index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub(super) struct SymbolCode(u32);
+
+impl SymbolCode {
+    /// The byte; `None` for a special token.
+    pub(super) fn byte(self) -> Option<u8> {
+        u8::try_from(self.0).ok()
+    }
+}
+
+impl From<u8> for SymbolCode {
+    fn from(byte: u8) -> SymbolCode {
+        SymbolCode(byte.into())
+    }
+}
+
+impl From<SpecialId> for SymbolCode {
+    fn from(special: SpecialId) -> SymbolCode {
+        SymbolCode(256 + special.raw())
+    }
+}
+
 impl Symbol {
     /// The byte; `None` for a special token.
     pub(crate) fn byte(self) -> Option<u8> {

@@ -331,9 +331,8 @@ impl Parser {
             }
         }
         let registers = &mut self.store_mut().registers;
-        list.iter_mut().for_each(|(_, register)| {
-            *register = registers.read_symbol(*register, u32::from(byte))
-        });
+        list.iter_mut()
+            .for_each(|(_, register)| *register = registers.read_symbol(*register, byte.into()));
         let mut duplicates = Vec::new();
         if byte != QUOTE {
             return Ok(duplicates);

@@ -16,6 +16,7 @@ use crate::compile::RegisterId;
 use crate::fsm::ByteSet;
 use crate::hash::HashMap;
 use crate::ids::id;
+use crate::matcher::symbol::SymbolCode;
 
 /// Capacity that the first register reserves.
 const INITIAL_REGISTERS: usize = 64;
@@ -47,12 +48,11 @@ impl ValueSetId {
     const EMPTY: ValueSetId = ValueSetId::from_raw(0);
 }
 
-/// A text as a linked list: another text and one symbol. A symbol is a byte, or a special token as
-/// 256 plus its index.
+/// A text as a linked list: another text and one symbol.
 #[derive(Clone, Copy, Debug)]
 struct TextNode {
     before: TextId,
-    symbol: u32,
+    symbol: SymbolCode,
     quoted: QuoteState,
 }
 
@@ -118,7 +118,7 @@ pub(in crate::matcher) struct RivalState {
 pub(crate) struct Registers {
     texts: Vec<TextNode>,
     /// Texts by the text before and the last symbol.
-    text_ids: HashMap<(TextId, u32), TextId>,
+    text_ids: HashMap<(TextId, SymbolCode), TextId>,
     values: Vec<JsonValue>,
     /// Values by text.
     value_ids: HashMap<TextId, ValueId>,
@@ -144,7 +144,11 @@ impl Registers {
             towards: ByteSet::EMPTY,
         };
         Registers {
-            texts: vec![TextNode { before: TextId::EMPTY, symbol: 0, quoted: QuoteState::No }],
+            texts: vec![TextNode {
+                before: TextId::EMPTY,
+                symbol: 0.into(),
+                quoted: QuoteState::No,
+            }],
             text_ids: HashMap::default(),
             values: Vec::new(),
             value_ids: HashMap::default(),
@@ -236,7 +240,7 @@ impl Registers {
     pub(in crate::matcher) fn read_symbol(
         &mut self,
         register: RegisterId,
-        symbol: u32,
+        symbol: SymbolCode,
     ) -> RegisterId {
         if !self.status(register).element_open {
             return register;
@@ -256,7 +260,7 @@ impl Registers {
         debug_assert!(self.is_first_element(register), "an element that is the first");
         let Register { set, mut text, .. } = self.registers[register.index()];
         for &byte in bytes {
-            text = self.append_symbol(text, u32::from(byte));
+            text = self.append_symbol(text, byte.into());
         }
         self.intern_register(set, text)
     }
@@ -271,22 +275,22 @@ impl Registers {
     }
 
     /// A text extended by a symbol; the same text if the symbol is redundant white space.
-    fn append_symbol(&mut self, before: TextId, symbol: u32) -> TextId {
+    fn append_symbol(&mut self, before: TextId, symbol: SymbolCode) -> TextId {
         let last = self.texts[before.index()];
-        let byte = u8::try_from(symbol).unwrap_or(b'?');
+        let byte = symbol.byte().unwrap_or(b'?');
         let is_space =
             matches!(byte, b' ' | b'\t' | b'\r' | b'\n') && last.quoted == QuoteState::No;
         // White space outside of strings is redundant after punctuation and after white space. It
         // is kept between the words of a text that is not JSON, and at the beginning, where it
         // distinguishes an element that has begun.
         let is_redundant = matches!(
-            u8::try_from(last.symbol),
-            Ok(b'[' | b'{' | b',' | b':' | b'"' | b']' | b'}' | b' ')
+            last.symbol.byte(),
+            Some(b'[' | b'{' | b',' | b':' | b'"' | b']' | b'}' | b' ')
         );
         if is_space && is_redundant {
             return before;
         }
-        let symbol = if is_space { u32::from(b' ') } else { symbol };
+        let symbol = if is_space { b' '.into() } else { symbol };
         let quoted = match (last.quoted, byte) {
             (QuoteState::No, b'"') | (QuoteState::Escape, _) => QuoteState::Yes,
             (QuoteState::Yes, b'"') => QuoteState::No,
@@ -336,7 +340,7 @@ impl Registers {
         if let Some(&cached) = self.value_ids.get(&text) {
             return Some(cached);
         }
-        let mut symbols: Vec<u32> = symbols_reversed(&self.texts, text).collect();
+        let mut symbols: Vec<SymbolCode> = symbols_reversed(&self.texts, text).collect();
         symbols.reverse();
         let Ok(value) = JsonValue::read(&symbols) else {
             self.too_deep = true;
@@ -489,7 +493,7 @@ fn group_by_cursor(
 }
 
 /// The symbols of a text, last one first.
-fn symbols_reversed(texts: &[TextNode], text: TextId) -> impl Iterator<Item = u32> {
+fn symbols_reversed(texts: &[TextNode], text: TextId) -> impl Iterator<Item = SymbolCode> {
     let mut at = text;
     std::iter::from_fn(move || {
         let TextNode { before, symbol, .. } =
