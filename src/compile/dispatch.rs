@@ -13,7 +13,7 @@ mod trie;
 use std::sync::{Arc, OnceLock};
 
 use self::layout::TagBodies;
-use self::matches::{MatchTable, TriggerOrStop};
+use self::matches::{MatchTable, TriggerId, TriggerOrStop};
 use super::rule_facts::{CompiledRuleId, RuleFacts};
 use crate::cache::ProcessCache;
 use crate::fsm::TooLarge;
@@ -21,7 +21,7 @@ use crate::fuel;
 use crate::hash::HashMap;
 use crate::ir::{AfterTag, Dispatch, DispatchEnd, Trigger};
 
-pub(crate) use self::layout::DispatchAutomaton;
+pub(crate) use self::layout::{DispatchAutomaton, DispatchStateId};
 
 /// Memory bound of the process-wide table, in bytes; least recently used automata are dropped.
 const MAX_BYTES: usize = 16 << 20;
@@ -67,7 +67,7 @@ impl CompiledDispatch {
     /// all texts.
     pub(super) fn is_unusual(
         &self,
-        state: u32,
+        state: DispatchStateId,
         unusual: impl Fn(CompiledRuleId) -> bool,
     ) -> Option<bool> {
         let is_usual = |fires: TriggerOrStop| {
@@ -75,12 +75,12 @@ impl CompiledDispatch {
         };
         let node = self.automaton.begun_node(state)?;
         let usual = self.usual_nodes.get_or_init(|| self.automaton.usual_nodes(is_usual));
-        Some(!usual[node as usize])
+        Some(!usual[node.index()])
     }
 
     /// The tag bodies that follow a trigger.
-    pub(super) fn called_rules(&self, trigger: u32) -> &[CompiledRuleId] {
-        &self.rules[trigger as usize]
+    pub(super) fn called_rules(&self, trigger: TriggerId) -> &[CompiledRuleId] {
+        &self.rules[trigger.index()]
     }
 
     /// The automaton, if it depends on nothing but the texts.
@@ -127,7 +127,7 @@ impl UnresolvedDispatch {
     /// Whether the end can be reached. `passes` tells which rules can be passed; `reading`: whether
     /// triggers may be read.
     pub(super) fn can_end(&self, passes: impl Fn(CompiledRuleId) -> bool, reading: bool) -> bool {
-        let any = |trigger: u32| self.rules[trigger as usize].iter().any(|&rule| passes(rule));
+        let any = |trigger: TriggerId| self.rules[trigger.index()].iter().any(|&rule| passes(rule));
         self.automaton.is_nullable() || reading && self.automaton.can_end(any)
     }
 

@@ -30,6 +30,7 @@ mod thompson;
 
 pub(crate) use budgets::{BudgetMeter, BudgetUnit};
 pub(crate) use byte_classes::ByteClasses;
+pub(crate) use dispatch::DispatchStateId;
 pub(crate) use distinct_scopes::{DistinctRole, DistinctScopes, RegisterId, ReturnRole};
 #[doc(hidden)]
 pub use inspect::{

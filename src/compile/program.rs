@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::dispatch::{CompiledDispatch, DispatchAutomaton};
+use super::dispatch::{CompiledDispatch, DispatchAutomaton, DispatchStateId};
 use super::rule_nfa::{BlockNfaId, RuleNfa};
 use super::{
     Block, BlockId, BudgetMeter, ByteClasses, ByteEdge, Compiled, CompiledRuleId, CompiledSize,
@@ -66,6 +66,11 @@ enum StateSource {
     /// As [`StateSource::Sets`], for a rule with member sets. The states are encoded by
     /// [`MemberTables::states`] at this index.
     Members(Arc<RuleNfa>, u32),
+}
+
+/// The state in a set of a [`StateSource::Dispatch`].
+fn dispatch_state(set: &[u32]) -> DispatchStateId {
+    DispatchStateId::from_raw(set[0])
 }
 
 /// A rule's automaton, or the automaton of a block at one place of its rule.
@@ -359,7 +364,9 @@ impl Program {
     /// The meaning of a state within its tag dispatch.
     pub(crate) fn dispatch_mark(&self, state: StateId) -> DispatchMark {
         match self.source_of(state) {
-            Some((StateSource::Dispatch(dispatch), set)) => dispatch.automaton.mark(set[0]),
+            Some((StateSource::Dispatch(dispatch), set)) => {
+                dispatch.automaton.mark(dispatch_state(set))
+            }
             _ => DispatchMark::Plain,
         }
     }
@@ -369,16 +376,16 @@ impl Program {
     pub(crate) fn is_unusual_trigger(&self, state: StateId) -> Option<bool> {
         match self.source_of(state)? {
             (StateSource::Dispatch(dispatch), set) => {
-                dispatch.is_unusual(set[0], |rule| self.facts(rule).unusual)
+                dispatch.is_unusual(dispatch_state(set), |rule| self.facts(rule).unusual)
             }
             _ => None,
         }
     }
 
-    /// The number of a [`State::is_trigger_state`] within its dispatch automaton; equal for all
+    /// A [`State::is_trigger_state`] as a state of its dispatch automaton; equal for all
     /// dispatches over the same texts.
-    pub(crate) fn trigger_state_number(&self, state: StateId) -> Option<u32> {
-        self.state(state).is_trigger_state.then(|| self.states.set(state)[0])
+    pub(crate) fn dispatch_trigger_state(&self, state: StateId) -> Option<DispatchStateId> {
+        self.state(state).is_trigger_state.then(|| dispatch_state(self.states.set(state)))
     }
 
     /// The shared automaton of a state and the state's number in it; `None` if the automaton is
@@ -402,9 +409,13 @@ impl Program {
         matches!(self.source_of(state), Some((StateSource::Dispatch(_), _)))
     }
 
-    /// The state of the dispatch of `state` with this [`Program::trigger_state_number`].
-    pub(crate) fn trigger_state(&mut self, state: StateId, number: u32) -> StateId {
-        self.intern(self.states.get(state).key.instance, &[number])
+    /// The state of the dispatch of `state` with this [`Program::dispatch_trigger_state`].
+    pub(crate) fn trigger_state(
+        &mut self,
+        state: StateId,
+        of_dispatch: DispatchStateId,
+    ) -> StateId {
+        self.intern(self.states.get(state).key.instance, &[of_dispatch.raw()])
     }
 
     /// Whether a repetition of a block can call a rule. Cost: the states of the block.

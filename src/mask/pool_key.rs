@@ -225,8 +225,8 @@ impl KeyBuilder {
                 return None;
             }
             program.expand(s);
-            let trigger = program.trigger_state_number(s).filter(|_| after_trigger);
-            description.key.extend(trigger.into_iter().flat_map(|number| [TRIGGER, number]));
+            let trigger = program.dispatch_trigger_state(s).filter(|_| after_trigger);
+            description.key.extend(trigger.into_iter().flat_map(|state| [TRIGGER, state.raw()]));
             description.add_edges(program, s);
             description.add_blocks(program, s);
             if trigger.is_some() {

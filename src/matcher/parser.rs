@@ -23,7 +23,7 @@ use super::store::{ConfigFlags, ConfigId, FAR_FROM_BOUNDS, FrameId, INITIAL_CONF
 use super::symbol::Symbol;
 use super::transition_cache::TransitionCache;
 use super::value_constraints::key_tracker::KeyTracker;
-use crate::compile::{Compiled, CompiledRuleId, Program, StateId};
+use crate::compile::{Compiled, CompiledRuleId, DispatchStateId, Program, StateId};
 use crate::fsm::ByteSet;
 use crate::fuel;
 use crate::ids::SpecialId;
@@ -43,8 +43,8 @@ const INTERN_FUEL: usize = 8;
 pub(crate) enum Exit {
     /// The rule ended.
     End,
-    /// A trigger of the rule's dispatch fired: the index of its state in the dispatch.
-    Trigger(u32),
+    /// A trigger of the rule's dispatch fired, in this state.
+    Trigger(DispatchStateId),
 }
 
 /// Distance of a block's counter from its bounds.
@@ -526,8 +526,8 @@ impl Parser {
 
     /// The configuration after an isolated item left its rule by `exit`.
     pub(crate) fn follow(&mut self, item: &Item, exit: Exit) -> Result<ConfigId, ParserLimit> {
-        let Exit::Trigger(number) = exit else { return self.after_frame(item.frame) };
-        let state = self.program.trigger_state(item.state, number);
+        let Exit::Trigger(fired) = exit else { return self.after_frame(item.frame) };
+        let state = self.program.trigger_state(item.state, fired);
         self.scratch.kernel.clear();
         self.scratch.kernel.push(Item { state, count: 0, frame: item.frame });
         self.close()
@@ -540,7 +540,7 @@ impl Parser {
             self.store.items(config).iter().filter(|i| i.frame == FrameId::ISOLATED_DISPATCH);
         end.into_iter().chain(
             dispatches
-                .filter_map(|i| self.program.trigger_state_number(i.state).map(Exit::Trigger)),
+                .filter_map(|i| self.program.dispatch_trigger_state(i.state).map(Exit::Trigger)),
         )
     }
 

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use super::super::dispatch::CompiledDispatch;
+use super::super::dispatch::{CompiledDispatch, DispatchStateId};
 use super::super::live_nfa::LiveNfa;
 use super::super::rule_nfa::{BlockNfaId, EdgeSymbol, RuleNfa, StateSummary};
 use super::super::{Block, BlockId, ByteEdge};
 use super::state_table::{EdgeLists, PoolSpan, StateKey};
-use super::{Instance, InstanceId, PlacedBlock, Program, Scratch, StateId, StateSource};
+use super::{
+    Instance, InstanceId, PlacedBlock, Program, Scratch, StateId, StateSource, dispatch_state,
+};
 use crate::fsm::{Edge, elementary_cuts};
 use crate::fuel;
 
@@ -28,7 +30,8 @@ impl Program {
                 }
             }
             StateSource::Dispatch(dispatch) => {
-                self.add_dispatch_edges(instance, &dispatch, self.states.set(state)[0], &mut edges);
+                let of_dispatch = dispatch_state(self.states.set(state));
+                self.add_dispatch_edges(instance, &dispatch, of_dispatch, &mut edges);
             }
             StateSource::Counted(rule_nfa) => {
                 self.add_counted_edges(instance, &rule_nfa, set, &mut edges);
@@ -48,7 +51,7 @@ impl Program {
         &mut self,
         instance: InstanceId,
         dispatch: &CompiledDispatch,
-        state: u32,
+        state: DispatchStateId,
         out: &mut EdgeLists,
     ) {
         let first = self.instances[instance.index()].first;
@@ -64,7 +67,7 @@ impl Program {
             }
         }
         for call in &outgoing.calls {
-            let to = self.intern(instance, &[call.to]);
+            let to = self.intern(instance, &[call.to.raw()]);
             let called = dispatch.called_rules(call.trigger).iter();
             out.calls.extend(called.map(|rule| (rule.appended_from(first), to)));
         }

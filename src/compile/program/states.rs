@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use super::super::dispatch::DispatchStateId;
 use super::super::residuals;
 use super::super::rule_nfa::{RuleNfa, StateSummary};
 use super::super::{BlockId, CompiledRuleId, DispatchMark, ReturnRole, RuleFacts};
 use super::state_table::{State, StateKey, StateMemo, StateTable};
-use super::{Instance, InstanceId, Program, StateId, StateSource};
+use super::{Instance, InstanceId, Program, StateId, StateSource, dispatch_state};
 use crate::fuel;
 
 /// Fuel of a new state, in addition to one unit per element of its set.
@@ -72,9 +73,9 @@ impl Program {
                 set.clear();
                 set.push(0);
             }
-            StateSource::Dispatch(dispatch) => {
+            StateSource::Dispatch(_) => {
                 set.clear();
-                set.push(dispatch.automaton.start());
+                set.push(DispatchStateId::START.raw());
             }
             StateSource::Sets(rule_nfa, part) => {
                 self.close(instance, &[rule_nfa.part(part).nfa.start()], &mut set)
@@ -142,7 +143,7 @@ impl Program {
         let Instance { rule, block, source, .. } = &self.instances[instance.index()];
         // A return state of a dispatch keeps its mark, which traces read.
         let mark = match source {
-            StateSource::Dispatch(dispatch) => dispatch.automaton.mark(set[0]),
+            StateSource::Dispatch(dispatch) => dispatch.automaton.mark(dispatch_state(set)),
             _ => DispatchMark::Plain,
         };
         let (rule, block) = (*rule, *block);
@@ -189,7 +190,7 @@ impl Program {
                 let states: Vec<u32> = set.iter().copied().step_by(2).collect();
                 rule_nfa.main.summarize(&states)
             }
-            StateSource::Dispatch(dispatch) => dispatch.automaton.summarize(set[0]),
+            StateSource::Dispatch(dispatch) => dispatch.automaton.summarize(dispatch_state(set)),
         }
     }
 }
