@@ -186,7 +186,7 @@ impl Engine {
             Simplify::On => Arc::new(grammar.simplify()?),
         };
         // A simplification that runs out of fuel stops early, so the fuel is checked here.
-        fuel::check().map_err(|out| CompileError::fuel(&grammar, grammar.start.raw(), out))?;
+        fuel::check().map_err(|out| CompileError::fuel(&grammar, grammar.start.into(), out))?;
         if !self.options.switches.counters.is_on() {
             grammar.validate()?;
             grammar = Arc::new(grammar.unroll_repeats(MAX_UNROLLED_NODES, MAX_UNROLLED_TOTAL));
@@ -245,7 +245,7 @@ impl Engine {
         // A parser that ran out of fuel has no first configuration, so the fuel is checked here.
         match fuel::check() {
             Ok(()) => Ok(masks),
-            Err(out) => Err(CompileError::fuel(&grammar, grammar.start.raw(), out)),
+            Err(out) => Err(CompileError::fuel(&grammar, grammar.start.into(), out)),
         }
     }
 }

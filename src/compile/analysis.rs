@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 use self::scan::Scan;
 use super::dispatch::UnresolvedDispatch;
 use super::rule_facts::RuleFacts;
-use super::{ByteClasses, CompileError, Compiled, thompson};
+use super::{ByteClasses, CompileError, Compiled, CompiledRuleId, thompson};
 use crate::fsm::Components;
 use crate::hash::HashMap;
 use crate::ir::{Expr, Grammar, GrammarError, Members};
@@ -24,20 +24,20 @@ struct RuleBodies<'g> {
     /// Of auxiliary rules, which follow the rules of the grammar.
     auxiliary: Vec<&'g Expr>,
     /// By rule: its tag dispatch.
-    dispatches: HashMap<u32, UnresolvedDispatch>,
+    dispatches: HashMap<CompiledRuleId, UnresolvedDispatch>,
 }
 
 impl<'g> RuleBodies<'g> {
     /// Whether a rule is auxiliary.
-    fn is_auxiliary(&self, rule: u32) -> bool {
-        rule as usize >= self.grammar.rules.len()
+    fn is_auxiliary(&self, rule: CompiledRuleId) -> bool {
+        rule.index() >= self.grammar.rules.len()
     }
 
     /// The body of a rule.
-    fn body(&self, rule: u32) -> &'g Expr {
-        match self.grammar.rules.get(rule as usize) {
+    fn body(&self, rule: CompiledRuleId) -> &'g Expr {
+        match self.grammar.rules.get(rule.index()) {
             Some(rule) => &rule.body,
-            None => self.auxiliary[rule as usize - self.grammar.rules.len()],
+            None => self.auxiliary[rule.index() - self.grammar.rules.len()],
         }
     }
 }
@@ -46,7 +46,7 @@ impl<'g> RuleBodies<'g> {
 pub(super) fn analyze(compiled: &mut Compiled, limits: &Limits) -> Result<(), CompileError> {
     let grammar = compiled.split_grammar.clone();
     let mut scan = Scan::new(&grammar, limits);
-    scan.scan_from(grammar.start.raw())?;
+    scan.scan_from(compiled.start)?;
     if !compiled.budgets.is_empty() {
         // Budgets of code points tell these UTF-8 byte ranges apart.
         [(0x80, 0xBF), (0xC0, 0xDF), (0xE0, 0xEF), (0xF0, 0xFF)]
@@ -60,20 +60,21 @@ pub(super) fn analyze(compiled: &mut Compiled, limits: &Limits) -> Result<(), Co
     let Scan { bodies, rules, calls, auxiliary, boundaries, member_sets, .. } = scan;
     (compiled.rules, compiled.auxiliary) = (rules, auxiliary);
     compiled.classes = ByteClasses::new(&boundaries).into();
-    let calls = |rule: usize| calls.of(rule);
-    let components = Components::find(compiled.rules.len(), calls);
+    let calls = |rule| calls.of(rule);
+    let callees = |rule| calls(CompiledRuleId::new(rule));
+    let components = Components::find(compiled.rules.len(), callees);
     compiled.find_productive_and_nullable(&bodies, &components);
-    if !compiled.rules[compiled.start as usize].productive {
+    if !compiled.rules[compiled.start.index()].productive {
         return Err(CompileError::Empty {
-            rule: grammar.rules[compiled.start as usize].name.clone(),
+            rule: grammar.rules[compiled.start.index()].name.clone(),
         });
     }
     check_members(compiled, &member_sets)?;
     compiled.assign_ranks(&bodies, &components);
-    compiled.budgets.keys().for_each(|&rule| compiled.rules[rule as usize].tracked = true);
+    compiled.budgets.keys().for_each(|&rule| compiled.rules[rule.index()].tracked = true);
     super::distinct_scopes::check_scopes(compiled, &calls)?;
     find_unique_keys(&mut compiled.rules, grammar.rules.len(), &calls);
-    let resolved = |(&rule, pending): (&u32, &UnresolvedDispatch)| {
+    let resolved = |(&rule, pending): (&CompiledRuleId, &UnresolvedDispatch)| {
         (rule, pending.resolve(&compiled.rules).into())
     };
     compiled.dispatches = bodies.dispatches.iter().map(resolved).collect();
@@ -81,11 +82,14 @@ pub(super) fn analyze(compiled: &mut Compiled, limits: &Limits) -> Result<(), Co
 }
 
 /// Rejects member sets with nullable members.
-fn check_members(compiled: &Compiled, member_sets: &[(u32, &Members)]) -> Result<(), CompileError> {
+fn check_members(
+    compiled: &Compiled,
+    member_sets: &[(CompiledRuleId, &Members)],
+) -> Result<(), CompileError> {
     for (rule, set) in member_sets {
         let mut bodies = set.unique.iter().map(|member| &member.body).chain(&set.repeatable);
         if bodies.any(|body| compiled.nullable(body)) {
-            let rule = compiled.split_grammar.rules.get(*rule as usize);
+            let rule = compiled.split_grammar.rules.get(rule.index());
             let rule = rule.map_or("(members)", |rule| &rule.name).to_owned();
             return Err(CompileError::EmptyMember { rule });
         }
@@ -96,7 +100,7 @@ fn check_members(compiled: &Compiled, member_sets: &[(u32, &Members)]) -> Result
 /// Builds the automata of auxiliary rules, those of dispatches excepted.
 fn build_auxiliary(compiled: &mut Compiled, bodies: &[&Expr]) -> Result<(), CompileError> {
     for (i, body) in bodies.iter().enumerate() {
-        let rule = (compiled.split_grammar.rules.len() + i) as u32;
+        let rule = CompiledRuleId::new(compiled.split_grammar.rules.len() + i);
         if compiled.dispatches.contains_key(&rule) {
             continue;
         }
@@ -120,15 +124,20 @@ fn build_auxiliary(compiled: &mut Compiled, bodies: &[&Expr]) -> Result<(), Comp
 
 /// Finds the rules that call unique keys, also through auxiliary rules. Those have the largest
 /// ids, callers before callees.
-fn find_unique_keys<'c>(rules: &mut [RuleFacts], own: usize, calls: &impl Fn(usize) -> &'c [u32]) {
+fn find_unique_keys<'c>(
+    rules: &mut [RuleFacts],
+    own: usize,
+    calls: &impl Fn(CompiledRuleId) -> &'c [CompiledRuleId],
+) {
     if !rules.iter().any(|facts| facts.unique_key) {
         return;
     }
     for rule in (0..rules.len()).rev() {
-        let names = |&callee: &u32| {
-            rules[callee as usize].unique_key
-                || callee as usize >= own && rules[callee as usize].has_unique_keys
+        let names = |callee: &CompiledRuleId| {
+            let facts = &rules[callee.index()];
+            facts.unique_key || callee.index() >= own && facts.has_unique_keys
         };
-        rules[rule].has_unique_keys = rules[rule].reached && calls(rule).iter().any(names);
+        let callees = calls(CompiledRuleId::new(rule));
+        rules[rule].has_unique_keys = rules[rule].reached && callees.iter().any(names);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::CompiledRuleId;
 use super::expressions::expr_address;
 use super::rule_nfa::RuleNfa;
 use crate::fsm::ExactSteps;
@@ -13,21 +14,21 @@ use crate::ir::Expr;
 #[derive(Debug, Default)]
 pub(super) struct AuxiliaryRules {
     /// By the address of their expression.
-    pub(super) ids: HashMap<usize, u32>,
+    pub(super) ids: HashMap<usize, CompiledRuleId>,
     /// Path lengths of counted graphs, by the address of their expression.
     pub(super) step_levels: HashMap<usize, Arc<ExactSteps>>,
     /// Nondeterministic automata, by rule; dispatches have others.
-    pub(super) nfas: HashMap<u32, Arc<RuleNfa>>,
+    pub(super) nfas: HashMap<CompiledRuleId, Arc<RuleNfa>>,
 }
 
 impl AuxiliaryRules {
     /// The rule of an expression, if it has one.
-    pub(super) fn find(&self, expr: &Expr) -> Option<u32> {
+    pub(super) fn find(&self, expr: &Expr) -> Option<CompiledRuleId> {
         self.ids.get(&expr_address(expr)).copied()
     }
 
     /// The rule of an expression that has one.
-    pub(super) fn rule(&self, expr: &Expr) -> u32 {
+    pub(super) fn rule(&self, expr: &Expr) -> CompiledRuleId {
         self.ids[&expr_address(expr)]
     }
 

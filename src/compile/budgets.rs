@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use super::CompiledRuleId;
 use crate::hash::HashMap;
 use crate::ir::{BudgetPolicy, Grammar};
 
@@ -99,7 +100,9 @@ impl BudgetMeter {
 }
 
 /// Splits each rule with a budget; returns the rewritten grammar and the budgets by rule.
-pub(super) fn split_budgets(grammar: Arc<Grammar>) -> (Arc<Grammar>, HashMap<u32, BudgetMeter>) {
+pub(super) fn split_budgets(
+    grammar: Arc<Grammar>,
+) -> (Arc<Grammar>, HashMap<CompiledRuleId, BudgetMeter>) {
     let mut meters = HashMap::default();
     if grammar.rules.iter().all(|rule| rule.attributes.budget.is_none()) {
         return (grammar, meters);
@@ -117,8 +120,8 @@ pub(super) fn split_budgets(grammar: Arc<Grammar>) -> (Arc<Grammar>, HashMap<u32
             // So that the inner rule is not inlined into the outer one.
             out.rules[inner].attributes.budget = Some(budget);
             // The budget added before now belongs to the inner rule.
-            if let Some(outer) = meters.insert(id as u32, meter) {
-                meters.insert(inner as u32, outer);
+            if let Some(outer) = meters.insert(CompiledRuleId::new(id), meter) {
+                meters.insert(CompiledRuleId::new(inner), outer);
             }
         }
     }

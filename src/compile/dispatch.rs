@@ -13,15 +13,15 @@ mod trie;
 use std::sync::{Arc, OnceLock};
 
 use self::layout::TagBodies;
-use self::matches::{MatchTable, TriggerOrStop};
-use super::rule_facts::RuleFacts;
+use self::matches::{MatchTable, TriggerId, TriggerOrStop};
+use super::rule_facts::{CompiledRuleId, RuleFacts};
 use crate::cache::ProcessCache;
 use crate::fsm::TooLarge;
 use crate::fuel;
 use crate::hash::HashMap;
 use crate::ir::{AfterTag, Dispatch, DispatchEnd, Trigger};
 
-pub(crate) use self::layout::DispatchAutomaton;
+pub(crate) use self::layout::{DispatchAutomaton, DispatchStateId};
 
 /// Memory bound of the process-wide table, in bytes; least recently used automata are dropped.
 const MAX_BYTES: usize = 16 << 20;
@@ -45,7 +45,7 @@ pub(super) struct UnresolvedDispatch {
     dispatch_texts: Arc<DispatchTexts>,
     automaton: Arc<DispatchAutomaton>,
     /// By trigger: the rules of its tags.
-    rules: Vec<Vec<u32>>,
+    rules: Vec<Vec<CompiledRuleId>>,
 }
 
 /// A dispatch of a compiled grammar.
@@ -55,7 +55,7 @@ pub(crate) struct CompiledDispatch {
     /// Grammars with the same texts have the same automaton.
     is_shared: bool,
     /// By trigger: the productive rules of its tags.
-    rules: Vec<Vec<u32>>,
+    rules: Vec<Vec<CompiledRuleId>>,
     /// By node of the trie: whether its text begins a stop or a trigger with usual bodies. Made
     /// when first needed.
     usual_nodes: OnceLock<Box<[bool]>>,
@@ -65,18 +65,22 @@ impl CompiledDispatch {
     /// Whether a state has begun, or read, excludes and triggers with unusual bodies only; `None`
     /// where it has begun nothing. `unusual` tells which rules are. Cost: the first call looks at
     /// all texts.
-    pub(super) fn is_unusual(&self, state: u32, unusual: impl Fn(u32) -> bool) -> Option<bool> {
+    pub(super) fn is_unusual(
+        &self,
+        state: DispatchStateId,
+        unusual: impl Fn(CompiledRuleId) -> bool,
+    ) -> Option<bool> {
         let is_usual = |fires: TriggerOrStop| {
             fires.is_none_or(|tag| !self.called_rules(tag).iter().all(|&rule| unusual(rule)))
         };
         let node = self.automaton.begun_node(state)?;
         let usual = self.usual_nodes.get_or_init(|| self.automaton.usual_nodes(is_usual));
-        Some(!usual[node as usize])
+        Some(!usual[node.index()])
     }
 
     /// The tag bodies that follow a trigger.
-    pub(super) fn called_rules(&self, trigger: u32) -> &[u32] {
-        &self.rules[trigger as usize]
+    pub(super) fn called_rules(&self, trigger: TriggerId) -> &[CompiledRuleId] {
+        &self.rules[trigger.index()]
     }
 
     /// The automaton, if it depends on nothing but the texts.
@@ -92,15 +96,16 @@ static AUTOMATA: ProcessCache<Arc<DispatchTexts>, Arc<DispatchAutomaton>> =
 impl UnresolvedDispatch {
     /// Builds the automaton, unless the process-wide table has it. `limit`: the most states.
     pub(super) fn new(dispatch: &Dispatch, limit: usize) -> Result<UnresolvedDispatch, TooLarge> {
-        let (mut tags, mut rules): (Vec<Trigger>, Vec<Vec<u32>>) = (Vec::new(), Vec::new());
+        let mut tags: Vec<Trigger> = Vec::new();
+        let mut rules: Vec<Vec<CompiledRuleId>> = Vec::new();
         let mut numbers: HashMap<&Trigger, usize> = HashMap::default();
-        for (trigger, body) in &dispatch.tags {
+        for &(ref trigger, body) in &dispatch.tags {
             let number = *numbers.entry(trigger).or_insert_with(|| {
                 tags.push(trigger.clone());
                 rules.push(Vec::new());
                 tags.len() - 1
             });
-            rules[number].push(body.raw());
+            rules[number].push(body.into());
         }
         let (stops, excludes) = (dispatch.stops.clone(), dispatch.excludes.clone());
         let dispatch_texts = Arc::new(DispatchTexts {
@@ -121,16 +126,16 @@ impl UnresolvedDispatch {
 
     /// Whether the end can be reached. `passes` tells which rules can be passed; `reading`: whether
     /// triggers may be read.
-    pub(super) fn can_end(&self, passes: impl Fn(u32) -> bool, reading: bool) -> bool {
-        let any = |trigger: u32| self.rules[trigger as usize].iter().any(|&rule| passes(rule));
+    pub(super) fn can_end(&self, passes: impl Fn(CompiledRuleId) -> bool, reading: bool) -> bool {
+        let any = |trigger: TriggerId| self.rules[trigger.index()].iter().any(|&rule| passes(rule));
         self.automaton.is_nullable() || reading && self.automaton.can_end(any)
     }
 
     /// The dispatch with analyzed bodies. Unproductive bodies have no edge; nullable ones can be
     /// skipped.
     pub(super) fn resolve(&self, facts: &[RuleFacts]) -> CompiledDispatch {
-        let productive = |rule: &u32| facts[*rule as usize].productive;
-        let nullable = |rule: &u32| facts[*rule as usize].nullable;
+        let productive = |rule: &CompiledRuleId| facts[rule.index()].productive;
+        let nullable = |rule: &CompiledRuleId| facts[rule.index()].nullable;
         let usual_nodes = OnceLock::new();
         if self.rules.iter().flatten().all(|rule| productive(rule) && !nullable(rule)) {
             let (automaton, rules) = (self.automaton.clone(), self.rules.clone());

@@ -7,16 +7,39 @@
 
 use std::sync::Arc;
 
-use super::{CompileError, Compiled, shared_automata};
+use super::{CompileError, Compiled, CompiledRuleId, shared_automata};
 use crate::fsm::Dfa;
 use crate::hash::{HashMap, HashSet};
-use crate::ids::RuleId;
+use crate::ids::{RuleId, id};
 use crate::ir::{Attributes, Expr, Grammar};
 
-/// The register of a scope whose values are unknown: nothing is compared.
-pub(crate) const UNKNOWN_REGISTER: u32 = 0;
-/// The register of a scope without elements so far.
-pub(crate) const EMPTY_REGISTER: u32 = 1;
+id! {
+    /// The register of a scope: an index into the registers of one parser. The first ones are
+    /// reserved; those that hold no values only count elements.
+    pub(crate) RegisterId
+}
+
+impl RegisterId {
+    /// The values of the scope are unknown: nothing is compared.
+    pub(crate) const UNKNOWN: RegisterId = RegisterId::from_raw(0);
+    /// The scope has no elements so far. The only reserved register that holds values.
+    pub(crate) const EMPTY: RegisterId = RegisterId::from_raw(1);
+    /// Counting: one more element may end, a second one may not.
+    pub(crate) const ONE_END: RegisterId = RegisterId::from_raw(2);
+    /// Counting: no element may end. Used to find candidate tokens.
+    pub(crate) const NO_END: RegisterId = RegisterId::from_raw(3);
+    /// Counting: one more element may end, and no element may begin after it.
+    pub(crate) const LAST: RegisterId = RegisterId::from_raw(4);
+    /// Counting: no element may begin.
+    pub(crate) const NO_BEGIN: RegisterId = RegisterId::from_raw(5);
+    /// The first register that is not reserved; all from here on hold values.
+    pub(crate) const FIRST_FREE: RegisterId = RegisterId::from_raw(6);
+
+    /// Whether the register holds values (it does not only count).
+    pub(crate) fn holds_values(self) -> bool {
+        self == RegisterId::EMPTY || self >= RegisterId::FIRST_FREE
+    }
+}
 
 /// The role of a rule in distinct-value constraints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +69,7 @@ pub(crate) enum ReturnRole {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DistinctScopes {
     /// By rule; the rule is the outer one of a split.
-    roles: HashMap<u32, DistinctRole>,
+    roles: HashMap<CompiledRuleId, DistinctRole>,
     /// By rule: it may call an element of an enclosing scope.
     exposes: Vec<bool>,
 }
@@ -60,17 +83,17 @@ impl DistinctScopes {
 
     /// The role of a rule.
     #[inline]
-    pub(crate) fn role(&self, rule: u32) -> Option<DistinctRole> {
+    pub(crate) fn role(&self, rule: CompiledRuleId) -> Option<DistinctRole> {
         if self.roles.is_empty() { None } else { self.roles.get(&rule).copied() }
     }
 
     /// Whether a rule may call an element of an enclosing scope.
-    pub(crate) fn may_call_outer_element(&self, rule: u32) -> bool {
-        self.exposes.get(rule as usize).is_some_and(|exposes| *exposes)
+    pub(crate) fn may_call_outer_element(&self, rule: CompiledRuleId) -> bool {
+        self.exposes.get(rule.index()).is_some_and(|exposes| *exposes)
     }
 
     /// The role of the return address in a rule.
-    pub(super) fn return_role(&self, rule: u32) -> ReturnRole {
+    pub(super) fn return_role(&self, rule: CompiledRuleId) -> ReturnRole {
         match self.role(rule) {
             None => ReturnRole::Nothing,
             Some(DistinctRole::Scope { .. }) => ReturnRole::Scope,
@@ -95,7 +118,7 @@ pub(super) fn split_scopes(grammar: Arc<Grammar>) -> (Arc<Grammar>, DistinctScop
             .into_iter()
             .chain(scope.then_some(DistinctRole::Scope { open: false }))
         {
-            scopes.roles.insert(id as u32, role);
+            scopes.roles.insert(CompiledRuleId::new(id), role);
             id = out.split_rule(id);
         }
     }
@@ -106,19 +129,20 @@ pub(super) fn split_scopes(grammar: Arc<Grammar>) -> (Arc<Grammar>, DistinctScop
 /// rule.
 pub(super) fn check_scopes<'c>(
     compiled: &mut Compiled,
-    calls: &impl Fn(usize) -> &'c [u32],
+    calls: &impl Fn(CompiledRuleId) -> &'c [CompiledRuleId],
 ) -> Result<(), CompileError> {
     if compiled.scopes.is_empty() {
         return Ok(());
     }
     let exposes = exposing_rules(compiled, calls);
-    let mut open: Vec<u32> = Vec::new();
-    for (rule, facts) in (0u32..).zip(&compiled.rules).filter(|(_, facts)| facts.reached) {
+    let mut open = Vec::new();
+    for (rule, facts) in compiled.rules.iter().enumerate().filter(|(_, facts)| facts.reached) {
+        let rule = CompiledRuleId::new(rule);
         let what = match compiled.scopes.role(rule) {
             None => continue,
             Some(_) if facts.left_recursive => "is left-recursive",
             Some(DistinctRole::Element) if facts.nullable => "is nullable",
-            Some(DistinctRole::Element) if exposes[rule as usize] => {
+            Some(DistinctRole::Element) if exposes[rule.index()] => {
                 "contains elements of the same scope"
             }
             Some(DistinctRole::Scope { .. }) if is_open(compiled, calls, rule) => {
@@ -130,7 +154,7 @@ pub(super) fn check_scopes<'c>(
         let name = compiled
             .split_grammar
             .rules
-            .get(rule as usize)
+            .get(rule.index())
             .map_or("(repeat)", |rule| &rule.name)
             .to_owned();
         return Err(CompileError::Scope { rule: name, what });
@@ -140,25 +164,28 @@ pub(super) fn check_scopes<'c>(
         compiled.scopes.roles.insert(rule, DistinctRole::Scope { open: true });
     }
     for rule in compiled.scopes.roles.keys() {
-        compiled.rules[*rule as usize].tracked = true;
+        compiled.rules[rule.index()].tracked = true;
     }
     Ok(())
 }
 
 /// By rule: whether it may call an element of an enclosing scope.
-fn exposing_rules<'c>(compiled: &Compiled, calls: &impl Fn(usize) -> &'c [u32]) -> Vec<bool> {
-    let rules = compiled.rules.len();
-    let mut callers: Vec<Vec<u32>> = vec![Vec::new(); rules];
-    for rule in (0..rules).filter(|&rule| compiled.rules[rule].reached) {
-        calls(rule).iter().for_each(|&callee| callers[callee as usize].push(rule as u32));
+fn exposing_rules<'c>(
+    compiled: &Compiled,
+    calls: &impl Fn(CompiledRuleId) -> &'c [CompiledRuleId],
+) -> Vec<bool> {
+    let rules = || (0..compiled.rules.len()).map(CompiledRuleId::new);
+    let mut callers: Vec<Vec<CompiledRuleId>> = vec![Vec::new(); compiled.rules.len()];
+    for rule in rules().filter(|rule| compiled.rules[rule.index()].reached) {
+        calls(rule).iter().for_each(|callee| callers[callee.index()].push(rule));
     }
-    let role = |rule: u32| compiled.scopes.role(rule);
-    let mut exposes = vec![false; rules];
-    let mut queue: Vec<u32> =
-        (0..rules as u32).filter(|&rule| role(rule) == Some(DistinctRole::Element)).collect();
+    let role = |rule: CompiledRuleId| compiled.scopes.role(rule);
+    let mut exposes = vec![false; compiled.rules.len()];
+    let mut queue: Vec<CompiledRuleId> =
+        rules().filter(|&rule| role(rule) == Some(DistinctRole::Element)).collect();
     while let Some(rule) = queue.pop() {
-        for &caller in &callers[rule as usize] {
-            if !std::mem::replace(&mut exposes[caller as usize], true)
+        for &caller in &callers[rule.index()] {
+            if !std::mem::replace(&mut exposes[caller.index()], true)
                 && !matches!(role(caller), Some(DistinctRole::Scope { .. }))
             {
                 queue.push(caller);
@@ -169,8 +196,12 @@ fn exposing_rules<'c>(compiled: &Compiled, calls: &impl Fn(usize) -> &'c [u32]) 
 }
 
 /// Whether all elements of a scope are strings that always have infinitely many completions.
-fn is_open<'c>(compiled: &Compiled, calls: &impl Fn(usize) -> &'c [u32], scope: u32) -> bool {
-    let (mut seen, mut queue) = (HashSet::default(), calls(scope as usize).to_vec());
+fn is_open<'c>(
+    compiled: &Compiled,
+    calls: &impl Fn(CompiledRuleId) -> &'c [CompiledRuleId],
+    scope: CompiledRuleId,
+) -> bool {
+    let (mut seen, mut queue) = (HashSet::default(), calls(scope).to_vec());
     while let Some(rule) = queue.pop() {
         if !seen.insert(rule) {
             continue;
@@ -178,7 +209,7 @@ fn is_open<'c>(compiled: &Compiled, calls: &impl Fn(usize) -> &'c [u32], scope: 
         match compiled.scopes.role(rule) {
             Some(DistinctRole::Scope { .. }) => {}
             Some(DistinctRole::Element) => {
-                let Some(element) = compiled.split_grammar.rules.get(rule as usize) else {
+                let Some(element) = compiled.split_grammar.rules.get(rule.index()) else {
                     return false;
                 };
                 let mut check = StringCheck { compiled, inside: HashSet::default() };
@@ -187,7 +218,7 @@ fn is_open<'c>(compiled: &Compiled, calls: &impl Fn(usize) -> &'c [u32], scope: 
                     return false;
                 }
             }
-            None => queue.extend_from_slice(calls(rule as usize)),
+            None => queue.extend_from_slice(calls(rule)),
         }
     }
     true
@@ -197,7 +228,7 @@ fn is_open<'c>(compiled: &Compiled, calls: &impl Fn(usize) -> &'c [u32], scope: 
 struct StringCheck<'c> {
     compiled: &'c Compiled,
     /// Rules that are being examined.
-    inside: HashSet<u32>,
+    inside: HashSet<RuleId>,
 }
 
 impl StringCheck<'_> {
@@ -209,14 +240,14 @@ impl StringCheck<'_> {
         look: fn(&mut Self, &Expr) -> bool,
         leaf: fn(&Dfa) -> bool,
     ) -> bool {
-        if let Some(dfa) = shared_automata::minimal_automaton(self.compiled, rule.raw()) {
+        if let Some(dfa) = shared_automata::minimal_automaton(self.compiled, rule.into()) {
             return leaf(&dfa);
         }
         let compiled = self.compiled;
         let Some(callee) = compiled.split_grammar.rules.get(rule.index()) else { return false };
-        self.inside.insert(rule.raw()) && {
+        self.inside.insert(rule) && {
             let holds = look(self, &callee.body);
-            self.inside.remove(&rule.raw());
+            self.inside.remove(&rule);
             holds
         }
     }

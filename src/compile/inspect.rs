@@ -1,9 +1,10 @@
 //! Inspection of the automata of a compiled grammar, for reports and drawings. The engine does not
 //! use it.
 
+use std::hash::Hash;
 use std::sync::Arc;
 
-use super::{Block, Compiled, DispatchMark, NO_BLOCK, Program};
+use super::{Block, BlockId, Compiled, CompiledRuleId, DispatchMark, Program, StateId};
 use crate::fsm::ByteSet;
 use crate::hash::HashMap;
 use crate::ids::{RuleId, SpecialId};
@@ -105,9 +106,10 @@ impl Compiled {
     }
 
     /// The id and name of a rule of this grammar.
-    fn rule_name(&self, rule: u32) -> (Option<RuleId>, String) {
-        let id = Some(RuleId::from_raw(rule)).filter(|id| id.index() < self.grammar.rules.len());
-        match self.split_grammar.rules.get(rule as usize) {
+    fn rule_name(&self, rule: CompiledRuleId) -> (Option<RuleId>, String) {
+        let id = RuleId::from_raw(rule.raw());
+        let id = Some(id).filter(|id| id.index() < self.grammar.rules.len());
+        match self.split_grammar.rules.get(rule.index()) {
             Some(named) if id.is_some() => (id, named.name.clone()),
             Some(named) => (None, format!("({})", named.name)),
             None => (None, format!("(rule {rule})")),
@@ -120,9 +122,9 @@ struct Inspect<'c> {
     compiled: &'c Arc<Compiled>,
     program: Program,
     /// By rule: its index in the result.
-    rules: HashMap<u32, usize>,
+    rules: HashMap<CompiledRuleId, usize>,
     /// Rules in the order of the result.
-    order: Vec<u32>,
+    order: Vec<CompiledRuleId>,
 }
 
 impl Inspect<'_> {
@@ -138,7 +140,7 @@ impl Inspect<'_> {
     }
 
     /// The index of a rule in the result.
-    fn index_of(&mut self, rule: u32) -> usize {
+    fn index_of(&mut self, rule: CompiledRuleId) -> usize {
         *self.rules.entry(rule).or_insert_with(|| {
             self.order.push(rule);
             self.order.len() - 1
@@ -146,28 +148,28 @@ impl Inspect<'_> {
     }
 
     /// Walks from the rule's start state. The shared return state is copied into each rule.
-    fn rule(&mut self, rule: u32) -> RuleAutomaton {
-        let mut local = RuleNumbers::default();
-        local.states.index_of(self.program.instantiate(rule));
+    fn rule(&mut self, rule: CompiledRuleId) -> RuleAutomaton {
+        let mut numbers = RuleNumbers::default();
+        numbers.states.index_of(self.program.instantiate(rule));
         let mut states = Vec::new();
-        while let Some(&id) = local.states.ids.get(states.len()) {
+        while let Some(&id) = numbers.states.ids.get(states.len()) {
             self.program.expand(id);
-            states.push(self.state(id, &mut local));
+            states.push(self.state(id, &mut numbers));
         }
-        let (home, from) = self.program.grammar_of_rule(rule);
-        let (id, name) = home.rule_name(rule - from);
+        let local = self.program.local_rule(rule);
+        let (id, name) = local.grammar.rule_name(local.rule);
         // Rules of deferred grammars have no id in this one.
-        let id = id.filter(|_| from == 0);
-        RuleAutomaton { rule: id, name, states, blocks: local.placed }
+        let id = id.filter(|_| local.rule == rule);
+        RuleAutomaton { rule: id, name, states, blocks: numbers.placed }
     }
 
     /// A state that has been expanded.
-    fn state(&mut self, id: u32, local: &mut RuleNumbers) -> AutomatonState {
+    fn state(&mut self, id: StateId, local: &mut RuleNumbers) -> AutomatonState {
         let edges = self.edges(id, local);
         let state = self.program.state(id);
         AutomatonState {
             is_final: state.is_final,
-            block: (state.block != NO_BLOCK)
+            block: (state.block != BlockId::NONE)
                 .then(|| local.blocks.index.get(&state.block).copied())
                 .flatten(),
             dispatch: match self.program.dispatch_mark(id) {
@@ -180,8 +182,8 @@ impl Inspect<'_> {
     }
 
     /// The edges of a state.
-    fn edges(&mut self, id: u32, local: &mut RuleNumbers) -> Vec<AutomatonEdge> {
-        let mut sets: Vec<(u32, ByteSet)> = Vec::new();
+    fn edges(&mut self, id: StateId, local: &mut RuleNumbers) -> Vec<AutomatonEdge> {
+        let mut sets: Vec<(StateId, ByteSet)> = Vec::new();
         for edge in self.program.byte_edges(id) {
             match sets.iter_mut().find(|(to, _)| *to == edge.to) {
                 Some((_, set)) => set.insert_range(edge.lo, edge.hi),
@@ -190,8 +192,7 @@ impl Inspect<'_> {
         }
         let bytes = sets.into_iter().map(|(to, set)| (EdgeKind::Bytes(set), to));
         let specials = self.program.special_edges(id).iter();
-        let specials =
-            specials.map(|&(special, to)| (EdgeKind::Special(SpecialId::from_raw(special)), to));
+        let specials = specials.map(|&(special, to)| (EdgeKind::Special(special), to));
         let mut edges = Vec::new();
         for (on, to) in bytes.chain(specials) {
             edges.push(AutomatonEdge { on, to: local.states.index_of(to) });
@@ -212,15 +213,15 @@ impl Inspect<'_> {
 /// The states and blocks of a rule, numbered as they are met.
 #[derive(Default)]
 struct RuleNumbers {
-    states: LocalIds,
-    blocks: LocalIds,
+    states: LocalIds<StateId>,
+    blocks: LocalIds<BlockId>,
     /// The blocks by number.
     placed: Vec<AutomatonBlock>,
 }
 
 impl RuleNumbers {
     /// The number of a block, which is added if it is new.
-    fn block_number(&mut self, id: u32, block: &Block) -> usize {
+    fn block_number(&mut self, id: BlockId, block: &Block) -> usize {
         let number = self.blocks.index_of(id);
         let start = self.states.index_of(block.start);
         if number == self.placed.len() {
@@ -232,14 +233,19 @@ impl RuleNumbers {
 }
 
 /// Local numbering of program ids, in order of first use.
-#[derive(Default)]
-struct LocalIds {
-    ids: Vec<u32>,
-    index: HashMap<u32, usize>,
+struct LocalIds<I> {
+    ids: Vec<I>,
+    index: HashMap<I, usize>,
 }
 
-impl LocalIds {
-    fn index_of(&mut self, id: u32) -> usize {
+impl<I> Default for LocalIds<I> {
+    fn default() -> Self {
+        LocalIds { ids: Vec::new(), index: HashMap::default() }
+    }
+}
+
+impl<I: Copy + Eq + Hash> LocalIds<I> {
+    fn index_of(&mut self, id: I) -> usize {
         *self.index.entry(id).or_insert_with(|| {
             self.ids.push(id);
             self.ids.len() - 1

@@ -22,8 +22,8 @@ const MAX_LIKELY: usize = 64;
 /// Likelihood of a repeatable (undeclared) member, relative to declared ones.
 const UNDECLARED_LIKELIHOOD: f64 = 1.0 / 256.0;
 
-/// The key of states that differ only in the members seen: pairs of a position and the abstracted
-/// seen members, then the instance.
+/// The key of states of one instance that differ only in the members seen: pairs of a position and
+/// the abstracted seen members.
 pub(super) type EquivalenceKey = Box<[(u32, u32)]>;
 
 /// By member set and declared member: the length of the prefix of its name that a repeatable member

@@ -30,16 +30,15 @@ mod thompson;
 
 pub(crate) use budgets::{BudgetMeter, BudgetUnit};
 pub(crate) use byte_classes::ByteClasses;
-pub(crate) use distinct_scopes::{
-    DistinctRole, DistinctScopes, EMPTY_REGISTER, ReturnRole, UNKNOWN_REGISTER,
-};
+pub(crate) use dispatch::DispatchStateId;
+pub(crate) use distinct_scopes::{DistinctRole, DistinctScopes, RegisterId, ReturnRole};
 #[doc(hidden)]
 pub use inspect::{
     AutomatonBlock, AutomatonEdge, AutomatonState, DispatchState, EdgeKind, RuleAutomaton,
 };
 pub(crate) use member_sets::MemberLikelihood;
-pub(crate) use program::{Program, SharedAutomaton};
-pub(crate) use rule_facts::RuleFacts;
+pub(crate) use program::{Program, SharedAutomaton, StateId};
+pub(crate) use rule_facts::{CompiledRuleId, RuleFacts};
 pub(crate) use shared_automata::shared_automata_stats;
 
 use std::sync::{Arc, OnceLock};
@@ -49,6 +48,7 @@ use auxiliary_rules::AuxiliaryRules;
 use crate::fsm::ByteSet;
 use crate::fuel::{self, OutOfFuel};
 use crate::hash::HashMap;
+use crate::ids::id;
 use crate::ir::{BudgetPolicy, Expr, Grammar, GrammarError, SpecialToken};
 use crate::limits::Limits;
 
@@ -123,22 +123,19 @@ impl CompileError {
     }
 
     /// The error for work that ended at `rule`, which may be an auxiliary rule.
-    pub(crate) fn fuel(grammar: &Grammar, rule: u32, cause: OutOfFuel) -> CompileError {
+    pub(crate) fn fuel(grammar: &Grammar, rule: CompiledRuleId, cause: OutOfFuel) -> CompileError {
         let named =
-            grammar.rules.get(rule as usize).or_else(|| grammar.rules.get(grammar.start.index()));
+            grammar.rules.get(rule.index()).or_else(|| grammar.rules.get(grammar.start.index()));
         CompileError::Fuel { rule: named.map(|rule| rule.name.clone()).unwrap_or_default(), cause }
     }
 }
-
-/// Value of `State::block` outside of every block.
-pub(crate) const NO_BLOCK: u32 = u32::MAX;
 
 /// A byte edge: each byte of `lo..=hi` leads to state `to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ByteEdge {
     pub(crate) lo: u8,
     pub(crate) hi: u8,
-    pub(crate) to: u32,
+    pub(crate) to: StateId,
 }
 
 /// The meaning of an automaton state within a tag dispatch; read by traces and previews.
@@ -153,6 +150,16 @@ pub(crate) enum DispatchMark {
     Fired { matched: u32, special: bool },
 }
 
+id! {
+    /// A placed block: an index into [`Program::blocks`].
+    pub(crate) BlockId
+}
+
+impl BlockId {
+    /// Outside of every block.
+    pub(crate) const NONE: BlockId = BlockId::from_raw(u32::MAX);
+}
+
 /// A counted block: between `min` and `max` repetitions of the automaton at `start`, then state
 /// `exit` of the same rule. An item inside carries the number of completed repetitions.
 #[derive(Clone, Copy, Debug)]
@@ -162,9 +169,9 @@ pub(crate) struct Block {
     /// Most repetitions; `None` is unbounded.
     pub(crate) max: Option<u32>,
     /// The start state of the body.
-    pub(crate) start: u32,
+    pub(crate) start: StateId,
     /// The state after the block.
-    pub(crate) exit: u32,
+    pub(crate) exit: StateId,
     /// The block is white space whose bound is longer than nearly every token.
     pub(crate) is_bounded_white_space: bool,
 }
@@ -183,23 +190,23 @@ pub struct Compiled {
     /// The grammar as parsed: each budget, scope and element is split into a rule of its own.
     pub(crate) split_grammar: Arc<Grammar>,
     /// Budgets, by rule of `split_grammar`.
-    pub(crate) budgets: HashMap<u32, BudgetMeter>,
+    pub(crate) budgets: HashMap<CompiledRuleId, BudgetMeter>,
     /// Rules that take part in distinct-value constraints.
     pub(crate) scopes: DistinctScopes,
     /// Analysis results, by rule: the rules of `split_grammar`, then auxiliary rules.
     pub(crate) rules: Vec<RuleFacts>,
     auxiliary: AuxiliaryRules,
     /// Tag dispatches, by rule.
-    dispatches: HashMap<u32, Arc<dispatch::CompiledDispatch>>,
+    dispatches: HashMap<CompiledRuleId, Arc<dispatch::CompiledDispatch>>,
     /// Some block has [`Block::is_bounded_white_space`]. Never set together with budgets.
     pub(crate) has_bounded_white_space: bool,
     /// The byte classes: bytes that no rule tells apart.
     pub(crate) classes: Arc<ByteClasses>,
     /// Compiled deferred bodies, by rule. `None`: the body could not be made.
-    deferred: HashMap<u32, OnceLock<Option<Arc<Compiled>>>>,
+    deferred: HashMap<CompiledRuleId, OnceLock<Option<Arc<Compiled>>>>,
     /// Limits of deferred bodies, too.
     limits: Limits,
-    pub(crate) start: u32,
+    pub(crate) start: CompiledRuleId,
 }
 
 /// The size of a compiled grammar, for reports.
@@ -251,7 +258,7 @@ impl Compiled {
                 let compiled = Compiled::compile(grammar.clone(), limits)?;
                 match fuel::check() {
                     Ok(()) => Ok(compiled),
-                    Err(cause) => Err(CompileError::fuel(&grammar, grammar.start.raw(), cause)),
+                    Err(cause) => Err(CompileError::fuel(&grammar, grammar.start.into(), cause)),
                 }
             },
         )
@@ -263,7 +270,7 @@ impl Compiled {
         let (split_grammar, budgets) = budgets::split_budgets(grammar.clone());
         let (split_grammar, scopes) = distinct_scopes::split_scopes(split_grammar);
         let mut compiled = Compiled {
-            start: grammar.start.raw(),
+            start: grammar.start.into(),
             grammar,
             split_grammar,
             budgets,
@@ -292,10 +299,9 @@ impl Compiled {
 
     /// The compiled deferred body of a rule; compiled on first use. `None` if the body could not be
     /// made.
-    fn deferred_grammar(&self, rule: u32) -> Option<&Arc<Compiled>> {
+    fn deferred_grammar(&self, rule: CompiledRuleId) -> Option<&Arc<Compiled>> {
         let made = || {
-            let Expr::Deferred(deferred) = &self.split_grammar.rules.get(rule as usize)?.body
-            else {
+            let Expr::Deferred(deferred) = &self.split_grammar.rules.get(rule.index())?.body else {
                 return None;
             };
             let grammar = deferred.grammar_within(self.specials())?;
@@ -342,6 +348,6 @@ impl Compiled {
 
     /// Whether the empty text is a sentence.
     pub(crate) fn start_nullable(&self) -> bool {
-        self.rules[self.start as usize].nullable
+        self.rules[self.start.index()].nullable
     }
 }

@@ -8,16 +8,16 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::dispatch::{CompiledDispatch, DispatchAutomaton};
-use super::rule_nfa::RuleNfa;
+use super::dispatch::{CompiledDispatch, DispatchAutomaton, DispatchStateId};
+use super::rule_nfa::{BlockNfaId, RuleNfa};
 use super::{
-    Block, BudgetMeter, ByteClasses, ByteEdge, Compiled, CompiledSize, DispatchMark, NO_BLOCK,
-    ReturnRole, shared_automata, thompson,
+    Block, BlockId, BudgetMeter, ByteClasses, ByteEdge, Compiled, CompiledRuleId, CompiledSize,
+    DispatchMark, RegisterId, ReturnRole, shared_automata, thompson,
 };
 use crate::capacity::ReserveMore;
 use crate::fsm::{Dfa, Edge};
 use crate::hash::HashMap;
-use crate::ids::Label;
+use crate::ids::{Label, SpecialId, id};
 use crate::ir::Expr;
 
 mod closure;
@@ -36,21 +36,29 @@ use graph_positions::GraphPositions;
 use member_tables::MemberTables;
 use state_table::{EdgeLists, State, StateTable};
 
-/// A value that has not been computed.
-const UNKNOWN: u32 = u32::MAX;
-/// The rule of [`Program::RETURN`].
-const NO_RULE: u32 = u32::MAX;
+pub(crate) use state_table::StateId;
 
 /// The serial of the next program.
 static SERIAL: AtomicU64 = AtomicU64::new(0);
+
+id! {
+    /// An instance: an index into [`Program::instances`].
+    InstanceId
+}
+
+impl InstanceId {
+    /// The instance of [`Program::RETURN`].
+    const NONE: InstanceId = InstanceId::from_raw(u32::MAX);
+}
 
 /// Where the states of an [`Instance`] come from, and what their sets hold.
 #[derive(Clone, Debug)]
 enum StateSource {
     /// One state of a DFA.
     Dfa(Arc<Dfa>),
-    /// States of one part of a rule's nondeterministic automaton, closed under epsilon edges.
-    Sets(Arc<RuleNfa>, u32),
+    /// States of a rule's nondeterministic automaton, or of that of one of its blocks, closed under
+    /// epsilon edges.
+    Sets(Arc<RuleNfa>, Option<BlockNfaId>),
     /// Pairs of a state and a number of steps, flattened, closed under epsilon edges.
     Counted(Arc<RuleNfa>),
     /// One state of a dispatch automaton. Not closed, as each state has a mark.
@@ -60,14 +68,19 @@ enum StateSource {
     Members(Arc<RuleNfa>, u32),
 }
 
+/// The state in a set of a [`StateSource::Dispatch`].
+fn dispatch_state(set: &[u32]) -> DispatchStateId {
+    DispatchStateId::from_raw(set[0])
+}
+
 /// A rule's automaton, or the automaton of a block at one place of its rule.
 #[derive(Clone, Debug)]
 struct Instance {
     source: StateSource,
-    rule: u32,
-    block: u32,
-    /// Id of the first rule of the grammar that the rule belongs to; an offset for callees.
-    from: u32,
+    rule: CompiledRuleId,
+    block: BlockId,
+    /// The first rule of the grammar that the rule belongs to; the ids of callees count from it.
+    first: CompiledRuleId,
     /// States are shared with right-equivalent states of other rules: see [`super::residuals`].
     merged: bool,
     /// How many more multi-element sets may become states. At zero, sets are split into single
@@ -95,14 +108,22 @@ impl SharedAutomaton {
 }
 
 /// The entry of a rule: its start state, and what can happen there before a byte is read.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct RuleEntry {
-    /// The automaton has been made.
-    instantiated: bool,
-    start: u32,
-    calls: Vec<(u32, u32)>,
+    start: StateId,
+    /// Each with the state to return to.
+    calls: Vec<(CompiledRuleId, StateId)>,
     /// States in which the first byte can be read.
-    first_readers: Vec<u32>,
+    first_readers: Vec<StateId>,
+}
+
+/// A block of a rule's automaton, placed in front of a state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct PlacedBlock {
+    rule: CompiledRuleId,
+    block: BlockNfaId,
+    /// The state after the block.
+    exit: StateId,
 }
 
 /// The automaton states that a parse has reached. Ids are stable until the program is dropped.
@@ -118,11 +139,11 @@ pub(crate) struct Program {
     states: StateTable,
     /// Placed blocks.
     pub(crate) blocks: Vec<Block>,
-    /// Placed blocks, by rule, block of its automaton, and exit state.
-    placed_blocks: HashMap<(u32, u32, u32), u32>,
+    /// Index of `blocks`.
+    placed_blocks: HashMap<PlacedBlock, BlockId>,
     instances: Vec<Instance>,
     /// By rule: its entry, once opened.
-    rules: Vec<RuleEntry>,
+    rules: Vec<Option<RuleEntry>>,
     members: MemberTables,
     /// Positions of states in counted graphs.
     graph_positions: GraphPositions,
@@ -146,12 +167,12 @@ struct Scratch {
 
 impl Program {
     /// The return state. It stands for every `is_return_only` state of all rules.
-    pub(crate) const RETURN: u32 = 0;
+    pub(crate) const RETURN: StateId = StateId::from_raw(0);
 
     /// A program with the return state only.
     pub(crate) fn new(compiled: Arc<Compiled>) -> Program {
         Program {
-            rules: vec![RuleEntry::default(); compiled.rules.len()],
+            rules: vec![None; compiled.rules.len()],
             appended: AppendedGrammars::default(),
             classes: compiled.classes.clone(),
             compiled,
@@ -173,10 +194,11 @@ impl Program {
         program.members.ignores_members = true;
         program.instantiate(program.compiled.start);
         let mut at = 0;
-        while at < program.states.len() as u32 {
-            program.expand(at);
-            for i in 0..program.calls(at).len() {
-                program.instantiate(program.calls(at)[i].0);
+        while at < program.states.len() {
+            let state = StateId::new(at);
+            program.expand(state);
+            for i in 0..program.calls(state).len() {
+                program.instantiate(program.calls(state)[i].0);
             }
             at += 1;
         }
@@ -186,7 +208,7 @@ impl Program {
     /// The size of all automata made so far.
     pub(super) fn size(&self) -> CompiledSize {
         CompiledSize {
-            rules: self.rules.iter().filter(|r| r.instantiated).count(),
+            rules: self.rules.iter().flatten().count(),
             states: self.states.len() - 1,
             edges: self.states.edges.len(),
             blocks: self.blocks.len(),
@@ -222,29 +244,29 @@ impl Program {
 
     /// A state by its id.
     #[inline]
-    pub(crate) fn state(&self, state: u32) -> &State {
+    pub(crate) fn state(&self, state: StateId) -> &State {
         self.states.get(state)
     }
 
     /// The block around a state.
     #[inline]
-    pub(crate) fn block_of(&self, state: u32) -> Option<&Block> {
-        self.blocks.get(self.state(state).block as usize)
+    pub(crate) fn block_of(&self, state: StateId) -> Option<&Block> {
+        self.blocks.get(self.state(state).block.index())
     }
 
     /// A block.
     #[inline]
-    pub(crate) fn block(&self, block: u32) -> &Block {
-        &self.blocks[block as usize]
+    pub(crate) fn block(&self, block: BlockId) -> &Block {
+        &self.blocks[block.index()]
     }
 
     /// The label of the rule a state belongs to.
-    pub(crate) fn label(&self, state: u32) -> Option<Label> {
+    pub(crate) fn label(&self, state: StateId) -> Option<Label> {
         self.facts_of(self.state(state).rule).and_then(|rule| rule.label)
     }
 
     /// The rule of a state; may be an auxiliary rule.
-    pub(crate) fn rule(&self, state: u32) -> u32 {
+    pub(crate) fn rule(&self, state: StateId) -> CompiledRuleId {
         self.state(state).rule
     }
 
@@ -260,24 +282,25 @@ impl Program {
     }
 
     /// Whether the edge from `state` to `to` ends an occurrence of a rule that calls unique keys.
-    pub(crate) fn ends_unique_keys(&self, state: u32, to: u32) -> bool {
+    pub(crate) fn ends_unique_keys(&self, state: StateId, to: StateId) -> bool {
         let State { is_final, has_scan_edge, has_call_edge, block, .. } = *self.state(to);
         is_final
             && !has_scan_edge
             && !has_call_edge
-            && block == NO_BLOCK
+            && block == BlockId::NONE
             && self.facts(self.rule(state)).has_unique_keys
     }
 
     /// Whether the rule of a state is auxiliary: made by the compiler for a part of a rule.
-    pub(crate) fn is_auxiliary(&self, state: u32) -> bool {
+    pub(crate) fn is_auxiliary(&self, state: StateId) -> bool {
         let rule = self.rule(state);
-        let (grammar, from) = self.grammar_of_rule(rule);
-        rule != NO_RULE && (rule - from) as usize >= grammar.split_grammar.rules.len()
+        let local = self.local_rule(rule);
+        rule != CompiledRuleId::NONE
+            && local.rule.index() >= local.grammar.split_grammar.rules.len()
     }
 
     /// The budget of a state, if it is the return address of a budgeted call.
-    pub(crate) fn budget_meter(&self, state: u32) -> Option<BudgetMeter> {
+    pub(crate) fn budget_meter(&self, state: StateId) -> Option<BudgetMeter> {
         if self.compiled.budgets.is_empty() {
             return None;
         }
@@ -287,85 +310,87 @@ impl Program {
     }
 
     /// The count of the item that a call with return address `state` returns to.
-    pub(crate) fn return_count(&self, state: u32, count: u32) -> u32 {
+    pub(crate) fn return_count(&self, state: StateId, count: u32) -> u32 {
         match self.budget_meter(state) {
             Some(meter) => meter.full,
-            None if self.state(state).return_role == ReturnRole::Scope => super::EMPTY_REGISTER,
-            None if self.state(state).block == NO_BLOCK => 0,
+            None if self.state(state).return_role == ReturnRole::Scope => RegisterId::EMPTY.raw(),
+            None if self.state(state).block == BlockId::NONE => 0,
             None => count,
         }
     }
 
     /// Byte edges of an expanded state.
     #[inline]
-    pub(crate) fn byte_edges(&self, state: u32) -> &[ByteEdge] {
+    pub(crate) fn byte_edges(&self, state: StateId) -> &[ByteEdge] {
         &self.states.edges.bytes[self.states.edge_spans(state).bytes.range()]
     }
 
-    /// `(rule, state to return to)` of an expanded state.
+    /// Rules that an expanded state calls, each with the state to return to.
     #[inline]
-    pub(crate) fn calls(&self, state: u32) -> &[(u32, u32)] {
+    pub(crate) fn calls(&self, state: StateId) -> &[(CompiledRuleId, StateId)] {
         &self.states.edges.calls[self.states.edge_spans(state).calls.range()]
     }
 
-    /// `(special token, target)` of an expanded state.
+    /// Special tokens that an expanded state reads, each with its target.
     #[inline]
-    pub(crate) fn special_edges(&self, state: u32) -> &[(u32, u32)] {
+    pub(crate) fn special_edges(&self, state: StateId) -> &[(SpecialId, StateId)] {
         &self.states.edges.specials[self.states.edge_spans(state).specials.range()]
     }
 
     /// The blocks that can be entered from an expanded state.
     #[inline]
-    pub(crate) fn block_entries(&self, state: u32) -> &[u32] {
+    pub(crate) fn block_entries(&self, state: StateId) -> &[BlockId] {
         &self.states.edges.block_entries[self.states.edge_spans(state).block_entries.range()]
     }
 
-    /// Calls that an opened rule can make before it reads: `(rule, state to return to)`.
+    /// Rules that an opened rule can call before it reads, each with the state to return to.
     #[inline]
-    pub(crate) fn leading_calls(&self, rule: u32) -> &[(u32, u32)] {
-        &self.rules[rule as usize].calls
+    pub(crate) fn leading_calls(&self, rule: CompiledRuleId) -> &[(CompiledRuleId, StateId)] {
+        self.rules[rule.index()].as_ref().map_or(&[], |entry| &entry.calls)
     }
 
     /// States in which an opened rule can read its first byte.
     #[inline]
-    pub(crate) fn first_readers(&self, rule: u32) -> &[u32] {
-        &self.rules[rule as usize].first_readers
+    pub(crate) fn first_readers(&self, rule: CompiledRuleId) -> &[StateId] {
+        self.rules[rule.index()].as_ref().map_or(&[], |entry| &entry.first_readers)
     }
 
     /// What a state is made from, and its set; `None` for [`Program::RETURN`].
-    fn source_of(&self, state: u32) -> Option<(&StateSource, &[u32])> {
+    fn source_of(&self, state: StateId) -> Option<(&StateSource, &[u32])> {
         let instance = self.states.get(state).key.instance;
-        Some((&self.instances.get(instance as usize)?.source, self.states.set(state)))
+        Some((&self.instances.get(instance.index())?.source, self.states.set(state)))
     }
 
     /// The meaning of a state within its tag dispatch.
-    pub(crate) fn dispatch_mark(&self, state: u32) -> DispatchMark {
+    pub(crate) fn dispatch_mark(&self, state: StateId) -> DispatchMark {
         match self.source_of(state) {
-            Some((StateSource::Dispatch(dispatch), set)) => dispatch.automaton.mark(set[0]),
+            Some((StateSource::Dispatch(dispatch), set)) => {
+                dispatch.automaton.mark(dispatch_state(set))
+            }
             _ => DispatchMark::Plain,
         }
     }
 
     /// Whether a state of a tag dispatch has begun, or read, excludes and triggers with
     /// [`unusual`](crate::ir::Attributes::unusual) bodies only; `None` where it has begun nothing.
-    pub(crate) fn is_unusual_trigger(&self, state: u32) -> Option<bool> {
+    pub(crate) fn is_unusual_trigger(&self, state: StateId) -> Option<bool> {
         match self.source_of(state)? {
             (StateSource::Dispatch(dispatch), set) => {
-                dispatch.is_unusual(set[0], |rule| self.facts(rule).unusual)
+                dispatch.is_unusual(dispatch_state(set), |rule| self.facts(rule).unusual)
             }
             _ => None,
         }
     }
 
-    /// The number of a [`State::is_trigger_state`] within its dispatch automaton; equal for all
+    /// A [`State::is_trigger_state`] as a state of its dispatch automaton; equal for all
     /// dispatches over the same texts.
-    pub(crate) fn trigger_state_number(&self, state: u32) -> Option<u32> {
-        self.state(state).is_trigger_state.then(|| self.states.set(state)[0])
+    pub(crate) fn dispatch_trigger_state(&self, state: StateId) -> Option<DispatchStateId> {
+        self.state(state).is_trigger_state.then(|| dispatch_state(self.states.set(state)))
     }
 
     /// The shared automaton of a state and the state's number in it; `None` if the automaton is
     /// private.
-    pub(crate) fn shared_automaton(&self, state: u32) -> Option<(SharedAutomaton, u32)> {
+    pub(crate) fn shared_automaton(&self, state: StateId) -> Option<(SharedAutomaton, u32)> {
         let (source, set) = self.source_of(state)?;
         let automaton = match source {
             StateSource::Dfa(dfa) if self.state(state).return_role == ReturnRole::Nothing => {
@@ -380,18 +405,22 @@ impl Program {
     }
 
     /// Whether a state belongs to a tag dispatch, calls excluded.
-    pub(crate) fn is_dispatch(&self, state: u32) -> bool {
+    pub(crate) fn is_dispatch(&self, state: StateId) -> bool {
         matches!(self.source_of(state), Some((StateSource::Dispatch(_), _)))
     }
 
-    /// The state of the dispatch of `state` with this [`Program::trigger_state_number`].
-    pub(crate) fn trigger_state(&mut self, state: u32, number: u32) -> u32 {
-        self.intern(self.states.get(state).key.instance, &[number])
+    /// The state of the dispatch of `state` with this [`Program::dispatch_trigger_state`].
+    pub(crate) fn trigger_state(
+        &mut self,
+        state: StateId,
+        of_dispatch: DispatchStateId,
+    ) -> StateId {
+        self.intern(self.states.get(state).key.instance, &[of_dispatch.raw()])
     }
 
     /// Whether a repetition of a block can call a rule. Cost: the states of the block.
-    pub(crate) fn block_calls(&mut self, block: u32) -> bool {
-        let mut seen = vec![self.blocks[block as usize].start];
+    pub(crate) fn block_calls(&mut self, block: BlockId) -> bool {
+        let mut seen = vec![self.block(block).start];
         let mut at = 0;
         while at < seen.len() {
             let state = seen[at];
@@ -411,27 +440,26 @@ impl Program {
     }
 
     /// Opens a rule: makes its automaton on first use, and returns its start state.
-    pub(crate) fn instantiate(&mut self, rule: u32) -> u32 {
-        if self.rules[rule as usize].instantiated {
-            return self.rules[rule as usize].start;
+    pub(crate) fn instantiate(&mut self, rule: CompiledRuleId) -> StateId {
+        if let Some(entry) = &self.rules[rule.index()] {
+            return entry.start;
         }
-        let (compiled, from) = self.grammar_of_rule(rule);
-        let compiled = compiled.clone();
-        let local_rule = rule - from;
-        let source = if let Some(dfa) = shared_automata::minimal_automaton(&compiled, local_rule) {
+        let local = self.local_rule(rule);
+        let (grammar, local_rule) = (local.grammar.clone(), local.rule);
+        let source = if let Some(dfa) = shared_automata::minimal_automaton(&grammar, local_rule) {
             StateSource::Dfa(dfa)
-        } else if let Some(dispatch) = compiled.dispatches.get(&local_rule) {
+        } else if let Some(dispatch) = grammar.dispatches.get(&local_rule) {
             StateSource::Dispatch(dispatch.clone())
-        } else if let Some(rule_nfa) = compiled.auxiliary.nfas.get(&local_rule) {
+        } else if let Some(rule_nfa) = grammar.auxiliary.nfas.get(&local_rule) {
             self.state_source(rule_nfa.clone())
         } else {
-            let rule_nfa = match &compiled.split_grammar.rules[local_rule as usize].body {
+            let rule_nfa = match &grammar.split_grammar.rules[local_rule.index()].body {
                 Expr::Deferred(_) => self.deferred_rule_nfa(rule),
-                body => thompson::rule_nfa(&compiled, body),
+                body => thompson::rule_nfa(&grammar, body),
             };
             self.state_source(Arc::new(rule_nfa))
         };
-        let instance = self.add_instance(source, (rule, from), NO_BLOCK);
+        let instance = self.add_instance(source, rule, BlockId::NONE);
         let start = self.start_state(instance);
         self.expand(start);
         let mut calls = self.calls(start).to_vec();
@@ -447,13 +475,13 @@ impl Program {
                 first_readers.push(inner);
             }
         }
-        self.rules[rule as usize] = RuleEntry { instantiated: true, start, calls, first_readers };
+        self.rules[rule.index()] = Some(RuleEntry { start, calls, first_readers });
         start
     }
 
     /// Computes the edges of a state, unless that has been done.
     #[inline]
-    pub(crate) fn expand(&mut self, state: u32) {
+    pub(crate) fn expand(&mut self, state: StateId) {
         if !self.states.get(state).memo.expanded {
             self.find_edges(state);
         }

@@ -1,6 +1,43 @@
 //! What the analysis finds out about one rule.
 
-use crate::ids::Label;
+use crate::ids::{Label, RuleId, id};
+
+id! {
+    /// A rule of a compiled grammar: an index into [`Compiled::rules`](super::Compiled::rules).
+    /// Rules of the split grammar keep their index, auxiliary rules follow, and in a
+    /// [`Program`](super::Program) the rules of deferred grammars follow those.
+    pub(crate) CompiledRuleId
+}
+
+impl CompiledRuleId {
+    /// No rule.
+    pub(crate) const NONE: CompiledRuleId = CompiledRuleId::from_raw(u32::MAX);
+
+    /// This rule's id in a program in which its grammar begins with rule `first`.
+    #[inline]
+    pub(super) fn appended_from(self, first: CompiledRuleId) -> CompiledRuleId {
+        CompiledRuleId::from_raw(self.raw() + first.raw())
+    }
+
+    /// Inverse of [`CompiledRuleId::appended_from`].
+    #[inline]
+    pub(super) fn counted_from(self, first: CompiledRuleId) -> CompiledRuleId {
+        CompiledRuleId::from_raw(self.raw() - first.raw())
+    }
+}
+
+impl From<RuleId> for CompiledRuleId {
+    fn from(rule: RuleId) -> CompiledRuleId {
+        CompiledRuleId::from_raw(rule.raw())
+    }
+}
+
+/// As a node of the call graph.
+impl From<CompiledRuleId> for u32 {
+    fn from(rule: CompiledRuleId) -> u32 {
+        rule.raw()
+    }
+}
 
 /// Results of the analysis for one rule.
 // Many fields: a record that the passes of the analysis fill in and everything else only reads.

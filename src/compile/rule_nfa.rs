@@ -1,23 +1,30 @@
 //! Nondeterministic automata of rules. Edges carry bytes, special tokens, rule calls or counted
 //! blocks, all encoded as symbols.
 
+use super::CompiledRuleId;
 use super::counted_graph::StepCounts;
 use super::live_nfa::LiveNfa;
 use super::member_sets::MemberSets;
+use crate::ids::{SpecialId, id};
 
 /// Symbols from here on are special tokens, then calls, then blocks.
 const SPECIAL: u32 = 0x0100_0000;
 const CALL: u32 = 0x1000_0000;
 const BLOCK: u32 = 0x2000_0000;
 
+id! {
+    /// A counted block of a rule: an index into [`RuleNfa::blocks`].
+    pub(super) BlockNfaId
+}
+
 /// The label of an edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum EdgeSymbol {
     Byte(u8),
-    Special(u32),
-    Call(u32),
+    Special(SpecialId),
+    Call(CompiledRuleId),
     /// A counted block of the same rule.
-    Block(u32),
+    Block(BlockNfaId),
 }
 
 impl EdgeSymbol {
@@ -25,9 +32,9 @@ impl EdgeSymbol {
     pub(super) fn encode(self) -> u32 {
         match self {
             EdgeSymbol::Byte(b) => u32::from(b),
-            EdgeSymbol::Special(s) => SPECIAL + s,
-            EdgeSymbol::Call(r) => CALL + r,
-            EdgeSymbol::Block(b) => BLOCK + b,
+            EdgeSymbol::Special(s) => SPECIAL + s.raw(),
+            EdgeSymbol::Call(r) => CALL + r.raw(),
+            EdgeSymbol::Block(b) => BLOCK + b.raw(),
         }
     }
 
@@ -35,9 +42,9 @@ impl EdgeSymbol {
     pub(super) fn decode(raw: u32) -> EdgeSymbol {
         match raw {
             0..=255 => EdgeSymbol::Byte(raw as u8),
-            SPECIAL..CALL => EdgeSymbol::Special(raw - SPECIAL),
-            CALL..BLOCK => EdgeSymbol::Call(raw - CALL),
-            _ => EdgeSymbol::Block(raw - BLOCK),
+            SPECIAL..CALL => EdgeSymbol::Special(SpecialId::from_raw(raw - SPECIAL)),
+            CALL..BLOCK => EdgeSymbol::Call(CompiledRuleId::from_raw(raw - CALL)),
+            _ => EdgeSymbol::Block(BlockNfaId::from_raw(raw - BLOCK)),
         }
     }
 }
@@ -76,11 +83,11 @@ pub(super) struct BlockNfa {
 }
 
 impl RuleNfa {
-    /// Part 0 is the rule itself, part `i + 1` the body of block `i`.
-    pub(super) fn part(&self, part: u32) -> &LiveNfa {
-        match part.checked_sub(1) {
+    /// The automaton of a block's body; without a block, that of the rule itself.
+    pub(super) fn part(&self, block: Option<BlockNfaId>) -> &LiveNfa {
+        match block {
             None => &self.main,
-            Some(block) => &self.blocks[block as usize].body,
+            Some(block) => &self.blocks[block.index()].body,
         }
     }
 }

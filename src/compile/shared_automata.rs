@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::rule_facts::Regularity;
-use super::{Compiled, thompson};
+use super::{Compiled, CompiledRuleId, thompson};
 use crate::cache::{CacheStats, ProcessCache};
 use crate::fsm::Dfa;
 use crate::fuel;
@@ -27,9 +27,9 @@ pub(crate) fn shared_automata_stats() -> CacheStats {
 
 /// The minimal DFA of a rule. `None` if the rule is not regular or too large to be determinised as
 /// a whole.
-pub(super) fn minimal_automaton(compiled: &Compiled, rule: u32) -> Option<Arc<Dfa>> {
-    let facts = &compiled.rules[rule as usize];
-    let body = &compiled.split_grammar.rules.get(rule as usize)?.body;
+pub(super) fn minimal_automaton(compiled: &Compiled, rule: CompiledRuleId) -> Option<Arc<Dfa>> {
+    let facts = &compiled.rules[rule.index()];
+    let body = &compiled.split_grammar.rules.get(rule.index())?.body;
     if let Expr::Automaton(dfa) = body
         && dfa.is_trim()
     {

@@ -6,12 +6,12 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use super::Compiled;
 use super::counted_graph::{NO_NODE, StepCounts};
 use super::expressions::{Repeat, expr_address, is_tiny};
 use super::live_nfa::LiveNfa;
 use super::member_sets::{MemberFragments, MemberSets};
-use super::rule_nfa::{BlockNfa, EdgeSymbol, RuleNfa};
+use super::rule_nfa::{BlockNfa, BlockNfaId, EdgeSymbol, RuleNfa};
+use super::{Compiled, CompiledRuleId};
 use crate::fsm::{ExactSteps, Nfa, Thompson};
 use crate::hash::HashMap;
 use crate::ir::{Counted, Expr, Graph, Members};
@@ -80,6 +80,15 @@ pub(super) fn regular_nfa(compiled: &Compiled, body: &Expr) -> Nfa {
     RuleNfaBuilder::new(compiled).part(body, Nesting::Rule)
 }
 
+/// What tells the blocks of one rule apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct BlockKey {
+    /// The address of the body.
+    body: usize,
+    min: u32,
+    max: Option<u32>,
+}
+
 /// The construction of one rule.
 struct RuleNfaBuilder<'c> {
     compiled: &'c Compiled,
@@ -88,8 +97,7 @@ struct RuleNfaBuilder<'c> {
     nesting: Nesting,
     blocks: Vec<BlockNfa>,
     member_sets: MemberSets,
-    /// Blocks by body and bounds.
-    block_index: HashMap<(usize, u32, Option<u32>), u32>,
+    block_index: HashMap<BlockKey, BlockNfaId>,
 }
 
 impl Thompson<Expr> for RuleNfaBuilder<'_> {
@@ -122,13 +130,13 @@ impl Thompson<Expr> for RuleNfaBuilder<'_> {
                 }
                 to
             }
-            Expr::Special(special) => self.edge(from, EdgeSymbol::Special(special.raw())),
+            Expr::Special(special) => self.edge(from, EdgeSymbol::Special(*special)),
             Expr::Ref(r) => {
                 let rule = &self.compiled.split_grammar.rules[r.index()];
                 if rule.attributes.is_empty() && is_tiny(&rule.body) {
                     return self.append(from, &rule.body);
                 }
-                self.call(from, r.raw())
+                self.call(from, (*r).into())
             }
             Expr::Seq(parts) => self.append_sequence(from, parts)?,
             Expr::Alt(parts) => self.append_alternatives(from, parts)?,
@@ -223,8 +231,8 @@ impl<'c> RuleNfaBuilder<'c> {
     }
 
     /// Appends a call. A callee that derives nothing has no edge; a nullable callee can be skipped.
-    fn call(&mut self, from: u32, rule: u32) -> u32 {
-        let facts = &self.compiled.rules[rule as usize];
+    fn call(&mut self, from: u32, rule: CompiledRuleId) -> u32 {
+        let facts = &self.compiled.rules[rule.index()];
         self.optional_edge(from, EdgeSymbol::Call(rule), facts.productive, facts.nullable)
     }
 
@@ -266,16 +274,16 @@ impl<'c> RuleNfaBuilder<'c> {
 
     /// The block of a counted repeat, and whether it can be skipped. A repeat that is inlined in
     /// several places is one block.
-    fn block(&mut self, repeat: Repeat<'_>) -> (u32, bool) {
+    fn block(&mut self, repeat: Repeat<'_>) -> (BlockNfaId, bool) {
         // A nullable body can stand for any missing repetition.
         let min = if self.compiled.nullable(repeat.body) { 0 } else { repeat.min };
         let repeat = Repeat { min, ..repeat };
-        let key = (expr_address(repeat.body), min, repeat.max);
+        let key = BlockKey { body: expr_address(repeat.body), min, max: repeat.max };
         let block = match self.block_index.get(&key) {
             Some(&block) => block,
             None => {
                 let body = LiveNfa::new(self.part(repeat.body, Nesting::Block));
-                let block = self.blocks.len() as u32;
+                let block = BlockNfaId::new(self.blocks.len());
                 self.blocks.push(BlockNfa {
                     min,
                     max: repeat.max,

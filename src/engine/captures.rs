@@ -4,6 +4,7 @@
 //! positions.
 
 use super::Matcher;
+use crate::compile::CompiledRuleId;
 use crate::mask::MaskState;
 use crate::matcher::{AdvanceError, Chart, ChartInput, ChartLimit, DerivedSpan};
 
@@ -67,13 +68,13 @@ impl Matcher {
                 text.extend_from_slice(bytes);
                 continue;
             }
-            let specials: Vec<u32> = masks.specials_of(token).collect();
+            let specials: Vec<_> = masks.specials_of(token).collect();
             chart.token(ChartInput::Special(&specials, vocab.text(token)))?;
             text.extend_from_slice(vocab.text(token));
         }
         let regions = chart.derived_spans();
-        let attributes = |rule: u32| {
-            compiled.split_grammar.rules.get(rule as usize).map(|rule| &rule.attributes)
+        let attributes = |rule: CompiledRuleId| {
+            compiled.split_grammar.rules.get(rule.index()).map(|rule| &rule.attributes)
         };
         let mut hidden: Vec<_> =
             regions.iter().filter(|r| attributes(r.rule).is_some_and(|a| a.hidden)).collect();

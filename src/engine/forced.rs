@@ -9,7 +9,7 @@ use super::Matcher;
 use crate::ids::TokenId;
 use crate::mask::{MaskState, SpecialTokenIds};
 use crate::matcher::{ConfigId, ParserLimit};
-use crate::vocab::{Trie, Vocabulary};
+use crate::vocab::{NodeId, Trie, Vocabulary};
 
 /// A part of a text that may contain special tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -164,7 +164,7 @@ impl Matcher {
                 break;
             }
             let bytes = parser.exact_allowed(run.end)?;
-            let mut specials: Vec<u32> = parser.specials(run.end).collect();
+            let mut specials: Vec<_> = parser.specials(run.end).collect();
             specials.sort_unstable();
             specials.dedup();
             match (bytes.len(), specials[..].first()) {
@@ -174,7 +174,7 @@ impl Matcher {
                     run.bytes.push(byte);
                 }
                 (0, Some(&special)) if specials.len() == 1 => {
-                    let SpecialTokenIds::One(token) = self.masks.specials[special as usize] else {
+                    let SpecialTokenIds::One(token) = self.masks.specials[special.index()] else {
                         break;
                     };
                     let end = parser.step_special(run.end, special)?;
@@ -287,27 +287,27 @@ fn first_extendable(
 fn can_extend(
     trie: &Trie,
     state: &mut MaskState,
-    node: u32,
+    node: NodeId,
     config: ConfigId,
 ) -> Result<bool, ParserLimit> {
     let end = trie.node(node).end;
     let mut stack = vec![(end, config)];
-    let mut index = node + 1;
-    while index < end {
-        while index >= stack[stack.len() - 1].0 {
+    let mut at = node.next();
+    while at < end {
+        while at >= stack[stack.len() - 1].0 {
             stack.pop();
         }
-        let current = *trie.node(index);
+        let current = *trie.node(at);
         let next = state.parser.step_tracking_keys(stack[stack.len() - 1].1, current.byte)?;
         if next == ConfigId::DEAD {
-            index = current.end;
+            at = current.end;
             continue;
         }
-        if !trie.tokens_at(index).is_empty() {
+        if !trie.tokens_at(at).is_empty() {
             return Ok(true);
         }
         stack.push((current.end, next));
-        index += 1;
+        at = at.next();
     }
     Ok(false)
 }

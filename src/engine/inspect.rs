@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::Matcher;
 use crate::fsm::{ByteSet, escape};
-use crate::ids::TokenId;
+use crate::ids::{SpecialId, TokenId};
 use crate::matcher::{AdvanceError, ConfigId};
 
 /// What may follow a prefix of some bytes.
@@ -140,7 +140,9 @@ impl Matcher {
                 }
             }
             let mut specials = Vec::new();
-            for (special, token) in (0..).zip(&matcher.masks.compiled.grammar().specials) {
+            for (special, token) in
+                (0..).map(SpecialId::from_raw).zip(&matcher.masks.compiled.grammar().specials)
+            {
                 if state.parser.step_special(config, special)? != ConfigId::DEAD {
                     specials.push(token.to_string());
                 }

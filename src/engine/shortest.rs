@@ -213,7 +213,7 @@ fn to_pieces(masks: &GrammarMasks, text: &[Symbol]) -> Vec<Piece> {
             (Symbol::Byte(byte), Some(Piece::Bytes(bytes))) => bytes.push(byte),
             (Symbol::Byte(byte), _) => pieces.push(Piece::Bytes(vec![byte])),
             (Symbol::Special(special), _) => {
-                pieces.push(Piece::Special(masks.specials[special as usize].first()))
+                pieces.push(Piece::Special(masks.specials[special.index()].first()))
             }
         }
     }

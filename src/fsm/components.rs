@@ -40,7 +40,10 @@ impl Components {
     }
 
     /// Tarjan's algorithm, without recursion, for nodes `0..n` and their successors. Cost: linear.
-    pub(crate) fn find<'e>(n: usize, edges: impl Fn(usize) -> &'e [u32]) -> Components {
+    pub(crate) fn find<'e, N>(n: usize, edges: impl Fn(usize) -> &'e [N]) -> Components
+    where
+        N: Copy + Into<u32> + 'e,
+    {
         let (mut index, mut low, mut open) = (vec![NEW; n], vec![0u32; n], vec![false; n]);
         let (mut stack, mut work): (Vec<u32>, Vec<(u32, usize)>) = (Vec::new(), Vec::new());
         let mut out = Components {
@@ -66,6 +69,7 @@ impl Components {
                 }
                 *i += 1;
                 if let Some(&w) = edges(v).get(at) {
+                    let w: u32 = w.into();
                     if index[w as usize] == NEW {
                         work.push((w, 0));
                     } else if open[w as usize] {
@@ -79,7 +83,9 @@ impl Components {
                 }
                 if low[v] == index[v] {
                     let from = stack.iter().rposition(|&w| w as usize == v).unwrap_or(0);
-                    out.cyclic.push(stack.len() - from > 1 || edges(v).contains(&(v as u32)));
+                    out.cyclic.push(
+                        stack.len() - from > 1 || edges(v).iter().any(|&w| w.into() as usize == v),
+                    );
                     for m in stack.drain(from..) {
                         open[m as usize] = false;
                         out.order.push(m);

@@ -11,11 +11,11 @@ use std::sync::Arc;
 
 use super::token_set::{TokenSet, set_bit};
 use super::trie_walk::{TrieWalk, WalkError};
-use crate::compile::NO_BLOCK;
+use crate::compile::BlockId;
 use crate::fsm::{ByteSet, shape_bytes};
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, CounterDistance, Item, Parser, UNBOUNDED_COUNT};
-use crate::vocab::{TokensByCount, Tree, Trie, Vocabulary, descend, descend_from};
+use crate::vocab::{NodeId, TokensByCount, Tree, Trie, Vocabulary, descend, descend_from};
 
 /// How many runs a token needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ impl CounterProfile {
         item: Item,
     ) -> Result<Option<CounterProfile>, WalkError> {
         let block = parser.program().state(item.state).block;
-        if block == NO_BLOCK || parser.program_mut().block_calls(block) {
+        if block == BlockId::NONE || parser.program_mut().block_calls(block) {
             return Ok(None);
         }
         let start = parser.isolated(Item { count: UNBOUNDED_COUNT, ..item });
@@ -71,7 +71,7 @@ impl CounterProfile {
             .iter()
             .map(|&(node, _)| node.tree(vocab).range_below(node.node).len())
             .sum();
-        Ok((context_dependent <= vocab.trie().tokens_below(0).len() / 2)
+        Ok((context_dependent <= vocab.trie().tokens_below(NodeId::ROOT).len() / 2)
             .then(|| builder.finish(vocab)))
     }
 
@@ -104,7 +104,7 @@ impl CounterProfile {
         walk: &mut TrieWalk,
     ) -> Result<(), WalkError> {
         let from = walk.tokens.len();
-        walk.run_below(parser, &self.suffixes, 0, next, usize::MAX)?;
+        walk.run_below(parser, &self.suffixes, NodeId::ROOT, next, usize::MAX)?;
         let mut to = from;
         for index in from..walk.tokens.len() {
             let suffix = self.suffix_needs[walk.tokens[index].index()];
@@ -188,7 +188,7 @@ struct ProfileBuilder {
 /// A node of the vocabulary's trie, or of the tree of shapes.
 #[derive(Clone, Copy)]
 struct TreeNode {
-    node: u32,
+    node: NodeId,
     /// Of the tree of shapes.
     in_shapes: bool,
 }
@@ -223,7 +223,7 @@ impl ProfileBuilder {
                     return builder.step(parser, vocab, (node, byte), (config, position));
                 }
                 for &node in shapes.sources(node) {
-                    let mut step = |node: u32, byte: u8, before| {
+                    let mut step = |node: NodeId, byte: u8, before| {
                         let node = TreeNode { node, in_shapes: false };
                         builder.step(parser, vocab, (node, byte), before)
                     };
@@ -319,7 +319,7 @@ impl ProfileBuilder {
     /// Sorts the results into a profile.
     fn finish(self, vocab: &Vocabulary) -> CounterProfile {
         let words = |range: &RunRange| {
-            let tree = TreeNode { node: 0, in_shapes: range.in_shapes }.tree(vocab);
+            let tree = TreeNode { node: NodeId::ROOT, in_shapes: range.in_shapes }.tree(vocab);
             tree.tokens(range.tokens.clone())
         };
         let inside = TokensByCount::new(self.inside.iter().map(|range| (range.runs, words(range))));

@@ -19,8 +19,9 @@ use super::earlier_texts::{ComparisonKind, ComparisonWalkState};
 use super::grammar_masks::GrammarMasks;
 use super::mask_state::MaskState;
 use super::token_set::{TokenSet, ids};
-use crate::ids::TokenId;
+use crate::ids::{SpecialId, TokenId};
 use crate::matcher::{ConfigId, ParserLimit};
+use crate::vocab::NodeId;
 
 impl GrammarMasks {
     /// The mask of a configuration whose values are compared, and whether it is new.
@@ -36,8 +37,12 @@ impl GrammarMasks {
         let mask = self.mask(state, base_config)?;
         let candidates = self.distinct_candidates(state, config, base_config)?;
         let mut rejected = self.rejected_tokens(state, config, &candidates)?;
-        let start =
-            ComparisonWalkState { nodes: smallvec![0], config, base: base_config, may_begin: true };
+        let start = ComparisonWalkState {
+            nodes: smallvec![NodeId::ROOT],
+            config,
+            base: base_config,
+            may_begin: true,
+        };
         ComparisonKind::Values.walk(&mut state.parser, self.vocab.trie(), start, &mut rejected)?;
         self.add_special_and_stop_tokens(state, (config, base_config), &mut rejected)?;
         self.subtract_repeated(mask, &rejected)
@@ -77,11 +82,11 @@ impl GrammarMasks {
         (config, base_config): (ConfigId, ConfigId),
         rejected: &mut Vec<TokenId>,
     ) -> Result<(), ParserLimit> {
-        let specials: Vec<u32> = state.parser.specials(base_config).collect();
+        let specials: Vec<SpecialId> = state.parser.specials(base_config).collect();
         if !specials.is_empty() {
             for special in specials {
                 if state.parser.step_special(config, special)? == ConfigId::DEAD {
-                    self.specials[special as usize].each(&mut |id| rejected.push(id));
+                    self.specials[special.index()].each(&mut |id| rejected.push(id));
                 }
             }
             rejected.sort_unstable();

@@ -22,7 +22,7 @@ use super::token_set::TokenSet;
 use crate::fsm::ByteSet;
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, KeyStatus, Parser, ParserLimit, WhiteSpaceBound, with_relaxed};
-use crate::vocab::Trie;
+use crate::vocab::{NodeId, Trie};
 
 /// The quote of JSON strings.
 const QUOTE: u8 = b'"';
@@ -162,7 +162,7 @@ impl GrammarMasks {
         let mut rejected = self.rejected_tokens(state, config, &candidates)?;
         let (parser, trie) = (&mut state.parser, self.vocab.trie());
         let start = after_white_space(parser, trie, config)?.unwrap_or(ComparisonWalkState {
-            nodes: smallvec![0],
+            nodes: smallvec![NodeId::ROOT],
             config,
             base,
             may_begin: true,

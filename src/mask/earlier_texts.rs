@@ -11,10 +11,10 @@ use smallvec::SmallVec;
 use crate::fsm::ByteSet;
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, Parser, ParserLimit};
-use crate::vocab::Trie;
+use crate::vocab::{NodeId, Trie};
 
 /// Trie nodes, usually few.
-pub(super) type TrieNodes = SmallVec<[u32; 16]>;
+pub(super) type TrieNodes = SmallVec<[NodeId; 16]>;
 
 /// What is compared with the earlier texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,7 +105,7 @@ impl ComparisonKind {
                     nodes.iter().for_each(|&n| rejected.extend_from_slice(trie.tokens_below(n)));
                     continue;
                 }
-                nodes.retain(|node| trie.node(*node).end > *node + 1);
+                nodes.retain(|node| !trie.is_leaf(*node));
                 if !nodes.is_empty() {
                     let base = parser.step(base, byte)?;
                     let may_begin = may_begin && self.is_in_front(byte);

@@ -22,7 +22,7 @@ use super::token_set::{TokenSet, bit, clear_bit, set_bit};
 use super::trie_walk::{TrieWalk, WalkError};
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, CounterDistance, Exit, Parser};
-use crate::vocab::{Tree, Vocabulary};
+use crate::vocab::{NodeId, Tree, Vocabulary};
 
 /// Up to so many trie nodes, exits of the shape walk are moved to the trie.
 const FEW_SOURCES: usize = 1 << 14;
@@ -258,7 +258,7 @@ impl ContextDependent {
     /// after any of its bytes, and nearly everything below is accepted anyway.
     fn below<const N: usize>(
         vocab: &Vocabulary,
-        exits_by_tree: [(&Tree, Vec<(Exit, u32)>); N],
+        exits_by_tree: [(&Tree, Vec<(Exit, NodeId)>); N],
         accepted: &TokenSet,
     ) -> ContextDependent {
         if exits_by_tree.iter().all(|(_, exits)| exits.is_empty()) {

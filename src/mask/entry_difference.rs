@@ -10,7 +10,7 @@ use super::token_set::{TokenSet, bit};
 use super::trie_walk::WalkError;
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, Exit, MIN_SKIP_NODES, Parser, QueryAllowance};
-use crate::vocab::{Tree, Trie, Vocabulary, descend};
+use crate::vocab::{NodeId, Tree, Trie, Vocabulary, descend};
 
 /// What one state (`this`) accepts and leaves context-dependent compared with a base state
 /// (`base`). Nodes are visited in depth-first order.
@@ -23,12 +23,12 @@ pub(crate) struct EntryDifference {
     /// Tokens whose suffixes in the base entry do not apply to this state.
     pub(super) excluded: Vec<TokenId>,
     /// Nodes with exits that only this state has.
-    exits: Vec<(Exit, u32)>,
+    exits: Vec<(Exit, NodeId)>,
     /// Suffixes to add again, where those of the base were excluded from a node on: this state's
     /// exits on the path, each with its node and the node below which tokens were excluded.
-    restored: Vec<(Exit, u32, u32)>,
+    restored: Vec<(Exit, NodeId, NodeId)>,
     /// This state's exits on the path from the root to the current node.
-    exit_path: Vec<(Exit, u32)>,
+    exit_path: Vec<(Exit, NodeId)>,
 }
 
 /// The exits that a state's rule has at a node; `None` where the state rejects the bytes up to it.
@@ -52,7 +52,7 @@ impl EntryDifference {
             if this_config == base_config && (this_config == ConfigId::DEAD || !excluded_above) {
                 return Ok(None);
             }
-            let nodes = trie.node(node).end - node;
+            let nodes = trie.subtree_len(node);
             visited += 1;
             if this_config != ConfigId::DEAD
                 && base_config != ConfigId::DEAD
@@ -87,7 +87,7 @@ impl EntryDifference {
     fn visit(
         &mut self,
         tree: &Tree,
-        node: u32,
+        node: NodeId,
         (this, base): (NodeExits<'_>, NodeExits<'_>),
         excluded_above: bool,
     ) -> Option<bool> {

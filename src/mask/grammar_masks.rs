@@ -10,16 +10,17 @@ use parking_lot::Mutex;
 
 use super::entry::MaskEntry;
 use super::interned_masks::SHARED_MASK_BYTES;
-use super::mask_state::{GrammarEntries, MaskOptions, MaskState};
+use super::mask_state::{GrammarEntries, MaskOptions, MaskState, UsedEntry};
 use super::pool::{EntryContext, MaskPool};
 use super::pool_counters::count;
+use super::pool_key::CountedState;
 use super::pool_scope::EnginePool;
 use super::special_tokens::SpecialTokenIds;
 use super::token_set::{TokenSet, set_bit};
 use super::trie_walk::TrieWalk;
 use crate::compile::{CompileError, Compiled};
 use crate::fuel::OutOfFuel;
-use crate::ids::TokenId;
+use crate::ids::{SpecialId, TokenId};
 use crate::limits::Limits;
 use crate::matcher::{ConfigId, Item, KeyStatus, Parser, ParserLimit, TokenSymbols, TransitionUse};
 use crate::vocab::Vocabulary;
@@ -120,13 +121,16 @@ impl GrammarMasks {
     }
 
     /// The special tokens of the grammar that a token stands for.
-    pub(crate) fn specials_of(&self, token: TokenId) -> impl Iterator<Item = u32> {
-        let specials = (0..).zip(&self.specials);
+    pub(crate) fn specials_of(&self, token: TokenId) -> impl Iterator<Item = SpecialId> {
+        let specials = (0..).map(SpecialId::from_raw).zip(&self.specials);
         specials.filter(move |(_, tokens)| tokens.contains(token)).map(|(special, _)| special)
     }
 
     /// What a token stands for. The bytes of a stop token are not text.
-    pub(crate) fn symbols_of(&self, token: TokenId) -> TokenSymbols<'_, impl Iterator<Item = u32>> {
+    pub(crate) fn symbols_of(
+        &self,
+        token: TokenId,
+    ) -> TokenSymbols<'_, impl Iterator<Item = SpecialId>> {
         let bytes = self.vocab.bytes(token).filter(|_| !self.vocab.is_stop(token));
         TokenSymbols { bytes, specials: self.specials_of(token) }
     }
@@ -322,7 +326,7 @@ impl GrammarMasks {
             return self.build_by_walk(state, config);
         }
         state.entries.entry_states.resize(state.parser.program().len(), false);
-        let any_wide = items.iter().any(|i| state.entries.entry_states[i.state as usize]);
+        let any_wide = items.iter().any(|i| state.entries.entry_states[i.state.index()]);
         let by_item =
             any_wide || !state.walks_whole_configs() || self.is_too_wide_to_walk(state, config);
         if by_item || !state.walk_directly(&self.vocab, config, self.options.direct_walk)? {
@@ -345,7 +349,7 @@ impl GrammarMasks {
     ) -> Result<Vec<Item>, ParserLimit> {
         let mut wide = Vec::new();
         for &item in items {
-            let index = item.state as usize;
+            let index = item.state.index();
             if !state.entries.entry_states[index] {
                 let isolated = state.parser.isolated(item);
                 state.entries.entry_states[index] = self.is_too_wide_to_walk(state, isolated)
@@ -392,7 +396,7 @@ impl GrammarMasks {
     fn special_and_stop_tokens(&self, state: &mut MaskState, config: ConfigId) -> Vec<TokenSet> {
         let mut sets: Vec<TokenSet> = Vec::new();
         for special in state.parser.specials(config).collect::<Vec<_>>() {
-            match &self.specials[special as usize] {
+            match &self.specials[special.index()] {
                 SpecialTokenIds::One(id) => state.walk.tokens.push(*id),
                 SpecialTokenIds::Many(row) => sets.push(TokenSet::row(row.clone())),
             }
@@ -413,7 +417,7 @@ impl GrammarMasks {
     /// from the pool, or built.
     fn entry(&self, state: &mut MaskState, items: &[Item]) -> Result<Arc<MaskEntry>, ParserLimit> {
         let MaskState { parser, entries: GrammarEntries { keys, used, .. }, .. } = state;
-        let key = (items[0].state, items[0].count, items.len() > 1);
+        let key = UsedEntry { state: CountedState::of(&items[0]), has_tail_calls: items.len() > 1 };
         if let Some(entry) = used.get(&key) {
             return Ok(entry);
         }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::entry::MaskEntry;
 use super::mask_memo::MaskMemo;
 use super::pool_counters::{PoolCounters, count};
-use super::pool_key::KeyBuilder;
+use super::pool_key::{CountedState, KeyBuilder};
 use super::resolved_suffixes::ResolvedSuffixes;
 use super::resolved_tokens::ResolvedTokens;
 use super::rule_walks::RuleWalks;
@@ -23,7 +23,7 @@ use crate::ids::TokenId;
 use crate::limits::Limits;
 use crate::matcher::{ConfigId, Exit, Item, KeyStatus, Parser, ParserLimit, ShortestPaths};
 use crate::switches::Switches;
-use crate::vocab::Vocabulary;
+use crate::vocab::{NodeId, Vocabulary};
 
 /// Memory for pooled entries that one constraint keeps, although the pool may have dropped them.
 const ENTRIES_BYTES: usize = 32 << 20;
@@ -88,8 +88,15 @@ pub(super) struct GrammarEntries {
     pub(super) entry_states: Vec<bool>,
     /// Pool keys of this grammar's states.
     pub(super) keys: KeyBuilder,
-    /// By state, counter, and whether tail-called items are included.
-    pub(super) used: Cache<(u32, u32, bool), Arc<MaskEntry>>,
+    pub(super) used: Cache<UsedEntry, Arc<MaskEntry>>,
+}
+
+/// Which mask entry of a grammar it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct UsedEntry {
+    pub(super) state: CountedState,
+    /// Tail-called items are included.
+    pub(super) has_tail_calls: bool,
 }
 
 impl Default for GrammarEntries {
@@ -213,7 +220,8 @@ impl MaskState {
         let before = self.walk.lengths();
         let most = self.parser.store().configs() + self.budgets.direct;
         self.walk.max_configs = (nodes < usize::MAX).then_some(most);
-        let walked = self.walk.run_below(&mut self.parser, vocab.trie(), 0, config, nodes);
+        let walked =
+            self.walk.run_below(&mut self.parser, vocab.trie(), NodeId::ROOT, config, nodes);
         self.walk.max_configs = None;
         if walked == Err(WalkError::Budget) && self.parser.store().configs() > most {
             self.budgets.direct /= 2;

@@ -5,6 +5,7 @@ use std::hash::Hash;
 
 use crate::hash::HashMap;
 use crate::ids::id;
+use crate::vocab::NodeId;
 
 id! {
     /// Id of an interned set of trie nodes.
@@ -20,7 +21,7 @@ const DIGITS: usize = 1 << DIGIT_BITS;
 
 /// Sorts nodes and removes duplicates. Cost: one pass for every nine bits of the largest node.
 /// Sorted input costs one pass.
-pub(crate) fn sort_nodes(nodes: &mut Vec<u32>) {
+pub(crate) fn sort_nodes(nodes: &mut Vec<NodeId>) {
     if !nodes.is_sorted() {
         if nodes.len() < RADIX_SORT_MIN {
             nodes.sort_unstable();
@@ -32,12 +33,12 @@ pub(crate) fn sort_nodes(nodes: &mut Vec<u32>) {
 }
 
 /// Least-significant-digit radix sort.
-fn radix_sort(nodes: &mut Vec<u32>) {
-    let largest = nodes.iter().copied().max().unwrap_or(0);
-    let mut sorted = vec![0; nodes.len()];
+fn radix_sort(nodes: &mut Vec<NodeId>) {
+    let largest = nodes.iter().max().map_or(0, |node| node.raw());
+    let mut sorted = vec![NodeId::ROOT; nodes.len()];
     let mut shift = 0;
     while shift < u32::BITS && largest >> shift > 0 {
-        let digit = |node: u32| (node >> shift) as usize % DIGITS;
+        let digit = |node: NodeId| (node.raw() >> shift) as usize % DIGITS;
         let mut offsets = [0usize; DIGITS];
         nodes.iter().for_each(|&node| offsets[digit(node)] += 1);
         prefix_sums(&mut offsets);
@@ -53,7 +54,7 @@ fn radix_sort(nodes: &mut Vec<u32>) {
 
 /// Sorts nodes, given in ascending order, by the byte that leads to each (a stable counting sort).
 /// Cost: linear.
-pub(crate) fn sorted_by_bytes(mut nodes: Vec<(u8, u32)>) -> Vec<(u8, u32)> {
+pub(crate) fn sorted_by_bytes(mut nodes: Vec<(u8, NodeId)>) -> Vec<(u8, NodeId)> {
     if nodes.is_sorted() {
         return nodes;
     }
@@ -64,7 +65,7 @@ pub(crate) fn sorted_by_bytes(mut nodes: Vec<(u8, u32)>) -> Vec<(u8, u32)> {
     let mut offsets = [0usize; 256];
     nodes.iter().for_each(|&(byte, _)| offsets[usize::from(byte)] += 1);
     prefix_sums(&mut offsets);
-    let mut sorted = vec![(0, 0); nodes.len()];
+    let mut sorted = vec![(0, NodeId::ROOT); nodes.len()];
     for node in nodes {
         let offset = &mut offsets[usize::from(node.0)];
         sorted[*offset] = node;
@@ -83,13 +84,13 @@ fn prefix_sums(lengths: &mut [usize]) {
 
 /// Sorts nodes by group, each group's nodes in order, and removes duplicates. Cost: as
 /// [`sort_nodes`], and one look-up for each run of one group.
-pub(crate) fn sort_by_group<K: Copy + Ord + Hash>(nodes: &mut Vec<(K, u32)>) {
+pub(crate) fn sort_by_group<K: Copy + Ord + Hash>(nodes: &mut Vec<(K, NodeId)>) {
     if nodes.len() < RADIX_SORT_MIN {
         nodes.sort_unstable();
         nodes.dedup();
         return;
     }
-    let mut groups: Vec<(K, Vec<u32>)> = Vec::new();
+    let mut groups: Vec<(K, Vec<NodeId>)> = Vec::new();
     let mut group_numbers: HashMap<K, usize> = HashMap::default();
     for run in nodes.chunk_by(|a, b| a.0 == b.0) {
         let number = *group_numbers.entry(run[0].0).or_insert_with(|| {
@@ -117,6 +118,7 @@ mod tests {
         fn sort_nodes_is_sort_and_dedup(
             nodes in prop::collection::vec(prop_oneof![0u32..400, 0u32..300_000, any::<u32>()], 0..900),
         ) {
+            let nodes: Vec<NodeId> = nodes.into_iter().map(NodeId::from_raw).collect();
             let (mut sorted, mut expected) = (nodes.clone(), nodes);
             expected.sort_unstable();
             expected.dedup();
@@ -126,7 +128,8 @@ mod tests {
 
         #[test]
         fn sorted_by_bytes_is_a_stable_sort(bytes in prop::collection::vec(any::<u8>(), 0..900)) {
-            let nodes: Vec<(u8, u32)> = bytes.into_iter().zip(7..).collect();
+            let nodes: Vec<(u8, NodeId)> =
+                bytes.into_iter().zip((7..).map(NodeId::from_raw)).collect();
             let mut expected = nodes.clone();
             expected.sort_unstable();
             prop_assert_eq!(sorted_by_bytes(nodes), expected);
@@ -136,6 +139,8 @@ mod tests {
         fn sort_by_group_is_sort_and_dedup(
             nodes in prop::collection::vec((0u8..5, prop_oneof![0u32..400, 0u32..300_000]), 0..900),
         ) {
+            let nodes = nodes.into_iter().map(|(group, node)| (group, NodeId::from_raw(node)));
+            let nodes: Vec<(u8, NodeId)> = nodes.collect();
             let (mut sorted, mut expected) = (nodes.clone(), nodes);
             expected.sort_unstable();
             expected.dedup();

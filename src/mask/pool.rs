@@ -12,7 +12,7 @@ use super::counter_profile::CounterProfile;
 use super::entry::MaskEntry;
 use super::interned_masks::PoolMaskInterner;
 use super::pool_counters::{PoolCounters, count};
-use super::pool_key::{KeyBuilder, PoolKey, StructuralIds};
+use super::pool_key::{CountedState, KeyBuilder, PoolKey, StructuralIds};
 use super::trie_walk::WalkError;
 use crate::cache::{Cache, CacheStats};
 use crate::matcher::{Item, Parser, UNBOUNDED_COUNT};
@@ -59,10 +59,10 @@ pub(super) struct EntryContext<'a> {
 }
 
 impl EntryContext<'_> {
-    /// The pool key of a state with `count` completed runs of its block.
-    fn key(&mut self, ids: &mut StructuralIds, state: u32, count: u32) -> PoolKey {
+    /// The pool key of a state.
+    fn key(&mut self, ids: &mut StructuralIds, state: CountedState) -> PoolKey {
         let max_token_bytes = self.vocab.max_token_bytes() as u32;
-        self.keys.state_key(self.parser.program_mut(), ids, (state, count, max_token_bytes))
+        self.keys.state_key(self.parser.program_mut(), ids, state, max_token_bytes)
     }
 }
 
@@ -139,7 +139,8 @@ impl MaskPool {
     ) -> Result<Option<Arc<CounterProfile>>, WalkError> {
         let key = {
             let mut caches = self.caches.lock();
-            let key = context.key(&mut caches.structural_ids, item.state, UNBOUNDED_COUNT);
+            let unbounded = CountedState { state: item.state, count: UNBOUNDED_COUNT };
+            let key = context.key(&mut caches.structural_ids, unbounded);
             if let Some(profile) = caches.profiles.get(&key) {
                 return Ok(profile);
             }
@@ -162,7 +163,7 @@ impl MaskPool {
     ) -> Result<Arc<MaskEntry>, WalkError> {
         let key = {
             let mut caches = self.caches.lock();
-            let mut key = context.key(&mut caches.structural_ids, items[0].state, items[0].count);
+            let mut key = context.key(&mut caches.structural_ids, CountedState::of(&items[0]));
             // The state determines which of its calls are tail calls.
             if items.len() > 1 {
                 key = [&key[..], &[WITH_TAIL_CALLS]].concat().into();

@@ -8,9 +8,11 @@
 use std::sync::Arc;
 
 use crate::cache::{Cache, CacheStats};
-use crate::compile::{Block, NO_BLOCK, Program, ReturnRole, SharedAutomaton};
+use crate::compile::{
+    Block, BlockId, CompiledRuleId, Program, ReturnRole, SharedAutomaton, StateId,
+};
 use crate::hash::HashMap;
-use crate::matcher::UNBOUNDED_COUNT;
+use crate::matcher::{Item, UNBOUNDED_COUNT};
 
 /// Longest key, in numbers. States of larger automata are keyed by their grammar's program instead.
 const MAX_KEY: usize = 16384;
@@ -38,6 +40,29 @@ const SCOPE: u32 = 1 << 30;
 /// Most structural ids: one bit of a number says what it is.
 const MAX_IDS: u32 = 1 << 31;
 
+/// A state, and the completed runs of its block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct CountedState {
+    pub(super) state: StateId,
+    pub(super) count: u32,
+}
+
+impl CountedState {
+    /// That of an item.
+    pub(super) fn of(item: &Item) -> CountedState {
+        CountedState { state: item.state, count: item.count }
+    }
+}
+
+/// A state of an automaton that grammars share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct SharedState {
+    /// See [`SharedAutomaton::address`].
+    automaton: usize,
+    /// Its number in the automaton.
+    number: u32,
+}
+
 /// Gives structural ids to rules, bottom-up; shared by all grammars of a pool. A rule that was
 /// evicted gets a new id when it is asked for again. No id ever names two structures.
 #[derive(Debug)]
@@ -46,9 +71,8 @@ pub(crate) struct StructuralIds {
     ids: Cache<PoolKey, u32>,
     /// The next free id.
     next: u32,
-    /// Keys of states of shared automata, by the automaton's address and the state. The automaton
-    /// is held, so that its address stays unique.
-    states: Cache<(usize, u32), (SharedAutomaton, PoolKey)>,
+    /// Keys of states of shared automata. The automaton is held, so that its address stays unique.
+    states: Cache<SharedState, (SharedAutomaton, PoolKey)>,
 }
 
 /// A pool key; see [`KeyBuilder::state_key`].
@@ -96,7 +120,7 @@ impl StructuralIds {
 #[derive(Debug, Default)]
 pub(crate) struct KeyBuilder {
     /// By rule.
-    rules: HashMap<u32, RuleIdentity>,
+    rules: HashMap<CompiledRuleId, RuleIdentity>,
     /// Depth of the chain of rules that is being described.
     depth: u32,
 }
@@ -111,19 +135,21 @@ enum RuleIdentity {
 }
 
 impl KeyBuilder {
-    /// The key of a state with `count` completed runs of its block. `max_token_bytes` is the length
-    /// of the longest token.
+    /// The key of a state. `max_token_bytes` is the length of the longest token.
     pub(crate) fn state_key(
         &mut self,
         program: &mut Program,
         structural_ids: &mut StructuralIds,
-        (state, count, max_token_bytes): (u32, u32, u32),
+        state: CountedState,
+        max_token_bytes: u32,
     ) -> PoolKey {
-        self.describe_memoised(program, structural_ids, (state, count, max_token_bytes))
-            .unwrap_or_else(|| {
+        self.describe_memoised(program, structural_ids, state, max_token_bytes).unwrap_or_else(
+            || {
                 let serial = program.serial();
-                Arc::new([PROGRAM_ONLY, serial as u32, (serial >> 32) as u32, state, count])
-            })
+                let CountedState { state, count } = state;
+                Arc::new([PROGRAM_ONLY, serial as u32, (serial >> 32) as u32, state.raw(), count])
+            },
+        )
     }
 
     /// As [`KeyBuilder::describe`], memoised for states of automata that grammars share.
@@ -131,31 +157,24 @@ impl KeyBuilder {
         &mut self,
         program: &mut Program,
         structural_ids: &mut StructuralIds,
-        (state, count, max_token_bytes): (u32, u32, u32),
+        state: CountedState,
+        max_token_bytes: u32,
     ) -> Option<PoolKey> {
         // A dispatch that another rule calls is described together with the rules that it calls.
         let automaton = program
-            .shared_automaton(state)
-            .filter(|_| self.depth == 0 || !program.is_dispatch(state));
-        let Some((automaton, automaton_state)) = automaton else {
-            return self
-                .describe(program, structural_ids, (state, count, max_token_bytes))
-                .map(PoolKey::from);
+            .shared_automaton(state.state)
+            .filter(|_| self.depth == 0 || !program.is_dispatch(state.state));
+        let Some((automaton, number)) = automaton else {
+            let description = self.describe(program, structural_ids, state, max_token_bytes);
+            return description.map(PoolKey::from);
         };
-        if let Some((_, key)) = structural_ids.states.get(&(automaton.address(), automaton_state)) {
+        let shared = SharedState { automaton: automaton.address(), number };
+        if let Some((_, key)) = structural_ids.states.get(&shared) {
             return Some(key);
         }
-        let key = PoolKey::from(self.describe(
-            program,
-            structural_ids,
-            (state, count, max_token_bytes),
-        )?);
+        let key = PoolKey::from(self.describe(program, structural_ids, state, max_token_bytes)?);
         let bytes = key.len() * 4 + SLOT_BYTES;
-        structural_ids.states.insert(
-            (automaton.address(), automaton_state),
-            (automaton, key.clone()),
-            bytes,
-        );
+        structural_ids.states.insert(shared, (automaton, key.clone()), bytes);
         Some(key)
     }
 
@@ -164,7 +183,7 @@ impl KeyBuilder {
         &mut self,
         program: &mut Program,
         structural_ids: &mut StructuralIds,
-        rule: u32,
+        rule: CompiledRuleId,
         max_token_bytes: u32,
     ) -> Option<u32> {
         match self.rules.get(&rule) {
@@ -178,8 +197,8 @@ impl KeyBuilder {
             // Describing its callers is not a reason to make a deferred body.
             Some(serial) => Some(PoolKey::from([DEFERRED, serial as u32, (serial >> 32) as u32])),
             None => {
-                let start = program.instantiate(rule);
-                self.describe_memoised(program, structural_ids, (start, 0, max_token_bytes))
+                let start = CountedState { state: program.instantiate(rule), count: 0 };
+                self.describe_memoised(program, structural_ids, start, max_token_bytes)
             }
         };
         self.depth -= 1;
@@ -193,11 +212,12 @@ impl KeyBuilder {
         &mut self,
         program: &mut Program,
         structural_ids: &mut StructuralIds,
-        (state, count, max_token_bytes): (u32, u32, u32),
+        state: CountedState,
+        max_token_bytes: u32,
     ) -> Option<Vec<u32>> {
-        let mut description = AutomatonDescription::new(program, (state, count, max_token_bytes));
+        let mut description = AutomatonDescription::new(program, state, max_token_bytes);
         // Only an isolated dispatch ends where a trigger fires.
-        let after_trigger = self.depth == 0 && program.is_dispatch(state);
+        let after_trigger = self.depth == 0 && program.is_dispatch(state.state);
         let mut next = 0;
         while let Some(&s) = description.order.get(next) {
             next += 1;
@@ -205,8 +225,8 @@ impl KeyBuilder {
                 return None;
             }
             program.expand(s);
-            let trigger = program.trigger_state_number(s).filter(|_| after_trigger);
-            description.key.extend(trigger.into_iter().flat_map(|number| [TRIGGER, number]));
+            let trigger = program.dispatch_trigger_state(s).filter(|_| after_trigger);
+            description.key.extend(trigger.into_iter().flat_map(|state| [TRIGGER, state.raw()]));
             description.add_edges(program, s);
             description.add_blocks(program, s);
             if trigger.is_some() {
@@ -226,7 +246,7 @@ impl KeyBuilder {
         &mut self,
         program: &mut Program,
         structural_ids: &mut StructuralIds,
-        (state, max_token_bytes): (u32, u32),
+        (state, max_token_bytes): (StateId, u32),
         description: &mut AutomatonDescription,
     ) -> Option<()> {
         let caller = program.state(state).rule;
@@ -251,37 +271,38 @@ impl KeyBuilder {
 struct AutomatonDescription {
     key: Vec<u32>,
     /// States in the order of their numbers.
-    order: Vec<u32>,
+    order: Vec<StateId>,
     /// By state: its number.
-    numbers: HashMap<u32, u32>,
+    numbers: HashMap<StateId, u32>,
     /// Blocks in the order of their numbers.
-    blocks: Vec<u32>,
+    blocks: Vec<BlockId>,
     /// A count that no token reaches.
     far: u32,
-    /// The block whose runs are only counted, or [`NO_BLOCK`].
-    unbounded_block: u32,
+    /// The block whose runs are only counted, or [`BlockId::NONE`].
+    unbounded_block: BlockId,
 }
 
 impl AutomatonDescription {
-    /// The description of a state's counter: `count` completed runs of its block.
+    /// The description of a state's counter.
     fn new(
         program: &Program,
-        (state, count, max_token_bytes): (u32, u32, u32),
+        CountedState { state, count }: CountedState,
+        max_token_bytes: u32,
     ) -> AutomatonDescription {
         let block = program.state(state).block;
-        let is_unbounded = block != NO_BLOCK && count & UNBOUNDED_COUNT != 0;
+        let is_unbounded = block != BlockId::NONE && count & UNBOUNDED_COUNT != 0;
         let mut description = AutomatonDescription {
             key: Vec::new(),
             order: vec![state],
             numbers: HashMap::from_iter([(state, 0)]),
             blocks: Vec::new(),
             far: max_token_bytes.saturating_add(1),
-            unbounded_block: if is_unbounded { block } else { NO_BLOCK },
+            unbounded_block: if is_unbounded { block } else { BlockId::NONE },
         };
         if is_unbounded {
             description.key.extend([UNBOUNDED_COUNT; 2]);
-        } else if block != NO_BLOCK {
-            let (block, far) = (&program.blocks[block as usize], description.far);
+        } else if block != BlockId::NONE {
+            let (block, far) = (program.block(block), description.far);
             description.key.push(block.min.saturating_sub(count).min(far));
             description
                 .key
@@ -291,7 +312,7 @@ impl AutomatonDescription {
     }
 
     /// The number of a state, in the order of first appearance.
-    fn number_of(&mut self, state: u32) -> u32 {
+    fn number_of(&mut self, state: StateId) -> u32 {
         *self.numbers.entry(state).or_insert_with(|| {
             self.order.push(state);
             (self.order.len() - 1) as u32
@@ -299,8 +320,8 @@ impl AutomatonDescription {
     }
 
     /// 0 for no block; otherwise its number in order of appearance, from 1.
-    fn block_number(&mut self, block: u32) -> u32 {
-        if block == NO_BLOCK {
+    fn block_number(&mut self, block: BlockId) -> u32 {
+        if block == BlockId::NONE {
             return 0;
         }
         let at = self.blocks.iter().position(|&b| b == block).unwrap_or_else(|| {
@@ -311,7 +332,7 @@ impl AutomatonDescription {
     }
 
     /// Adds what ends at a state, its block, and its byte edges.
-    fn add_edges(&mut self, program: &Program, state: u32) {
+    fn add_edges(&mut self, program: &Program, state: StateId) {
         let info = program.state(state);
         match info.return_role {
             ReturnRole::Nothing => {}
@@ -328,10 +349,10 @@ impl AutomatonDescription {
     }
 
     /// Adds the blocks that a state enters, and the one that it may leave.
-    fn add_blocks(&mut self, program: &Program, state: u32) {
+    fn add_blocks(&mut self, program: &Program, state: StateId) {
         self.key.push(program.block_entries(state).len() as u32);
         for &b in program.block_entries(state) {
-            let (block, number) = (&program.blocks[b as usize], self.block_number(b));
+            let (block, number) = (program.block(b), self.block_number(b));
             self.key.push(number);
             self.number_of(block.start);
             if b == self.unbounded_block {
@@ -339,8 +360,8 @@ impl AutomatonDescription {
             }
         }
         let info = program.state(state);
-        if info.block != NO_BLOCK && info.is_final {
-            let block = &program.blocks[info.block as usize];
+        if info.block != BlockId::NONE && info.is_final {
+            let block = program.block(info.block);
             // A counter without bounds is equal in blocks of all bounds.
             let no_bounds = info.block == self.unbounded_block;
             self.key.extend(if no_bounds { [UNBOUNDED_COUNT; 2] } else { bounds(block, self.far) });

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use super::pool::MaskPool;
 use super::pool_counters::PoolCounters;
 use super::token_set::set_bit;
-use crate::vocab::Vocabulary;
+use crate::vocab::{NodeId, Vocabulary};
 
 /// Who shares mask entries. Changes no mask.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -206,6 +206,6 @@ impl Drop for EnginePool {
 /// The row of all tokens with text.
 fn row_of_all_tokens(vocab: &Vocabulary) -> Arc<[u32]> {
     let mut row = vec![0u32; vocab.mask_words()];
-    vocab.trie().tokens_below(0).iter().for_each(|&id| set_bit(&mut row, id));
+    vocab.trie().tokens_below(NodeId::ROOT).iter().for_each(|&id| set_bit(&mut row, id));
     row.into()
 }

@@ -15,15 +15,16 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 
 use super::node_sets::{NodeSetId, sort_by_group, sort_nodes, sorted_by_bytes};
+use super::pool_key::CountedState;
 use super::resolved_tokens::ResolvedTokens;
 use super::token_set::{bit, set_bit};
 use super::trie_walk::{TrieWalk, WalkError};
-use crate::compile::NO_BLOCK;
+use crate::compile::{BlockId, StateId};
 use crate::fsm::ByteSet;
 use crate::fuel;
 use crate::hash::{HashMap, HashSet, Seeded};
 use crate::matcher::{ConfigId, Exit, Item, Parser};
-use crate::vocab::{Trie, Vocabulary};
+use crate::vocab::{NodeId, Trie, Vocabulary};
 
 /// Memory for rule walks, of one constraint.
 const MAX_BYTES: usize = 32 << 20;
@@ -53,14 +54,14 @@ struct NodeSet {
     /// The bytes that lead to a node.
     first_bytes: ByteSet,
     /// Sorted by byte.
-    nodes: Box<[(u8, u32)]>,
+    nodes: Box<[(u8, NodeId)]>,
 }
 
 impl NodeSet {
     /// The nodes must be in ascending order.
-    fn new(trie: &Trie, nodes: &[u32]) -> NodeSet {
+    fn new(trie: &Trie, nodes: &[NodeId]) -> NodeSet {
         let mut first = ByteSet::EMPTY;
-        let nodes: Vec<(u8, u32)> =
+        let nodes: Vec<(u8, NodeId)> =
             nodes.iter().map(|&node| (trie.node(node).byte, node)).collect();
         nodes.iter().for_each(|&(byte, _)| first.insert(byte));
         NodeSet { first_bytes: first, nodes: sorted_by_bytes(nodes).into() }
@@ -74,15 +75,12 @@ struct TrieRuleWalks {
     /// this.
     _owned: Option<Arc<Trie>>,
     /// Interned node sets.
-    node_sets: IndexMap<Box<[u32]>, NodeSet, Seeded>,
-    /// Rule walks by node set and canonical state.
-    rule_walks: HashMap<(NodeSetId, CanonicalState), Arc<RuleWalk>>,
+    node_sets: IndexMap<Box<[NodeId]>, NodeSet, Seeded>,
+    /// Rule walks by node set and state; its counter is canonical.
+    rule_walks: HashMap<(NodeSetId, CountedState), Arc<RuleWalk>>,
     /// The node set of the whole trie.
     all: Option<NodeSetId>,
 }
-
-/// A state and its counter, canonical for masks.
-type CanonicalState = (u32, u32);
 
 /// Rule walks of all tries, by the tries' addresses.
 #[derive(Debug)]
@@ -145,11 +143,11 @@ impl WalkContext {
     }
 
     /// Bytes that a state reads.
-    fn reads(&mut self, parser: &mut Parser, state: u32) -> ByteSet {
-        if self.reads.len() <= state as usize {
-            self.reads.resize(state as usize + 1, None);
+    fn reads(&mut self, parser: &mut Parser, state: StateId) -> ByteSet {
+        if self.reads.len() <= state.index() {
+            self.reads.resize(state.index() + 1, None);
         }
-        *self.reads[state as usize].get_or_insert_with(|| parser.reads_of(state))
+        *self.reads[state.index()].get_or_insert_with(|| parser.reads_of(state))
     }
 }
 
@@ -199,10 +197,10 @@ impl RuleWalks {
         &mut self,
         parser: &mut Parser,
         (trie, owned): (&Trie, Option<&Arc<Trie>>),
-        (nodes, next): (&[u32], ConfigId),
+        (nodes, next): (&[NodeId], ConfigId),
         out: &mut TrieWalk,
     ) -> Result<(), WalkError> {
-        let children: Vec<u32> = nodes.iter().flat_map(|&node| trie.children(node)).collect();
+        let children: Vec<NodeId> = nodes.iter().flat_map(|&node| trie.children(node)).collect();
         self.resolve_from(parser, (trie, owned), (&children, next), out)
     }
 
@@ -212,7 +210,7 @@ impl RuleWalks {
         &mut self,
         parser: &mut Parser,
         (trie, owned): (&Trie, Option<&Arc<Trie>>),
-        (nodes, next): (&[u32], ConfigId),
+        (nodes, next): (&[NodeId], ConfigId),
         out: &mut TrieWalk,
     ) -> Result<(), WalkError> {
         if self.context.is_full() && out.pending_follow.is_empty() {
@@ -398,7 +396,7 @@ impl RuleWalker<'_> {
         if let Some(all) = self.memo.all {
             return all;
         }
-        let all = self.intern_node_set(self.trie.children(0).collect());
+        let all = self.intern_node_set(self.trie.children(NodeId::ROOT).collect());
         self.memo.all = Some(all);
         all
     }
@@ -407,17 +405,17 @@ impl RuleWalker<'_> {
     /// `accepted`, as nothing more can be found there. Large subtrees are node sets of their own.
     fn add_nodes(
         &mut self,
-        nodes: impl Iterator<Item = u32>,
+        nodes: impl Iterator<Item = NodeId>,
         accepted: Option<&[u32]>,
         mut add: impl FnMut(NodeSetId),
     ) {
         let trie = self.trie;
-        let (mut small, mut large): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
+        let (mut small, mut large): (Vec<NodeId>, Vec<NodeId>) = (Vec::new(), Vec::new());
         for node in nodes {
             fuel::charge(1);
             let is_accepted =
                 |row: &[u32]| trie.tokens_below(node).iter().all(|&word| bit(row, word));
-            if trie.node(node).end - node > self.context.large {
+            if trie.subtree_len(node) > self.context.large {
                 large.push(node);
             } else if !accepted.is_some_and(is_accepted) {
                 small.push(node);
@@ -435,7 +433,7 @@ impl RuleWalker<'_> {
     /// Nodes with equal keys are neighbours.
     fn node_sets_below<K: Copy + PartialEq, T>(
         &mut self,
-        nodes_by_key: &[(K, u32)],
+        nodes_by_key: &[(K, NodeId)],
         accepted: Option<&[u32]>,
         entry: impl Fn(K, NodeSetId) -> T,
     ) -> Vec<T> {
@@ -448,7 +446,7 @@ impl RuleWalker<'_> {
     }
 
     /// Interns a node set.
-    fn intern_node_set(&mut self, mut nodes: Vec<u32>) -> NodeSetId {
+    fn intern_node_set(&mut self, mut nodes: Vec<NodeId>) -> NodeSetId {
         sort_nodes(&mut nodes);
         match self.memo.node_sets.get_index_of(&nodes[..]) {
             Some(index) => NodeSetId::new(index),
@@ -469,17 +467,17 @@ impl RuleWalker<'_> {
     ) -> Result<Arc<RuleWalk>, WalkError> {
         let parser = &mut *self.parser;
         // Without counters, an isolated item is determined by its state.
-        let plain = parser.program().state(item.state).block == NO_BLOCK
+        let plain = parser.program().state(item.state).block == BlockId::NONE
             && parser.compiled().budgets.is_empty();
         let isolated = (!plain).then(|| {
             let isolated = parser.isolated(item);
             parser.canonical(isolated)
         });
-        let key = isolated.map_or((item.state, 0), |isolated| {
-            let Item { state, count, .. } = parser.store().items(isolated)[0];
-            (state, count)
-        });
-        if let Some(rule_walk) = self.memo.rule_walks.get(&(node_set, key)) {
+        let state = match isolated {
+            Some(isolated) => CountedState::of(&parser.store().items(isolated)[0]),
+            None => CountedState { state: item.state, count: 0 },
+        };
+        if let Some(rule_walk) = self.memo.rule_walks.get(&(node_set, state)) {
             return Ok(rule_walk.clone());
         }
         let isolated = isolated.unwrap_or_else(|| parser.isolated(item));
@@ -492,7 +490,7 @@ impl RuleWalker<'_> {
         self.context.walks.push(walk);
         let rule_walk = Arc::new(result?);
         self.context.bytes += rule_walk.tokens.bytes() + rule_walk.exits.len() * 16 + 128;
-        self.memo.rule_walks.insert((node_set, key), rule_walk.clone());
+        self.memo.rule_walks.insert((node_set, state), rule_walk.clone());
         Ok(rule_walk)
     }
 

@@ -11,14 +11,14 @@ use super::token_set::{TokenSet, set_bit};
 use super::trie_walk::{TrieWalk, WalkError};
 use crate::fsm::{shape_bytes, shape_kinds};
 use crate::matcher::{ConfigId, Exit, MIN_SKIP_NODES, Parser, may_be_self_loop};
-use crate::vocab::{Vocabulary, descend};
+use crate::vocab::{NodeId, Vocabulary, descend};
 
 /// The results of a walk by shapes.
 pub(super) struct ShapeWalk {
     /// Ranges of accepted tokens in the list of tokens by shapes, in ascending order.
     runs: Vec<Range<usize>>,
     /// Nodes of the tree of shapes at which the rule ends, and how.
-    pub(super) exits: Vec<(Exit, u32)>,
+    pub(super) exits: Vec<(Exit, NodeId)>,
     /// What was found on the trie: tokens, and nodes of the trie at which the rule ends.
     pub(super) on_trie: TrieWalk,
     /// Visited nodes of the tree of shapes.
@@ -51,13 +51,12 @@ impl ShapeWalk {
         &mut self,
         parser: &mut Parser,
         vocab: &Vocabulary,
-        (node, shape): (u32, u8),
+        (node, shape): (NodeId, u8),
         config: ConfigId,
     ) -> Result<Option<ConfigId>, WalkError> {
         self.visited += 1;
         let shapes = vocab.shape_tree();
-        let (nodes, length) =
-            (shapes.tree().node(node).end - node, shapes.tree().longest_below(node));
+        let (nodes, length) = (shapes.tree().subtree_len(node), shapes.tree().longest_below(node));
         let allowance = self.on_trie.queries;
         let (large, query) = (nodes >= MIN_SKIP_NODES, (&allowance, self.visited()));
         let kinds = shapes.byte_kinds_below(node);
@@ -100,7 +99,7 @@ impl ShapeWalk {
         &mut self,
         parser: &mut Parser,
         vocab: &Vocabulary,
-        node: u32,
+        node: NodeId,
         config: ConfigId,
     ) -> Result<(), WalkError> {
         let trie = vocab.trie();

@@ -14,7 +14,7 @@ use super::trie_walk::{TrieWalk, WalkError};
 use crate::fsm::{ByteSet, shape, shape_bytes};
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, Exit, Parser};
-use crate::vocab::{Tree, Trie, Vocabulary};
+use crate::vocab::{NodeId, Tree, Trie, Vocabulary};
 
 /// Up to so many nodes, the subtrees are walked in the vocabulary's trie; otherwise suffixes are
 /// grouped.
@@ -28,7 +28,7 @@ const TOKENS_PER_NODE: usize = 2;
 #[derive(Debug)]
 pub(super) enum Suffixes {
     /// Those of the tokens strictly below these nodes of the vocabulary's trie.
-    Subtrees(Box<[u32]>),
+    Subtrees(Box<[NodeId]>),
     /// Grouped by first byte where there are many.
     Groups(Box<[SuffixGroup]>),
 }
@@ -47,7 +47,7 @@ pub(super) struct SuffixGroup {
 enum SuffixStore {
     /// The tokens at and below these nodes of the vocabulary's trie, all of which are
     /// context-dependent.
-    Nodes(Box<[u32]>),
+    Nodes(Box<[NodeId]>),
     /// Tokens, and the number of their bytes in front of the suffix; and the trie of suffixes, made
     /// on demand.
     List(Box<[(TokenId, u16)]>, OnceLock<Arc<Trie>>),
@@ -67,7 +67,7 @@ impl SuffixWalk<'_> {
         &mut self,
         parser: &mut Parser,
         (trie, owned): (&Trie, Option<&Arc<Trie>>),
-        nodes: &[u32],
+        nodes: &[NodeId],
         next: ConfigId,
     ) -> Result<(), WalkError> {
         if let Some(rule_walks) = &mut self.rule_walks {
@@ -82,7 +82,7 @@ impl SuffixWalk<'_> {
         &mut self,
         parser: &mut Parser,
         trie: &Trie,
-        nodes: &[u32],
+        nodes: &[NodeId],
         next: ConfigId,
     ) -> Result<(), WalkError> {
         match &mut self.rule_walks {
@@ -96,7 +96,7 @@ impl SuffixWalk<'_> {
 struct ShapeBucket {
     tokens: Vec<(TokenId, u16)>,
     /// Nodes of the vocabulary's trie with exactly these tokens, if there are such nodes.
-    nodes: Option<Vec<u32>>,
+    nodes: Option<Vec<NodeId>>,
 }
 
 /// Suffixes by the shapes of their first bytes.
@@ -146,10 +146,10 @@ impl Suffixes {
     pub(super) fn by_exit(
         (vocab, tree): (&Vocabulary, &Tree),
         accepted: &[u32],
-        mut exits: Vec<(Exit, u32)>,
+        mut exits: Vec<(Exit, NodeId)>,
     ) -> Vec<(Exit, Suffixes)> {
         sort_by_group(&mut exits);
-        let after_exit = |exits: &[(Exit, u32)]| {
+        let after_exit = |exits: &[(Exit, NodeId)]| {
             Some((exits[0].0, Suffixes::below((vocab, tree), accepted, exits)?))
         };
         exits.chunk_by(|a, b| a.0 == b.0).filter_map(after_exit).collect()
@@ -160,7 +160,7 @@ impl Suffixes {
     fn below(
         (vocab, tree): (&Vocabulary, &Tree),
         accepted: &[u32],
-        exits: &[(Exit, u32)],
+        exits: &[(Exit, NodeId)],
     ) -> Option<Suffixes> {
         let is_trie = std::ptr::eq(tree, &**vocab.trie());
         let (mut buckets, mut nodes) = (ShapeBuckets::new(is_trie), Vec::new());
@@ -169,7 +169,7 @@ impl Suffixes {
         let (mut dependent, mut dependent_before): (Vec<TokenId>, Vec<u32>) =
             (Vec::new(), Vec::new());
         let mut subtree = 0..0;
-        let mut end = 0;
+        let mut end = NodeId::ROOT;
         for &(_, node) in exits {
             if node >= end {
                 end = tree.node(node).end;
@@ -246,7 +246,7 @@ impl Suffixes {
                 }
                 SuffixStore::List(tokens, trie) => {
                     let trie = suffix_trie(vocab, tokens, trie);
-                    walk.below(parser, (trie, Some(trie)), &[0], next)?;
+                    walk.below(parser, (trie, Some(trie)), &[NodeId::ROOT], next)?;
                 }
             }
         }

@@ -13,7 +13,7 @@ use crate::ids::TokenId;
 use crate::matcher::{
     ConfigId, Exit, MIN_SKIP_NODES, Parser, ParserLimit, QueryAllowance, may_be_self_loop,
 };
-use crate::vocab::Trie;
+use crate::vocab::{NodeId, Trie};
 
 /// Nodes for which fuel is spent at once.
 const FUEL_BATCH: usize = 64;
@@ -86,11 +86,11 @@ pub(crate) struct TrieWalk {
     pub(crate) rows: Vec<Arc<[u32]>>,
     /// Nodes at which the isolated item's rule ended, and by which exit: tokens below them are
     /// context-dependent.
-    pub(crate) exits: Vec<(Exit, u32)>,
+    pub(crate) exits: Vec<(Exit, NodeId)>,
     /// Walk with the isolated item's rule only, and record calls instead of following them.
     pub(crate) rule_only: bool,
     /// Configurations with items of called rules, and the nodes at which they were left.
-    pub(crate) called: Vec<(ConfigId, u32)>,
+    pub(crate) called: Vec<(ConfigId, NodeId)>,
     /// Node sets, by id, and what follows the items that were walked up to there; see
     /// [`super::rule_walks`].
     pub(crate) pending_follow: Vec<(NodeSetId, ConfigId)>,
@@ -102,7 +102,7 @@ pub(crate) struct TrieWalk {
     /// A scratch row; all zeros between uses.
     scratch_row: Vec<u32>,
     /// Open nodes of the depth-first walk: the end of each and its configuration.
-    stack: Vec<(u32, ConfigId)>,
+    stack: Vec<(NodeId, ConfigId)>,
     /// Most configurations that the parser may hold before a walk gives up.
     pub(crate) max_configs: Option<usize>,
 }
@@ -182,12 +182,12 @@ impl TrieWalk {
         &mut self,
         parser: &mut Parser,
         trie: &Trie,
-        node: u32,
+        node: NodeId,
         config: ConfigId,
         budget: usize,
     ) -> Result<(), WalkError> {
         self.begin(parser, budget);
-        if node == 0 {
+        if node == NodeId::ROOT {
             // Only the root has a table of its children.
             for byte in parser.allowed(config).iter() {
                 if let Some(child) = trie.root_child(byte) {
@@ -207,7 +207,7 @@ impl TrieWalk {
         &mut self,
         parser: &mut Parser,
         trie: &Trie,
-        nodes: &[u32],
+        nodes: &[NodeId],
         config: ConfigId,
     ) -> Result<(), WalkError> {
         self.begin(parser, usize::MAX);
@@ -227,7 +227,7 @@ impl TrieWalk {
         &mut self,
         parser: &mut Parser,
         trie: &Trie,
-        node: u32,
+        node: NodeId,
         (before, config): (ConfigId, ConfigId),
     ) -> Result<(), WalkError> {
         self.meter.visit()?;
@@ -248,9 +248,9 @@ impl TrieWalk {
     /// Adds the tokens, exits and calls at a node that was reached with `config`. Returns whether
     /// the walk goes on below it.
     #[inline]
-    fn add_node(&mut self, parser: &Parser, trie: &Trie, node: u32, config: ConfigId) -> bool {
+    fn add_node(&mut self, parser: &Parser, trie: &Trie, node: NodeId, config: ConfigId) -> bool {
         self.add_tokens(trie, trie.range_at(node));
-        if trie.node(node).end == node + 1 {
+        if trie.is_leaf(node) {
             return false;
         }
         if parser.store().flags(config).isolated_rule_ended() {
@@ -273,9 +273,9 @@ impl TrieWalk {
         &mut self,
         parser: &mut Parser,
         trie: &Trie,
-        (node, config, may_loop): (u32, ConfigId, bool),
+        (node, config, may_loop): (NodeId, ConfigId, bool),
     ) -> Result<bool, WalkError> {
-        let nodes = trie.node(node).end - node;
+        let nodes = trie.subtree_len(node);
         if nodes < MIN_SKIP_NODES {
             return Ok(false);
         }
@@ -304,35 +304,35 @@ impl TrieWalk {
         &mut self,
         parser: &mut Parser,
         trie: &Trie,
-        node: u32,
+        node: NodeId,
         config: ConfigId,
     ) -> Result<(), WalkError> {
         let base = self.stack.len();
-        let mut index = node + 1;
+        let mut at = node.next();
         let mut top = (trie.node(node).end, config);
         let end = top.0;
-        while index < end {
+        while at < end {
             if self.nodes_left == 0 || self.exceeds_configs(parser) {
                 return Err(WalkError::Budget);
             }
             self.nodes_left -= 1;
             self.meter.visit()?;
-            while index >= top.0 {
+            while at >= top.0 {
                 top = self.stack.pop().unwrap_or((end, config));
             }
-            let node = *trie.node(index);
+            let node = *trie.node(at);
             let next = parser.step(top.1, node.byte)?;
             let may_loop = may_be_self_loop(top.1, next, node.byte);
             if next == ConfigId::DEAD
-                || self.take_subtree(parser, trie, (index, next, may_loop))?
-                || !self.add_node(parser, trie, index, next)
+                || self.take_subtree(parser, trie, (at, next, may_loop))?
+                || !self.add_node(parser, trie, at, next)
             {
-                index = node.end;
+                at = node.end;
                 continue;
             }
             self.stack.push(top);
             top = (node.end, next);
-            index += 1;
+            at = at.next();
         }
         self.stack.truncate(base);
         Ok(())

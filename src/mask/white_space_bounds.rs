@@ -16,6 +16,7 @@ use super::trie_walk::TrieWalk;
 use crate::fsm::{ByteSet, LONG_GAP};
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, ParserLimit, WhiteSpaceBound, with_relaxed};
+use crate::vocab::NodeId;
 
 impl GrammarMasks {
     /// The mask of a configuration of a grammar with white-space bounds, and whether it is new.
@@ -90,8 +91,8 @@ impl GrammarMasks {
         }
         let long = self.vocab.white_space().long_trie();
         let mut walk = TrieWalk::default();
-        walk.run_below(&mut state.parser, long, 0, config, usize::MAX)?;
-        let all_long = long.tokens_below(0);
+        walk.run_below(&mut state.parser, long, NodeId::ROOT, config, usize::MAX)?;
+        let all_long = long.tokens_below(NodeId::ROOT);
         if walk.tokens.len() == all_long.len() {
             return Ok(Vec::new());
         }

@@ -9,6 +9,7 @@ use super::frame_rewrite::{ItemMap, RewriteScope, RewrittenFrames, with_rewritte
 use super::limit::ParserLimit;
 use super::parser::Parser;
 use super::store::{ConfigFlags, ConfigId, FrameId, Item, Tracked};
+use super::symbol::SymbolCode;
 use super::value_constraints::registers::Registers;
 use crate::compile::{BudgetMeter, BudgetUnit, Program, ReturnRole};
 use crate::hash::HashSet;
@@ -39,9 +40,9 @@ impl Parser {
     }
 
     /// Counts a symbol in the frames of the items that have just read it, and appends it to open
-    /// elements. A symbol is a byte, or a special token as 256 plus its index; budgets do not count
-    /// special tokens here. Returns whether any frame has a budget or an open element.
-    pub(super) fn account_symbol(&mut self, symbol: u32, items: &mut Vec<Item>) -> bool {
+    /// elements. Budgets do not count special tokens here. Returns whether any frame has a budget
+    /// or an open element.
+    pub(super) fn account_symbol(&mut self, symbol: SymbolCode, items: &mut Vec<Item>) -> bool {
         let scope = RewriteScope {
             tracked: Tracked::BUDGET.union(Tracked::ELEMENT),
             stops_at_scope: false,
@@ -68,11 +69,11 @@ impl Parser {
     /// dropped, unless `keep_overrun`.
     fn frames_after_symbol(
         &mut self,
-        symbol: u32,
+        symbol: SymbolCode,
         (scope, items): (RewriteScope, &[Item]),
         keep_overrun: bool,
     ) -> RewrittenFrames {
-        let byte = u8::try_from(symbol).ok();
+        let byte = symbol.byte();
         let mut read = |program: &Program, registers: &mut Registers, item: Item| {
             let count = match (
                 program.budget_meter(item.state),
@@ -82,7 +83,9 @@ impl Parser {
                 (Some(meter), _, Some(byte)) => meter
                     .count_after_byte(byte, item.count)
                     .or_else(|| keep_overrun.then_some(item.count))?,
-                (None, ReturnRole::Scope, _) => registers.read_symbol(item.count, symbol),
+                (None, ReturnRole::Scope, _) => {
+                    registers.read_symbol(item.register(), symbol).raw()
+                }
                 _ => item.count,
             };
             Some(Item { count, ..item })

@@ -11,6 +11,7 @@ use super::limit::ParserLimit;
 use super::parser::Parser;
 use super::store::{ConfigId, Item, canonical_runs, map_items};
 use super::white_space_bounds::with_relaxation;
+use crate::compile::StateId;
 
 impl Parser {
     /// The canonical configuration.
@@ -109,7 +110,7 @@ impl Parser {
     pub(super) fn map_states(
         &mut self,
         config: ConfigId,
-        mut map_state: impl FnMut(&mut Parser, u32) -> Result<u32, ParserLimit>,
+        mut map_state: impl FnMut(&mut Parser, StateId) -> Result<StateId, ParserLimit>,
     ) -> Result<ConfigId, ParserLimit> {
         let (mut before, mut after): (Vec<Item>, Vec<Item>) = (Vec::new(), Vec::new());
         for i in 0..self.store().items(config).len() {

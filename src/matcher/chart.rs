@@ -4,8 +4,9 @@
 //! parsed again with a textbook chart (J. Earley, 1970), which is read backwards along one
 //! derivation. Slower than the parser; it runs only when captures are requested.
 
-use crate::compile::{BudgetUnit, NO_BLOCK, Program};
+use crate::compile::{BlockId, BudgetUnit, CompiledRuleId, Program, StateId};
 use crate::hash::{HashMap, HashSet};
+use crate::ids::SpecialId;
 use crate::ir::BudgetPolicy;
 
 /// Most items of a chart.
@@ -16,13 +17,13 @@ const MAX_ITEMS: usize = 4_000_000;
 pub(crate) enum ChartInput<'t> {
     Bytes(&'t [u8]),
     /// One of these special tokens of the grammar, and its text.
-    Special(&'t [u32], &'t [u8]),
+    Special(&'t [SpecialId], &'t [u8]),
 }
 
 /// What a rule derived: bytes `start..end` of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DerivedSpan {
-    pub(crate) rule: u32,
+    pub(crate) rule: CompiledRuleId,
     pub(crate) start: usize,
     pub(crate) end: usize,
     /// Number of calls around it.
@@ -36,13 +37,35 @@ pub(crate) struct ChartLimit;
 /// An Earley item with its origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct ChartItem {
-    rule: u32,
-    state: u32,
+    rule: CompiledRuleId,
+    state: StateId,
     count: u32,
     /// The column in which its rule began.
     origin: u32,
     /// Nothing was read since its rule, or its run of a block, began: neither may end here.
     fresh: bool,
+}
+
+/// A call of a rule, by the column in which the rule begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct ChartCall {
+    rule: CompiledRuleId,
+    origin: u32,
+}
+
+/// The place of an item.
+#[derive(Clone, Copy, Debug)]
+struct ItemPlace {
+    column: u32,
+    /// Index in the column.
+    index: u32,
+}
+
+impl ChartItem {
+    /// The call of the item's rule.
+    fn chart_call(&self) -> ChartCall {
+        ChartCall { rule: self.rule, origin: self.origin }
+    }
 }
 
 /// How an item was derived.
@@ -54,8 +77,8 @@ enum Derivation {
     SameColumn(u32),
     /// From an item of the previous column.
     Scan(u32),
-    /// After a call: the caller's column and index, and how the callee ended.
-    Completion { caller: (u32, u32), ended: EndedRule },
+    /// After a call: the caller, and how the callee ended.
+    Completion { caller: ItemPlace, ended: EndedRule },
 }
 
 /// How a rule ended.
@@ -67,9 +90,8 @@ enum EndedRule {
     Cut(u32),
 }
 
-/// The items of the open calls inside of a rule when it was cut, innermost first: columns and
-/// indices.
-type CutPath = Vec<(u32, u32)>;
+/// The items of the open calls inside of a rule when it was cut, innermost first.
+type CutPath = Vec<ItemPlace>;
 
 /// The items at one position of the text: after a byte or a special token.
 #[derive(Default)]
@@ -77,9 +99,9 @@ struct Column {
     items: Vec<(ChartItem, Derivation)>,
     members: HashSet<ChartItem>,
     /// By rule: the items that called it here, and the states to return to.
-    callers: HashMap<u32, Vec<(u32, u32)>>,
-    /// Rules that ended here, with the columns in which they began.
-    ended: HashSet<(u32, u32)>,
+    callers: HashMap<CompiledRuleId, Vec<(u32, StateId)>>,
+    /// Rules that ended here.
+    ended: HashSet<ChartCall>,
     /// Rules that were cut here.
     cuts: Vec<CutPath>,
     /// Bytes before the column.
@@ -104,8 +126,8 @@ impl Column {
 pub(crate) struct Chart<'p> {
     program: &'p mut Program,
     columns: Vec<Column>,
-    /// Calls of rules that are cut when their budget is spent: rule and column.
-    open_budgets: Vec<(u32, u32)>,
+    /// Calls of rules that are cut when their budget is spent.
+    open_budgets: Vec<ChartCall>,
     items: usize,
 }
 
@@ -119,7 +141,7 @@ impl<'p> Chart<'p> {
         chart.columns[0].token_ends = true;
         chart.columns[0]
             .push(ChartItem { rule, state, count: 0, origin: 0, fresh: true }, Derivation::Begin);
-        chart.note_budget(rule, 0);
+        chart.note_budget(ChartCall { rule, origin: 0 });
         chart.close()?;
         Ok(chart)
     }
@@ -177,7 +199,7 @@ impl<'p> Chart<'p> {
     }
 
     /// Adds a column with the items that `targets` leads to.
-    fn scan(&mut self, targets: &dyn Fn(&Program, u32, &mut Vec<u32>)) {
+    fn scan(&mut self, targets: &dyn Fn(&Program, StateId, &mut Vec<StateId>)) {
         let last = self.columns.last().expect("there is always a column");
         let mut next = Column {
             offset: last.offset,
@@ -204,15 +226,15 @@ impl<'p> Chart<'p> {
     }
 
     /// Notes the call of a rule that its budget may cut.
-    fn note_budget(&mut self, rule: u32, column: u32) {
+    fn note_budget(&mut self, start: ChartCall) {
         if self
             .program
             .compiled()
             .budgets
-            .get(&rule)
+            .get(&start.rule)
             .is_some_and(|m| m.on_exhausted == BudgetPolicy::Cut)
         {
-            self.open_budgets.push((rule, column));
+            self.open_budgets.push(start);
         }
     }
 
@@ -242,7 +264,7 @@ impl<'p> Chart<'p> {
         if item.fresh || !state.is_final {
             return;
         }
-        if state.block != NO_BLOCK {
+        if state.block != BlockId::NONE {
             let block = *self.program.block(state.block);
             let runs = item.count.saturating_add(1);
             let column = &mut self.columns[last];
@@ -261,26 +283,27 @@ impl<'p> Chart<'p> {
             }
             return;
         }
-        self.end_rule(last, (item.rule, item.origin), EndedRule::Final(index));
+        self.end_rule(last, item.chart_call(), EndedRule::Final(index));
     }
 
-    /// Ends a rule that began in `origin`.
-    fn end_rule(&mut self, last: usize, (rule, origin): (u32, u32), ended: EndedRule) {
-        if !self.columns[last].ended.insert((rule, origin)) {
+    /// Ends a rule.
+    fn end_rule(&mut self, last: usize, start: ChartCall, ended: EndedRule) {
+        if !self.columns[last].ended.insert(start) {
             return;
         }
+        let ChartCall { rule, origin } = start;
         let callers = self.columns[origin as usize].callers.get(&rule).cloned().unwrap_or_default();
         for (caller, to) in callers {
             let (from, _) = self.columns[origin as usize].items[caller as usize];
-            let in_block = self.program.state(to).block != NO_BLOCK;
+            let in_block = self.program.state(to).block != BlockId::NONE;
             let item = ChartItem {
                 state: to,
                 count: if in_block { from.count } else { 0 },
                 fresh: false,
                 ..from
             };
-            self.columns[last]
-                .push(item, Derivation::Completion { caller: (origin, caller), ended });
+            let caller = ItemPlace { column: origin, index: caller };
+            self.columns[last].push(item, Derivation::Completion { caller, ended });
         }
     }
 
@@ -308,7 +331,7 @@ impl<'p> Chart<'p> {
                 let state = self.program.instantiate(rule);
                 let begin = ChartItem { rule, state, count: 0, origin: last as u32, fresh: true };
                 self.columns[last].push(begin, Derivation::Begin);
-                self.note_budget(rule, last as u32);
+                self.note_budget(begin.chart_call());
             }
         }
     }
@@ -317,24 +340,22 @@ impl<'p> Chart<'p> {
     fn cut_spent(&mut self, last: usize) -> bool {
         let mut any_cut = false;
         for i in 0..self.open_budgets.len() {
-            let (rule, origin) = self.open_budgets[i];
-            if self.columns[last].ended.contains(&(rule, origin))
-                || !self.is_spent(rule, origin, last)
-            {
+            let start = self.open_budgets[i];
+            if self.columns[last].ended.contains(&start) || !self.is_spent(start, last) {
                 continue;
             }
-            let Some(path) = self.open_calls(last, (rule, origin)) else { continue };
+            let Some(path) = self.open_calls(last, start) else { continue };
             let column = &mut self.columns[last];
             column.cuts.push(path);
             let number = column.cuts.len() as u32 - 1;
-            self.end_rule(last, (rule, origin), EndedRule::Cut(number));
+            self.end_rule(last, start, EndedRule::Cut(number));
             any_cut = true;
         }
         any_cut
     }
 
-    /// Whether a rule that began in `origin` has spent its budget in column `last`.
-    fn is_spent(&self, rule: u32, origin: u32, last: usize) -> bool {
+    /// Whether a rule has spent its budget in column `last`.
+    fn is_spent(&self, ChartCall { rule, origin }: ChartCall, last: usize) -> bool {
         let Some(meter) = self.program.compiled().budgets.get(&rule) else { return false };
         let (begin, column) = (&self.columns[origin as usize], &self.columns[last]);
         match meter.unit {
@@ -351,36 +372,35 @@ impl<'p> Chart<'p> {
     }
 
     /// The open calls from an item of the last column outwards to a call of `goal`, if any.
-    fn open_calls(&self, last: usize, goal: (u32, u32)) -> Option<CutPath> {
-        let mut seen: HashSet<(u32, u32)> = HashSet::default();
+    fn open_calls(&self, last: usize, goal: ChartCall) -> Option<CutPath> {
+        let mut seen: HashSet<ChartCall> = HashSet::default();
         let mut stack: Vec<CutPath> = Vec::new();
         for (index, (item, _)) in self.columns[last].items.iter().enumerate() {
-            if self.program.state(item.state).has_scan_edge && seen.insert((item.rule, item.origin))
-            {
-                stack.push(vec![(last as u32, index as u32)]);
+            if self.program.state(item.state).has_scan_edge && seen.insert(item.chart_call()) {
+                stack.push(vec![ItemPlace { column: last as u32, index: index as u32 }]);
             }
         }
         while let Some(path) = stack.pop() {
             let (item, _) = self.entry(path[path.len() - 1]);
-            if (item.rule, item.origin) == goal {
+            if item.chart_call() == goal {
                 return Some(path);
             }
             for &(caller, _) in
                 self.columns[item.origin as usize].callers.get(&item.rule).into_iter().flatten()
             {
-                let index = (item.origin, caller);
-                let (outer, _) = self.entry(index);
-                if seen.insert((outer.rule, outer.origin)) {
-                    stack.push([&path[..], &[index]].concat());
+                let place = ItemPlace { column: item.origin, index: caller };
+                let (outer, _) = self.entry(place);
+                if seen.insert(outer.chart_call()) {
+                    stack.push([&path[..], &[place]].concat());
                 }
             }
         }
         None
     }
 
-    /// The item at a column and index.
-    fn entry(&self, (column, index): (u32, u32)) -> (ChartItem, Derivation) {
-        self.columns[column as usize].items[index as usize]
+    /// The item at a place, and how it was derived.
+    fn entry(&self, place: ItemPlace) -> (ChartItem, Derivation) {
+        self.columns[place.column as usize].items[place.index as usize]
     }
 
     /// What each rule derived, along one derivation of the text. Of calls that are still open, what
@@ -393,16 +413,17 @@ impl<'p> Chart<'p> {
             Some(index) => {
                 let end = self.columns[last].offset;
                 spans.spans.push(DerivedSpan { rule: start, start: 0, end, depth: 0 });
-                spans.pending.push(((last as u32, index as u32), 1));
+                spans.pending.push((ItemPlace { column: last as u32, index: index as u32 }, 1));
             }
             None => {
-                let open = self.open_calls(last, (start, 0)).unwrap_or_default();
+                let start = ChartCall { rule: start, origin: 0 };
+                let open = self.open_calls(last, start).unwrap_or_default();
                 let depths = open.iter().rev().zip(1..);
-                spans.pending.extend(depths.map(|(&index, depth)| (index, depth)));
+                spans.pending.extend(depths.map(|(&place, depth)| (place, depth)));
             }
         }
-        while let Some((index, depth)) = spans.pending.pop() {
-            spans.collect(index, depth);
+        while let Some((place, depth)) = spans.pending.pop() {
+            spans.collect(place, depth);
         }
         spans.spans
     }
@@ -414,7 +435,7 @@ impl<'p> Chart<'p> {
             && item.origin == 0
             && !item.fresh
             && state.is_final
-            && state.block == NO_BLOCK
+            && state.block == BlockId::NONE
     }
 }
 
@@ -423,23 +444,25 @@ struct SpanCollector<'c, 'p> {
     chart: &'c Chart<'p>,
     spans: Vec<DerivedSpan>,
     /// Items of rules whose calls are still to be read, and the number of calls around those.
-    pending: Vec<((u32, u32), u32)>,
+    pending: Vec<(ItemPlace, u32)>,
 }
 
 impl SpanCollector<'_, '_> {
-    /// Follows one rule from the item at `index` back to its beginning, and collects the rules that
+    /// Follows one rule from the item at `place` back to its beginning, and collects the rules that
     /// it called.
-    fn collect(&mut self, mut index: (u32, u32), depth: u32) {
+    fn collect(&mut self, mut place: ItemPlace, depth: u32) {
         loop {
-            let (item, from) = self.chart.entry(index);
+            let (item, from) = self.chart.entry(place);
             match from {
                 Derivation::Begin => return,
-                Derivation::SameColumn(other) => index.1 = other,
-                Derivation::Scan(other) => index = (index.0 - 1, other),
+                Derivation::SameColumn(other) => place.index = other,
+                Derivation::Scan(other) => {
+                    place = ItemPlace { column: place.column - 1, index: other };
+                }
                 Derivation::Completion { caller, ended } => {
-                    self.add_ended(index.0, ended, depth);
+                    self.add_ended(place.column, ended, depth);
                     debug_assert_eq!(self.chart.entry(caller).0.rule, item.rule);
-                    index = caller;
+                    place = caller;
                 }
             }
         }
@@ -448,7 +471,7 @@ impl SpanCollector<'_, '_> {
     /// Adds a rule that ended in a column; of a rule that was cut, also the calls that were open.
     fn add_ended(&mut self, column: u32, ended: EndedRule, depth: u32) {
         match ended {
-            EndedRule::Final(inner) => self.add((column, inner), column, depth),
+            EndedRule::Final(inner) => self.add(ItemPlace { column, index: inner }, column, depth),
             EndedRule::Cut(number) => {
                 let path = &self.chart.columns[column as usize].cuts[number as usize];
                 for (&open, inner) in path.iter().rev().zip(depth..) {
@@ -459,14 +482,14 @@ impl SpanCollector<'_, '_> {
     }
 
     /// Adds the span of an item's rule up to a column.
-    fn add(&mut self, index: (u32, u32), column: u32, depth: u32) {
-        let (item, _) = self.chart.entry(index);
+    fn add(&mut self, place: ItemPlace, column: u32, depth: u32) {
+        let (item, _) = self.chart.entry(place);
         self.spans.push(DerivedSpan {
             rule: item.rule,
             start: self.chart.columns[item.origin as usize].offset,
             end: self.chart.columns[column as usize].offset,
             depth,
         });
-        self.pending.push((index, depth + 1));
+        self.pending.push((place, depth + 1));
     }
 }

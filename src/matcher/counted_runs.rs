@@ -11,10 +11,7 @@ use super::limit::ParserLimit;
 use super::parser::Parser;
 use super::query_caches::RuleResidence;
 use super::store::{ConfigFlags, ConfigId, FrameId, Item, Tracked};
-use crate::compile::{NO_BLOCK, ReturnRole};
-
-/// No rule asked for yet.
-const NO_RULE: u32 = u32::MAX;
+use crate::compile::{BlockId, CompiledRuleId, ReturnRole};
 
 /// Probe counters are shared by tokens up to this length, in bytes; longer tokens share by the next
 /// power of two.
@@ -24,7 +21,7 @@ const MIN_READ_REACH: usize = 8;
 #[derive(Clone, Copy)]
 struct CountedPosition {
     /// The rule and frame of all items.
-    rule: u32,
+    rule: CompiledRuleId,
     frame: FrameId,
     /// The actual counter, and the probe counter that stands for it.
     count: u32,
@@ -51,7 +48,7 @@ impl Parser {
         if self.tracks_keys(config) && !self.keeps_key_list(config, position.frame) {
             return Ok(None);
         }
-        let is_counted = |item: &Item| self.program().state(item.state).block != NO_BLOCK;
+        let is_counted = |item: &Item| self.program().state(item.state).block != BlockId::NONE;
         let count = |item: &Item| if is_counted(item) { position.probe_count } else { 0 };
         let items = self.store().items(base).iter();
         let isolated: SmallVec<[Item; 4]> = items
@@ -110,7 +107,7 @@ impl Parser {
     fn block_position(&self, base: ConfigId, bytes: &[u8]) -> Option<CountedPosition> {
         let (program, store) = (self.program(), self.store());
         let items = store.items(base);
-        let in_block = |item: &&Item| program.state(item.state).block != NO_BLOCK;
+        let in_block = |item: &&Item| program.state(item.state).block != BlockId::NONE;
         let &Item { state, count, frame } = items.iter().find(in_block)?;
         let block_id = program.state(state).block;
         let block = program.block(block_id);
@@ -133,10 +130,10 @@ impl Parser {
         };
         let is_at_position = |item: &Item| {
             let state = program.state(item.state);
-            let has_count = item.count == if state.block == NO_BLOCK { 0 } else { count };
+            let has_count = item.count == if state.block == BlockId::NONE { 0 } else { count };
             item.frame == frame
                 && state.rule == position.rule
-                && (state.block == block_id || state.block == NO_BLOCK)
+                && (state.block == block_id || state.block == BlockId::NONE)
                 && has_count
         };
         let tracks_nothing =
@@ -149,9 +146,8 @@ impl Parser {
     /// the last rule asked for.
     fn stays_in_rule(&mut self, config: ConfigId, position: CountedPosition) -> bool {
         if self.queries.rule_residence.len() <= config.index() {
-            self.queries
-                .rule_residence
-                .resize(config.index() + 1, (NO_RULE, RuleResidence::Outside));
+            let unasked = (CompiledRuleId::NONE, RuleResidence::Outside);
+            self.queries.rule_residence.resize(config.index() + 1, unasked);
         }
         if self.queries.rule_residence[config.index()].0 != position.rule {
             self.queries.rule_residence[config.index()] =
@@ -166,7 +162,7 @@ impl Parser {
     }
 
     /// Computes [`Parser::stays_in_rule`] for one configuration.
-    fn compute_residence(&self, config: ConfigId, rule: u32) -> RuleResidence {
+    fn compute_residence(&self, config: ConfigId, rule: CompiledRuleId) -> RuleResidence {
         let (program, flags) = (self.program(), self.store().flags(config));
         let is_in_rule = |item: &Item| {
             item.frame == FrameId::ISOLATED

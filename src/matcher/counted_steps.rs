@@ -7,6 +7,7 @@
 use super::limit::ParserLimit;
 use super::parser::Parser;
 use super::store::ConfigId;
+use crate::compile::StateId;
 use crate::fsm::ByteSet;
 use crate::hash::HashMap;
 
@@ -20,7 +21,7 @@ pub(crate) struct NearStepBound {
     /// The configuration without bounds.
     without_bounds: ConfigId,
     /// The state near its bound, if there is exactly one.
-    state: Option<u32>,
+    state: Option<StateId>,
     /// Positions in the graph, memoised by configuration.
     positions: HashMap<ConfigId, StepPosition>,
 }
@@ -30,7 +31,7 @@ pub(crate) struct NearStepBound {
 enum StepPosition {
     /// At this node (without bounds). Other items only belong to what follows the graph, and read
     /// these bytes.
-    Node(u32, ByteSet),
+    Node(StateId, ByteSet),
     /// At no node: inside of a character, or outside of the graph.
     Nowhere,
     /// At a node and at something else.
@@ -65,7 +66,7 @@ impl Parser {
     }
 
     /// The states near an upper bound of steps, and the steps left.
-    fn states_near_bound(&mut self, config: ConfigId) -> Vec<(u32, u32)> {
+    fn states_near_bound(&mut self, config: ConfigId) -> Vec<(StateId, u32)> {
         let mut near = Vec::new();
         for i in 0..self.store().items(config).len() {
             let state = self.store().items(config)[i].state;
@@ -106,7 +107,7 @@ impl Parser {
         &mut self,
         near: &mut NearStepBound,
         config: ConfigId,
-        anchor: u32,
+        anchor: StateId,
     ) -> Result<StepPosition, ParserLimit> {
         if let Some(&cached) = near.positions.get(&config) {
             return Ok(cached);
@@ -120,7 +121,7 @@ impl Parser {
     fn compute_graph_position(
         &mut self,
         config: ConfigId,
-        anchor: u32,
+        anchor: StateId,
     ) -> Result<StepPosition, ParserLimit> {
         let items = self.store().items(config).to_vec();
         let mut node = None;

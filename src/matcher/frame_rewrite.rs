@@ -122,7 +122,7 @@ impl Store {
             let count = match program.budget_meter(item.state) {
                 Some(meter) => meter.representative_count(item.count, max_token_bytes),
                 None if program.state(item.state).return_role == ReturnRole::Scope => {
-                    Registers::canonical(item.count)
+                    Registers::canonical(item.register()).raw()
                 }
                 None => item.count,
             };

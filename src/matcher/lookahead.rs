@@ -17,11 +17,9 @@ impl Parser {
         let mut edges: Vec<(u16, u16, u64)> = Vec::new();
         for (number, item) in (0u64..).zip(self.store().items(config)) {
             let own_edges = self.program().byte_edges(item.state).iter();
-            edges.extend(
-                own_edges.map(|e| {
-                    (u16::from(e.lo), u16::from(e.hi) + 1, u64::from(e.to) | number << 32)
-                }),
-            );
+            edges.extend(own_edges.map(|e| {
+                (u16::from(e.lo), u16::from(e.hi) + 1, u64::from(e.to.raw()) | number << 32)
+            }));
         }
         let mut cuts: Vec<u16> = edges.iter().flat_map(|&(from, to, _)| [from, to]).collect();
         cuts.sort_unstable();

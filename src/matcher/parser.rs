@@ -23,9 +23,10 @@ use super::store::{ConfigFlags, ConfigId, FAR_FROM_BOUNDS, FrameId, INITIAL_CONF
 use super::symbol::Symbol;
 use super::transition_cache::TransitionCache;
 use super::value_constraints::key_tracker::KeyTracker;
-use crate::compile::{Compiled, Program};
+use crate::compile::{Compiled, CompiledRuleId, DispatchStateId, Program, StateId};
 use crate::fsm::ByteSet;
 use crate::fuel;
+use crate::ids::SpecialId;
 use crate::limits::Limits;
 use crate::switches::Switch;
 use crate::vocab::Vocabulary;
@@ -42,8 +43,8 @@ const INTERN_FUEL: usize = 8;
 pub(crate) enum Exit {
     /// The rule ended.
     End,
-    /// A trigger of the rule's dispatch fired: the index of its state in the dispatch.
-    Trigger(u32),
+    /// A trigger of the rule's dispatch fired, in this state.
+    Trigger(DispatchStateId),
 }
 
 /// Distance of a block's counter from its bounds.
@@ -106,10 +107,10 @@ struct Scratch {
     slot: Vec<u32>,
     /// Rules called in this round.
     called: Vec<CalledRule>,
-    /// Calls by kernel items: the callee's slot, and the item to return to.
-    outer: Vec<(u32, Item)>,
+    /// Calls by kernel items: the callee, and the item to return to.
+    outer: Vec<(CompiledRuleId, Item)>,
     /// Calls by called rules: the callee's slot, the caller's slot, and the state to return to.
-    inner: Vec<(u32, u32, u32)>,
+    inner: Vec<(u32, u32, StateId)>,
     /// The kernel as a set, when it is large.
     seen: hashbrown::HashSet<Item, crate::hash::Seeded>,
 }
@@ -360,7 +361,7 @@ impl Parser {
     pub(crate) fn step_special(
         &mut self,
         config: ConfigId,
-        special: u32,
+        special: SpecialId,
     ) -> Result<ConfigId, ParserLimit> {
         if let Some(&next) = self.steps.specials.get(&(config, special)) {
             return Ok(next);
@@ -391,7 +392,7 @@ impl Parser {
     pub(super) fn compute_special(
         &mut self,
         config: ConfigId,
-        special: u32,
+        special: SpecialId,
     ) -> Result<ConfigId, ParserLimit> {
         self.scratch.kernel.clear();
         for item in self.store.items(config) {
@@ -401,14 +402,14 @@ impl Parser {
         }
         if !self.compiled().scopes.is_empty() {
             let mut kernel = std::mem::take(&mut self.scratch.kernel);
-            self.account_symbol(256 + special, &mut kernel);
+            self.account_symbol(special.into(), &mut kernel);
             self.scratch.kernel = kernel;
         }
         self.close()
     }
 
     /// The special tokens of the grammar that may follow.
-    pub(crate) fn specials(&mut self, config: ConfigId) -> impl Iterator<Item = u32> + '_ {
+    pub(crate) fn specials(&mut self, config: ConfigId) -> impl Iterator<Item = SpecialId> + '_ {
         self.expand(config);
         self.store
             .items(config)
@@ -423,7 +424,7 @@ impl Parser {
     }
 
     /// The bytes that a state reads.
-    pub(crate) fn reads_of(&mut self, state: u32) -> ByteSet {
+    pub(crate) fn reads_of(&mut self, state: StateId) -> ByteSet {
         self.program.expand(state);
         let mut set = ByteSet::EMPTY;
         self.program.byte_edges(state).iter().for_each(|e| set.insert_range(e.lo, e.hi));
@@ -525,8 +526,8 @@ impl Parser {
 
     /// The configuration after an isolated item left its rule by `exit`.
     pub(crate) fn follow(&mut self, item: &Item, exit: Exit) -> Result<ConfigId, ParserLimit> {
-        let Exit::Trigger(number) = exit else { return self.after_frame(item.frame) };
-        let state = self.program.trigger_state(item.state, number);
+        let Exit::Trigger(fired) = exit else { return self.after_frame(item.frame) };
+        let state = self.program.trigger_state(item.state, fired);
         self.scratch.kernel.clear();
         self.scratch.kernel.push(Item { state, count: 0, frame: item.frame });
         self.close()
@@ -539,7 +540,7 @@ impl Parser {
             self.store.items(config).iter().filter(|i| i.frame == FrameId::ISOLATED_DISPATCH);
         end.into_iter().chain(
             dispatches
-                .filter_map(|i| self.program.trigger_state_number(i.state).map(Exit::Trigger)),
+                .filter_map(|i| self.program.dispatch_trigger_state(i.state).map(Exit::Trigger)),
         )
     }
 

@@ -2,13 +2,15 @@
 
 use super::store::{ConfigId, FrameId};
 use crate::capacity::ReserveMore;
+use crate::compile::CompiledRuleId;
 use crate::hash::HashMap;
+use crate::ids::SpecialId;
 
 /// Cached steps of the parser other than over bytes.
 #[derive(Debug, Default)]
 pub(super) struct StepCaches {
     /// Over special tokens.
-    pub(super) specials: HashMap<(ConfigId, u32), ConfigId>,
+    pub(super) specials: HashMap<(ConfigId, SpecialId), ConfigId>,
     /// See [`super::parser::Parser::after_frame`]; the flag is [`super::parser::Parser::relaxed`].
     pub(super) after_frames: HashMap<(FrameId, bool), ConfigId>,
     /// See [`super::parser::Parser::token_ended`].
@@ -51,7 +53,7 @@ pub(super) struct QueryCaches {
     /// it was read in isolation, and the frame; see [`super::parser::Parser::step_within_block`].
     pub(super) far_canonical: HashMap<(ConfigId, FrameId), ConfigId>,
     /// By configuration: the rule of the last `stays_in_rule` query, and its answer.
-    pub(super) rule_residence: Vec<(u32, RuleResidence)>,
+    pub(super) rule_residence: Vec<(CompiledRuleId, RuleResidence)>,
 }
 
 impl QueryCaches {

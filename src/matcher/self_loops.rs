@@ -7,7 +7,7 @@
 use super::limit::ParserLimit;
 use super::parser::Parser;
 use super::store::{ConfigId, FrameId, Item};
-use crate::compile::NO_BLOCK;
+use crate::compile::BlockId;
 use crate::fsm::{CODE_POINTS, NON_SPACE_CODE_POINTS, kind_bytes, shape_bytes, utf8};
 
 /// Fewest bytes that count as a majority; text in most languages uses few other bytes.
@@ -41,7 +41,7 @@ impl Parser {
         // A dispatch called from here continues after its triggers; in isolation it does not.
         let is_comparable = |i: &&Item| {
             i.frame == item.frame
-                && self.program().state(i.state).block == NO_BLOCK
+                && self.program().state(i.state).block == BlockId::NONE
                 && (item.frame == FrameId::ISOLATED_DISPATCH
                     || !self.program().is_dispatch(i.state))
         };

@@ -16,7 +16,7 @@ use super::limit::ParserLimit;
 use super::parser::Parser;
 use super::store::{ConfigId, FrameId, Item};
 use super::symbol::Symbol;
-use crate::compile::NO_BLOCK;
+use crate::compile::{BlockId, CompiledRuleId};
 use crate::fsm::ByteSet;
 use crate::fuel;
 use crate::hash::{HashMap, HashSet};
@@ -45,9 +45,9 @@ impl Cost {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Subgoal {
     /// The shortest text of a rule that is not empty.
-    Rule(u32),
+    Rule(CompiledRuleId),
     /// The shortest run of a block that is not empty.
-    Run(u32),
+    Run(BlockId),
 }
 
 /// One step of a completion.
@@ -289,7 +289,7 @@ impl ShortestPaths {
         self.push_edges(parser, search, at, label);
         for i in 0..parser.program().calls(state).len() {
             let (rule, to) = parser.program().calls(state)[i];
-            let in_block = parser.program().state(to).block != NO_BLOCK;
+            let in_block = parser.program().state(to).block != BlockId::NONE;
             let count = if in_block { label.item.count } else { 0 };
             let to = Item { state: to, count, ..label.item };
             self.step_over(parser, search, at, Subgoal::Rule(rule), 1, to);
@@ -353,7 +353,7 @@ impl ShortestPaths {
             self.resolve(search, at);
             return true;
         }
-        if state.block != NO_BLOCK {
+        if state.block != BlockId::NONE {
             let block_data = *parser.program().block(state.block);
             let missing_runs =
                 u64::from(block_data.min.saturating_sub(item.count.saturating_add(1)));

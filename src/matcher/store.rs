@@ -21,7 +21,7 @@ use std::hash::{Hash, Hasher};
 
 use super::value_constraints::registers::Registers;
 use crate::capacity::ReserveMore;
-use crate::compile::{Program, ReturnRole};
+use crate::compile::{Program, RegisterId, ReturnRole, StateId};
 use crate::hash::{Seeded, hasher};
 use crate::ids::{Label, id};
 use crate::interner::InternIndex;
@@ -84,9 +84,9 @@ const INITIAL_FRAMES: usize = 112;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Item {
     /// State of the rule's automaton.
-    pub(crate) state: u32,
-    /// Completed runs of the state's counted block. In a frame, the
-    /// remaining budget or the register of the return state. Otherwise 0.
+    pub(crate) state: StateId,
+    /// Completed runs of the state's counted block. In a frame, the remaining budget or the
+    /// [`RegisterId`] of the return state. Otherwise 0.
     pub(crate) count: u32,
     /// The items to return to when the rule ends.
     pub(crate) frame: FrameId,
@@ -97,6 +97,18 @@ impl Item {
     #[inline]
     pub(crate) fn is_isolated(&self) -> bool {
         matches!(self.frame, FrameId::ISOLATED | FrameId::ISOLATED_DISPATCH)
+    }
+
+    /// The register of an item that a scope returns to.
+    #[inline]
+    pub(super) fn register(&self) -> RegisterId {
+        RegisterId::from_raw(self.count)
+    }
+
+    /// The item with another register.
+    #[inline]
+    pub(super) fn with_register(self, register: RegisterId) -> Item {
+        Item { count: register.raw(), ..self }
     }
 
     /// Whether the item belongs to an isolated rule and may leave it by `exit`.
@@ -222,7 +234,7 @@ fn hash_items(items: &[Item], flags: ConfigFlags) -> u64 {
     let mut hasher = hasher();
     flags.hash(&mut hasher);
     for item in items {
-        hasher.write_u64(u64::from(item.state) << 32 | u64::from(item.frame.raw()));
+        hasher.write_u64(u64::from(item.state.raw()) << 32 | u64::from(item.frame.raw()));
         hasher.write_u32(item.count);
     }
     hasher.finish()
@@ -512,7 +524,7 @@ impl Store {
     ) -> Option<Vec<Item>> {
         map_items(self.items_in(span), |item| Item {
             state: item.state,
-            count: canonical_count(program, item.state, item.count, max_token_bytes),
+            count: canonical_count(program, item, max_token_bytes),
             frame: self.frames[item.frame.index()].canonical,
         })
     }
@@ -535,7 +547,7 @@ pub(super) fn map_items(items: &[Item], map: impl Fn(&Item) -> Item) -> Option<V
 /// `max` matter. Outside of blocks, nothing changes.
 pub(super) fn canonical_runs(
     program: &Program,
-    state: u32,
+    state: StateId,
     count: u32,
     max_token_bytes: u32,
 ) -> u32 {
@@ -559,13 +571,14 @@ pub(super) fn canonical_runs(
 }
 
 /// Canonical count of an item: runs of a block, budget, or register.
-fn canonical_count(program: &Program, state: u32, count: u32, max_token_bytes: u32) -> u32 {
+fn canonical_count(program: &Program, item: &Item, max_token_bytes: u32) -> u32 {
+    let &Item { state, count, .. } = item;
     match (program.budget_meter(state), program.state(state).return_role) {
         _ if program.block_of(state).is_some() => {
             canonical_runs(program, state, count, max_token_bytes)
         }
         (Some(meter), _) => meter.representative_count(count, max_token_bytes),
-        (None, ReturnRole::Scope) => Registers::canonical(count),
+        (None, ReturnRole::Scope) => Registers::canonical(item.register()).raw(),
         (None, _) => 0,
     }
 }

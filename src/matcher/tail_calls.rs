@@ -7,7 +7,7 @@
 
 use super::parser::Parser;
 use super::store::{ConfigFlags, ConfigId, FrameId, Item};
-use crate::compile::{NO_BLOCK, ReturnRole};
+use crate::compile::{BlockId, ReturnRole};
 
 impl Parser {
     /// The first items of the rules that `item` calls, if it makes tail calls only. `items` is the
@@ -16,7 +16,8 @@ impl Parser {
     pub(crate) fn tail_called_items(&mut self, item: &Item, items: &[Item]) -> Vec<Item> {
         let mut starts = Vec::new();
         let state = self.program().state(item.state);
-        let counted = state.block != NO_BLOCK || self.program().budget_meter(item.state).is_some();
+        let counted =
+            state.block != BlockId::NONE || self.program().budget_meter(item.state).is_some();
         if !state.has_call_edge || self.program().is_dispatch(item.state) || counted {
             return starts;
         }

@@ -14,7 +14,7 @@ impl Parser {
         let mut highest: Option<f32> = None;
         while let Some(item) = queue.pop() {
             let temperature = rules
-                .get(self.program().rule(item.state) as usize)
+                .get(self.program().rule(item.state).index())
                 .and_then(|rule| rule.attributes.temperature);
             match temperature {
                 Some(temperature) => {

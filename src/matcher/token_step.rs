@@ -5,12 +5,13 @@ use super::parser::Parser;
 use super::store::ConfigId;
 use super::value_constraints::duplicate_keys::QUOTE;
 use super::value_constraints::key_tracker::TokenLookup;
+use crate::ids::SpecialId;
 
 /// What a token stands for: bytes, special tokens of the grammar, or both.
 #[derive(Debug)]
 pub(crate) struct TokenSymbols<'t, S> {
     pub(crate) bytes: Option<&'t [u8]>,
-    /// Special tokens of the grammar, by index.
+    /// Special tokens of the grammar.
     pub(crate) specials: S,
 }
 
@@ -37,7 +38,7 @@ impl Parser {
     pub(crate) fn step_token(
         &mut self,
         config: ConfigId,
-        token: TokenSymbols<'_, impl Iterator<Item = u32>>,
+        token: TokenSymbols<'_, impl Iterator<Item = SpecialId>>,
         transitions: TransitionUse,
     ) -> Result<ReachedConfig, ParserLimit> {
         let (mut reached, mut accepted) = (ConfigId::DEAD, 0);

@@ -116,9 +116,10 @@ impl Parser {
     fn white_space_allowances(&mut self, config: ConfigId) -> (Vec<u32>, bool) {
         let items = self.store().items(config).to_vec();
         let rooms = items.iter().filter_map(|item| self.white_space_left(item)).collect();
-        let others: Vec<u32> =
-            items.iter().filter(|i| self.white_space_left(i).is_none()).map(|i| i.state).collect();
-        (rooms, others.into_iter().any(|state| self.reads_of(state).meets(&ByteSet::WHITE_SPACE)))
+        let others: Vec<&Item> =
+            items.iter().filter(|item| self.white_space_left(item).is_none()).collect();
+        let mut others = others.into_iter();
+        (rooms, others.any(|item| self.reads_of(item.state).meets(&ByteSet::WHITE_SPACE)))
     }
 
     /// The white space left in the bounded block of an item.

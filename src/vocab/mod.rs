@@ -11,7 +11,7 @@ mod white_space;
 
 pub(crate) use by_count::TokensByCount;
 pub(crate) use shape_tree::ShapeTree;
-pub use trie::{Node, Tree, Trie};
+pub use trie::{Node, NodeId, Tree, Trie};
 pub(crate) use trie::{descend, descend_from};
 
 use std::collections::HashMap;

@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use super::trie::{Tree, TreeBuilder, Trie};
+use super::trie::{NodeId, Tree, TreeBuilder, Trie};
 use crate::fsm::{shape, shape_bytes};
 use crate::ids::TokenId;
 
@@ -18,7 +18,7 @@ pub(crate) struct ShapeTree {
     /// By node: the byte kinds below it; see [`Trie::byte_kinds_below`].
     kinds: Vec<u64>,
     /// The nodes of the trie that each node stands for, node by node.
-    sources: Vec<u32>,
+    sources: Vec<NodeId>,
     /// By node, and at the end: where its nodes begin in `sources`.
     source_offsets: Vec<u32>,
 }
@@ -26,13 +26,13 @@ pub(crate) struct ShapeTree {
 impl ShapeTree {
     /// From a trie. Cost: linear in its nodes.
     pub(super) fn new(trie: &Trie) -> ShapeTree {
-        let mut tree = TreeBuilder::with_tokens(trie.tokens_below(0).len(), |shape| {
+        let mut tree = TreeBuilder::with_tokens(trie.tokens_below(NodeId::ROOT).len(), |shape| {
             matches!(shape_bytes(shape).0, 0x80..0xC0)
         });
         let (mut kinds, mut sources, mut source_offsets) = (Vec::new(), Vec::new(), Vec::new());
-        let mut pending: Vec<(usize, u8, Vec<u32>)> = Vec::new();
-        let mut children: Vec<(u8, u32)> = Vec::new();
-        let (mut depth, mut here) = (0, vec![0]);
+        let mut pending: Vec<(usize, u8, Vec<NodeId>)> = Vec::new();
+        let mut children: Vec<(u8, NodeId)> = Vec::new();
+        let (mut depth, mut here) = (0, vec![NodeId::ROOT]);
         loop {
             kinds.push(here.iter().fold(0, |kinds, &node| kinds | trie.byte_kinds_below(node)));
             source_offsets.push(sources.len() as u32);
@@ -63,23 +63,23 @@ impl ShapeTree {
     }
 
     /// The kinds of all bytes strictly below a node; see [`Trie::byte_kinds_below`].
-    pub(crate) fn byte_kinds_below(&self, node: u32) -> u64 {
-        self.kinds[node as usize]
+    pub(crate) fn byte_kinds_below(&self, node: NodeId) -> u64 {
+        self.kinds[node.index()]
     }
 
     /// The nodes of the trie that a node stands for.
-    pub(crate) fn sources(&self, node: u32) -> &[u32] {
-        &self.sources[self.source_offsets[node as usize] as usize
-            ..self.source_offsets[node as usize + 1] as usize]
+    pub(crate) fn sources(&self, node: NodeId) -> &[NodeId] {
+        let offset = |node: NodeId| self.source_offsets[node.index()] as usize;
+        &self.sources[offset(node)..offset(node.next())]
     }
 
     /// All tokens, in the order of the tree.
     pub(crate) fn tokens(&self) -> &[TokenId] {
-        self.tree.tokens_below(0)
+        self.tree.tokens_below(NodeId::ROOT)
     }
 
     /// Positions, in the list of tokens, of those that end in a node's subtree.
-    pub(crate) fn range_of_subtree(&self, node: u32) -> Range<usize> {
+    pub(crate) fn range_of_subtree(&self, node: NodeId) -> Range<usize> {
         self.tree.range_at(node).start..self.tree.range_below(node).end
     }
 }
@@ -104,7 +104,7 @@ mod tests {
             );
             let shapes = ShapeTree::new(&trie);
             let mut seen = vec![false; words.len()];
-            for node in 0..shapes.tree().len() as u32 {
+            for node in (0..shapes.tree().len()).map(NodeId::new) {
                 prop_assert_eq!(
                     shapes.byte_kinds_below(node),
                     shapes.sources(node).iter().fold(0, |all, &n| all | trie.byte_kinds_below(n))

@@ -3,13 +3,31 @@
 
 use crate::fsm::{ByteSet, CODE_POINTS, NON_SPACE_CODE_POINTS, NOT_ASCII, kind_bit, utf8};
 use crate::fuel;
-use crate::ids::TokenId;
+use crate::ids::{TokenId, id};
+
+id! {
+    /// A node of a [`Tree`]: its index in depth-first order.
+    pub NodeId
+}
+
+impl NodeId {
+    /// The root.
+    pub const ROOT: NodeId = NodeId::from_raw(0);
+    /// Marks a missing child.
+    const NONE: NodeId = NodeId::from_raw(u32::MAX);
+
+    /// The next node in depth-first order: the first child, or the node after the subtree.
+    #[inline]
+    pub(crate) const fn next(self) -> NodeId {
+        NodeId::from_raw(self.raw() + 1)
+    }
+}
 
 /// A node: the byte that leads to it, the end of its subtree, and the tokens that end at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// Index of the first node after the subtree.
-    pub end: u32,
+    /// The first node after the subtree.
+    pub end: NodeId,
     /// Position, in the list of tokens, of the first token of the subtree. The subtree's tokens are
     /// `first_token..nodes[end].first_token`; those that end at this node come first.
     pub first_token: u32,
@@ -49,16 +67,13 @@ pub struct Tree {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trie {
     tree: Tree,
-    /// By byte: the child of the root, or [`NO_NODE`].
-    root: Box<[u32; 256]>,
+    /// By byte: the child of the root, or [`NodeId::NONE`].
+    root: Box<[NodeId; 256]>,
     /// By node: the kinds of bytes below it; see [`kind_bit`] and [`CODE_POINTS`].
     below: Vec<u64>,
     /// See [`nodes_after_white_space`].
-    after_white_space: Vec<(u8, u32)>,
+    after_white_space: Vec<(u8, NodeId)>,
 }
-
-/// Marks a missing child.
-pub(crate) const NO_NODE: u32 = u32::MAX;
 
 impl Tree {
     /// A tree of sorted `(string, id)` pairs.
@@ -76,22 +91,34 @@ impl Tree {
         tree.finish()
     }
 
-    /// The node with this index.
+    /// The node with this id.
     #[inline]
-    pub fn node(&self, index: u32) -> &Node {
-        &self.nodes[index as usize]
+    pub fn node(&self, node: NodeId) -> &Node {
+        &self.nodes[node.index()]
+    }
+
+    /// Number of nodes of a subtree.
+    #[inline]
+    pub(crate) fn subtree_len(&self, node: NodeId) -> u32 {
+        self.node(node).end.raw() - node.raw()
+    }
+
+    /// Whether a node has no children.
+    #[inline]
+    pub(crate) fn is_leaf(&self, node: NodeId) -> bool {
+        self.node(node).end == node.next()
     }
 
     /// Code points that begin on the longest path down from a node (that is, bytes that do not
     /// continue a code point); `None` if there are 255 or more.
     #[inline]
-    pub(crate) fn height(&self, node: u32) -> Option<u8> {
+    pub(crate) fn height(&self, node: NodeId) -> Option<u8> {
         Some(self.node(node).height).filter(|&height| height < u8::MAX)
     }
 
     /// As [`Tree::height`], with `u16::MAX` for `None`.
     #[inline]
-    pub(crate) fn longest_below(&self, node: u32) -> u16 {
+    pub(crate) fn longest_below(&self, node: NodeId) -> u16 {
         self.height(node).map_or(u16::MAX, u16::from)
     }
 
@@ -106,15 +133,15 @@ impl Tree {
     }
 
     /// A node's children, in ascending order.
-    pub(crate) fn children(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
+    pub(crate) fn children(&self, node: NodeId) -> impl Iterator<Item = NodeId> + '_ {
         let end = self.node(node).end;
-        let begin = move |child: u32| (child < end).then_some(child);
-        std::iter::successors(begin(node + 1), move |&child| begin(self.node(child).end))
+        let begin = move |child: NodeId| (child < end).then_some(child);
+        std::iter::successors(begin(node.next()), move |&child| begin(self.node(child).end))
     }
 
     /// Tokens that end at a node.
     #[inline]
-    pub fn tokens_at(&self, node: u32) -> &[TokenId] {
+    pub fn tokens_at(&self, node: NodeId) -> &[TokenId] {
         self.tokens(self.range_at(node))
     }
 
@@ -126,31 +153,29 @@ impl Tree {
 
     /// Positions, in the list of all tokens, of those that end at a node.
     #[inline]
-    pub fn range_at(&self, node: u32) -> std::ops::Range<usize> {
+    pub fn range_at(&self, node: NodeId) -> std::ops::Range<usize> {
         // The next node is the first child or the one after the subtree: its tokens begin where
         // these end.
-        self.nodes[node as usize].first_token as usize
-            ..self.nodes[node as usize + 1].first_token as usize
+        self.node(node).first_token as usize..self.node(node.next()).first_token as usize
     }
 
     /// Positions, in the list of all tokens, of those that end strictly below a node.
     #[inline]
-    pub fn range_below(&self, node: u32) -> std::ops::Range<usize> {
-        let n = self.nodes[node as usize];
-        self.nodes[node as usize + 1].first_token as usize
-            ..self.nodes[n.end as usize].first_token as usize
+    pub fn range_below(&self, node: NodeId) -> std::ops::Range<usize> {
+        let end = self.node(node).end;
+        self.node(node.next()).first_token as usize..self.node(end).first_token as usize
     }
 
     /// Tokens that end in a node's subtree, the node included.
     #[inline]
-    pub fn tokens_below(&self, node: u32) -> &[TokenId] {
-        let n = self.nodes[node as usize];
-        &self.tokens[n.first_token as usize..self.nodes[n.end as usize].first_token as usize]
+    pub fn tokens_below(&self, node: NodeId) -> &[TokenId] {
+        let Node { first_token, end, .. } = *self.node(node);
+        &self.tokens[first_token as usize..self.node(end).first_token as usize]
     }
 
     /// The same without the tokens that end at the node itself.
     #[inline]
-    pub(crate) fn tokens_strictly_below(&self, node: u32) -> &[TokenId] {
+    pub(crate) fn tokens_strictly_below(&self, node: NodeId) -> &[TokenId] {
         &self.tokens[self.range_below(node)]
     }
 }
@@ -161,33 +186,33 @@ impl Tree {
 pub(crate) fn descend<T: Copy, E>(
     tree: &Tree,
     root: T,
-    visit: impl FnMut(u32, u8, T) -> Result<Option<T>, E>,
+    visit: impl FnMut(NodeId, u8, T) -> Result<Option<T>, E>,
 ) -> Result<(), E> {
-    descend_from(tree, 0, root, visit)
+    descend_from(tree, NodeId::ROOT, root, visit)
 }
 
 /// As [`descend`], below any node.
 pub(crate) fn descend_from<T: Copy, E>(
     tree: &Tree,
-    node: u32,
+    node: NodeId,
     value: T,
-    mut visit: impl FnMut(u32, u8, T) -> Result<Option<T>, E>,
+    mut visit: impl FnMut(NodeId, u8, T) -> Result<Option<T>, E>,
 ) -> Result<(), E> {
     let end = tree.node(node).end;
     let mut stack = vec![(end, value)];
-    let mut index = node + 1;
-    while index < end {
+    let mut at = node.next();
+    while at < end {
         fuel::charge(1);
-        while index >= stack[stack.len() - 1].0 {
+        while at >= stack[stack.len() - 1].0 {
             stack.pop();
         }
-        let node = tree.node(index);
-        match visit(index, node.byte, stack[stack.len() - 1].1)? {
+        let node = tree.node(at);
+        match visit(at, node.byte, stack[stack.len() - 1].1)? {
             Some(value) => {
                 stack.push((node.end, value));
-                index += 1;
+                at = at.next();
             }
-            None => index = node.end,
+            None => at = node.end,
         }
     }
     Ok(())
@@ -197,7 +222,7 @@ pub(crate) fn descend_from<T: Copy, E>(
 pub(crate) struct TreeBuilder {
     tree: Tree,
     /// The path to the last node.
-    path: Vec<u32>,
+    path: Vec<NodeId>,
     /// Whether the byte into a node continues a code point.
     continues: fn(u8) -> bool,
 }
@@ -206,28 +231,28 @@ impl TreeBuilder {
     /// A builder with a root, and capacity for this number of tokens. `continues` tells whether the
     /// byte into a node continues a code point.
     pub(crate) fn with_tokens(tokens: usize, continues: fn(u8) -> bool) -> TreeBuilder {
-        let root = Node { end: 0, first_token: 0, depth: 0, byte: 0, height: 0 };
+        let root = Node { end: NodeId::ROOT, first_token: 0, depth: 0, byte: 0, height: 0 };
         TreeBuilder {
             tree: Tree { nodes: vec![root], tokens: Vec::with_capacity(tokens) },
-            path: vec![0],
+            path: vec![NodeId::ROOT],
             continues,
         }
     }
 
-    /// Adds a node below the last one of smaller depth, and returns its index.
-    pub(crate) fn node(&mut self, depth: usize, byte: u8) -> u32 {
+    /// Adds a node below the last one of smaller depth, and returns it.
+    pub(crate) fn node(&mut self, depth: usize, byte: u8) -> NodeId {
         self.leave(depth);
         let Tree { nodes, tokens } = &mut self.tree;
-        let index = nodes.len() as u32;
-        self.path.push(index);
+        let node = NodeId::new(nodes.len());
+        self.path.push(node);
         nodes.push(Node {
-            end: 0,
+            end: NodeId::ROOT,
             first_token: tokens.len() as u32,
             depth: depth as u16,
             byte,
             height: 0,
         });
-        index
+        node
     }
 
     /// Closes the nodes of this depth and deeper: the next node is not below them.
@@ -236,11 +261,11 @@ impl TreeBuilder {
         while self.path.len() > depth
             && let Some(done) = self.path.pop()
         {
-            nodes[done as usize].end = nodes.len() as u32;
+            nodes[done.index()].end = NodeId::new(nodes.len());
             if let Some(&parent) = self.path.last() {
-                let begins = u8::from(!(self.continues)(nodes[done as usize].byte));
-                let height = nodes[done as usize].height.saturating_add(begins);
-                let above = &mut nodes[parent as usize].height;
+                let begins = u8::from(!(self.continues)(nodes[done.index()].byte));
+                let height = nodes[done.index()].height.saturating_add(begins);
+                let above = &mut nodes[parent.index()].height;
                 *above = height.max(*above);
             }
         }
@@ -255,9 +280,9 @@ impl TreeBuilder {
     pub(crate) fn finish(mut self) -> Tree {
         self.leave(0);
         let Tree { nodes, tokens } = &mut self.tree;
-        let end = nodes.len() as u32;
+        let sentinel = NodeId::new(nodes.len());
         nodes.push(Node {
-            end: end + 1,
+            end: sentinel.next(),
             first_token: tokens.len() as u32,
             depth: 0,
             byte: 0,
@@ -268,14 +293,14 @@ impl TreeBuilder {
 }
 
 /// The nodes of the first byte after leading white space, by that byte in ascending order.
-fn nodes_after_white_space(tree: &Tree) -> Vec<(u8, u32)> {
+fn nodes_after_white_space(tree: &Tree) -> Vec<(u8, NodeId)> {
     let mut after = Vec::new();
-    let mut queue = vec![0];
+    let mut queue = vec![NodeId::ROOT];
     while let Some(node) = queue.pop() {
         for child in tree.children(node) {
             match tree.node(child).byte {
                 byte if ByteSet::WHITE_SPACE.contains(byte) => queue.push(child),
-                byte if node > 0 => after.push((byte, child)),
+                byte if node != NodeId::ROOT => after.push((byte, child)),
                 _ => {}
             }
         }
@@ -296,7 +321,7 @@ impl std::ops::Deref for Trie {
 /// UTF-8 automaton.
 fn spells_code_points(
     nodes: &[Node],
-    parents: &[u32],
+    parents: &[NodeId],
     automaton: &utf8::Utf8Automaton,
 ) -> Vec<bool> {
     let mut may_follow = vec![u32::MAX; nodes.len()];
@@ -306,7 +331,7 @@ fn spells_code_points(
             Some(next) => (after >> next & 1) << state,
             None => 0,
         };
-        may_follow[parents[node] as usize] &= match byte {
+        may_follow[parents[node].index()] &= match byte {
             0..=0x7F => after & 1 << utf8::BOUNDARY,
             0x80..=0xBF => (0..automaton.states).fold(0, |all, state| all | may(state)),
             // A lead byte is allowed only between two code points.
@@ -323,22 +348,23 @@ impl Trie {
         entries.sort_unstable();
         let tree = Tree::from_sorted(&entries);
         let nodes = &tree.nodes;
-        let mut root = Box::new([NO_NODE; 256]);
-        tree.children(0).for_each(|child| root[usize::from(tree.node(child).byte)] = child);
+        let mut root = Box::new([NodeId::NONE; 256]);
+        tree.children(NodeId::ROOT)
+            .for_each(|child| root[usize::from(tree.node(child).byte)] = child);
         // Children come after their parent: in reverse order, each node is complete before its
         // parent.
         let mut below = vec![0u64; nodes.len()];
-        let mut parents: Vec<u32> = vec![0; nodes.len()];
-        let mut ancestors: Vec<u32> = Vec::new();
-        for node in 0..nodes.len() as u32 - 1 {
-            while ancestors.last().is_some_and(|&top| nodes[top as usize].end <= node) {
+        let mut parents = vec![NodeId::ROOT; nodes.len()];
+        let mut ancestors: Vec<NodeId> = Vec::new();
+        for node in (0..nodes.len() - 1).map(NodeId::new) {
+            while ancestors.last().is_some_and(|&top| tree.node(top).end <= node) {
                 ancestors.pop();
             }
-            parents[node as usize] = ancestors.last().copied().unwrap_or(0);
+            parents[node.index()] = ancestors.last().copied().unwrap_or(NodeId::ROOT);
             ancestors.push(node);
         }
         for node in (1..nodes.len() - 1).rev() {
-            below[parents[node] as usize] |= below[node] | kind_bit(nodes[node].byte);
+            below[parents[node].index()] |= below[node] | kind_bit(nodes[node].byte);
         }
         if below[0] & NOT_ASCII != 0 {
             let whole = spells_code_points(nodes, &parents, &utf8::ANY);
@@ -357,7 +383,7 @@ impl Trie {
     }
 
     /// The nodes of tokens whose first byte after leading white space is this one.
-    pub(crate) fn after_white_space(&self, byte: u8) -> impl Iterator<Item = u32> + '_ {
+    pub(crate) fn after_white_space(&self, byte: u8) -> impl Iterator<Item = NodeId> + '_ {
         let from = self.after_white_space.partition_point(|&(other, _)| other < byte);
         let nodes = self.after_white_space[from..].iter();
         nodes.take_while(move |&&(other, _)| other == byte).map(|&(_, node)| node)
@@ -366,21 +392,21 @@ impl Trie {
     /// The kinds of all bytes strictly below a node. Bytes that are not ASCII are replaced by
     /// [`CODE_POINTS`] or [`NON_SPACE_CODE_POINTS`] where they spell code points from the node on.
     #[inline]
-    pub(crate) fn byte_kinds_below(&self, node: u32) -> u64 {
-        self.below[node as usize]
+    pub(crate) fn byte_kinds_below(&self, node: NodeId) -> u64 {
+        self.below[node.index()]
     }
 
     /// The root's child for a byte.
     #[inline]
-    pub fn root_child(&self, byte: u8) -> Option<u32> {
+    pub fn root_child(&self, byte: u8) -> Option<NodeId> {
         let child = self.root[usize::from(byte)];
-        (child != NO_NODE).then_some(child)
+        (child != NodeId::NONE).then_some(child)
     }
 
     /// A node's child for a byte. Cost: linear in the number of smaller children; constant at the
     /// root.
-    pub fn child(&self, node: u32, byte: u8) -> Option<u32> {
-        if node == 0 {
+    pub fn child(&self, node: NodeId, byte: u8) -> Option<NodeId> {
+        if node == NodeId::ROOT {
             return self.root_child(byte);
         }
         let child = self.children(node).find(|&child| self.node(child).byte >= byte)?;
@@ -388,13 +414,13 @@ impl Trie {
     }
 
     /// The node that these bytes lead to.
-    pub fn find(&self, bytes: &[u8]) -> Option<u32> {
-        bytes.iter().try_fold(0, |node, &byte| self.child(node, byte))
+    pub fn find(&self, bytes: &[u8]) -> Option<NodeId> {
+        bytes.iter().try_fold(NodeId::ROOT, |node, &byte| self.child(node, byte))
     }
 
     /// The tokens that a text begins with, the shortest first: the length of each, and its ids.
     pub(crate) fn prefixes(&self, text: &[u8]) -> impl Iterator<Item = (usize, &[TokenId])> {
-        let mut node = 0;
+        let mut node = NodeId::ROOT;
         let tokens = text.iter().zip(1..).map_while(move |(&byte, length)| {
             node = self.child(node, byte)?;
             Some((length, self.tokens_at(node)))

@@ -3,7 +3,7 @@
 //! The parser predicts callers before callees. Rules of a left-recursive component share a rank.
 
 use super::RuleBodies;
-use crate::compile::Compiled;
+use crate::compile::{Compiled, CompiledRuleId};
 use crate::fsm::Components;
 use crate::hash::HashMap;
 use crate::ir::{Counted, Expr, Members};
@@ -13,20 +13,24 @@ impl Compiled {
     /// is read.
     pub(super) fn assign_ranks(&mut self, bodies: &RuleBodies<'_>, components: &Components) {
         let mut rank = 0;
+        let mut members = Vec::new();
         for component in (0..components.count).rev() {
-            let members = components.members(component);
-            for &rule in members {
-                self.rules[rule as usize].component = component;
+            members.clear();
+            members.extend(
+                components.members(component).iter().map(|&rule| CompiledRuleId::from_raw(rule)),
+            );
+            for rule in &members {
+                self.rules[rule.index()].component = component;
             }
-            if !self.rules[members[0] as usize].reached {
+            if !self.rules[members[0].index()].reached {
                 continue;
             }
             if !components.cyclic[component as usize] {
-                self.rules[members[0] as usize].rank = rank;
+                self.rules[members[0].index()].rank = rank;
                 rank += 1;
                 continue;
             }
-            let number: HashMap<u32, u32> =
+            let number: HashMap<CompiledRuleId, u32> =
                 members.iter().enumerate().map(|(i, &r)| (r, i as u32)).collect();
             let leading: Vec<Vec<u32>> = members
                 .iter()
@@ -43,7 +47,7 @@ impl Compiled {
             let inner = Components::find(members.len(), |i| &leading[i]);
             for sub in (0..inner.count).rev() {
                 for &i in inner.members(sub) {
-                    let facts = &mut self.rules[members[i as usize] as usize];
+                    let facts = &mut self.rules[members[i as usize].index()];
                     (facts.rank, facts.left_recursive) = (rank, inner.cyclic[sub as usize]);
                 }
                 rank += 1;
@@ -53,7 +57,12 @@ impl Compiled {
 
     /// Appends the rules that a rule may call before it reads a byte. `own`: its id, if it is
     /// auxiliary.
-    fn leading_of_rule(&self, own: Option<u32>, body: &Expr, out: &mut Vec<u32>) {
+    fn leading_of_rule(
+        &self,
+        own: Option<CompiledRuleId>,
+        body: &Expr,
+        out: &mut Vec<CompiledRuleId>,
+    ) {
         match body {
             Expr::Members(members) => self.leading_of_members(members, out),
             Expr::Counted(counted) if own.is_some() && self.auxiliary.find(body) == own => {
@@ -64,25 +73,25 @@ impl Compiled {
     }
 
     /// Appends the rules that a member set may call before it reads a byte.
-    fn leading_of_members(&self, members: &Members, out: &mut Vec<u32>) {
+    fn leading_of_members(&self, members: &Members, out: &mut Vec<CompiledRuleId>) {
         let firsts = members.unique.iter().map(|member| &member.body).chain(&members.repeatable);
         firsts.for_each(|first| self.leading(first, out));
     }
 
     /// Appends the rules that the first step of a counted graph may call before it reads a byte.
-    fn first_steps(&self, counted: &Counted, out: &mut Vec<u32>) {
+    fn first_steps(&self, counted: &Counted, out: &mut Vec<CompiledRuleId>) {
         let first = counted.graph.edges.iter().filter(|(from, _, _)| *from == counted.graph.start);
         first.for_each(|(_, e, _)| self.leading(e, out));
     }
 
     /// Appends the rules that an expression may call before it reads a byte.
-    fn leading(&self, expr: &Expr, out: &mut Vec<u32>) {
+    fn leading(&self, expr: &Expr, out: &mut Vec<CompiledRuleId>) {
         match expr {
             Expr::Empty | Expr::Never | Expr::Bytes(_) | Expr::Class(_) | Expr::Special(_) => {}
             Expr::Automaton(_) | Expr::Deferred(_) => {}
             Expr::Ref(r) => {
                 if self.inlined_rule(*r).is_none() {
-                    out.push(r.raw());
+                    out.push((*r).into());
                 }
             }
             Expr::Seq(parts) => {

@@ -1,8 +1,8 @@
 //! Productive and nullable rules: which rules derive a finite text, and which the empty text.
 
 use super::RuleBodies;
-use crate::compile::Compiled;
 use crate::compile::expressions::is_tiny;
+use crate::compile::{Compiled, CompiledRuleId};
 use crate::fsm::Components;
 use crate::ids::RuleId;
 use crate::ir::{Counted, Expr};
@@ -15,15 +15,15 @@ impl Compiled {
         components: &Components,
     ) {
         components.fixpoint(|rule| {
-            let facts = self.rules[rule as usize];
+            let rule = CompiledRuleId::from_raw(rule);
+            let facts = self.rules[rule.index()];
             if !facts.reached {
                 return false;
             }
             let (productive, nullable) = match bodies.dispatches.get(&rule) {
                 Some(pending) => (
-                    facts.productive
-                        || pending.can_end(|r| self.rules[r as usize].productive, true),
-                    facts.nullable || pending.can_end(|r| self.rules[r as usize].nullable, false),
+                    facts.productive || pending.can_end(|r| self.rules[r.index()].productive, true),
+                    facts.nullable || pending.can_end(|r| self.rules[r.index()].nullable, false),
                 ),
                 None => {
                     let body = bodies.body(rule);
@@ -34,7 +34,7 @@ impl Compiled {
                 }
             };
             let changed = (productive, nullable) != (facts.productive, facts.nullable);
-            let facts = &mut self.rules[rule as usize];
+            let facts = &mut self.rules[rule.index()];
             (facts.productive, facts.nullable) = (productive, nullable);
             changed
         });
@@ -51,7 +51,7 @@ impl Compiled {
                 let Counted { graph, min, max } = &**counted;
                 Some(self.auxiliary.levels(expr).ends_within(graph.start, *min, *max))
             }
-            Expr::Dispatch(_) => Some(self.rules[self.auxiliary.rule(expr) as usize].productive),
+            Expr::Dispatch(_) => Some(self.rules[self.auxiliary.rule(expr).index()].productive),
             _ => None,
         })
     }
@@ -77,7 +77,7 @@ impl Compiled {
             Expr::Except(except) => self.nullable(&Expr::Ref(except.other)),
             Expr::Graph(graph) => graph.has_path(|e| self.nullable(e)),
             Expr::Members(members) => members.nullable(),
-            Expr::Dispatch(_) => self.rules[self.auxiliary.rule(expr) as usize].nullable,
+            Expr::Dispatch(_) => self.rules[self.auxiliary.rule(expr).index()].nullable,
         }
     }
 

@@ -1,12 +1,12 @@
 //! The pass over all expressions of a grammar: which rules call which, and what each contains.
 
 use super::RuleBodies;
-use crate::compile::CompileError;
 use crate::compile::auxiliary_rules::AuxiliaryRules;
 use crate::compile::dispatch::UnresolvedDispatch;
 use crate::compile::expressions::{Repeat, expr_address, is_tiny};
 use crate::compile::rule_facts::{Regularity, RuleFacts};
 use crate::compile::thompson::Nesting;
+use crate::compile::{CompileError, CompiledRuleId};
 use crate::fsm::{ByteSet, ExactSteps, TooLarge};
 use crate::fuel;
 use crate::hash::HashMap;
@@ -23,13 +23,13 @@ const NODE_FUEL: usize = 4;
 pub(super) struct RuleCalls {
     /// By rule: its range in `callees`.
     ranges: Vec<(u32, u32)>,
-    callees: Vec<u32>,
+    callees: Vec<CompiledRuleId>,
 }
 
 impl RuleCalls {
     /// The callees of a rule.
-    pub(super) fn of(&self, rule: usize) -> &[u32] {
-        let (from, to) = self.ranges[rule];
+    pub(super) fn of(&self, rule: CompiledRuleId) -> &[CompiledRuleId] {
+        let (from, to) = self.ranges[rule.index()];
         &self.callees[from as usize..to as usize]
     }
 }
@@ -64,11 +64,11 @@ pub(super) struct Scan<'g> {
     /// Bytes that some expression tells apart from the byte before them.
     pub(super) boundaries: ByteSet,
     /// Member sets, with the rules that contain them.
-    pub(super) member_sets: Vec<(u32, &'g Members)>,
+    pub(super) member_sets: Vec<(CompiledRuleId, &'g Members)>,
     /// Some repeat is bounded white space.
     pub(super) has_bounded_white_space: bool,
     /// Rules with deferred bodies.
-    pub(super) deferred: Vec<u32>,
+    pub(super) deferred: Vec<CompiledRuleId>,
     /// States so far, against the limit.
     total: usize,
     /// The content of the current rule.
@@ -95,18 +95,18 @@ impl<'g> Scan<'g> {
     }
 
     /// Scans every rule that is reachable from `start`.
-    pub(super) fn scan_from(&mut self, start: u32) -> Result<(), CompileError> {
+    pub(super) fn scan_from(&mut self, start: CompiledRuleId) -> Result<(), CompileError> {
         let mut queue = vec![start];
-        self.rules[start as usize].reached = true;
+        self.rules[start.index()].reached = true;
         while let Some(rule) = queue.pop() {
             let from = self.calls.callees.len();
             self.content = BodyContent::default();
             let nodes = self.body(rule)?;
             self.charge(rule, nodes)?;
-            self.calls.ranges[rule as usize] = (from as u32, self.calls.callees.len() as u32);
+            self.calls.ranges[rule.index()] = (from as u32, self.calls.callees.len() as u32);
             self.record_facts(rule, nodes);
-            for &callee in self.calls.of(rule as usize) {
-                if !std::mem::replace(&mut self.rules[callee as usize].reached, true) {
+            for &callee in self.calls.of(rule) {
+                if !std::mem::replace(&mut self.rules[callee.index()].reached, true) {
                     queue.push(callee);
                 }
             }
@@ -115,7 +115,7 @@ impl<'g> Scan<'g> {
     }
 
     /// Scans the body of a rule; returns its estimated number of states.
-    fn body(&mut self, rule: u32) -> Result<usize, CompileError> {
+    fn body(&mut self, rule: CompiledRuleId) -> Result<usize, CompileError> {
         let body = self.bodies.body(rule);
         match body {
             Expr::Dispatch(dispatch) => self.dispatch(rule, dispatch),
@@ -127,12 +127,12 @@ impl<'g> Scan<'g> {
     }
 
     /// Records what is known about a rule once its body has been scanned.
-    fn record_facts(&mut self, rule: u32, nodes: usize) {
-        let has_calls = !self.calls.of(rule as usize).is_empty();
-        let facts = &mut self.rules[rule as usize];
+    fn record_facts(&mut self, rule: CompiledRuleId, nodes: usize) {
+        let has_calls = !self.calls.of(rule).is_empty();
+        let facts = &mut self.rules[rule.index()];
         facts.nodes = nodes as u32;
         facts.regularity = self.content.regularity(has_calls);
-        if let Some(rule) = self.bodies.grammar.rules.get(rule as usize) {
+        if let Some(rule) = self.bodies.grammar.rules.get(rule.index()) {
             facts.label = rule.attributes.label;
             facts.tracked = !rule.attributes.is_empty();
             facts.unique_key = rule.attributes.unique_key;
@@ -142,13 +142,13 @@ impl<'g> Scan<'g> {
     }
 
     /// The name of a rule for messages.
-    fn name(&self, rule: u32) -> String {
-        let rule = self.bodies.grammar.rules.get(rule as usize);
+    fn name(&self, rule: CompiledRuleId) -> String {
+        let rule = self.bodies.grammar.rules.get(rule.index());
         rule.map_or_else(|| "(repeat)".to_owned(), |r| r.name.clone())
     }
 
     /// Charges the fuel and the states of a rule.
-    fn charge(&mut self, owner: u32, nodes: usize) -> Result<(), CompileError> {
+    fn charge(&mut self, owner: CompiledRuleId, nodes: usize) -> Result<(), CompileError> {
         fuel::spend(RULE_FUEL + NODE_FUEL * nodes)
             .map_err(|out| CompileError::fuel(self.bodies.grammar, owner, out))?;
         self.total = self.total.saturating_add(nodes);
@@ -171,7 +171,7 @@ impl<'g> Scan<'g> {
     /// states.
     fn expr(
         &mut self,
-        owner: u32,
+        owner: CompiledRuleId,
         expr: &'g Expr,
         nesting: Nesting,
     ) -> Result<usize, CompileError> {
@@ -229,7 +229,7 @@ impl<'g> Scan<'g> {
     /// Scans the words that another expression excludes.
     fn except(
         &mut self,
-        owner: u32,
+        owner: CompiledRuleId,
         except: &Except,
         nesting: Nesting,
     ) -> Result<usize, CompileError> {
@@ -244,7 +244,7 @@ impl<'g> Scan<'g> {
     /// Scans a repeat: unrolled, as a block, or as an auxiliary rule within another block.
     fn repeat(
         &mut self,
-        owner: u32,
+        owner: CompiledRuleId,
         repeat: Repeat<'g>,
         nesting: Nesting,
     ) -> Result<usize, CompileError> {
@@ -273,7 +273,7 @@ impl<'g> Scan<'g> {
     /// Records a call, or the expression that is inlined for it.
     fn reference(
         &mut self,
-        owner: u32,
+        owner: CompiledRuleId,
         rule: RuleId,
         nesting: Nesting,
     ) -> Result<usize, CompileError> {
@@ -282,13 +282,13 @@ impl<'g> Scan<'g> {
             self.content.has_inlined = true;
             return self.expr(owner, &called.body, nesting);
         }
-        self.calls.callees.push(rule.raw());
+        self.calls.callees.push(rule.into());
         Ok(1)
     }
 
     /// Records a call of an auxiliary rule for an expression.
     fn auxiliary(&mut self, expr: &'g Expr) {
-        let next = self.rules.len() as u32;
+        let next = CompiledRuleId::new(self.rules.len());
         let rule = *self.auxiliary.ids.entry(expr_address(expr)).or_insert(next);
         if rule == next {
             self.bodies.auxiliary.push(expr);
@@ -299,7 +299,11 @@ impl<'g> Scan<'g> {
     }
 
     /// Scans a member set.
-    fn members(&mut self, owner: u32, members: &'g Members) -> Result<usize, CompileError> {
+    fn members(
+        &mut self,
+        owner: CompiledRuleId,
+        members: &'g Members,
+    ) -> Result<usize, CompileError> {
         self.content.has_counters = true;
         self.member_sets.push((owner, members));
         let mut nodes = 4;
@@ -312,7 +316,7 @@ impl<'g> Scan<'g> {
     /// Scans a counted graph, which is an auxiliary rule.
     fn counted_graph(
         &mut self,
-        owner: u32,
+        owner: CompiledRuleId,
         expr: &'g Expr,
         counted: &'g Counted,
     ) -> Result<usize, CompileError> {
@@ -341,7 +345,11 @@ impl<'g> Scan<'g> {
     }
 
     /// Scans a dispatch and builds its automaton.
-    fn dispatch(&mut self, owner: u32, dispatch: &Dispatch) -> Result<usize, CompileError> {
+    fn dispatch(
+        &mut self,
+        owner: CompiledRuleId,
+        dispatch: &Dispatch,
+    ) -> Result<usize, CompileError> {
         self.content.has_counters = true;
         let (rule, limit) = (|| self.name(owner), self.limits.dispatch_bytes);
         if dispatch.bytes() > limit {
@@ -351,7 +359,8 @@ impl<'g> Scan<'g> {
                 limit,
             });
         }
-        self.calls.callees.extend(dispatch.tags.iter().map(|(_, body)| body.raw()));
+        let bodies = dispatch.tags.iter().map(|&(_, body)| CompiledRuleId::from(body));
+        self.calls.callees.extend(bodies);
         let texts = dispatch.triggers_and_stops().map(Trigger::bytes);
         let texts = texts.chain(dispatch.excludes.iter().map(Vec::as_slice));
         let mut bytes = ByteSet::EMPTY;

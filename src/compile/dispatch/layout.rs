@@ -9,25 +9,41 @@ use std::sync::Arc;
 use super::super::DispatchMark;
 use super::super::rule_nfa::{EdgeSymbol, StateSummary};
 use super::DispatchTexts;
-use super::matches::{MatchTable, TriggerOrStop};
-use super::trie::{ROOT, count_steps};
+use super::matches::{MatchTable, TriggerId, TriggerOrStop};
+use super::trie::{DispatchNodeId, count_steps};
 use crate::fsm::{Csr, Edge};
+use crate::ids::id;
 use crate::ir::{AfterTag, DispatchEnd};
 
-/// The start state: free text at the root.
-const START: u32 = 0;
-/// The accepting state without edges.
-const END: u32 = 1;
-/// Not a state.
-const NO_STATE: u32 = u32::MAX;
+id! {
+    /// A state of a dispatch automaton.
+    pub(crate) DispatchStateId
+}
+
+impl DispatchStateId {
+    /// The start state: free text at the root.
+    pub(in crate::compile) const START: DispatchStateId = DispatchStateId::from_raw(0);
+    /// The accepting state without edges.
+    const END: DispatchStateId = DispatchStateId::from_raw(1);
+}
 
 /// The edges of a state.
 #[derive(Debug, Default)]
 pub(in crate::compile) struct StateEdges {
-    /// Sorted. The symbol of a call is the number of its trigger.
+    /// Over bytes and special tokens; sorted.
     pub(in crate::compile) edges: Vec<Edge>,
+    /// Calls of tag bodies; sorted.
+    pub(in crate::compile) calls: Vec<TagCall>,
     /// The dispatch may end.
     pub(in crate::compile) is_final: bool,
+}
+
+/// A call of the bodies of a trigger's tags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::compile) struct TagCall {
+    pub(in crate::compile) trigger: TriggerId,
+    /// The state to return to.
+    pub(in crate::compile) to: DispatchStateId,
 }
 
 /// What the bodies of a trigger's tags derive.
@@ -45,14 +61,14 @@ enum StateKind {
     Start,
     End,
     /// Free text before the first tag.
-    TextBefore(u32),
+    TextBefore(DispatchNodeId),
     /// Free text after a tag.
-    TextAfter(u32),
+    TextAfter(DispatchNodeId),
     /// A trigger has fired that is a prefix of a longer one; only the rest of the longer one may
     /// follow.
-    Committed(u32),
+    Committed(DispatchNodeId),
     /// A trigger or stop that the node's text ends with has fired.
-    Fired(u32),
+    Fired(DispatchNodeId),
     /// A special token has been read.
     Special(SpecialRead),
 }
@@ -63,7 +79,7 @@ struct SpecialRead {
     /// Its index in [`MatchTable::specials`].
     special: u32,
     /// Node of the longest special prefix in front of it; the root: none.
-    prefix: u32,
+    prefix: DispatchNodeId,
     /// Read within a longer trigger: only that special prefix counts.
     committed: bool,
 }
@@ -78,9 +94,9 @@ pub(crate) struct DispatchAutomaton {
     bodies: Vec<TagBodies>,
     /// Nodes that are free-text states, states within a longer trigger, and fired states; each list
     /// is sorted.
-    free_text: Vec<u32>,
-    committed: Vec<u32>,
-    fired: Vec<u32>,
+    free_text: Vec<DispatchNodeId>,
+    committed: Vec<DispatchNodeId>,
+    fired: Vec<DispatchNodeId>,
     /// Sorted.
     specials: Vec<SpecialRead>,
     live: LiveStates,
@@ -108,18 +124,18 @@ impl DispatchAutomaton {
         bodies: Vec<TagBodies>,
     ) -> DispatchAutomaton {
         let nodes =
-            |flags: &[bool]| (0..flags.len() as u32).filter(|&node| flags[node as usize]).collect();
+            |flags: &[bool]| matches.trie.nodes().filter(|node| flags[node.index()]).collect();
         let (free_text, committed, fired) =
             (nodes(&matches.free_text), nodes(&matches.committed), nodes(&matches.fired));
         let mut specials: Vec<SpecialRead> = (0..matches.specials.len() as u32)
             .filter(|&special| !matches.specials[special as usize].1.is_empty())
-            .map(|special| SpecialRead { special, prefix: ROOT, committed: false })
+            .map(|special| SpecialRead { special, prefix: DispatchNodeId::ROOT, committed: false })
             .collect();
         for prefix in &matches.special_prefixes {
             let special =
                 |committed| SpecialRead { special: prefix.special, prefix: prefix.node, committed };
-            specials.extend(matches.free_text[prefix.node as usize].then(|| special(false)));
-            specials.extend(matches.committed[prefix.node as usize].then(|| special(true)));
+            specials.extend(matches.free_text[prefix.node.index()].then(|| special(false)));
+            specials.extend(matches.committed[prefix.node.index()].then(|| special(true)));
         }
         specials.sort_unstable();
         specials.dedup();
@@ -165,11 +181,6 @@ impl DispatchAutomaton {
             + self.bodies.len() * 2
     }
 
-    /// The start state.
-    pub(in crate::compile) fn start(&self) -> u32 {
-        START
-    }
-
     /// Whether free text follows a tag.
     fn loops(&self) -> bool {
         self.after == AfterTag::Loop
@@ -177,7 +188,7 @@ impl DispatchAutomaton {
 
     /// Whether the end can be reached, if `passes` tells which triggers have bodies that can be
     /// passed.
-    pub(super) fn can_end(&self, passes: impl Fn(u32) -> bool) -> bool {
+    pub(super) fn can_end(&self, passes: impl Fn(TriggerId) -> bool) -> bool {
         if self.end == DispatchEnd::Anywhere || self.fires_stop() {
             return true;
         }
@@ -199,13 +210,13 @@ impl DispatchAutomaton {
     }
 
     /// Whether some trigger can fire for which `passes` holds. Visits each node once.
-    fn fires_tag(&self, passes: impl Fn(u32) -> bool) -> bool {
+    fn fires_tag(&self, passes: impl Fn(TriggerId) -> bool) -> bool {
         let mut seen = vec![false; self.matches.trie.len()];
-        let mut fires = |node: u32| {
+        let mut fires = |node: DispatchNodeId| {
             let new = self
                 .matches
                 .tag_nodes(node)
-                .take_while(|&node| !std::mem::replace(&mut seen[node as usize], true));
+                .take_while(|&node| !std::mem::replace(&mut seen[node.index()], true));
             let mut tags = new.filter_map(|node| self.matches.tag_at(node));
             tags.any(&passes)
         };
@@ -231,12 +242,12 @@ impl DispatchAutomaton {
     fn find_live(&mut self) {
         let (matches, len) = (self.matches.clone(), self.matches.trie.len());
         let mut live = LiveStates { tags: vec![false; len], ..LiveStates::default() };
-        for node in 0..len as u32 {
+        for node in matches.trie.nodes() {
             count_steps(1);
             let at_node =
-                matches.tag_at(node).is_some_and(|tag| self.bodies[tag as usize].productive);
-            live.tags[node as usize] =
-                at_node || node != ROOT && live.tags[matches.trie.failure(node) as usize];
+                matches.tag_at(node).is_some_and(|tag| self.bodies[tag.index()].productive);
+            live.tags[node.index()] = at_node
+                || node != DispatchNodeId::ROOT && live.tags[matches.trie.failure(node).index()];
         }
         live.after = !self.loops() || self.end != DispatchEnd::AtStop || self.fires_stop();
         self.live = live;
@@ -248,16 +259,16 @@ impl DispatchAutomaton {
 
     /// Whether the end can be reached after this has fired.
     fn is_live(&self, fires: TriggerOrStop) -> bool {
-        fires.is_none_or(|tag| self.live.after && self.bodies[tag as usize].productive)
+        fires.is_none_or(|tag| self.live.after && self.bodies[tag.index()].productive)
     }
 
     /// Whether a fired state is live.
-    fn is_live_fired(&self, node: u32) -> bool {
-        self.matches.fires_stop(node) || self.live.after && self.live.tags[node as usize]
+    fn is_live_fired(&self, node: DispatchNodeId) -> bool {
+        self.matches.fires_stop(node) || self.live.after && self.live.tags[node.index()]
     }
 
     /// Whether something fires on the way to a node, and the end can be reached from there.
-    fn fires_live(&self, node: u32) -> bool {
+    fn fires_live(&self, node: DispatchNodeId) -> bool {
         !self.matches.is_excluded(node) && self.matches.fires(node) && self.is_live_fired(node)
     }
 
@@ -273,8 +284,8 @@ impl DispatchAutomaton {
         for &node in self.committed.iter().rev() {
             let has_prefix =
                 matches.prefixes_at(node).iter().any(|prefix| self.is_live(prefix.fires));
-            let child = |child: u32| self.fires_live(child) || live[child as usize];
-            live[node as usize] = has_prefix || matches.trie.children(node).any(child);
+            let child = |child: DispatchNodeId| self.fires_live(child) || live[child.index()];
+            live[node.index()] = has_prefix || matches.trie.children(node).any(child);
         }
         live
     }
@@ -287,41 +298,44 @@ impl DispatchAutomaton {
         if !self.live.text {
             return vec![false; len];
         }
-        let unprefixed = self.specials.iter().any(|s| s.prefix == ROOT && self.is_live_special(s));
+        let unprefixed = self
+            .specials
+            .iter()
+            .any(|s| s.prefix == DispatchNodeId::ROOT && self.is_live_special(s));
         let mut prefixes = vec![false; len];
         let mut live: Vec<bool> = vec![false; len];
-        for node in 0..len as u32 {
+        for node in matches.trie.nodes() {
             let at_node = matches.prefixes_at(node).iter().any(|prefix| self.is_live(prefix.fires));
-            prefixes[node as usize] =
-                at_node || node != ROOT && prefixes[matches.trie.failure(node) as usize];
-            live[node as usize] = unprefixed
-                || prefixes[node as usize]
+            prefixes[node.index()] = at_node
+                || node != DispatchNodeId::ROOT && prefixes[matches.trie.failure(node).index()];
+            live[node.index()] = unprefixed
+                || prefixes[node.index()]
                 || matches.trie.can_return_to_root(node)
-                || node == ROOT
+                || node == DispatchNodeId::ROOT
                 || matches.trie.children(node).any(|child| self.fires_live(child));
         }
-        let unresolved: Vec<u32> =
-            self.free_text.iter().copied().filter(|&node| !live[node as usize]).collect();
+        let unresolved: Vec<DispatchNodeId> =
+            self.free_text.iter().copied().filter(|node| !live[node.index()]).collect();
         if unresolved.is_empty() {
             return live;
         }
         // Backward reachability over all transitions of the remaining nodes.
-        let rows: Vec<(u32, Vec<u32>)> = unresolved
+        let rows: Vec<(DispatchNodeId, Vec<DispatchNodeId>)> = unresolved
             .iter()
             .map(|&node| {
                 let mut targets = matches.trie.transitions(node).to_vec();
                 count_steps(targets.len());
                 targets.sort_unstable();
                 targets.dedup();
-                live[node as usize] = targets.iter().any(|&to| self.fires_live(to));
-                targets.retain(|&to| matches.free_text[to as usize]);
+                live[node.index()] = targets.iter().any(|&to| self.fires_live(to));
+                targets.retain(|&to| matches.free_text[to.index()]);
                 (node, targets)
             })
             .collect();
         let back = Csr::new(len, || {
-            rows.iter().flat_map(|(from, targets)| targets.iter().map(|&to| (to, *from)))
+            rows.iter().flat_map(|(from, targets)| targets.iter().map(|to| (to.raw(), from.raw())))
         });
-        back.reached((0..len as u32).filter(|&node| live[node as usize]))
+        back.reached((0..len as u32).filter(|&row| live[row as usize]))
     }
 
     /// Whether the dispatch may end in a state.
@@ -334,23 +348,23 @@ impl DispatchAutomaton {
     }
 
     /// The number of a state, if it is live.
-    fn live_state(&self, kind: StateKind) -> Option<u32> {
+    fn live_state(&self, kind: StateKind) -> Option<DispatchStateId> {
         let live = match kind {
             StateKind::Start | StateKind::End => true,
             StateKind::TextBefore(node) | StateKind::TextAfter(node) => {
-                self.may_end_in(kind) || self.live.free_text[node as usize]
+                self.may_end_in(kind) || self.live.free_text[node.index()]
             }
-            StateKind::Committed(node) => self.live.committed[node as usize],
+            StateKind::Committed(node) => self.live.committed[node.index()],
             StateKind::Fired(node) => self.is_live_fired(node),
             StateKind::Special(special) => self.is_live_special(&special),
         };
-        live.then(|| self.state_number(kind)).filter(|&state| state != NO_STATE)
+        if live { self.state_of(kind) } else { None }
     }
 
     /// The range of numbers of each kind of state.
     fn ranges(&self) -> [Range<u32>; 5] {
         let after = if self.loops() { self.free_text.len() } else { 0 };
-        let mut from = END + 1;
+        let mut from = DispatchStateId::END.raw() + 1;
         [self.free_text.len(), after, self.committed.len(), self.fired.len(), self.specials.len()]
             .map(|len| {
                 let range = from..from + len as u32;
@@ -359,46 +373,44 @@ impl DispatchAutomaton {
             })
     }
 
-    /// The number of a state.
-    fn state_number(&self, kind: StateKind) -> u32 {
+    /// The state of this kind, if there is one.
+    fn state_of(&self, kind: StateKind) -> Option<DispatchStateId> {
         let [before, after, committed, fired, specials] = self.ranges();
-        let find = |nodes: &[u32], node: u32, range: Range<u32>| match nodes.binary_search(&node) {
-            Ok(at) if (at as u32) < range.end - range.start => range.start + at as u32,
-            _ => NO_STATE,
+        let find = |nodes: &[DispatchNodeId], node: DispatchNodeId| nodes.binary_search(&node).ok();
+        let (at, range) = match kind {
+            StateKind::Start => return Some(DispatchStateId::START),
+            StateKind::End => return Some(DispatchStateId::END),
+            StateKind::TextBefore(node) => (find(&self.free_text, node), before),
+            StateKind::TextAfter(node) => (find(&self.free_text, node), after),
+            StateKind::Committed(node) => (find(&self.committed, node), committed),
+            StateKind::Fired(node) => (find(&self.fired, node), fired),
+            StateKind::Special(special) => (self.specials.binary_search(&special).ok(), specials),
         };
-        match kind {
-            StateKind::Start => START,
-            StateKind::End => END,
-            StateKind::TextBefore(node) => find(&self.free_text, node, before),
-            StateKind::TextAfter(node) => find(&self.free_text, node, after),
-            StateKind::Committed(node) => find(&self.committed, node, committed),
-            StateKind::Fired(node) => find(&self.fired, node, fired),
-            StateKind::Special(special) => match self.specials.binary_search(&special) {
-                Ok(at) => specials.start + at as u32,
-                Err(_) => NO_STATE,
-            },
-        }
+        let at = at.filter(|&at| at < range.len())?;
+        Some(DispatchStateId::new(range.start as usize + at))
     }
 
     /// The kind of a state.
-    fn kind(&self, state: u32) -> StateKind {
+    fn kind(&self, state: DispatchStateId) -> StateKind {
         let [before, after, committed, fired, specials] = self.ranges();
-        let node = |nodes: &[u32], range: &Range<u32>| nodes[(state - range.start) as usize];
+        let number = state.raw();
+        let node =
+            |nodes: &[DispatchNodeId], range: &Range<u32>| nodes[(number - range.start) as usize];
         match state {
-            START => StateKind::Start,
-            END => StateKind::End,
-            _ if before.contains(&state) => StateKind::TextBefore(node(&self.free_text, &before)),
-            _ if after.contains(&state) => StateKind::TextAfter(node(&self.free_text, &after)),
-            _ if committed.contains(&state) => {
+            DispatchStateId::START => StateKind::Start,
+            DispatchStateId::END => StateKind::End,
+            _ if before.contains(&number) => StateKind::TextBefore(node(&self.free_text, &before)),
+            _ if after.contains(&number) => StateKind::TextAfter(node(&self.free_text, &after)),
+            _ if committed.contains(&number) => {
                 StateKind::Committed(node(&self.committed, &committed))
             }
-            _ if fired.contains(&state) => StateKind::Fired(node(&self.fired, &fired)),
-            _ => StateKind::Special(self.specials[(state - specials.start) as usize]),
+            _ if fired.contains(&number) => StateKind::Fired(node(&self.fired, &fired)),
+            _ => StateKind::Special(self.specials[(number - specials.start) as usize]),
         }
     }
 
     /// The meaning of a state for traces.
-    pub(in crate::compile) fn mark(&self, state: u32) -> DispatchMark {
+    pub(in crate::compile) fn mark(&self, state: DispatchStateId) -> DispatchMark {
         match self.kind(state) {
             StateKind::Start | StateKind::End => DispatchMark::Plain,
             StateKind::TextBefore(node)
@@ -417,11 +429,11 @@ impl DispatchAutomaton {
 
     /// The trie node of the trigger or exclude that a state has begun, or of the trigger that it
     /// has read; `None` elsewhere, and where a stop or a special token has been read.
-    pub(super) fn begun_node(&self, state: u32) -> Option<u32> {
+    pub(super) fn begun_node(&self, state: DispatchStateId) -> Option<DispatchNodeId> {
         match self.kind(state) {
             StateKind::TextBefore(node)
             | StateKind::TextAfter(node)
-            | StateKind::Committed(node) => (node != ROOT).then_some(node),
+            | StateKind::Committed(node) => (node != DispatchNodeId::ROOT).then_some(node),
             StateKind::Fired(node) if !self.matches.fires_stop(node) => {
                 self.matches.tag_nodes(node).next()
             }
@@ -435,7 +447,7 @@ impl DispatchAutomaton {
     }
 
     /// The summary of a state.
-    pub(in crate::compile) fn summarize(&self, state: u32) -> StateSummary {
+    pub(in crate::compile) fn summarize(&self, state: DispatchStateId) -> StateSummary {
         let kind = self.kind(state);
         if let StateKind::TextBefore(node) | StateKind::TextAfter(node) = kind
             && self.matches.trie.can_return_to_root(node)
@@ -446,20 +458,20 @@ impl DispatchAutomaton {
             }
         }
         let outgoing = self.state_edges(state);
-        let is_call = |edge: &Edge| matches!(EdgeSymbol::decode(edge.lo), EdgeSymbol::Call(_));
-        let calls = outgoing.edges.iter().filter(|edge| is_call(edge)).count();
         StateSummary {
             is_final: outgoing.is_final,
-            has_scan_edge: calls < outgoing.edges.len(),
-            has_call_edge: calls > 0,
+            has_scan_edge: !outgoing.edges.is_empty(),
+            has_call_edge: !outgoing.calls.is_empty(),
         }
     }
 
     /// Computes the edges of a state.
-    pub(in crate::compile) fn state_edges(&self, state: u32) -> StateEdges {
+    pub(in crate::compile) fn state_edges(&self, state: DispatchStateId) -> StateEdges {
         let mut out = StateEdges::default();
         match self.kind(state) {
-            StateKind::Start => self.add_text_edges(StateKind::TextBefore(ROOT), &mut out),
+            StateKind::Start => {
+                self.add_text_edges(StateKind::TextBefore(DispatchNodeId::ROOT), &mut out)
+            }
             StateKind::End => out.is_final = true,
             kind @ (StateKind::TextBefore(_)
             | StateKind::TextAfter(_)
@@ -477,6 +489,8 @@ impl DispatchAutomaton {
         }
         out.edges.sort_unstable();
         out.edges.dedup();
+        out.calls.sort_unstable();
+        out.calls.dedup();
         out
     }
 
@@ -514,8 +528,11 @@ impl DispatchAutomaton {
         let prefixed = prefixes
             .flat_map(|node| matches.prefixes_at(node))
             .map(|prefix| SpecialRead { special: prefix.special, prefix: prefix.node, committed });
-        let unprefixed =
-            self.specials.iter().copied().filter(|special| special.prefix == ROOT && !committed);
+        let unprefixed = self
+            .specials
+            .iter()
+            .copied()
+            .filter(|special| special.prefix == DispatchNodeId::ROOT && !committed);
         let mut seen = vec![false; matches.specials.len()];
         for special in prefixed.chain(unprefixed) {
             if std::mem::replace(&mut seen[special.special as usize], true) {
@@ -524,7 +541,7 @@ impl DispatchAutomaton {
             if let Some(to) = self.live_state(StateKind::Special(special)) {
                 let symbol =
                     EdgeSymbol::Special(matches.specials[special.special as usize].0).encode();
-                out.edges.push(Edge { lo: symbol, hi: symbol, to });
+                out.edges.push(Edge { lo: symbol, hi: symbol, to: to.raw() });
             }
         }
     }
@@ -533,14 +550,14 @@ impl DispatchAutomaton {
     fn add_byte_edges(
         &self,
         (lo, hi): (u8, u8),
-        (node, on): (u32, StateKind),
+        (node, on): (DispatchNodeId, StateKind),
         out: &mut StateEdges,
     ) {
         if self.matches.is_excluded(node) {
             return;
         }
         let mut edge = |kind: StateKind| {
-            let edge = |to| Edge { lo: u32::from(lo), hi: u32::from(hi), to };
+            let edge = |to: DispatchStateId| Edge { lo: lo.into(), hi: hi.into(), to: to.raw() };
             out.edges.extend(self.live_state(kind).map(edge));
         };
         if !self.matches.fires(node) {
@@ -557,20 +574,23 @@ impl DispatchAutomaton {
     fn add_fired_edges(&self, all: impl Iterator<Item = TriggerOrStop>, out: &mut StateEdges) {
         let mut passed = false;
         for fires in all {
-            let Some(tag) = fires else {
+            let Some(trigger) = fires else {
                 out.is_final = true;
                 continue;
             };
-            let TagBodies { productive, nullable } = self.bodies[tag as usize];
-            let after = if self.loops() { StateKind::TextAfter(ROOT) } else { StateKind::End };
+            let TagBodies { productive, nullable } = self.bodies[trigger.index()];
+            let after = if self.loops() {
+                StateKind::TextAfter(DispatchNodeId::ROOT)
+            } else {
+                StateKind::End
+            };
             if let Some(to) = self.live_state(after).filter(|_| productive) {
-                let symbol = EdgeSymbol::Call(tag).encode();
-                out.edges.push(Edge { lo: symbol, hi: symbol, to });
+                out.calls.push(TagCall { trigger, to });
             }
             passed |= nullable;
         }
         if passed && self.loops() {
-            self.add_text_edges(StateKind::TextAfter(ROOT), out);
+            self.add_text_edges(StateKind::TextAfter(DispatchNodeId::ROOT), out);
         } else {
             out.is_final |= passed;
         }

@@ -4,11 +4,22 @@
 use std::collections::BTreeMap;
 
 use super::DispatchTexts;
-use super::trie::{AhoCorasickTrie, NO_NODE, ROOT, count_steps};
+use super::trie::{AhoCorasickTrie, DispatchNodeId, count_steps};
+use crate::ids::{SpecialId, id};
 use crate::ir::Trigger;
 
-/// What fires: a trigger, by its number, or a stop (`None`).
-pub(super) type TriggerOrStop = Option<u32>;
+id! {
+    /// A trigger of a dispatch: an index into its distinct triggers.
+    pub(in crate::compile) TriggerId
+}
+
+impl TriggerId {
+    /// No trigger.
+    const NONE: TriggerId = TriggerId::from_raw(u32::MAX);
+}
+
+/// What fires: a trigger, or a stop (`None`).
+pub(super) type TriggerOrStop = Option<TriggerId>;
 
 /// What the text of a node ends with.
 #[derive(Clone, Copy, Debug)]
@@ -22,12 +33,12 @@ struct NodeMatch {
     prefix_len: u32,
     /// It ends with a stop.
     has_stop: bool,
-    /// The trigger that equals the text.
-    own_tag: u32,
+    /// The trigger that equals the text, or [`TriggerId::NONE`].
+    own_tag: TriggerId,
     /// Node of the longest suffix that is a trigger; the next one is found from its failure link.
-    tag_link: u32,
+    tag_link: DispatchNodeId,
     /// Node of the longest suffix that is a special prefix.
-    prefix_link: u32,
+    prefix_link: DispatchNodeId,
 }
 
 impl NodeMatch {
@@ -37,9 +48,9 @@ impl NodeMatch {
         excluded_len: 0,
         prefix_len: 0,
         has_stop: false,
-        own_tag: NO_NODE,
-        tag_link: NO_NODE,
-        prefix_link: NO_NODE,
+        own_tag: TriggerId::NONE,
+        tag_link: DispatchNodeId::NONE,
+        prefix_link: DispatchNodeId::NONE,
     };
 }
 
@@ -48,7 +59,7 @@ impl NodeMatch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct SpecialPrefix {
     /// The node of the text.
-    pub(super) node: u32,
+    pub(super) node: DispatchNodeId,
     /// Index of the special token in [`MatchTable::specials`].
     pub(super) special: u32,
     /// What the two fire.
@@ -58,14 +69,14 @@ pub(super) struct SpecialPrefix {
 /// Special tokens of triggers and stops, numbered as they are met.
 #[derive(Default)]
 struct SpecialTokens {
-    numbers: BTreeMap<u32, u32>,
+    numbers: BTreeMap<SpecialId, u32>,
     /// By number; see [`MatchTable::specials`].
-    tokens: Vec<(u32, Vec<TriggerOrStop>)>,
+    tokens: Vec<(SpecialId, Vec<TriggerOrStop>)>,
 }
 
 impl SpecialTokens {
     /// The number of a token.
-    fn number(&mut self, special: u32) -> u32 {
+    fn number(&mut self, special: SpecialId) -> u32 {
         *self.numbers.entry(special).or_insert_with(|| {
             self.tokens.push((special, Vec::new()));
             self.tokens.len() as u32 - 1
@@ -73,7 +84,7 @@ impl SpecialTokens {
     }
 
     /// Records what a token fires without any text.
-    fn fire(&mut self, special: u32, fires: TriggerOrStop) {
+    fn fire(&mut self, special: SpecialId, fires: TriggerOrStop) {
         let number = self.number(special);
         let fired = &mut self.tokens[number as usize].1;
         if !fired.contains(&fires) {
@@ -91,7 +102,7 @@ pub(super) struct MatchTable {
     /// Sorted by node.
     pub(super) special_prefixes: Vec<SpecialPrefix>,
     /// Special tokens of triggers and stops; with what each fires without any text.
-    pub(super) specials: Vec<(u32, Vec<TriggerOrStop>)>,
+    pub(super) specials: Vec<(SpecialId, Vec<TriggerOrStop>)>,
     /// By node: reachable by free text in which nothing has fired.
     pub(super) free_text: Vec<bool>,
     /// By node: reachable within a longer trigger, after a trigger that is its prefix has fired.
@@ -103,7 +114,8 @@ pub(super) struct MatchTable {
 impl MatchTable {
     /// Builds the trie and finds all matches.
     pub(super) fn new(dispatch_texts: &DispatchTexts) -> MatchTable {
-        let tags = dispatch_texts.tags.iter().zip((0..).map(Some));
+        let tags =
+            dispatch_texts.tags.iter().zip((0..).map(|number| Some(TriggerId::from_raw(number))));
         let all: Vec<(&Trigger, TriggerOrStop)> =
             tags.chain(dispatch_texts.stops.iter().map(|stop| (stop, None))).collect();
         let with_text =
@@ -116,7 +128,7 @@ impl MatchTable {
         let mut specials = SpecialTokens::default();
         for (trigger, fires) in &all {
             if let Trigger::Special(special) = trigger {
-                specials.fire(special.raw(), *fires);
+                specials.fire(*special, *fires);
             }
         }
         let len = trie.len();
@@ -134,7 +146,7 @@ impl MatchTable {
             match_table.add_trigger(trigger, fires, node, &mut specials);
         }
         for node in nodes {
-            match_table.matches[node as usize].excluded_len = match_table.trie.depth(node);
+            match_table.matches[node.index()].excluded_len = match_table.trie.depth(node);
         }
         match_table.specials = specials.tokens;
         match_table.special_prefixes.sort_unstable();
@@ -149,14 +161,14 @@ impl MatchTable {
         &mut self,
         trigger: &Trigger,
         fires: TriggerOrStop,
-        node: u32,
+        node: DispatchNodeId,
         specials: &mut SpecialTokens,
     ) {
-        let (depth, at) = (self.trie.depth(node), &mut self.matches[node as usize]);
+        let (depth, at) = (self.trie.depth(node), &mut self.matches[node.index()]);
         match (trigger, fires) {
             (Trigger::TextThenSpecial(_, special), fires) => {
                 (at.prefix_len, at.prefix_link) = (depth, node);
-                let special = specials.number(special.raw());
+                let special = specials.number(*special);
                 self.special_prefixes.push(SpecialPrefix { node, special, fires });
             }
             (_, Some(tag)) => (at.matched_len, at.own_tag, at.tag_link) = (depth, tag, node),
@@ -166,27 +178,31 @@ impl MatchTable {
 
     /// Merges into each node the matches of its longest proper suffix.
     fn inherit_from_suffixes(&mut self) {
-        for node in 1..self.trie.len() as u32 {
+        for node in self.trie.nodes().skip(1) {
             count_steps(1);
-            let before = self.matches[self.trie.failure(node) as usize];
-            let at = &mut self.matches[node as usize];
+            let before = self.matches[self.trie.failure(node).index()];
+            let at = &mut self.matches[node.index()];
             at.matched_len = at.matched_len.max(before.matched_len);
             at.excluded_len = at.excluded_len.max(before.excluded_len);
             at.prefix_len = at.prefix_len.max(before.prefix_len);
             at.has_stop |= before.has_stop;
-            at.tag_link = if at.tag_link == NO_NODE { before.tag_link } else { at.tag_link };
-            at.prefix_link =
-                if at.prefix_link == NO_NODE { before.prefix_link } else { at.prefix_link };
+            at.tag_link =
+                if at.tag_link == DispatchNodeId::NONE { before.tag_link } else { at.tag_link };
+            at.prefix_link = if at.prefix_link == DispatchNodeId::NONE {
+                before.prefix_link
+            } else {
+                at.prefix_link
+            };
         }
     }
 
     /// Computes which nodes are reachable. A node that free text reaches is also reached by its own
     /// text alone: a match or exclude inside of the text is found in every text that ends with it.
     fn find_reachable(&mut self) {
-        self.free_text[ROOT as usize] = true;
-        for node in 1..self.trie.len() as u32 {
+        self.free_text[DispatchNodeId::ROOT.index()] = true;
+        for node in self.trie.nodes().skip(1) {
             count_steps(1);
-            let (at, parent) = (node as usize, self.trie.parent(node) as usize);
+            let (at, parent) = (node.index(), self.trie.parent(node).index());
             let (plain, committed) = (self.free_text[parent], self.committed[parent]);
             if self.is_excluded(node) {
                 continue;
@@ -201,75 +217,84 @@ impl MatchTable {
     }
 
     /// Whether an exclude forbids the node. An exclude inside of a trigger or stop does not count.
-    pub(super) fn is_excluded(&self, node: u32) -> bool {
-        let NodeMatch { matched_len, excluded_len, .. } = self.matches[node as usize];
+    pub(super) fn is_excluded(&self, node: DispatchNodeId) -> bool {
+        let NodeMatch { matched_len, excluded_len, .. } = self.matches[node.index()];
         excluded_len > matched_len
     }
 
     /// Whether a trigger or stop ends at the node.
-    pub(super) fn fires(&self, node: u32) -> bool {
-        self.matches[node as usize].matched_len > 0
+    pub(super) fn fires(&self, node: DispatchNodeId) -> bool {
+        self.matches[node.index()].matched_len > 0
     }
 
     /// Whether the trigger that fires at the node is a prefix of a longer one.
-    pub(super) fn begins_longer(&self, node: u32) -> bool {
-        let NodeMatch { matched_len, prefix_len, .. } = self.matches[node as usize];
-        (prefix_len == matched_len || !self.trie.children(node).is_empty())
+    pub(super) fn begins_longer(&self, node: DispatchNodeId) -> bool {
+        let NodeMatch { matched_len, prefix_len, .. } = self.matches[node.index()];
+        (prefix_len == matched_len || self.trie.children(node).len() > 0)
             && self.trie.depth(node) == matched_len
     }
 
     /// Length of what fires.
-    pub(super) fn matched_len(&self, node: u32) -> u32 {
-        self.matches[node as usize].matched_len
+    pub(super) fn matched_len(&self, node: DispatchNodeId) -> u32 {
+        self.matches[node.index()].matched_len
     }
 
     /// Whether a stop ends at the node.
-    pub(super) fn fires_stop(&self, node: u32) -> bool {
-        self.matches[node as usize].has_stop
+    pub(super) fn fires_stop(&self, node: DispatchNodeId) -> bool {
+        self.matches[node.index()].has_stop
     }
 
     /// The trigger that equals the node's text.
-    pub(super) fn tag_at(&self, node: u32) -> TriggerOrStop {
-        let tag = self.matches[node as usize].own_tag;
-        (tag != NO_NODE).then_some(tag)
+    pub(super) fn tag_at(&self, node: DispatchNodeId) -> TriggerOrStop {
+        let tag = self.matches[node.index()].own_tag;
+        (tag != TriggerId::NONE).then_some(tag)
     }
 
     /// By node: whether its text begins a trigger or stop for which `is_usual` holds.
     pub(super) fn usual_nodes(&self, is_usual: impl Fn(TriggerOrStop) -> bool) -> Box<[bool]> {
         let mut usual = vec![false; self.trie.len()];
-        // Children have larger numbers.
-        for node in (0..self.trie.len() as u32).rev() {
+        for node in self.trie.nodes().rev() {
             let is_stop = self.fires_stop(node) && self.matched_len(node) == self.trie.depth(node);
             let own = self.tag_at(node).map(Some).into_iter().chain(is_stop.then_some(None));
             let prefixes = self.prefixes_at(node).iter().map(|prefix| prefix.fires);
-            usual[node as usize] = own.chain(prefixes).any(&is_usual)
-                || self.trie.children(node).any(|child| usual[child as usize]);
+            usual[node.index()] = own.chain(prefixes).any(&is_usual)
+                || self.trie.children(node).any(|child| usual[child.index()]);
         }
         usual.into()
     }
 
     /// Nodes of the triggers that the node's text ends with, longest first.
-    pub(super) fn tag_nodes(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
+    pub(super) fn tag_nodes(
+        &self,
+        node: DispatchNodeId,
+    ) -> impl Iterator<Item = DispatchNodeId> + '_ {
         self.links(node, |node_match| node_match.tag_link)
     }
 
     /// Nodes of the special prefixes that the node's text ends with, longest first.
-    pub(super) fn prefix_nodes(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
+    pub(super) fn prefix_nodes(
+        &self,
+        node: DispatchNodeId,
+    ) -> impl Iterator<Item = DispatchNodeId> + '_ {
         self.links(node, |node_match| node_match.prefix_link)
     }
 
     /// Follows a chain of dictionary links.
-    fn links(&self, node: u32, link: impl Fn(&NodeMatch) -> u32) -> impl Iterator<Item = u32> {
-        let mut at = link(&self.matches[node as usize]);
+    fn links(
+        &self,
+        node: DispatchNodeId,
+        link: impl Fn(&NodeMatch) -> DispatchNodeId,
+    ) -> impl Iterator<Item = DispatchNodeId> {
+        let mut at = link(&self.matches[node.index()]);
         std::iter::from_fn(move || {
-            let current = (at != NO_NODE).then_some(at)?;
-            at = link(&self.matches[self.trie.failure(current) as usize]);
+            let current = (at != DispatchNodeId::NONE).then_some(at)?;
+            at = link(&self.matches[self.trie.failure(current).index()]);
             Some(current)
         })
     }
 
     /// The special prefixes that equal the node's text.
-    pub(super) fn prefixes_at(&self, node: u32) -> &[SpecialPrefix] {
+    pub(super) fn prefixes_at(&self, node: DispatchNodeId) -> &[SpecialPrefix] {
         let from = self.special_prefixes.partition_point(|prefix| prefix.node < node);
         let len = self.special_prefixes[from..].partition_point(|prefix| prefix.node == node);
         &self.special_prefixes[from..from + len]

@@ -185,7 +185,7 @@ fn free_text_that_can_only_reach_excludes_is_pruned() {
     dispatch_texts.end = DispatchEnd::AtStop;
     let automaton =
         DispatchAutomaton::new(&dispatch_texts, MatchTable::new(&dispatch_texts).into(), vec![]);
-    let start = automaton.state_edges(automaton.start());
+    let start = automaton.state_edges(DispatchStateId::START);
     let reads =
         |byte: u8| start.edges.iter().any(|edge| (edge.lo..=edge.hi).contains(&u32::from(byte)));
     assert!((0..=255).all(|byte| reads(byte) == (byte != b'x')));
@@ -194,6 +194,7 @@ fn free_text_that_can_only_reach_excludes_is_pruned() {
     let automaton =
         DispatchAutomaton::new(&dispatch_texts, MatchTable::new(&dispatch_texts).into(), vec![]);
     assert!(
-        !automaton.can_end(|_| true) && automaton.state_edges(automaton.start()).edges.is_empty()
+        !automaton.can_end(|_| true)
+            && automaton.state_edges(DispatchStateId::START).edges.is_empty()
     );
 }

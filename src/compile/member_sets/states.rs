@@ -236,7 +236,7 @@ impl MemberSetStates {
     pub(in crate::compile) fn abstract_key(
         &self,
         rule_nfa: &RuleNfa,
-        (instance, set): (u32, &[u32]),
+        set: &[u32],
         (mut same_ending, covered): (impl FnMut(u32) -> u32, CoveredBytes<'_>),
     ) -> Option<EquivalenceKey> {
         let mut key: Vec<(u32, u32)> = Vec::with_capacity(set.len() + 1);
@@ -262,7 +262,6 @@ impl MemberSetStates {
         }
         key.sort_unstable();
         key.dedup();
-        key.push((instance, 0));
         is_abstracted.then(|| key.into())
     }
 

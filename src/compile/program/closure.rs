@@ -1,8 +1,8 @@
 //! Epsilon closures of sets of nondeterministic states.
 
 use super::super::member_sets::MemberSetStates;
-use super::super::rule_nfa::RuleNfa;
-use super::{Instance, Program, StateSource};
+use super::super::rule_nfa::{BlockNfaId, RuleNfa};
+use super::{Instance, InstanceId, Program, StateSource};
 use crate::fuel;
 
 /// The worklist of a closure and its marks, which are reused.
@@ -18,8 +18,8 @@ pub(super) struct ClosureScratch {
 
 impl Program {
     /// Epsilon closure of `from`, restricted to relevant states, sorted.
-    pub(super) fn close(&mut self, instance: u32, from: &[u32], set: &mut Vec<u32>) {
-        let Instance { source, left, .. } = &mut self.instances[instance as usize];
+    pub(super) fn close(&mut self, instance: InstanceId, from: &[u32], set: &mut Vec<u32>) {
+        let Instance { source, left, .. } = &mut self.instances[instance.index()];
         if let &[one] = from {
             let matters = match source {
                 StateSource::Sets(rule_nfa, part) => rule_nfa.part(*part).trivial_closure(one),
@@ -60,7 +60,13 @@ impl Program {
 impl ClosureScratch {
     /// Epsilon closure of `from`, restricted to relevant states (live, and accepting or with an
     /// edge), sorted.
-    fn close(&mut self, rule_nfa: &RuleNfa, part: u32, from: &[u32], set: &mut Vec<u32>) {
+    fn close(
+        &mut self,
+        rule_nfa: &RuleNfa,
+        part: Option<BlockNfaId>,
+        from: &[u32],
+        set: &mut Vec<u32>,
+    ) {
         let part = rule_nfa.part(part);
         set.clear();
         self.begin_round(part.nfa.len());

@@ -1,7 +1,7 @@
 //! Edges of states of counted graphs.
 
 use super::state_table::{EdgeLists, PoolSpan};
-use super::{Program, StateSource};
+use super::{InstanceId, Program, StateId, StateSource};
 use crate::compile::ByteEdge;
 use crate::compile::counted_graph::{FAR, StepCounts};
 use crate::compile::rule_nfa::{EdgeSymbol, RuleNfa};
@@ -10,7 +10,7 @@ use crate::fsm::elementary_cuts;
 impl Program {
     /// The largest number of steps until the step count of a state stops mattering; 0 outside of
     /// counted graphs.
-    pub(crate) fn steps(&self, state: u32) -> u32 {
+    pub(crate) fn steps(&self, state: StateId) -> u32 {
         let Some((StateSource::Counted(rule_nfa), set)) = self.source_of(state) else { return 0 };
         let Some(counts) = &rule_nfa.step_counts else { return 0 };
         let all = set.chunks_exact(2).filter(|pair| pair[1] != FAR);
@@ -20,7 +20,7 @@ impl Program {
     /// Computes the edges of a counted-graph state.
     pub(super) fn add_counted_edges(
         &mut self,
-        instance: u32,
+        instance: InstanceId,
         rule_nfa: &RuleNfa,
         set: PoolSpan,
         out: &mut EdgeLists,
@@ -29,7 +29,7 @@ impl Program {
         const MAX_SET: usize = 512;
         let Some(counts) = &rule_nfa.step_counts else { return };
         let [read, others] = StepCounts::edges(&rule_nfa.main, self.states.slice(set));
-        let first = self.instances[instance as usize].from;
+        let first = self.instances[instance.index()].first;
         let mut next = Vec::new();
         let mut cuts = Vec::new();
         elementary_cuts(read.iter().map(|(e, _)| e), &mut cuts);
@@ -56,7 +56,7 @@ impl Program {
             }
             let to = self.intern(instance, &next);
             match EdgeSymbol::decode(same[0].0.lo) {
-                EdgeSymbol::Call(rule) => out.calls.push((rule + first, to)),
+                EdgeSymbol::Call(rule) => out.calls.push((rule.appended_from(first), to)),
                 EdgeSymbol::Special(special) => out.specials.push((special, to)),
                 EdgeSymbol::Byte(_) | EdgeSymbol::Block(_) => {
                     debug_assert!(false, "steps have no blocks")

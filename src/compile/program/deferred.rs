@@ -5,12 +5,11 @@
 
 use std::sync::Arc;
 
-use super::{Program, RuleEntry};
-use crate::compile::Compiled;
-use crate::compile::RuleFacts;
+use super::Program;
 use crate::compile::byte_classes::ByteClasses;
 use crate::compile::live_nfa::LiveNfa;
 use crate::compile::rule_nfa::{EdgeSymbol, RuleNfa};
+use crate::compile::{Compiled, CompiledRuleId, RuleFacts};
 use crate::fsm::Nfa;
 use crate::ir::Expr;
 
@@ -30,25 +29,35 @@ pub(super) struct AppendedGrammars {
 struct DeferredGrammar {
     compiled: Arc<Compiled>,
     /// Program id of its first rule.
-    from: u32,
+    first: CompiledRuleId,
+}
+
+/// A rule of a program, within its own grammar.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::compile) struct LocalRule<'p> {
+    pub(in crate::compile) grammar: &'p Arc<Compiled>,
+    /// Program id of the grammar's first rule.
+    pub(in crate::compile) first: CompiledRuleId,
+    /// Its id in the grammar.
+    pub(in crate::compile) rule: CompiledRuleId,
 }
 
 impl Program {
     /// Analysis results of a rule.
     #[inline]
-    pub(crate) fn facts(&self, rule: u32) -> &RuleFacts {
+    pub(crate) fn facts(&self, rule: CompiledRuleId) -> &RuleFacts {
         let static_facts = &self.compiled.rules;
         static_facts
-            .get(rule as usize)
-            .unwrap_or_else(|| &self.appended.facts[rule as usize - static_facts.len()])
+            .get(rule.index())
+            .unwrap_or_else(|| &self.appended.facts[rule.index() - static_facts.len()])
     }
 
-    /// Analysis results of a rule; `None` for [`NO_RULE`](super::NO_RULE).
-    pub(super) fn facts_of(&self, rule: u32) -> Option<&RuleFacts> {
+    /// Analysis results of a rule; `None` for [`CompiledRuleId::NONE`].
+    pub(super) fn facts_of(&self, rule: CompiledRuleId) -> Option<&RuleFacts> {
         let static_facts = &self.compiled.rules;
         static_facts
-            .get(rule as usize)
-            .or_else(|| self.appended.facts.get((rule as usize).checked_sub(static_facts.len())?))
+            .get(rule.index())
+            .or_else(|| self.appended.facts.get(rule.index().checked_sub(static_facts.len())?))
     }
 
     /// Number of rules, appended ones included.
@@ -56,18 +65,19 @@ impl Program {
         self.rules.len()
     }
 
-    /// The compiled grammar of a rule, and the program id of that grammar's first rule.
-    pub(in crate::compile) fn grammar_of_rule(&self, rule: u32) -> (&Arc<Compiled>, u32) {
-        let at = self.appended.grammars.partition_point(|module| module.from <= rule);
-        match at.checked_sub(1) {
-            None => (&self.compiled, 0),
-            Some(at) => (&self.appended.grammars[at].compiled, self.appended.grammars[at].from),
-        }
+    /// A rule within its own grammar.
+    pub(in crate::compile) fn local_rule(&self, rule: CompiledRuleId) -> LocalRule<'_> {
+        let at = self.appended.grammars.partition_point(|module| module.first <= rule);
+        let (grammar, first) = match at.checked_sub(1).map(|at| &self.appended.grammars[at]) {
+            None => (&self.compiled, CompiledRuleId::from_raw(0)),
+            Some(module) => (&module.compiled, module.first),
+        };
+        LocalRule { grammar, first, rule: rule.counted_from(first) }
     }
 
     /// The serial of a rule's deferred body, if it has one.
-    pub(crate) fn deferred(&self, rule: u32) -> Option<u64> {
-        match &self.compiled.split_grammar.rules.get(rule as usize)?.body {
+    pub(crate) fn deferred(&self, rule: CompiledRuleId) -> Option<u64> {
+        match &self.compiled.split_grammar.rules.get(rule.index())?.body {
             Expr::Deferred(deferred) => Some(deferred.serial()),
             _ => None,
         }
@@ -86,7 +96,7 @@ impl Program {
     }
 
     /// The automaton of a rule with a deferred body: a call of the deferred grammar's start rule.
-    pub(super) fn deferred_rule_nfa(&mut self, rule: u32) -> RuleNfa {
+    pub(super) fn deferred_rule_nfa(&mut self, rule: CompiledRuleId) -> RuleNfa {
         let start = self.append_deferred(rule);
         self.appended.has_failed |= start.is_none();
         let mut nfa = Nfa::new();
@@ -101,9 +111,9 @@ impl Program {
 
     /// Appends the deferred grammar of `rule`; returns the program id of its start rule, or `None`
     /// if it could not be made.
-    fn append_deferred(&mut self, rule: u32) -> Option<u32> {
+    fn append_deferred(&mut self, rule: CompiledRuleId) -> Option<CompiledRuleId> {
         let compiled = self.compiled.deferred_grammar(rule)?.clone();
-        let from = self.rules.len() as u32;
+        let first = CompiledRuleId::new(self.rules.len());
         let existing = self.compiled.rules.iter().chain(&self.appended.facts);
         let (rank, component) =
             existing.fold((0, 0), |(r, c), facts| (r.max(facts.rank), c.max(facts.component)));
@@ -113,12 +123,12 @@ impl Program {
             component: facts.component + component + 1,
             ..*facts
         }));
-        self.rules.resize(self.rules.len() + compiled.rules.len(), RuleEntry::default());
+        self.rules.resize(self.rules.len() + compiled.rules.len(), None);
         if let Some(classes) = self.classes.refined_by(&compiled.classes) {
             self.classes = Arc::new(classes);
         }
-        let start = from + compiled.start;
-        self.appended.grammars.push(DeferredGrammar { compiled, from });
+        let start = compiled.start.appended_from(first);
+        self.appended.grammars.push(DeferredGrammar { compiled, first });
         Some(start)
     }
 }

@@ -2,25 +2,27 @@
 
 use std::sync::Arc;
 
-use super::super::dispatch::CompiledDispatch;
+use super::super::dispatch::{CompiledDispatch, DispatchStateId};
 use super::super::live_nfa::LiveNfa;
-use super::super::rule_nfa::{EdgeSymbol, RuleNfa, StateSummary};
-use super::super::{Block, ByteEdge};
+use super::super::rule_nfa::{BlockNfaId, EdgeSymbol, RuleNfa, StateSummary};
+use super::super::{Block, BlockId, ByteEdge};
 use super::state_table::{EdgeLists, PoolSpan, StateKey};
-use super::{Instance, Program, Scratch, StateSource, UNKNOWN};
+use super::{
+    Instance, InstanceId, PlacedBlock, Program, Scratch, StateId, StateSource, dispatch_state,
+};
 use crate::fsm::{Edge, elementary_cuts};
 use crate::fuel;
 
 impl Program {
     /// Computes the edges of a state and stores them.
-    pub(super) fn find_edges(&mut self, state: u32) {
+    pub(super) fn find_edges(&mut self, state: StateId) {
         if self.find_single_edge(state) {
             return;
         }
         let StateKey { instance, set } = self.states.get(state).key;
         let mut edges = std::mem::take(&mut self.scratch.edges);
         edges.clear();
-        match self.instances[instance as usize].source.clone() {
+        match self.instances[instance.index()].source.clone() {
             StateSource::Dfa(dfa) => {
                 for e in dfa.edges(self.states.set(state)[0]) {
                     let to = self.intern(instance, &[e.to]);
@@ -28,7 +30,8 @@ impl Program {
                 }
             }
             StateSource::Dispatch(dispatch) => {
-                self.add_dispatch_edges(instance, &dispatch, self.states.set(state)[0], &mut edges);
+                let of_dispatch = dispatch_state(self.states.set(state));
+                self.add_dispatch_edges(instance, &dispatch, of_dispatch, &mut edges);
             }
             StateSource::Counted(rule_nfa) => {
                 self.add_counted_edges(instance, &rule_nfa, set, &mut edges);
@@ -46,23 +49,27 @@ impl Program {
     /// Adds the edges of a state of a tag dispatch.
     fn add_dispatch_edges(
         &mut self,
-        instance: u32,
+        instance: InstanceId,
         dispatch: &CompiledDispatch,
-        state: u32,
+        state: DispatchStateId,
         out: &mut EdgeLists,
     ) {
-        let first = self.instances[instance as usize].from;
-        for e in &dispatch.automaton.state_edges(state).edges {
+        let first = self.instances[instance.index()].first;
+        let outgoing = dispatch.automaton.state_edges(state);
+        for e in &outgoing.edges {
             let to = self.intern(instance, &[e.to]);
             match EdgeSymbol::decode(e.lo) {
                 EdgeSymbol::Byte(_) => out.push_bytes(e.lo, e.hi, to),
-                EdgeSymbol::Call(trigger) => {
-                    let called = dispatch.called_rules(trigger).iter();
-                    out.calls.extend(called.map(|rule| (rule + first, to)));
-                }
                 EdgeSymbol::Special(special) => out.specials.push((special, to)),
-                EdgeSymbol::Block(_) => debug_assert!(false, "a dispatch has no blocks"),
+                EdgeSymbol::Call(_) | EdgeSymbol::Block(_) => {
+                    debug_assert!(false, "a dispatch calls by trigger and has no blocks")
+                }
             }
+        }
+        for call in &outgoing.calls {
+            let to = self.intern(instance, &[call.to.raw()]);
+            let called = dispatch.called_rules(call.trigger).iter();
+            out.calls.extend(called.map(|rule| (rule.appended_from(first), to)));
         }
         out.calls.sort_unstable();
         out.calls.dedup();
@@ -70,10 +77,10 @@ impl Program {
 
     /// Fast path of [`Program::find_edges`] for literals, where a single byte edge leaves a single
     /// state. Returns false if the state is not of that form.
-    fn find_single_edge(&mut self, state: u32) -> bool {
+    fn find_single_edge(&mut self, state: StateId) -> bool {
         let instance = self.states.get(state).key.instance;
         let &[from] = self.states.set(state) else { return false };
-        let one = match &self.instances[instance as usize].source {
+        let one = match &self.instances[instance.index()].source {
             StateSource::Sets(rule_nfa, part) => rule_nfa.part(*part).single_edge(from),
             StateSource::Members(rule_nfa, number) => {
                 self.members.states[*number as usize].single_edge(rule_nfa, from)
@@ -91,13 +98,13 @@ impl Program {
 
     /// Collects the edges of a set, sorted: byte edges in [`Scratch::read`], all others in
     /// [`Scratch::others`].
-    fn collect_edges(&mut self, instance: u32, set: PoolSpan) {
+    fn collect_edges(&mut self, instance: InstanceId, set: PoolSpan) {
         let Scratch { read, others, .. } = &mut self.scratch;
         read.clear();
         others.clear();
         let mut add = |e: Edge| if e.lo <= 255 { read.push(e) } else { others.push(e) };
         let set = self.states.slice(set);
-        match &self.instances[instance as usize].source {
+        match &self.instances[instance.index()].source {
             StateSource::Sets(rule_nfa, part) => {
                 let part = rule_nfa.part(*part);
                 for &s in set {
@@ -118,7 +125,7 @@ impl Program {
     }
 
     /// Determinises the collected byte edges: one edge per elementary interval.
-    fn add_byte_edges(&mut self, instance: u32, out: &mut EdgeLists) {
+    fn add_byte_edges(&mut self, instance: InstanceId, out: &mut EdgeLists) {
         let edges = std::mem::take(&mut self.scratch.read);
         let mut cuts = std::mem::take(&mut self.scratch.cuts);
         let mut targets = std::mem::take(&mut self.scratch.targets);
@@ -146,13 +153,13 @@ impl Program {
     /// Adds the edge over `lo..=hi` to the closure of `targets`.
     fn add_byte_edge(
         &mut self,
-        instance: u32,
+        instance: InstanceId,
         (lo, hi, targets): (u32, u32, &[u32]),
         out: &mut EdgeLists,
     ) {
         let mut set = std::mem::take(&mut self.scratch.set);
         self.close(instance, targets, &mut set);
-        if set.len() > 1 && self.instances[instance as usize].left == 0 {
+        if set.len() > 1 && self.instances[instance.index()].left == 0 {
             for &s in &set {
                 let to = self.intern(instance, &[s]);
                 out.bytes.push(ByteEdge { lo: lo as u8, hi: hi as u8, to });
@@ -165,8 +172,13 @@ impl Program {
     }
 
     /// Adds calls, special-token edges and blocks; each leads to the closure of all its targets.
-    fn add_other_edges(&mut self, instance: u32, rule_nfa: &Arc<RuleNfa>, out: &mut EdgeLists) {
-        let first = self.instances[instance as usize].from;
+    fn add_other_edges(
+        &mut self,
+        instance: InstanceId,
+        rule_nfa: &Arc<RuleNfa>,
+        out: &mut EdgeLists,
+    ) {
+        let first = self.instances[instance.index()].first;
         let others = std::mem::take(&mut self.scratch.others);
         let mut targets = std::mem::take(&mut self.scratch.targets);
         for same in others.chunk_by(|a, b| a.lo == b.lo) {
@@ -178,7 +190,7 @@ impl Program {
             self.scratch.set = set;
             let Some(to) = to else { continue };
             match EdgeSymbol::decode(same[0].lo) {
-                EdgeSymbol::Call(rule) => out.calls.push((rule + first, to)),
+                EdgeSymbol::Call(rule) => out.calls.push((rule.appended_from(first), to)),
                 EdgeSymbol::Special(special) => out.specials.push((special, to)),
                 EdgeSymbol::Block(block) => {
                     out.block_entries.push(self.place_block(instance, rule_nfa, block, to))
@@ -192,30 +204,31 @@ impl Program {
     /// Places a block of the rule in front of state `exit`; returns its id in [`Program::blocks`].
     pub(super) fn place_block(
         &mut self,
-        instance: u32,
+        instance: InstanceId,
         rule_nfa: &Arc<RuleNfa>,
-        block: u32,
-        exit: u32,
-    ) -> u32 {
-        let Instance { rule, from, .. } = self.instances[instance as usize];
-        if let Some(&placed) = self.placed_blocks.get(&(rule, block, exit)) {
+        block: BlockNfaId,
+        exit: StateId,
+    ) -> BlockId {
+        let Instance { rule, .. } = self.instances[instance.index()];
+        let key = PlacedBlock { rule, block, exit };
+        if let Some(&placed) = self.placed_blocks.get(&key) {
             return placed;
         }
-        let placed = self.blocks.len() as u32;
-        self.placed_blocks.insert((rule, block, exit), placed);
-        let part = &rule_nfa.blocks[block as usize];
+        let placed = BlockId::new(self.blocks.len());
+        self.placed_blocks.insert(key, placed);
+        let part = &rule_nfa.blocks[block.index()];
         self.blocks.push(Block {
             min: part.min,
             max: part.max,
-            start: UNKNOWN,
+            start: StateId::UNKNOWN,
             exit,
             is_bounded_white_space: part.is_bounded_white_space
                 && self.compiled.has_bounded_white_space,
         });
         let inner =
-            self.add_instance(StateSource::Sets(rule_nfa.clone(), block + 1), (rule, from), placed);
+            self.add_instance(StateSource::Sets(rule_nfa.clone(), Some(block)), rule, placed);
         let start = self.start_state(inner);
-        self.blocks[placed as usize].start = start;
+        self.blocks[placed.index()].start = start;
         placed
     }
 }

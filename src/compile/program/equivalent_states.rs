@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use super::state_table::{State, StateKey};
-use super::{NO_BLOCK, Program, StateSource, UNKNOWN};
+use super::{BlockId, InstanceId, Program, StateId, StateSource};
 use crate::compile::ByteEdge;
 use crate::compile::member_sets::{CoveredBytes, EquivalenceKey};
 use crate::compile::rule_nfa::{EdgeSymbol, RuleNfa};
@@ -31,14 +31,14 @@ const MAX_SEPARATOR_BYTES: usize = 16;
 /// Representatives of member-set states, and memos of how they are found; by instance.
 #[derive(Debug, Default)]
 pub(super) struct MemberClasses {
-    /// The first state with each equivalence key.
-    representatives: HashMap<EquivalenceKey, u32>,
+    /// The first state of each instance with each equivalence key.
+    representatives: HashMap<(InstanceId, EquivalenceKey), StateId>,
     /// Results of [`Program::separates_members`].
-    separation: HashMap<u32, bool>,
+    separation: HashMap<InstanceId, bool>,
     /// Results of [`Program::covered_names`].
-    covered: HashMap<u32, Arc<CoveredNames>>,
+    covered: HashMap<InstanceId, Arc<CoveredNames>>,
     /// Positions with equal continuations to the end of their member.
-    endings: HashMap<u32, MemberEndings>,
+    endings: HashMap<InstanceId, MemberEndings>,
 }
 
 /// By member set and unique member: see [`CoveredBytes`].
@@ -102,15 +102,15 @@ impl MemberEndings {
 impl Program {
     /// The representative of a state, as far as it has been computed; else the state itself.
     #[inline]
-    pub(crate) fn known_equivalent_state(&self, state: u32) -> u32 {
+    pub(crate) fn known_equivalent_state(&self, state: StateId) -> StateId {
         let representative = self.states.get(state).memo.representative;
-        if representative == UNKNOWN { state } else { representative }
+        if representative == StateId::UNKNOWN { state } else { representative }
     }
 
     /// The representative of a state: no token tells the two apart. It is the first state with the
     /// same equivalence key. Memoised.
-    pub(crate) fn equivalent_state(&mut self, state: u32, tokens: &Trigrams) -> u32 {
-        if self.states.get(state).memo.representative == UNKNOWN {
+    pub(crate) fn equivalent_state(&mut self, state: StateId, tokens: &Trigrams) -> StateId {
+        if self.states.get(state).memo.representative == StateId::UNKNOWN {
             let representative = self.find_equivalent(state, tokens);
             self.states.memo_mut(state).representative = representative;
         }
@@ -118,9 +118,9 @@ impl Program {
     }
 
     /// Computes the representative of a state.
-    fn find_equivalent(&mut self, state: u32, tokens: &Trigrams) -> u32 {
+    fn find_equivalent(&mut self, state: StateId, tokens: &Trigrams) -> StateId {
         let State { block, key: StateKey { instance, .. }, .. } = *self.state(state);
-        if block != NO_BLOCK {
+        if block != BlockId::NONE {
             return self.equivalent_in_block(state, block, tokens);
         }
         let Some(key) = self.equivalence_key(state, &|_, _| 0) else { return state };
@@ -150,29 +150,37 @@ impl Program {
 
     /// The counterpart of a block state: the same block, placed in front of the representative of
     /// its exit.
-    fn equivalent_in_block(&mut self, state: u32, block: u32, tokens: &Trigrams) -> u32 {
-        let exit = self.blocks[block as usize].exit;
+    fn equivalent_in_block(
+        &mut self,
+        state: StateId,
+        block: BlockId,
+        tokens: &Trigrams,
+    ) -> StateId {
+        let exit = self.block(block).exit;
         let representative = self.equivalent_state(exit, tokens);
         let Some((StateSource::Sets(rule_nfa, part), set)) = self.source_of(state) else {
             return state;
         };
-        let (rule_nfa, set, Some(number)) = (rule_nfa.clone(), set.to_vec(), part.checked_sub(1))
-        else {
+        let (rule_nfa, set, Some(block)) = (rule_nfa.clone(), set.to_vec(), *part) else {
             return state;
         };
         if representative == exit || representative == Program::RETURN {
             return state;
         }
         let instance = self.states.get(representative).key.instance;
-        let other = self.place_block(instance, &rule_nfa, number, representative);
+        let other = self.place_block(instance, &rule_nfa, block, representative);
         let inner = self.states.get(self.block(other).start).key.instance;
         self.intern(inner, &set)
     }
 
-    /// The equivalence key of a state; see [`abstract_key`].
+    /// The instance and the equivalence key of a state; see [`abstract_key`].
     ///
     /// [`abstract_key`]: crate::compile::member_sets::MemberSetStates::abstract_key
-    fn equivalence_key(&mut self, state: u32, covered: CoveredBytes<'_>) -> Option<EquivalenceKey> {
+    fn equivalence_key(
+        &mut self,
+        state: StateId,
+        covered: CoveredBytes<'_>,
+    ) -> Option<(InstanceId, EquivalenceKey)> {
         let instance = self.states.get(state).key.instance;
         self.member_instance(instance)?;
         let mut endings = self.members.classes.endings.remove(&instance).unwrap_or_default();
@@ -180,21 +188,21 @@ impl Program {
         let same_ending = |position: u32| endings.representative(rule_nfa, position);
         let key = self.members.states[number].abstract_key(
             rule_nfa,
-            (instance, self.states.set(state)),
+            self.states.set(state),
             (same_ending, covered),
         );
         self.members.classes.endings.insert(instance, endings);
-        key
+        Some((instance, key?))
     }
 
     /// By member set: whether it has repeatable members without an upper bound.
-    fn repeating_sets(&self, instance: u32) -> Vec<bool> {
+    fn repeating_sets(&self, instance: InstanceId) -> Vec<bool> {
         let sets = self.member_instance(instance).map(|(rule_nfa, _)| &rule_nfa.member_sets);
         sets.map_or(Vec::new(), |sets| (0..sets.len()).map(|set| sets.may_repeat(set)).collect())
     }
 
     /// How many bytes of each name a repeatable member covers, see [`CoveredBytes`]. Memoised.
-    fn covered_names(&mut self, instance: u32, tokens: &Trigrams) -> Arc<CoveredNames> {
+    fn covered_names(&mut self, instance: InstanceId, tokens: &Trigrams) -> Arc<CoveredNames> {
         if let Some(known) = self.members.classes.covered.get(&instance) {
             return known.clone();
         }
@@ -223,7 +231,12 @@ impl Program {
 
     /// How many of `bytes` a repeatable member can read from its start, as far as that is
     /// decidable.
-    fn repeatable_prefix_len(&mut self, instance: u32, member_set: usize, bytes: &[u8]) -> usize {
+    fn repeatable_prefix_len(
+        &mut self,
+        instance: InstanceId,
+        member_set: usize,
+        bytes: &[u8],
+    ) -> usize {
         let Some((rule_nfa, number)) =
             self.member_instance(instance).map(|(rule_nfa, number)| (rule_nfa.clone(), number))
         else {
@@ -258,7 +271,7 @@ impl Program {
 
     /// Whether no token spans the end of a separator and the distinguishing part of a following
     /// member. Memoised.
-    fn separates_members(&mut self, instance: u32, tokens: &Trigrams) -> bool {
+    fn separates_members(&mut self, instance: InstanceId, tokens: &Trigrams) -> bool {
         if let Some(&known) = self.members.classes.separation.get(&instance) {
             return known;
         }
@@ -268,7 +281,7 @@ impl Program {
     }
 
     /// `None` if that cannot be decided.
-    fn find_separation(&mut self, instance: u32, tokens: &Trigrams) -> Option<bool> {
+    fn find_separation(&mut self, instance: InstanceId, tokens: &Trigrams) -> Option<bool> {
         let (rule_nfa, number) =
             self.member_instance(instance).map(|(rule_nfa, number)| (rule_nfa.clone(), number))?;
         for member_set in 0..rule_nfa.member_sets.len() {
@@ -293,7 +306,7 @@ impl Program {
     }
 
     /// The state of the epsilon closure of `from`.
-    fn closed_state(&mut self, instance: u32, from: &[u32]) -> u32 {
+    fn closed_state(&mut self, instance: InstanceId, from: &[u32]) -> StateId {
         let mut set = Vec::new();
         self.close(instance, from, &mut set);
         self.intern(instance, &set)
@@ -301,7 +314,7 @@ impl Program {
 
     /// The common prefix of all texts from both states, and the bytes that may follow it from the
     /// second state.
-    fn common_prefix(&mut self, starts: [u32; 2]) -> Option<(Vec<u8>, Vec<u8>)> {
+    fn common_prefix(&mut self, starts: [StateId; 2]) -> Option<(Vec<u8>, Vec<u8>)> {
         let mut levels = [Vec::new(), Vec::new()];
         let mut common = Vec::new();
         let mut is_complete = starts
@@ -335,7 +348,7 @@ impl Program {
 
     /// Appends the states that read a byte at `state`, called rules included. False if other
     /// continuations exist.
-    fn collect_readers(&mut self, state: u32, out: &mut Vec<u32>, depth: u32) -> bool {
+    fn collect_readers(&mut self, state: StateId, out: &mut Vec<StateId>, depth: u32) -> bool {
         self.expand(state);
         let has_others =
             !self.special_edges(state).is_empty() || !self.block_entries(state).is_empty();
@@ -370,7 +383,7 @@ fn separator_bytes(rule_nfa: &RuleNfa, member_set: usize) -> Option<Vec<u8>> {
         match EdgeSymbol::decode(lo) {
             EdgeSymbol::Byte(_) => ranges.push((lo, hi)),
             EdgeSymbol::Block(block) => {
-                let nfa = &rule_nfa.blocks.get(block as usize)?.body.nfa;
+                let nfa = &rule_nfa.blocks.get(block.index())?.body.nfa;
                 ranges.extend(
                     (0..nfa.len() as u32).flat_map(|state| nfa.edges(state)).map(|e| (e.lo, e.hi)),
                 );

@@ -3,7 +3,7 @@
 //! A state may be one node of its rule's graph, after a number of steps. A step count farther from
 //! its bounds than a token reaches has no effect on a mask.
 
-use super::{Instance, Program, StateSource};
+use super::{Instance, InstanceId, Program, StateId, StateSource};
 use crate::compile::counted_graph::{FAR, NO_NODE, StepCounts};
 use crate::compile::rule_nfa::RuleNfa;
 use crate::hash::HashMap;
@@ -11,18 +11,18 @@ use crate::hash::HashMap;
 /// A state that is one node of a counted graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct GraphPosition {
-    instance: u32,
+    instance: InstanceId,
     node: u32,
     /// Steps taken so far; [`FAR`] if no bound is within reach.
     steps: u32,
 }
 
 /// Memo of [`Program::graph_position`]; `None`: the state is not one node.
-pub(super) type GraphPositions = HashMap<u32, Option<GraphPosition>>;
+pub(super) type GraphPositions = HashMap<StateId, Option<GraphPosition>>;
 
 /// The automaton and the step counts of an instance of a counted graph.
-fn counted(instances: &[Instance], instance: u32) -> Option<(&RuleNfa, &StepCounts)> {
-    match &instances.get(instance as usize)?.source {
+fn counted(instances: &[Instance], instance: InstanceId) -> Option<(&RuleNfa, &StepCounts)> {
+    match &instances.get(instance.index())?.source {
         StateSource::Counted(rule_nfa) => Some((rule_nfa, rule_nfa.step_counts.as_ref()?)),
         _ => None,
     }
@@ -30,7 +30,7 @@ fn counted(instances: &[Instance], instance: u32) -> Option<(&RuleNfa, &StepCoun
 
 impl Program {
     /// Whether the set of a state contains a node of a counted graph; it may hold more than that.
-    pub(crate) fn contains_graph_node(&self, state: u32) -> bool {
+    pub(crate) fn contains_graph_node(&self, state: StateId) -> bool {
         let instance = self.states.get(state).key.instance;
         counted(&self.instances, instance).is_some_and(|(_, counts)| {
             let mut states = self.states.set(state).iter().step_by(2);
@@ -39,7 +39,7 @@ impl Program {
     }
 
     /// The graph position of a state. Memoised.
-    fn graph_position(&mut self, state: u32) -> Option<GraphPosition> {
+    fn graph_position(&mut self, state: StateId) -> Option<GraphPosition> {
         let instance = self.states.get(state).key.instance;
         let (_, counts) = counted(&self.instances, instance)?;
         if let Some(&known) = self.graph_positions.get(&state) {
@@ -58,7 +58,7 @@ impl Program {
     }
 
     /// The state of a graph position.
-    fn state_at(&mut self, GraphPosition { instance, node, steps }: GraphPosition) -> u32 {
+    fn state_at(&mut self, GraphPosition { instance, node, steps }: GraphPosition) -> StateId {
         let mut set = std::mem::take(&mut self.scratch.set);
         set.clear();
         if let Some((rule_nfa, counts)) = counted(&self.instances, instance) {
@@ -71,7 +71,7 @@ impl Program {
 
     /// The representative of a state for tokens of at most `max_token_bytes` bytes: the same node,
     /// after a number of steps that stands for all others that such a token cannot tell apart.
-    pub(crate) fn node_representative(&mut self, state: u32, max_token_bytes: u32) -> u32 {
+    pub(crate) fn node_representative(&mut self, state: StateId, max_token_bytes: u32) -> StateId {
         let Some(position) = self.graph_position(state) else { return state };
         let Some((_, counts)) = counted(&self.instances, position.instance) else { return state };
         let steps = counts.far_from_bounds(position.steps, max_token_bytes);
@@ -80,14 +80,14 @@ impl Program {
 
     /// How many further steps stay below the upper bound regardless of their path. `None` without
     /// an upper bound, and before the lower bound is met.
-    pub(crate) fn steps_left(&mut self, state: u32) -> Option<u32> {
+    pub(crate) fn steps_left(&mut self, state: StateId) -> Option<u32> {
         let position = self.graph_position(state)?;
         let (_, counts) = counted(&self.instances, position.instance)?;
         counts.steps_left(position.steps).filter(|_| position.steps >= counts.min)
     }
 
     /// The same node with its step bounds out of reach.
-    pub(crate) fn without_bounds(&mut self, state: u32) -> u32 {
+    pub(crate) fn without_bounds(&mut self, state: StateId) -> StateId {
         match self.graph_position(state) {
             Some(position) => self.state_at(GraphPosition { steps: FAR, ..position }),
             None => state,
@@ -95,7 +95,7 @@ impl Program {
     }
 
     /// Whether `state` is a node, with bounds out of reach, of the graph that `of` belongs to.
-    pub(crate) fn is_without_bounds(&mut self, state: u32, of: u32) -> bool {
+    pub(crate) fn is_without_bounds(&mut self, state: StateId, of: StateId) -> bool {
         match (self.graph_position(state), self.graph_position(of)) {
             (Some(position), Some(of)) => position.instance == of.instance && position.steps == FAR,
             _ => false,
@@ -103,7 +103,7 @@ impl Program {
     }
 
     /// Whether `steps` further steps may lead from one state to another.
-    pub(crate) fn steps_fit(&mut self, from: u32, (to, steps): (u32, u32)) -> bool {
+    pub(crate) fn steps_fit(&mut self, from: StateId, (to, steps): (StateId, u32)) -> bool {
         let (Some(from), Some(to)) = (self.graph_position(from), self.graph_position(to)) else {
             return false;
         };

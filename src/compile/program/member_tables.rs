@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::equivalent_states::MemberClasses;
 use super::state_table::StateKey;
-use super::{Program, StateSource};
+use super::{InstanceId, Program, StateId, StateSource};
 use crate::compile::member_sets::{MemberLikelihood, MemberSetStates};
 use crate::compile::rule_nfa::RuleNfa;
 use crate::hash::HashMap;
@@ -19,7 +19,7 @@ pub(super) struct MemberTables {
     /// Representatives of states.
     pub(super) classes: MemberClasses,
     /// Memo of [`Program::completion_state`].
-    nearing_end: HashMap<u32, u32>,
+    nearing_end: HashMap<StateId, StateId>,
     /// Every state ignores which members have been seen; for reports.
     pub(super) ignores_members: bool,
 }
@@ -44,15 +44,15 @@ impl Program {
     }
 
     /// The nondeterministic automaton of an instance, and its index in [`MemberTables::states`].
-    pub(super) fn member_instance(&self, instance: u32) -> Option<(&Arc<RuleNfa>, usize)> {
-        match &self.instances.get(instance as usize)?.source {
+    pub(super) fn member_instance(&self, instance: InstanceId) -> Option<(&Arc<RuleNfa>, usize)> {
+        match &self.instances.get(instance.index())?.source {
             StateSource::Members(rule_nfa, number) => Some((rule_nfa, *number as usize)),
             _ => None,
         }
     }
 
     /// How many unique members may still come; 0 outside of member sets.
-    pub(crate) fn members_left(&self, state: u32) -> u32 {
+    pub(crate) fn members_left(&self, state: StateId) -> u32 {
         match self.source_of(state) {
             Some((StateSource::Members(rule_nfa, number), set)) => {
                 self.members.states[*number as usize].remaining(rule_nfa, set)
@@ -63,7 +63,11 @@ impl Program {
 
     /// The likelihood of a state within its member set. `returned`: the state is the return address
     /// of a call. `None` outside of member sets.
-    pub(crate) fn member_likelihood(&self, state: u32, returned: bool) -> Option<MemberLikelihood> {
+    pub(crate) fn member_likelihood(
+        &self,
+        state: StateId,
+        returned: bool,
+    ) -> Option<MemberLikelihood> {
         let state = self.block_of(state).map_or(state, |block| block.exit);
         match self.source_of(state)? {
             (StateSource::Members(rule_nfa, number), set) => {
@@ -76,7 +80,7 @@ impl Program {
     /// A state with the same shortest completion as `state`, in which only missing members may
     /// come, in one order. It keeps the search for the nearest end from meeting exponentially many
     /// member sets.
-    pub(crate) fn completion_state(&mut self, state: u32) -> u32 {
+    pub(crate) fn completion_state(&mut self, state: StateId) -> StateId {
         let StateKey { instance, set } = self.states.get(state).key;
         let Some((rule_nfa, number)) = self.member_instance(instance) else { return state };
         if let Some(&known) = self.members.nearing_end.get(&state) {

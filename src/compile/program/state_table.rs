@@ -2,16 +2,28 @@
 
 use std::hash::Hasher;
 
-use super::super::{ByteEdge, NO_BLOCK, ReturnRole};
-use super::{NO_RULE, Program, UNKNOWN};
+use super::super::{BlockId, ByteEdge, CompiledRuleId, ReturnRole};
+use super::{InstanceId, Program};
 use crate::capacity::{PagedVec, ReserveMore};
 use crate::hash::{HashMap, hasher};
+use crate::ids::{SpecialId, id};
 use crate::interner::InternIndex;
 
 /// Reserved capacity in states: the size of a small schema.
 const INITIAL_STATES: usize = 224;
 /// States per page of the paged vector.
 const PAGE_STATES: usize = 1 << 13;
+
+id! {
+    /// A state of the compiled automata, over all rules: an index into the state table of one
+    /// [`Program`].
+    pub(crate) StateId
+}
+
+impl StateId {
+    /// Not computed yet.
+    pub(super) const UNKNOWN: StateId = StateId::from_raw(u32::MAX);
+}
 
 /// A range of one of the table's flat arrays.
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,9 +51,9 @@ impl PoolSpan {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct State {
     /// The rule of the state.
-    pub(crate) rule: u32,
-    /// The counted block around the state, or [`NO_BLOCK`].
-    pub(crate) block: u32,
+    pub(crate) rule: CompiledRuleId,
+    /// The counted block around the state, or [`BlockId::NONE`].
+    pub(crate) block: BlockId,
     /// Accepting: the rule may end here; inside a block, one repetition may.
     pub(crate) is_final: bool,
     /// A byte or special-token edge leaves the state.
@@ -68,7 +80,7 @@ pub(crate) struct State {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StateKey {
     /// The automaton of the state.
-    pub(super) instance: u32,
+    pub(super) instance: InstanceId,
     /// Its set, in [`StateTable::sets`]; see [`StateSource`](super::StateSource).
     pub(super) set: PoolSpan,
 }
@@ -79,9 +91,9 @@ pub(super) struct StateMemo {
     /// The edges have been computed.
     pub(super) expanded: bool,
     pub(super) edges: EdgeSpans,
-    /// The representative of the state for masks, or [`UNKNOWN`]: see
+    /// The representative of the state for masks, or [`StateId::UNKNOWN`]: see
     /// [`Program::equivalent_state`].
-    pub(super) representative: u32,
+    pub(super) representative: StateId,
 }
 
 impl StateMemo {
@@ -94,7 +106,7 @@ impl StateMemo {
             specials: PoolSpan { at: 0, len: 0 },
             block_entries: PoolSpan { at: 0, len: 0 },
         },
-        representative: UNKNOWN,
+        representative: StateId::UNKNOWN,
     };
 }
 
@@ -111,12 +123,12 @@ pub(super) struct EdgeSpans {
 #[derive(Debug, Default)]
 pub(super) struct EdgeLists {
     pub(super) bytes: Vec<ByteEdge>,
-    /// `(rule, state to return to)`
-    pub(super) calls: Vec<(u32, u32)>,
-    /// `(special token, target)`
-    pub(super) specials: Vec<(u32, u32)>,
+    /// Each with the state to return to.
+    pub(super) calls: Vec<(CompiledRuleId, StateId)>,
+    /// Each with its target.
+    pub(super) specials: Vec<(SpecialId, StateId)>,
     /// Placed blocks that are entered.
-    pub(super) block_entries: Vec<u32>,
+    pub(super) block_entries: Vec<BlockId>,
 }
 
 impl EdgeLists {
@@ -130,7 +142,7 @@ impl EdgeLists {
 
     /// Appends a byte edge; merges it with the last one if their ranges touch and their targets are
     /// equal.
-    pub(super) fn push_bytes(&mut self, lo: u32, hi: u32, to: u32) {
+    pub(super) fn push_bytes(&mut self, lo: u32, hi: u32, to: StateId) {
         let (lo, hi) = (lo as u8, hi.min(255) as u8);
         match self.bytes.last_mut() {
             Some(last) if last.to == to && u32::from(last.hi) + 1 == u32::from(lo) => last.hi = hi,
@@ -170,7 +182,7 @@ pub(super) struct StateTable {
     /// Index of `states` by [`StateKey`].
     index: InternIndex,
     /// Merged states, by the id of their residual language: see [`super::super::residuals`].
-    pub(super) residuals: HashMap<u32, u32>,
+    pub(super) residuals: HashMap<u32, StateId>,
     /// Some state is of a unique key.
     pub(super) has_unique_keys: bool,
 }
@@ -191,8 +203,8 @@ impl StateTable {
             has_unique_keys: false,
         };
         table.states.push(State {
-            rule: NO_RULE,
-            block: NO_BLOCK,
+            rule: CompiledRuleId::NONE,
+            block: BlockId::NONE,
             is_final: true,
             has_scan_edge: false,
             is_return_only: true,
@@ -201,7 +213,7 @@ impl StateTable {
             return_role: ReturnRole::Nothing,
             unique_key: false,
             ends_unique_key: false,
-            key: StateKey { instance: UNKNOWN, set: PoolSpan::default() },
+            key: StateKey { instance: InstanceId::NONE, set: PoolSpan::default() },
             memo: StateMemo { expanded: true, representative: Program::RETURN, ..StateMemo::EMPTY },
         });
         table
@@ -215,18 +227,18 @@ impl StateTable {
 
     /// A state by its id.
     #[inline]
-    pub(super) fn get(&self, state: u32) -> &State {
-        &self.states[state as usize]
+    pub(super) fn get(&self, state: StateId) -> &State {
+        &self.states[state.index()]
     }
 
     /// What has been computed about a state.
-    pub(super) fn memo_mut(&mut self, state: u32) -> &mut StateMemo {
-        &mut self.states[state as usize].memo
+    pub(super) fn memo_mut(&mut self, state: StateId) -> &mut StateMemo {
+        &mut self.states[state.index()].memo
     }
 
     /// The set of a state.
     #[inline]
-    pub(super) fn set(&self, state: u32) -> &[u32] {
+    pub(super) fn set(&self, state: StateId) -> &[u32] {
         self.slice(self.get(state).key.set)
     }
 
@@ -237,22 +249,24 @@ impl StateTable {
     }
 
     /// Hash of a state's identity.
-    pub(super) fn hash(instance: u32, set: &[u32]) -> u64 {
+    pub(super) fn hash(instance: InstanceId, set: &[u32]) -> u64 {
         let mut hasher = hasher();
-        hasher.write_u32(instance);
+        hasher.write_u32(instance.raw());
         set.iter().for_each(|&s| hasher.write_u32(s));
         hasher.finish()
     }
 
     /// The indexed state of a set. `hash`: see [`StateTable::hash`].
     #[inline]
-    pub(super) fn find(&self, hash: u64, instance: u32, set: &[u32]) -> Option<u32> {
-        self.index.find(hash, |id| self.get(id).key.instance == instance && self.set(id) == set)
+    pub(super) fn find(&self, hash: u64, instance: InstanceId, set: &[u32]) -> Option<StateId> {
+        let same =
+            |state: StateId| self.get(state).key.instance == instance && self.set(state) == set;
+        self.index.find(hash, |index| same(StateId::from_raw(index))).map(StateId::from_raw)
     }
 
     /// Makes a state findable by its hash.
-    pub(super) fn insert(&mut self, hash: u64, state: u32) {
-        self.index.insert(hash, state);
+    pub(super) fn insert(&mut self, hash: u64, state: StateId) {
+        self.index.insert(hash, state.raw());
     }
 
     /// Appends a set for a new state.
@@ -261,21 +275,21 @@ impl StateTable {
     }
 
     /// Appends a state.
-    pub(super) fn push(&mut self, state: State) -> u32 {
+    pub(super) fn push(&mut self, state: State) -> StateId {
         self.has_unique_keys |= state.unique_key;
         self.states.push(state);
-        self.states.len() as u32 - 1
+        StateId::new(self.states.len() - 1)
     }
 
     /// Stores the edges of a state.
-    pub(super) fn set_edges(&mut self, state: u32, edges: &EdgeLists) {
+    pub(super) fn set_edges(&mut self, state: StateId, edges: &EdgeLists) {
         let spans = self.edges.append(edges);
         let memo = self.memo_mut(state);
         (memo.edges, memo.expanded) = (spans, true);
     }
 
     /// Stores the only edge of a state.
-    pub(super) fn set_single_edge(&mut self, state: u32, edge: ByteEdge) {
+    pub(super) fn set_single_edge(&mut self, state: StateId, edge: ByteEdge) {
         let bytes = PoolSpan::append(&mut self.edges.bytes, &[edge]);
         let memo = self.memo_mut(state);
         (memo.edges.bytes, memo.expanded) = (bytes, true);
@@ -283,7 +297,7 @@ impl StateTable {
 
     /// The ranges of edges of an expanded state.
     #[inline]
-    pub(super) fn edge_spans(&self, state: u32) -> &EdgeSpans {
+    pub(super) fn edge_spans(&self, state: StateId) -> &EdgeSpans {
         let memo = &self.get(state).memo;
         debug_assert!(memo.expanded);
         &memo.edges

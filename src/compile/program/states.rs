@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use super::super::dispatch::DispatchStateId;
 use super::super::residuals;
 use super::super::rule_nfa::{RuleNfa, StateSummary};
-use super::super::{DispatchMark, NO_BLOCK, ReturnRole, RuleFacts};
+use super::super::{BlockId, CompiledRuleId, DispatchMark, ReturnRole, RuleFacts};
 use super::state_table::{State, StateKey, StateMemo, StateTable};
-use super::{Instance, Program, StateSource};
+use super::{Instance, InstanceId, Program, StateId, StateSource, dispatch_state};
 use crate::fuel;
 
 /// Fuel of a new state, in addition to one unit per element of its set.
@@ -21,17 +22,17 @@ impl Program {
             let number = self.members.add(&rule_nfa);
             StateSource::Members(rule_nfa, number)
         } else {
-            StateSource::Sets(rule_nfa, 0)
+            StateSource::Sets(rule_nfa, None)
         }
     }
 
-    /// Adds an instance. `(rule, from)`: the rule, and the first rule id of its grammar.
+    /// Adds an instance.
     pub(super) fn add_instance(
         &mut self,
         source: StateSource,
-        (rule, from): (u32, u32),
-        block: u32,
-    ) -> u32 {
+        rule: CompiledRuleId,
+        block: BlockId,
+    ) -> InstanceId {
         let budget = match &source {
             StateSource::Dfa(_) | StateSource::Dispatch(_) | StateSource::Counted(_) => u32::MAX,
             StateSource::Sets(rule_nfa, part) => rule_nfa.part(*part).nfa.len() as u32 * 4 + 256,
@@ -44,17 +45,19 @@ impl Program {
             }
             _ => false,
         };
-        self.instances.push(Instance { source, rule, block, from, merged, left: budget });
-        (self.instances.len() - 1) as u32
+        let first = self.local_rule(rule).first;
+        self.instances.push(Instance { source, rule, block, first, merged, left: budget });
+        InstanceId::new(self.instances.len() - 1)
     }
 
     /// Whether a rule matters only by its language: it has no attributes, counts or names.
-    fn has_only_its_language(&self, rule: u32) -> bool {
-        let (compiled, from) = self.grammar_of_rule(rule);
-        let plain = compiled
+    fn has_only_its_language(&self, rule: CompiledRuleId) -> bool {
+        let local = self.local_rule(rule);
+        let plain = local
+            .grammar
             .split_grammar
             .rules
-            .get((rule - from) as usize)
+            .get(local.rule.index())
             .is_some_and(|rule| rule.attributes.is_empty());
         plain
             && self.compiled.frames_hold_no_counts()
@@ -63,16 +66,16 @@ impl Program {
     }
 
     /// The start state of an instance.
-    pub(super) fn start_state(&mut self, instance: u32) -> u32 {
+    pub(super) fn start_state(&mut self, instance: InstanceId) -> StateId {
         let mut set = std::mem::take(&mut self.scratch.set);
-        match self.instances[instance as usize].source.clone() {
+        match self.instances[instance.index()].source.clone() {
             StateSource::Dfa(_) => {
                 set.clear();
                 set.push(0);
             }
-            StateSource::Dispatch(dispatch) => {
+            StateSource::Dispatch(_) => {
                 set.clear();
-                set.push(dispatch.automaton.start());
+                set.push(DispatchStateId::START.raw());
             }
             StateSource::Sets(rule_nfa, part) => {
                 self.close(instance, &[rule_nfa.part(part).nfa.start()], &mut set)
@@ -93,9 +96,9 @@ impl Program {
     }
 
     /// Interns the state of a set. A set that only returns becomes [`Program::RETURN`].
-    pub(super) fn intern(&mut self, instance: u32, set: &[u32]) -> u32 {
+    pub(super) fn intern(&mut self, instance: InstanceId, set: &[u32]) -> StateId {
         if let Instance { source: StateSource::Dfa(dfa), merged: true, .. } =
-            &self.instances[instance as usize]
+            &self.instances[instance.index()]
             && let Some(residuals) = residuals::residual_ids(dfa)
         {
             let residual = residuals[set[0] as usize];
@@ -109,7 +112,7 @@ impl Program {
         let summary = self.summarize(instance, set);
         let id = self.push(instance, set, summary);
         if id != Program::RETURN {
-            let Instance { left, source, .. } = &mut self.instances[instance as usize];
+            let Instance { left, source, .. } = &mut self.instances[instance.index()];
             *left = left.saturating_sub(1);
             if let StateSource::Members(..) = source {
                 self.members.stored_states += set.len();
@@ -120,7 +123,7 @@ impl Program {
     }
 
     /// Interns the state of a residual language; all rules with [`Instance::merged`] share it.
-    fn intern_residual(&mut self, instance: u32, set: &[u32], residual: u32) -> u32 {
+    fn intern_residual(&mut self, instance: InstanceId, set: &[u32], residual: u32) -> StateId {
         if let Some(&known) = self.states.residuals.get(&residual) {
             return known;
         }
@@ -133,20 +136,20 @@ impl Program {
     /// Appends a state without an equal.
     fn push(
         &mut self,
-        instance: u32,
+        instance: InstanceId,
         set: &[u32],
         StateSummary { is_final, has_scan_edge, has_call_edge }: StateSummary,
-    ) -> u32 {
-        let Instance { rule, block, source, .. } = &self.instances[instance as usize];
+    ) -> StateId {
+        let Instance { rule, block, source, .. } = &self.instances[instance.index()];
         // A return state of a dispatch keeps its mark, which traces read.
         let mark = match source {
-            StateSource::Dispatch(dispatch) => dispatch.automaton.mark(set[0]),
+            StateSource::Dispatch(dispatch) => dispatch.automaton.mark(dispatch_state(set)),
             _ => DispatchMark::Plain,
         };
         let (rule, block) = (*rule, *block);
         let RuleFacts { tracked, unique_key, only_unique_key, .. } = *self.facts(rule);
         let returns = is_final && !has_scan_edge && !has_call_edge;
-        let is_return_only = returns && block == NO_BLOCK && !tracked;
+        let is_return_only = returns && block == BlockId::NONE && !tracked;
         if is_return_only && mark == DispatchMark::Plain {
             return Program::RETURN;
         }
@@ -165,15 +168,15 @@ impl Program {
                 ReturnRole::Nothing
             },
             unique_key,
-            ends_unique_key: returns && block == NO_BLOCK && only_unique_key,
+            ends_unique_key: returns && block == BlockId::NONE && only_unique_key,
             key,
             memo: StateMemo::EMPTY,
         })
     }
 
     /// The summary of a set.
-    fn summarize(&mut self, instance: u32, set: &[u32]) -> StateSummary {
-        match &self.instances[instance as usize].source {
+    fn summarize(&mut self, instance: InstanceId, set: &[u32]) -> StateSummary {
+        match &self.instances[instance.index()].source {
             StateSource::Dfa(dfa) => StateSummary {
                 is_final: dfa.is_final(set[0]),
                 has_scan_edge: !dfa.edges(set[0]).is_empty(),
@@ -187,7 +190,7 @@ impl Program {
                 let states: Vec<u32> = set.iter().copied().step_by(2).collect();
                 rule_nfa.main.summarize(&states)
             }
-            StateSource::Dispatch(dispatch) => dispatch.automaton.summarize(set[0]),
+            StateSource::Dispatch(dispatch) => dispatch.automaton.summarize(dispatch_state(set)),
         }
     }
 }

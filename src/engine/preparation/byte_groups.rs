@@ -3,6 +3,7 @@
 
 use crate::compile::MemberLikelihood;
 use crate::fsm::ByteSet;
+use crate::ids::SpecialId;
 use crate::ir::SpecialToken;
 use crate::matcher::{ConfigId, Parser, ParserLimit};
 
@@ -70,8 +71,8 @@ pub(super) fn group_bytes(
 pub(super) fn special_continuations(
     parser: &mut Parser,
     config: ConfigId,
-) -> Result<Vec<(u32, ConfigId)>, ParserLimit> {
-    let mut specials: Vec<u32> = parser.specials(config).collect();
+) -> Result<Vec<(SpecialId, ConfigId)>, ParserLimit> {
+    let mut specials: Vec<SpecialId> = parser.specials(config).collect();
     specials.sort_unstable();
     specials.dedup();
     let specials =
@@ -83,11 +84,11 @@ pub(super) fn special_continuations(
 /// model that has a special token does not spell it by bytes.
 pub(super) fn discount_spelled_specials(
     parser: &Parser,
-    specials: &[(u32, ConfigId)],
+    specials: &[(SpecialId, ConfigId)],
     groups: &mut [ByteGroup],
 ) {
     let texts = specials.iter().filter_map(|&(special, _)| {
-        match &parser.compiled().specials()[special as usize] {
+        match &parser.compiled().specials()[special.index()] {
             SpecialToken::Name(name) => name.bytes().next(),
             _ => None,
         }

@@ -8,6 +8,7 @@ use super::byte_groups::{
 };
 use crate::fsm::ByteSet;
 use crate::hash::HashMap;
+use crate::ids::SpecialId;
 use crate::matcher::{ConfigId, Parser, ParserLimit};
 
 /// Minimum number of bytes of a group that counts as free text; it must contain letters.
@@ -41,7 +42,7 @@ pub(super) enum TextKind {
 pub(super) struct Continuations {
     pub(super) groups: Vec<ByteGroup>,
     /// Special tokens that may follow, with where they lead.
-    pub(super) specials: Vec<(u32, ConfigId)>,
+    pub(super) specials: Vec<(SpecialId, ConfigId)>,
     /// Index of the first group of text bytes.
     pub(super) text: Option<usize>,
     /// What that group leads to.

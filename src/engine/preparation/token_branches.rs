@@ -5,7 +5,7 @@ use super::byte_groups::{ByteGroup, CLASSES, NAME_CLASSES, weight};
 use super::continuations::{Continuations, MANY_BYTES, TextKind};
 use crate::fsm::ByteSet;
 use crate::matcher::{ConfigId, Symbol};
-use crate::vocab::Trie;
+use crate::vocab::{NodeId, Trie};
 
 /// One group or special token that may follow a partial token.
 pub(super) struct TokenBranch {
@@ -13,7 +13,7 @@ pub(super) struct TokenBranch {
     pub(super) symbol: Symbol,
     pub(super) to: ConfigId,
     /// The trie node that the byte leads to, if a token goes on so.
-    pub(super) child: Option<u32>,
+    pub(super) child: Option<NodeId>,
     /// Relative to the other branches: they add up to 1.
     pub(super) likelihood: f64,
     pub(super) has_many_bytes: bool,
@@ -24,9 +24,9 @@ pub(super) struct TokenBranch {
 impl TokenBranch {
     /// Takes a byte of the group that leads to a trie node, if it has more weight or more tokens
     /// than the one before.
-    fn offer(&mut self, trie: &Trie, child: u32, (byte, weight): (u8, f64)) {
+    fn offer(&mut self, trie: &Trie, child: NodeId, (byte, weight): (u8, f64)) {
         if weight >= self.best.0
-            && let nodes = trie.node(child).end - child
+            && let nodes = trie.subtree_len(child)
             && (weight, nodes) > self.best
         {
             self.best = (weight, nodes);
@@ -41,7 +41,7 @@ impl Continuations {
     pub(super) fn branches(
         &self,
         trie: &Trie,
-        node: u32,
+        node: NodeId,
         (last, min_likelihood): (Option<u8>, f64),
     ) -> Vec<TokenBranch> {
         let mut out: Vec<TokenBranch> = Vec::with_capacity(self.groups.len() + self.specials.len());
@@ -70,7 +70,7 @@ impl Continuations {
         }));
         let sum: f64 = out.iter().map(|branch| branch.likelihood).sum();
         // Free text may also go on as it is, which leads nowhere else.
-        let is_text = self.text_kind == TextKind::Returns && node == 0;
+        let is_text = self.text_kind == TextKind::Returns && node == NodeId::ROOT;
         let least = if is_text { 1.0 } else { f64::MIN_POSITIVE };
         out.iter_mut().for_each(|branch| branch.likelihood /= sum.max(least));
         self.find_children(trie, node, (last, min_likelihood), &mut out);
@@ -83,7 +83,7 @@ impl Continuations {
         &self,
         group: &ByteGroup,
         is_text: bool,
-        (node, last): (u32, Option<u8>),
+        (node, last): (NodeId, Option<u8>),
     ) -> Option<f64> {
         // Inside of a member name or a trigger, text would mean that it turns out to be another
         // one.
@@ -92,7 +92,7 @@ impl Continuations {
             _ if group.advances_trigger => 1.0,
             // A trigger that has begun is probably meant.
             _ if self.in_trigger => 0.001,
-            (true, TextKind::Returns) if node == 0 => 0.0,
+            (true, TextKind::Returns) if node == NodeId::ROOT => 0.0,
             (true, TextKind::Returns) => 30.0,
             (true, TextKind::Enters) if quoted && !self.in_name => 30.0,
             (true, TextKind::Enters) => 0.0005,
@@ -106,7 +106,7 @@ impl Continuations {
     fn find_children(
         &self,
         trie: &Trie,
-        node: u32,
+        node: NodeId,
         (last, min_likelihood): (Option<u8>, f64),
         branches: &mut [TokenBranch],
     ) {
@@ -116,13 +116,13 @@ impl Continuations {
             .zip(&*branches)
             .filter(|(_, branch)| branch.likelihood >= min_likelihood);
         let bytes = likely.fold(ByteSet::EMPTY, |bytes, (group, _)| bytes.union(&group.bytes));
-        let mut offer = |child: u32, byte: u8| {
+        let mut offer = |child: NodeId, byte: u8| {
             let number = usize::from(self.group_of_byte[usize::from(byte)]);
             if number < self.groups.len() {
                 branches[number].offer(trie, child, (byte, weight(byte, last)));
             }
         };
-        if node == 0 {
+        if node == NodeId::ROOT {
             bytes
                 .iter()
                 .filter_map(|byte| Some((trie.root_child(byte)?, byte)))
@@ -130,7 +130,7 @@ impl Continuations {
             return;
         }
         let last_byte = bytes.ranges().last().map_or(0, |(_, last)| last);
-        let (mut child, end) = (node + 1, trie.node(node).end);
+        let (mut child, end) = (node.next(), trie.node(node).end);
         while child < end && !bytes.is_empty() {
             let next = trie.node(child);
             if bytes.contains(next.byte) {

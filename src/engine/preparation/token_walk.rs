@@ -5,7 +5,7 @@ use super::continuations::ContinuationMemo;
 use super::frontier::Candidate;
 use super::token_branches::TokenBranch;
 use crate::matcher::{ConfigId, Parser, ParserLimit, Symbol};
-use crate::vocab::Trie;
+use crate::vocab::{NodeId, Trie};
 
 /// Least likelihood, relative to the start of a token, at which a partial token is followed.
 const MIN_TOKEN_LIKELIHOOD: f64 = 1e-3;
@@ -18,7 +18,7 @@ const MAX_TRIE_NODES: usize = 512;
 /// A state of the walk: a trie node, the configuration there, and the path to it.
 struct PartialToken {
     config: ConfigId,
-    node: u32,
+    node: NodeId,
     likelihood: f64,
     path: Vec<Symbol>,
     /// Length of the longest prefix of the path that is a token, and the configuration it leads to.
@@ -81,7 +81,7 @@ impl<'w> TokenWalk<'w> {
     ) -> TokenWalk<'w> {
         let begin = PartialToken {
             config: candidate.config,
-            node: 0,
+            node: NodeId::ROOT,
             likelihood: 1.0,
             path: Vec::new(),
             longest_token: None,
@@ -157,12 +157,12 @@ impl<'w> TokenWalk<'w> {
         &mut self,
         partial: &PartialToken,
         branch: &TokenBranch,
-        (child, likelihood): (u32, f64),
+        (child, likelihood): (NodeId, f64),
     ) {
         let mut path = partial.path.clone();
         path.push(branch.symbol);
         let is_token = !self.trie.tokens_at(child).is_empty();
-        if is_token && (branch.has_many_bytes || self.trie.node(child).end == child + 1) {
+        if is_token && (branch.has_many_bytes || self.trie.is_leaf(child)) {
             self.found.add(branch.to, likelihood, &path);
             return;
         }

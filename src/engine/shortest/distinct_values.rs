@@ -6,6 +6,7 @@
 
 use super::{Completion, CompletionOptions, Matcher, ShortestPaths, to_pieces};
 use crate::hash::HashSet;
+use crate::ids::SpecialId;
 use crate::mask::MaskState;
 use crate::matcher::{CompletionStep, ConfigId, Parser, ParserLimit, Symbol};
 
@@ -94,7 +95,7 @@ impl DetourSearch<'_> {
     /// Takes the symbol with the shortest completion, or goes back from a dead end.
     fn detour(&mut self) -> Result<(), ParserLimit> {
         let mut best: Option<(u64, Symbol, ConfigId)> = None;
-        let specials: Vec<u32> = self.parser.specials(self.config).collect();
+        let specials: Vec<SpecialId> = self.parser.specials(self.config).collect();
         let bytes = self.parser.allowed(self.config).iter().map(Symbol::Byte);
         for symbol in bytes.chain(specials.into_iter().map(Symbol::Special)) {
             let Some(next) = self.take_step(symbol)? else { continue };

@@ -1,7 +1,7 @@
 //! Completion: what follows when rules and runs of counted blocks end.
 
 use super::{Parser, Scratch};
-use crate::compile::{Block, NO_BLOCK, ReturnRole};
+use crate::compile::{Block, BlockId, ReturnRole};
 use crate::fuel;
 use crate::hash::Seeded;
 use crate::matcher::limit::ParserLimit;
@@ -104,8 +104,8 @@ impl Parser {
             if !state.is_final {
                 continue;
             }
-            if state.block != NO_BLOCK {
-                kernel.end_run(item, &program.blocks[state.block as usize], relaxed, restarts);
+            if state.block != BlockId::NONE {
+                kernel.end_run(item, program.block(state.block), relaxed, restarts);
                 continue;
             }
             match item.frame {
@@ -143,7 +143,7 @@ impl Parser {
             }
             self.program.expand(item.state);
             for &block in self.program.block_entries(item.state) {
-                let start = self.program.blocks[block as usize].start;
+                let start = self.program.block(block).start;
                 kernel.push(Item { state: start, count: 0, frame: item.frame });
             }
         }

@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use crate::compile::{DistinctRole, Program};
+use crate::compile::{CompiledRuleId, DistinctRole, Program, StateId};
 use crate::fuel;
 use crate::hash::HashSet;
 use crate::matcher::limit::ParserLimit;
@@ -20,7 +20,7 @@ const NO_FRAME: FrameId = FrameId::from_raw(u32::MAX);
 /// A rule that prediction calls.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CalledRule {
-    rule: u32,
+    rule: CompiledRuleId,
     rank: u32,
     frame: FrameId,
 }
@@ -51,7 +51,7 @@ impl Parser {
         if !self.scratch.called.is_empty() {
             self.assign_frames();
             for called in &self.scratch.called {
-                self.scratch.slot[called.rule as usize] = UNKNOWN;
+                self.scratch.slot[called.rule.index()] = UNKNOWN;
                 if called.frame != NO_FRAME {
                     let heads = self.program.first_readers(called.rule);
                     out.extend(heads.iter().map(|&state| Item {
@@ -74,14 +74,14 @@ impl Parser {
         called.clear();
         outer.clear();
         slot.resize(program.rule_count(), UNKNOWN);
-        let add = |program: &Program, slot: &mut [u32], called: &mut Vec<CalledRule>, rule: u32| {
-            if slot[rule as usize] == UNKNOWN {
-                slot[rule as usize] = 0;
-                called.push(CalledRule {
-                    rule,
-                    rank: program.facts(rule).rank,
-                    frame: FrameId::ROOT,
-                });
+        let add = |program: &Program,
+                   slot: &mut [u32],
+                   called: &mut Vec<CalledRule>,
+                   rule: CompiledRuleId| {
+            if slot[rule.index()] == UNKNOWN {
+                slot[rule.index()] = 0;
+                let rank = program.facts(rule).rank;
+                called.push(CalledRule { rule, rank, frame: FrameId::ROOT });
             }
         };
         for item in kernel.iter() {
@@ -110,7 +110,7 @@ impl Parser {
         // Lower rank first: a caller's frame must exist before its callees' frames.
         called.sort_unstable_by(|a, b| a.rank.cmp(&b.rank).then(a.rule.cmp(&b.rule)));
         for (i, c) in called.iter().enumerate() {
-            slot[c.rule as usize] = i as u32;
+            slot[c.rule.index()] = i as u32;
         }
     }
 
@@ -119,12 +119,12 @@ impl Parser {
     fn assign_frames(&mut self) {
         let mut outer = std::mem::take(&mut self.scratch.outer);
         fuel::charge_sort(outer.len());
-        outer.sort_unstable_by_key(|(rule, _)| self.scratch.slot[*rule as usize]);
+        outer.sort_unstable_by_key(|(rule, _)| self.scratch.slot[rule.index()]);
         let mut inner = std::mem::take(&mut self.scratch.inner);
         inner.clear();
         for (i, c) in self.scratch.called.iter().enumerate() {
             for &(rule, to) in self.program.leading_calls(c.rule) {
-                inner.push((self.scratch.slot[rule as usize], i as u32, to));
+                inner.push((self.scratch.slot[rule.index()], i as u32, to));
             }
         }
         fuel::charge_sort(inner.len());
@@ -175,11 +175,11 @@ impl Parser {
         &self,
         slot: u32,
         group: Option<&Range<u32>>,
-        (outer, inner): (&mut &[(u32, Item)], &mut &[(u32, u32, u32)]),
+        (outer, inner): (&mut &[(CompiledRuleId, Item)], &mut &[(u32, u32, StateId)]),
         entries: &mut Vec<Item>,
     ) {
         while let Some((&(rule, item), rest)) = outer.split_first()
-            && self.scratch.slot[rule as usize] == slot
+            && self.scratch.slot[rule.index()] == slot
         {
             entries.push(item);
             *outer = rest;

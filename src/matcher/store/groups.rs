@@ -65,7 +65,7 @@ impl Store {
         let mut key: Vec<u32> = Vec::new();
         for items in members {
             key.push(items.len() as u32);
-            key.extend(items.iter().flat_map(|i| [i.state, i.count, i.frame.raw()]));
+            key.extend(items.iter().flat_map(|i| [i.state.raw(), i.count, i.frame.raw()]));
         }
         if let Some(&base) = self.groups.get(&key[..]) {
             return base;

@@ -1,7 +1,7 @@
 //! The constraints beyond context-free grammars that items and frames track.
 
 use super::{FrameId, Item, Store};
-use crate::compile::{DistinctRole, Program, ReturnRole, UNKNOWN_REGISTER};
+use crate::compile::{DistinctRole, Program, RegisterId, ReturnRole};
 
 /// Set of flags: constraints that an item, frame or configuration tracks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,11 +74,11 @@ impl Store {
             return Tracked::BUDGET;
         }
         if program.state(item.state).return_role != ReturnRole::Scope
-            || item.count == UNKNOWN_REGISTER
+            || item.register() == RegisterId::UNKNOWN
         {
             return Tracked::default();
         }
-        let status = self.registers.status(item.count);
+        let status = self.registers.status(item.register());
         let values = if status.holds_values { Tracked::VALUES } else { Tracked::default() };
         let element = if status.element_open { Tracked::ELEMENT } else { Tracked::default() };
         // A scope of unbounded strings always has further values, so no element gets stuck.

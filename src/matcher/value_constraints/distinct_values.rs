@@ -13,7 +13,7 @@
 use std::collections::VecDeque;
 
 use super::registers::{Registers, RivalState};
-use crate::compile::{DistinctRole, Program, ReturnRole, UNKNOWN_REGISTER};
+use crate::compile::{DistinctRole, Program, RegisterId, ReturnRole};
 use crate::fsm::ByteSet;
 use crate::hash::HashSet;
 use crate::matcher::frame_rewrite::{RewriteScope, with_rewritten_frame};
@@ -63,14 +63,14 @@ impl Parser {
     fn update_scopes(
         &mut self,
         items: &mut Vec<Item>,
-        change: &dyn Fn(&mut Registers, u32) -> Option<u32>,
+        change: &dyn Fn(&mut Registers, RegisterId) -> Option<RegisterId>,
     ) {
         let scope = RewriteScope { tracked: Tracked::SCOPE, stops_at_scope: true };
         let mut map = |program: &Program, registers: &mut Registers, item: Item| {
             if program.state(item.state).return_role != ReturnRole::Scope {
                 return Some(item);
             }
-            change(registers, item.count).map(|count| Item { count, ..item })
+            change(registers, item.register()).map(|register| item.with_register(register))
         };
         let program = self.program();
         let inner: Vec<FrameId> =
@@ -275,7 +275,11 @@ impl Parser {
     }
 
     /// Visits the registers of scopes, innermost first, as far as open elements have rivals.
-    fn visit_rivalled_registers(&self, config: ConfigId, visit: &mut dyn FnMut(&Registers, u32)) {
+    fn visit_rivalled_registers(
+        &self,
+        config: ConfigId,
+        visit: &mut dyn FnMut(&Registers, RegisterId),
+    ) {
         let mut seen: HashSet<FrameId> = HashSet::default();
         let mut queue = self.store().frames_of(config);
         while let Some(frame) = queue.pop() {
@@ -284,7 +288,7 @@ impl Parser {
             }
             for item in self.store().returns(frame) {
                 if self.program().state(item.state).return_role == ReturnRole::Scope {
-                    visit(&self.store().registers, item.count);
+                    visit(&self.store().registers, item.register());
                 }
                 queue.push(item.frame);
             }
@@ -304,12 +308,7 @@ impl Parser {
                 }
                 _ => return Some(item),
             };
-            let count = if item.count == UNKNOWN_REGISTER {
-                UNKNOWN_REGISTER
-            } else {
-                registers.limited(item.count, open)
-            };
-            Some(Item { count, ..item })
+            Some(item.with_register(registers.limited(item.register(), open)))
         };
         let rewritten = self.rewrite_frames(scope, self.store().frames_of(config), &mut limit);
         let limited = self.store_mut().with_rewritten_frames(config, &rewritten);

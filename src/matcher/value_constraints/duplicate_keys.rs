@@ -22,8 +22,9 @@ use smallvec::SmallVec;
 use key_frames::FrameList;
 
 use super::key_tracker::KeyList;
-use crate::compile::EMPTY_REGISTER;
+use crate::compile::RegisterId;
 use crate::fsm::ByteSet;
+use crate::ids::SpecialId;
 use crate::matcher::limit::ParserLimit;
 use crate::matcher::parser::Parser;
 use crate::matcher::store::{ConfigId, FrameId, Item, KeyListId, Tracked};
@@ -234,7 +235,7 @@ impl Parser {
     pub(in crate::matcher) fn step_special_with_keys(
         &mut self,
         config: ConfigId,
-        special: u32,
+        special: SpecialId,
     ) -> Result<ConfigId, ParserLimit> {
         let SplitConfig { base, mut list } = self.split(config);
         self.drop_ended_rules(&mut list, base, Symbol::Special(special));
@@ -320,7 +321,7 @@ impl Parser {
                 let register = list
                     .iter()
                     .find(|(listed, _)| *listed == frame)
-                    .map_or(EMPTY_REGISTER, |&(_, register)| register);
+                    .map_or(RegisterId::EMPTY, |&(_, register)| register);
                 if !self.store().registers.status(register).element_open {
                     let begun =
                         self.store_mut().registers.begin_element(register).unwrap_or(register);
@@ -330,9 +331,8 @@ impl Parser {
             }
         }
         let registers = &mut self.store_mut().registers;
-        list.iter_mut().for_each(|(_, register)| {
-            *register = registers.read_symbol(*register, u32::from(byte))
-        });
+        list.iter_mut()
+            .for_each(|(_, register)| *register = registers.read_symbol(*register, byte.into()));
         let mut duplicates = Vec::new();
         if byte != QUOTE {
             return Ok(duplicates);
@@ -402,7 +402,7 @@ impl Parser {
                 }
             }
         }
-        list.retain(|(_, register)| *register != EMPTY_REGISTER);
+        list.retain(|(_, register)| *register != RegisterId::EMPTY);
         self.retain_open_frames(list, base);
     }
 
@@ -423,7 +423,7 @@ impl Parser {
     }
 
     /// Whether a key is open.
-    fn has_open_key(&self, list: &[(FrameId, u32)]) -> bool {
+    fn has_open_key(&self, list: &[(FrameId, RegisterId)]) -> bool {
         list.iter().any(|&(_, register)| self.store().registers.status(register).element_open)
     }
 

@@ -4,17 +4,29 @@
 
 use super::json_string::EscapeState;
 use crate::decimal::Decimal;
+use crate::ids::id;
+use crate::matcher::symbol::SymbolCode;
 
 /// Deepest nesting of a value that can be compared.
 const MAX_DEPTH: usize = 128;
 
+id! {
+    /// A node of a value: its index in [`JsonValue::nodes`].
+    pub(super) JsonNodeId
+}
+
+impl JsonNodeId {
+    /// The whole value.
+    pub(super) const ROOT: JsonNodeId = JsonNodeId::from_raw(0);
+}
+
 /// A value: nodes in text order; the first one is the root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct JsonValue {
-    pub(super) nodes: Vec<JsonNode>,
+    nodes: Vec<JsonNode>,
 }
 
-/// A node of a value; children are indices of nodes.
+/// What a node of a value is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum JsonNode {
     /// `null`, `true` or `false`.
@@ -22,12 +34,11 @@ pub(super) enum JsonNode {
     Number(Decimal),
     /// Decoded.
     String(Vec<u8>),
-    Array(Vec<u32>),
+    Array(Vec<JsonNodeId>),
     /// Sorted by name, without duplicates.
-    Object(Vec<(Vec<u8>, u32)>),
-    /// A text that is not JSON, as symbols (bytes, or special tokens as 256 plus their index). Only
-    /// as root.
-    Other(Vec<u32>),
+    Object(Vec<(Vec<u8>, JsonNodeId)>),
+    /// A text that is not JSON. Only as root.
+    Other(Vec<SymbolCode>),
 }
 
 /// The value is nested more than [`MAX_DEPTH`] levels deep.
@@ -40,10 +51,15 @@ pub(super) const WHITE_SPACE_BYTES: &[u8] = b" \t\r\n";
 pub(super) const NUMBER_BYTES: &[u8] = b"0123456789+-.eE";
 
 impl JsonValue {
-    /// Reads a text, given as symbols (bytes, or special tokens as 256 plus their index).
-    pub(super) fn read(text: &[u32]) -> Result<JsonValue, TooDeep> {
+    /// A node of the value.
+    pub(super) fn node(&self, node: JsonNodeId) -> &JsonNode {
+        &self.nodes[node.index()]
+    }
+
+    /// Reads a text.
+    pub(super) fn read(text: &[SymbolCode]) -> Result<JsonValue, TooDeep> {
         let other = || Ok(JsonValue { nodes: vec![JsonNode::Other(text.to_vec())] });
-        let bytes: Option<Vec<u8>> = text.iter().map(|&symbol| u8::try_from(symbol).ok()).collect();
+        let bytes: Option<Vec<u8>> = text.iter().map(|symbol| symbol.byte()).collect();
         let Some(bytes) = bytes else { return other() };
         let mut reader = ValueReader { text: &bytes, offset: 0, nodes: Vec::new() };
         match reader.value(0) {
@@ -104,15 +120,15 @@ impl<'t> ValueReader<'t> {
     }
 
     /// Reads a value; returns its node.
-    fn value(&mut self, depth: usize) -> Result<u32, ReadError> {
+    fn value(&mut self, depth: usize) -> Result<JsonNodeId, ReadError> {
         if depth > MAX_DEPTH {
             return Err(ReadError::TooDeep);
         }
-        let node = self.nodes.len();
+        let node = JsonNodeId::new(self.nodes.len());
         // Placeholder: children come after their parent.
         self.nodes.push(JsonNode::Word(b""));
         self.skip_white_space();
-        self.nodes[node] = match self.peek().ok_or(ReadError::NotJson)? {
+        self.nodes[node.index()] = match self.peek().ok_or(ReadError::NotJson)? {
             b'"' => JsonNode::String(self.string()?),
             b'[' => {
                 self.offset += 1;
@@ -124,7 +140,7 @@ impl<'t> ValueReader<'t> {
             }
             b'{' => {
                 self.offset += 1;
-                let mut members: Vec<(Vec<u8>, u32)> = Vec::new();
+                let mut members: Vec<(Vec<u8>, JsonNodeId)> = Vec::new();
                 while self.has_next(b'}', members.is_empty())? {
                     self.skip_white_space();
                     let name = self.string()?;
@@ -150,7 +166,7 @@ impl<'t> ValueReader<'t> {
                 JsonNode::Word(word)
             }
         };
-        Ok(node as u32)
+        Ok(node)
     }
 
     /// Whether another child follows in a container; reads the comma or the closing bracket.

@@ -3,12 +3,13 @@
 use smallvec::SmallVec;
 
 use crate::capacity::ReserveMore;
+use crate::compile::RegisterId;
 use crate::hash::{HashMap, Seeded};
 use crate::matcher::frame_rewrite::RewrittenFrames;
 use crate::matcher::store::{ConfigId, FrameId, KeyListId};
 
 /// Frames of rule occurrences that have called keys, with the registers of the keys. Sorted.
-pub(in crate::matcher) type KeyList = SmallVec<[(FrameId, u32); 4]>;
+pub(in crate::matcher) type KeyList = SmallVec<[(FrameId, RegisterId); 4]>;
 /// The bytes of a token.
 pub(in crate::matcher) type TokenBytes = SmallVec<[u8; 16]>;
 

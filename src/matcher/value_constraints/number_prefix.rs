@@ -6,6 +6,7 @@
 use super::json_value::NUMBER_BYTES;
 use crate::decimal::{Decimal, MAX_EXPONENT};
 use crate::fsm::ByteSet;
+use crate::matcher::symbol::SymbolCode;
 
 /// Bytes that may follow a number: white space and punctuation.
 const TERMINATORS: &[u8] = b" \t\r\n,]}";
@@ -80,9 +81,9 @@ impl NumberPrefix {
     };
 
     /// The number at the end of a text; `text` gives the symbols last one first.
-    pub(super) fn at_end_of(text: impl Iterator<Item = u32>) -> NumberPrefix {
+    pub(super) fn at_end_of(text: impl Iterator<Item = SymbolCode>) -> NumberPrefix {
         let of_number =
-            |symbol: u32| u8::try_from(symbol).ok().filter(|byte| NUMBER_BYTES.contains(byte));
+            |symbol: SymbolCode| symbol.byte().filter(|byte| NUMBER_BYTES.contains(byte));
         let mut bytes: Vec<u8> = text.map_while(of_number).collect();
         bytes.reverse();
         let mut number = NumberPrefix { value: Decimal::read(&bytes), ..NumberPrefix::NONE };

@@ -12,37 +12,47 @@ use super::json_value::JsonValue;
 use super::number_prefix::NumberPrefix;
 use super::value_cursor::{CursorTable, ValueCursor};
 use crate::capacity::ReserveMore;
-use crate::compile::{EMPTY_REGISTER, UNKNOWN_REGISTER};
+use crate::compile::RegisterId;
 use crate::fsm::ByteSet;
 use crate::hash::HashMap;
-
-/// Counting register: one more element may end, a second one may not.
-pub(crate) const ONE_END: u32 = 2;
-/// Counting register: no element may end. Used to find candidate tokens.
-pub(crate) const NO_END: u32 = 3;
-/// Counting register: one more element may end, and no element may begin after it.
-pub(crate) const LAST: u32 = 4;
-/// Counting register: no element may begin.
-pub(crate) const NO_BEGIN: u32 = 5;
-/// Ids of registers that hold values start here; [`EMPTY_REGISTER`] holds values, too.
-const FIRST_ID: u32 = 6;
+use crate::ids::id;
+use crate::matcher::symbol::SymbolCode;
 
 /// Capacity that the first register reserves.
 const INITIAL_REGISTERS: usize = 64;
 
-/// No element is open.
-const IDLE: u32 = u32::MAX;
-/// The empty text.
-const EMPTY_TEXT: u32 = 0;
-/// The empty set.
-const EMPTY_SET: u32 = 0;
+id! {
+    /// A text of an element: an index into [`Registers::texts`].
+    TextId
+}
 
-/// A text as a linked list: another text and one symbol. A symbol is a byte, or a special token as
-/// 256 plus its index.
+impl TextId {
+    /// The empty text.
+    const EMPTY: TextId = TextId::from_raw(0);
+    /// No text: no element is open.
+    const NONE: TextId = TextId::from_raw(u32::MAX);
+}
+
+id! {
+    /// The value of an element: an index into [`Registers::values`].
+    ValueId
+}
+
+id! {
+    /// A set of values: an index into [`Registers::sets`].
+    ValueSetId
+}
+
+impl ValueSetId {
+    /// The empty set.
+    const EMPTY: ValueSetId = ValueSetId::from_raw(0);
+}
+
+/// A text as a linked list: another text and one symbol.
 #[derive(Clone, Copy, Debug)]
 struct TextNode {
-    before: u32,
-    symbol: u32,
+    before: TextId,
+    symbol: SymbolCode,
     quoted: QuoteState,
 }
 
@@ -58,22 +68,23 @@ enum QuoteState {
 /// A set of values as a linked list: another set and one value.
 #[derive(Clone, Copy, Debug)]
 struct ValueSet {
-    before: u32,
-    value: u32,
+    before: ValueSetId,
+    value: ValueId,
 }
 
 /// Rivals with the same cursor.
 #[derive(Clone, Debug)]
 struct RivalGroup {
     cursor: ValueCursor,
-    values: Arc<[u32]>,
+    values: Arc<[ValueId]>,
 }
 
 /// A set of values, and the text of the open element.
 #[derive(Clone, Debug)]
 struct Register {
-    set: u32,
-    text: u32,
+    set: ValueSetId,
+    /// The text of the open element, or [`TextId::NONE`].
+    text: TextId,
     /// The values of the set that the open text may still equal.
     rivals: Arc<[RivalGroup]>,
     /// A superset of the bytes that lead towards a rival.
@@ -95,7 +106,7 @@ pub(in crate::matcher) struct RegisterStatus {
 /// continuations, regardless of the spelling of the text.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(in crate::matcher) struct RivalState {
-    set: u32,
+    set: ValueSetId,
     /// Cursors of the groups, with the addresses of the shared value lists.
     rivals: Vec<(ValueCursor, usize)>,
     /// Inside of a number: the part of its prefix that matters.
@@ -106,15 +117,17 @@ pub(in crate::matcher) struct RivalState {
 #[derive(Debug)]
 pub(crate) struct Registers {
     texts: Vec<TextNode>,
-    text_ids: HashMap<(u32, u32), u32>,
+    /// Texts by the text before and the last symbol.
+    text_ids: HashMap<(TextId, SymbolCode), TextId>,
     values: Vec<JsonValue>,
     /// Values by text.
-    value_ids: HashMap<u32, u32>,
+    value_ids: HashMap<TextId, ValueId>,
     cursors: CursorTable,
     sets: Vec<ValueSet>,
-    set_ids: HashMap<(u32, u32), u32>,
+    /// Sets by the set before and the text of the last value.
+    set_ids: HashMap<(ValueSetId, TextId), ValueSetId>,
     registers: Vec<Register>,
-    ids: HashMap<(u32, u32), u32>,
+    ids: HashMap<(ValueSetId, TextId), RegisterId>,
     /// Approximate memory of values and rivals, in bytes.
     held_bytes: usize,
     /// The last value was nested too deeply to be compared.
@@ -125,21 +138,25 @@ impl Registers {
     /// No registers but the empty one.
     pub(in crate::matcher) fn new() -> Registers {
         let empty = Register {
-            set: EMPTY_SET,
-            text: IDLE,
+            set: ValueSetId::EMPTY,
+            text: TextId::NONE,
             rivals: Arc::default(),
             towards: ByteSet::EMPTY,
         };
         Registers {
-            texts: vec![TextNode { before: EMPTY_TEXT, symbol: 0, quoted: QuoteState::No }],
+            texts: vec![TextNode {
+                before: TextId::EMPTY,
+                symbol: 0.into(),
+                quoted: QuoteState::No,
+            }],
             text_ids: HashMap::default(),
             values: Vec::new(),
             value_ids: HashMap::default(),
             cursors: CursorTable::new(),
-            sets: vec![ValueSet { before: EMPTY_SET, value: 0 }],
+            sets: vec![ValueSet { before: ValueSetId::EMPTY, value: ValueId::from_raw(0) }],
             set_ids: HashMap::default(),
-            registers: vec![empty; FIRST_ID as usize],
-            ids: [((EMPTY_SET, IDLE), EMPTY_REGISTER)].into_iter().collect(),
+            registers: vec![empty; RegisterId::FIRST_FREE.index()],
+            ids: [((ValueSetId::EMPTY, TextId::NONE), RegisterId::EMPTY)].into_iter().collect(),
             held_bytes: 0,
             too_deep: false,
         }
@@ -165,114 +182,122 @@ impl Registers {
     }
 
     /// The canonical register for masks: registers with values count as none.
-    pub(in crate::matcher) fn canonical(register: u32) -> u32 {
-        if Registers::holds_values(register) { UNKNOWN_REGISTER } else { register }
-    }
-
-    /// Whether a register holds values (it does not only count).
-    fn holds_values(register: u32) -> bool {
-        register == EMPTY_REGISTER || register >= FIRST_ID
+    pub(in crate::matcher) fn canonical(register: RegisterId) -> RegisterId {
+        if register.holds_values() { RegisterId::UNKNOWN } else { register }
     }
 
     /// The properties of a register.
-    pub(in crate::matcher) fn status(&self, register: u32) -> RegisterStatus {
-        if !Registers::holds_values(register) {
+    pub(in crate::matcher) fn status(&self, register: RegisterId) -> RegisterStatus {
+        if !register.holds_values() {
             return RegisterStatus::default();
         }
-        let Register { text, rivals, .. } = &self.registers[register as usize];
+        let Register { text, rivals, .. } = &self.registers[register.index()];
         RegisterStatus {
             holds_values: true,
-            element_open: *text != IDLE,
+            element_open: *text != TextId::NONE,
             has_rivals: !rivals.is_empty(),
         }
     }
 
     /// The counting register for masks: it compares nothing, and allows only as many elements as a
     /// token that needs no individual check. `open`: see [`crate::compile::DistinctRole`].
-    pub(in crate::matcher) fn limited(&self, register: u32, open: bool) -> u32 {
-        if !Registers::holds_values(register) {
+    pub(in crate::matcher) fn limited(&self, register: RegisterId, open: bool) -> RegisterId {
+        if !register.holds_values() {
             return register;
         }
-        let idle = self.registers[register as usize].text == IDLE;
+        let idle = self.registers[register.index()].text == TextId::NONE;
         match (open, idle) {
-            (true, true) if register != EMPTY_REGISTER => NO_END,
-            (true, _) => ONE_END,
-            (false, true) if register != EMPTY_REGISTER => NO_BEGIN,
-            (false, _) => LAST,
+            (true, true) if register != RegisterId::EMPTY => RegisterId::NO_END,
+            (true, _) => RegisterId::ONE_END,
+            (false, true) if register != RegisterId::EMPTY => RegisterId::NO_BEGIN,
+            (false, _) => RegisterId::LAST,
         }
     }
 
     /// An element begins. `None` if the scope allows no further one.
-    pub(in crate::matcher) fn begin_element(&mut self, register: u32) -> Option<u32> {
+    pub(in crate::matcher) fn begin_element(&mut self, register: RegisterId) -> Option<RegisterId> {
         match register {
-            NO_BEGIN => None,
-            UNKNOWN_REGISTER | ONE_END | NO_END | LAST => Some(register),
+            RegisterId::NO_BEGIN => None,
+            RegisterId::UNKNOWN | RegisterId::ONE_END | RegisterId::NO_END | RegisterId::LAST => {
+                Some(register)
+            }
             _ => {
-                let set = self.registers[register as usize].set;
-                Some(self.intern_register(set, EMPTY_TEXT))
+                let set = self.registers[register.index()].set;
+                Some(self.intern_register(set, TextId::EMPTY))
             }
         }
     }
 
     /// The open element is abandoned.
-    pub(in crate::matcher) fn discard_element(&mut self, register: u32) -> u32 {
-        match Registers::holds_values(register) {
-            true => self.intern_register(self.registers[register as usize].set, IDLE),
+    pub(in crate::matcher) fn discard_element(&mut self, register: RegisterId) -> RegisterId {
+        match register.holds_values() {
+            true => self.intern_register(self.registers[register.index()].set, TextId::NONE),
             false => register,
         }
     }
 
     /// Extends the open element by a symbol.
-    pub(in crate::matcher) fn read_symbol(&mut self, register: u32, symbol: u32) -> u32 {
+    pub(in crate::matcher) fn read_symbol(
+        &mut self,
+        register: RegisterId,
+        symbol: SymbolCode,
+    ) -> RegisterId {
         if !self.status(register).element_open {
             return register;
         }
-        let Register { set, text, .. } = self.registers[register as usize];
+        let Register { set, text, .. } = self.registers[register.index()];
         let text = self.append_symbol(text, symbol);
         self.intern_register(set, text)
     }
 
     /// As [`Registers::read_symbol`] for all bytes, without intermediate registers. The element
     /// must be the first one of its scope.
-    pub(in crate::matcher) fn read_bytes(&mut self, register: u32, bytes: &[u8]) -> u32 {
+    pub(in crate::matcher) fn read_bytes(
+        &mut self,
+        register: RegisterId,
+        bytes: &[u8],
+    ) -> RegisterId {
         debug_assert!(self.is_first_element(register), "an element that is the first");
-        let Register { set, mut text, .. } = self.registers[register as usize];
+        let Register { set, mut text, .. } = self.registers[register.index()];
         for &byte in bytes {
-            text = self.append_symbol(text, u32::from(byte));
+            text = self.append_symbol(text, byte.into());
         }
         self.intern_register(set, text)
     }
 
     /// Whether an element is open and the set is empty.
-    pub(in crate::matcher) fn is_first_element(&self, register: u32) -> bool {
+    pub(in crate::matcher) fn is_first_element(&self, register: RegisterId) -> bool {
         self.status(register).element_open
-            && self.registers.get(register as usize).is_some_and(|cached| cached.set == EMPTY_SET)
+            && self
+                .registers
+                .get(register.index())
+                .is_some_and(|cached| cached.set == ValueSetId::EMPTY)
     }
 
     /// A text extended by a symbol; the same text if the symbol is redundant white space.
-    fn append_symbol(&mut self, before: u32, symbol: u32) -> u32 {
-        let last = self.texts[before as usize];
-        let byte = u8::try_from(symbol).unwrap_or(b'?');
+    fn append_symbol(&mut self, before: TextId, symbol: SymbolCode) -> TextId {
+        let last = self.texts[before.index()];
+        let byte = symbol.byte().unwrap_or(b'?');
         let is_space =
             matches!(byte, b' ' | b'\t' | b'\r' | b'\n') && last.quoted == QuoteState::No;
         // White space outside of strings is redundant after punctuation and after white space. It
         // is kept between the words of a text that is not JSON, and at the beginning, where it
         // distinguishes an element that has begun.
         let is_redundant = matches!(
-            u8::try_from(last.symbol),
-            Ok(b'[' | b'{' | b',' | b':' | b'"' | b']' | b'}' | b' ')
+            last.symbol.byte(),
+            Some(b'[' | b'{' | b',' | b':' | b'"' | b']' | b'}' | b' ')
         );
         if is_space && is_redundant {
             return before;
         }
-        let symbol = if is_space { u32::from(b' ') } else { symbol };
+        let symbol = if is_space { b' '.into() } else { symbol };
         let quoted = match (last.quoted, byte) {
             (QuoteState::No, b'"') | (QuoteState::Escape, _) => QuoteState::Yes,
             (QuoteState::Yes, b'"') => QuoteState::No,
             (QuoteState::Yes, b'\\') => QuoteState::Escape,
             (quoted, _) => quoted,
         };
-        let next = self.texts.len() as u32;
+        let next = TextId::new(self.texts.len());
         let text = *self.text_ids.entry((before, symbol)).or_insert(next);
         if text == next {
             self.texts.push(TextNode { before, symbol, quoted });
@@ -281,47 +306,47 @@ impl Registers {
     }
 
     /// The open element ends. `None` if the scope does not allow that, or the value is in the set.
-    pub(in crate::matcher) fn end_element(&mut self, register: u32) -> Option<u32> {
+    pub(in crate::matcher) fn end_element(&mut self, register: RegisterId) -> Option<RegisterId> {
         match register {
-            UNKNOWN_REGISTER => return Some(UNKNOWN_REGISTER),
-            ONE_END => return Some(NO_END),
-            LAST => return Some(NO_BEGIN),
-            NO_END | NO_BEGIN => return None,
+            RegisterId::UNKNOWN => return Some(RegisterId::UNKNOWN),
+            RegisterId::ONE_END => return Some(RegisterId::NO_END),
+            RegisterId::LAST => return Some(RegisterId::NO_BEGIN),
+            RegisterId::NO_END | RegisterId::NO_BEGIN => return None,
             _ => {}
         }
-        let Register { set, text, ref rivals, .. } = self.registers[register as usize];
-        if text == IDLE {
+        let Register { set, text, ref rivals, .. } = self.registers[register.index()];
+        if text == TextId::NONE {
             return Some(register);
         }
         let number = LazyCell::new(|| NumberPrefix::at_end_of(symbols_reversed(&self.texts, text)));
         let is_equal = |rivals: &RivalGroup| {
-            let mut values = rivals.values.iter().map(|&value| &self.values[value as usize]);
+            let mut values = rivals.values.iter().map(|&value| &self.values[value.index()]);
             values.any(|value| CursorTable::is_equal(value, rivals.cursor, &number))
         };
         if rivals.iter().any(is_equal) {
             return None;
         }
         let value = self.intern_value(text)?;
-        let next = self.sets.len() as u32;
+        let next = ValueSetId::new(self.sets.len());
         let cached = *self.set_ids.entry((set, text)).or_insert(next);
         if cached == next {
             self.sets.push(ValueSet { before: set, value });
         }
-        Some(self.intern_register(cached, IDLE))
+        Some(self.intern_register(cached, TextId::NONE))
     }
 
     /// The value of a text; `None` (and `too_deep`) if it is nested too deeply.
-    fn intern_value(&mut self, text: u32) -> Option<u32> {
+    fn intern_value(&mut self, text: TextId) -> Option<ValueId> {
         if let Some(&cached) = self.value_ids.get(&text) {
             return Some(cached);
         }
-        let mut symbols: Vec<u32> = symbols_reversed(&self.texts, text).collect();
+        let mut symbols: Vec<SymbolCode> = symbols_reversed(&self.texts, text).collect();
         symbols.reverse();
         let Ok(value) = JsonValue::read(&symbols) else {
             self.too_deep = true;
             return None;
         };
-        let id = self.values.len() as u32;
+        let id = ValueId::new(self.values.len());
         self.held_bytes += symbols.len() * 8 + 128;
         self.values.push(value);
         self.value_ids.insert(text, id);
@@ -330,24 +355,24 @@ impl Registers {
 
     /// A superset of the bytes that lead towards a rival; empty without rivals. An element without
     /// any byte counts only if `begin`.
-    pub(in crate::matcher) fn towards_rivals(&self, register: u32, begin: bool) -> ByteSet {
+    pub(in crate::matcher) fn towards_rivals(&self, register: RegisterId, begin: bool) -> ByteSet {
         if !self.status(register).has_rivals {
             return ByteSet::EMPTY;
         }
-        let Register { text, towards, .. } = &self.registers[register as usize];
-        if *text == EMPTY_TEXT && !begin { ByteSet::EMPTY } else { *towards }
+        let Register { text, towards, .. } = &self.registers[register.index()];
+        if *text == TextId::EMPTY && !begin { ByteSet::EMPTY } else { *towards }
     }
 
     /// See [`RivalState`]; `None` without rivals.
-    pub(in crate::matcher) fn rival_state(&self, register: u32) -> Option<RivalState> {
+    pub(in crate::matcher) fn rival_state(&self, register: RegisterId) -> Option<RivalState> {
         if !self.status(register).has_rivals {
             return None;
         }
-        let Register { set, text, rivals, .. } = &self.registers[register as usize];
+        let Register { set, text, rivals, .. } = &self.registers[register.index()];
         let all =
             rivals.iter().flat_map(|group| group.values.iter().map(|&value| (group.cursor, value)));
         let zero = all.filter_map(|(cursor, value)| {
-            CursorTable::in_number(&self.values[value as usize], cursor)
+            CursorTable::in_number(&self.values[value.index()], cursor)
         });
         let zero = zero.reduce(|a, b| a && b);
         let number = zero.map(|zero| {
@@ -359,20 +384,20 @@ impl Registers {
     }
 
     /// Interns a register and computes its rivals.
-    fn intern_register(&mut self, set: u32, text: u32) -> u32 {
+    fn intern_register(&mut self, set: ValueSetId, text: TextId) -> RegisterId {
         if let Some(&cached) = self.ids.get(&(set, text)) {
             return cached;
         }
         let (rivals, towards) = match text {
             // No values to compare with.
-            _ if set == EMPTY_SET || text == IDLE => (Vec::new(), ByteSet::EMPTY),
-            EMPTY_TEXT => self.initial_rivals(set),
+            _ if set == ValueSetId::EMPTY || text == TextId::NONE => (Vec::new(), ByteSet::EMPTY),
+            TextId::EMPTY => self.initial_rivals(set),
             _ => self.advance_rivals(set, text),
         };
         self.held_bytes += rivals.len() * size_of::<RivalGroup>();
-        let id = self.registers.len() as u32;
+        let id = RegisterId::new(self.registers.len());
         let rivals = if rivals.is_empty() {
-            self.registers[EMPTY_REGISTER as usize].rivals.clone()
+            self.registers[RegisterId::EMPTY.index()].rivals.clone()
         } else {
             rivals.into()
         };
@@ -393,15 +418,15 @@ impl Registers {
     }
 
     /// The rivals of an empty text (all values of the set), and the bytes that lead towards them.
-    fn initial_rivals(&mut self, set: u32) -> (Vec<RivalGroup>, ByteSet) {
+    fn initial_rivals(&mut self, set: ValueSetId) -> (Vec<RivalGroup>, ByteSet) {
         let number = LazyCell::new(|| NumberPrefix::NONE);
         let (mut followed, mut towards) = (Vec::new(), ByteSet::EMPTY);
         let mut at = set;
-        while at != EMPTY_SET {
-            let ValueSet { before, value } = self.sets[at as usize];
-            let cursor = CursorTable::begin(&self.values[value as usize]);
+        while at != ValueSetId::EMPTY {
+            let ValueSet { before, value } = self.sets[at.index()];
+            let cursor = CursorTable::begin(&self.values[value.index()]);
             towards = towards.union(&self.cursors.next_bytes(
-                &self.values[value as usize],
+                &self.values[value.index()],
                 cursor,
                 &number,
             ));
@@ -415,10 +440,10 @@ impl Registers {
 
     /// The rivals of a text, as a subset of those of its prefix, and the bytes that lead towards
     /// them.
-    fn advance_rivals(&mut self, set: u32, text: u32) -> (Vec<RivalGroup>, ByteSet) {
-        let TextNode { before, symbol, .. } = self.texts[text as usize];
+    fn advance_rivals(&mut self, set: ValueSetId, text: TextId) -> (Vec<RivalGroup>, ByteSet) {
+        let TextNode { before, symbol, .. } = self.texts[text.index()];
         // Texts grow symbol by symbol, so the prefix has a register.
-        let previous = self.registers[self.ids[&(set, before)] as usize].rivals.clone();
+        let previous = self.registers[self.ids[&(set, before)].index()].rivals.clone();
         let number = |text| {
             let texts = &self.texts;
             LazyCell::new(move || NumberPrefix::at_end_of(symbols_reversed(texts, text)))
@@ -428,7 +453,7 @@ impl Registers {
         for group in previous.iter() {
             let mut followed = Vec::with_capacity(group.values.len());
             for &value in group.values.iter() {
-                let rival = &self.values[value as usize];
+                let rival = &self.values[value.index()];
                 let Some(cursor) = self.cursors.step(rival, group.cursor, symbol, &number_before)
                 else {
                     continue;
@@ -447,8 +472,8 @@ impl Registers {
 
 /// Groups values by cursor. A group that equals `all` shares its list.
 fn group_by_cursor(
-    mut followed: Vec<(ValueCursor, u32)>,
-    all: Option<&Arc<[u32]>>,
+    mut followed: Vec<(ValueCursor, ValueId)>,
+    all: Option<&Arc<[ValueId]>>,
     (groups, held_bytes): (&mut Vec<RivalGroup>, &mut usize),
 ) {
     if !followed.is_sorted_by_key(|(cursor, _)| *cursor) {
@@ -468,11 +493,11 @@ fn group_by_cursor(
 }
 
 /// The symbols of a text, last one first.
-fn symbols_reversed(texts: &[TextNode], text: u32) -> impl Iterator<Item = u32> {
+fn symbols_reversed(texts: &[TextNode], text: TextId) -> impl Iterator<Item = SymbolCode> {
     let mut at = text;
     std::iter::from_fn(move || {
         let TextNode { before, symbol, .. } =
-            *texts.get(at as usize).filter(|_| at != EMPTY_TEXT)?;
+            *texts.get(at.index()).filter(|_| at != TextId::EMPTY)?;
         at = before;
         Some(symbol)
     })

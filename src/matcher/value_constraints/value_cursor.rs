@@ -13,13 +13,23 @@ use std::cmp::Ordering;
 use std::ops::Deref;
 
 use super::json_string::EscapeState;
-use super::json_value::{JsonNode, JsonValue, NUMBER_BYTES, WHITE_SPACE_BYTES};
+use super::json_value::{JsonNode, JsonNodeId, JsonValue, NUMBER_BYTES, WHITE_SPACE_BYTES};
 use super::number_prefix::NumberPrefix;
 use crate::fsm::ByteSet;
 use crate::hash::HashMap;
+use crate::ids::id;
+use crate::matcher::symbol::SymbolCode;
 
-/// Id of the outermost level, outside of all containers.
-const NO_CONTAINER: u32 = 0;
+id! {
+    /// The state of an open container: an index into [`CursorTable::containers`].
+    ContainerId
+}
+
+impl ContainerId {
+    /// The outermost level, outside of all containers.
+    const OUTERMOST: ContainerId = ContainerId::from_raw(0);
+}
+
 /// Approximate memory of a container state, in bytes.
 const CONTAINER_BYTES: usize = 80;
 
@@ -27,7 +37,7 @@ const CONTAINER_BYTES: usize = 80;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct ValueCursor {
     /// The state of the innermost open container.
-    container: u32,
+    container: ContainerId,
     position: CursorPosition,
 }
 
@@ -35,19 +45,19 @@ pub(super) struct ValueCursor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum CursorPosition {
     /// Before a node, perhaps in white space.
-    Before(u32),
+    Before(JsonNodeId),
     /// In a word (`null`, `true`, `false`), after this many bytes.
-    Word(u32, u32),
+    Word(JsonNodeId, u32),
     /// In a number, or after it.
-    Number(u32),
+    Number(JsonNodeId),
     /// In a string, after this many decoded bytes and an incomplete character.
-    String(u32, u32, EscapeState),
+    String(JsonNodeId, u32, EscapeState),
     /// Before the name of a member.
     Member,
     /// In a name, as in a string. The member is the first candidate with this beginning.
     Name(u32, u32, EscapeState),
     /// Before the colon of a member with this node.
-    Colon(u32),
+    Colon(JsonNodeId),
     /// After a node, or after an opening bracket with nothing inside.
     AfterNode,
     /// After this many symbols of a text that is not JSON.
@@ -58,8 +68,8 @@ enum CursorPosition {
 #[derive(Debug)]
 struct ContainerState {
     /// The state of the container around it.
-    parent: u32,
-    node: u32,
+    parent: ContainerId,
+    node: JsonNodeId,
     /// Number of elements or members that have begun.
     begun: usize,
     /// Bit set of the members that have begun.
@@ -75,13 +85,23 @@ impl ContainerState {
     }
 }
 
+/// A child that begins in a container.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct BegunChild {
+    /// The state before.
+    container: ContainerId,
+    /// The index of a member; 0 for an element.
+    member: u32,
+}
+
 /// Interned container states of one parser's cursors.
 #[derive(Debug)]
 pub(super) struct CursorTable {
     containers: Vec<ContainerState>,
-    /// Container states by parent and node, and by previous state and the child that begins.
-    opened: HashMap<(u32, u32), u32>,
-    begun_children: HashMap<(u32, u32), u32>,
+    /// Container states by parent and node.
+    opened: HashMap<(ContainerId, JsonNodeId), ContainerId>,
+    /// Container states by the child that begins.
+    begun_children: HashMap<BegunChild, ContainerId>,
     held_bytes: usize,
 }
 
@@ -89,8 +109,8 @@ impl CursorTable {
     /// A table with the outermost level only.
     pub(super) fn new() -> CursorTable {
         let outermost = ContainerState {
-            parent: NO_CONTAINER,
-            node: 0,
+            parent: ContainerId::OUTERMOST,
+            node: JsonNodeId::ROOT,
             begun: 0,
             used_members: Box::default(),
         };
@@ -109,12 +129,12 @@ impl CursorTable {
 
     /// The cursor of an empty text.
     pub(super) fn begin(value: &JsonValue) -> ValueCursor {
-        let position = if let JsonNode::Other(_) = value.nodes[0] {
+        let position = if let JsonNode::Other(_) = value.node(JsonNodeId::ROOT) {
             CursorPosition::Other(0)
         } else {
-            CursorPosition::Before(0)
+            CursorPosition::Before(JsonNodeId::ROOT)
         };
-        ValueCursor { container: NO_CONTAINER, position }
+        ValueCursor { container: ContainerId::OUTERMOST, position }
     }
 
     /// The cursor after one more symbol; `None` if the text no longer begins a spelling of the
@@ -123,17 +143,17 @@ impl CursorTable {
         &mut self,
         value: &JsonValue,
         cursor: ValueCursor,
-        symbol: u32,
+        symbol: SymbolCode,
         number: &impl Deref<Target = NumberPrefix>,
     ) -> Option<ValueCursor> {
         let ValueCursor { container, position } = cursor;
         if let (CursorPosition::Other(read), JsonNode::Other(node_value)) =
-            (position, &value.nodes[0])
+            (position, value.node(JsonNodeId::ROOT))
         {
             return (node_value.get(read as usize) == Some(&symbol))
                 .then_some(ValueCursor { container, position: CursorPosition::Other(read + 1) });
         }
-        self.step_byte(value, cursor, u8::try_from(symbol).ok()?, number)
+        self.step_byte(value, cursor, symbol.byte()?, number)
     }
 
     /// As [`CursorTable::step`], over a byte of a JSON text.
@@ -145,7 +165,7 @@ impl CursorTable {
         number: &impl Deref<Target = NumberPrefix>,
     ) -> Option<ValueCursor> {
         let ValueCursor { container, position } = cursor;
-        let position = match (position, position.node().map(|node| &value.nodes[node as usize])) {
+        let position = match (position, position.node().map(|node| value.node(node))) {
             (
                 CursorPosition::Before(_)
                 | CursorPosition::Member
@@ -190,7 +210,7 @@ impl CursorTable {
     fn enter(
         &mut self,
         node_value: &JsonNode,
-        (container, node): (u32, u32),
+        (container, node): (ContainerId, JsonNodeId),
         byte: u8,
     ) -> Option<ValueCursor> {
         let position = match (node_value, byte) {
@@ -230,12 +250,17 @@ impl CursorTable {
     }
 
     /// The byte after a node, or after an opening bracket with nothing inside.
-    fn after_node(&mut self, value: &JsonValue, container: u32, byte: u8) -> Option<ValueCursor> {
+    fn after_node(
+        &mut self,
+        value: &JsonValue,
+        container: ContainerId,
+        byte: u8,
+    ) -> Option<ValueCursor> {
         if byte != self.expected_punctuation(value, container)? {
             return None;
         }
-        let ContainerState { parent, node, begun, .. } = self.containers[container as usize];
-        match &value.nodes[node as usize] {
+        let ContainerState { parent, node, begun, .. } = self.containers[container.index()];
+        match value.node(node) {
             _ if byte != b',' => {
                 Some(ValueCursor { container: parent, position: CursorPosition::AfterNode })
             }
@@ -248,10 +273,10 @@ impl CursorTable {
     }
 
     /// The punctuation after a child of a container.
-    fn expected_punctuation(&self, value: &JsonValue, container: u32) -> Option<u8> {
-        let ContainerState { node, begun, .. } = self.containers[container as usize];
-        match &value.nodes[node as usize] {
-            _ if container == NO_CONTAINER => None,
+    fn expected_punctuation(&self, value: &JsonValue, container: ContainerId) -> Option<u8> {
+        let ContainerState { node, begun, .. } = self.containers[container.index()];
+        match value.node(node) {
+            _ if container == ContainerId::OUTERMOST => None,
             JsonNode::Array(items) => Some(if begun == items.len() { b']' } else { b',' }),
             JsonNode::Object(members) => Some(if begun == members.len() { b'}' } else { b',' }),
             _ => None,
@@ -262,7 +287,7 @@ impl CursorTable {
     fn step_key(
         &mut self,
         value: &JsonValue,
-        container: u32,
+        container: ContainerId,
         (member, read, mut escape): (u32, u32, EscapeState),
         byte: u8,
     ) -> Option<ValueCursor> {
@@ -292,8 +317,12 @@ impl CursorTable {
     }
 
     /// The members of the open object.
-    fn members<'v>(&self, value: &'v JsonValue, container: u32) -> &'v [(Vec<u8>, u32)] {
-        match &value.nodes[self.containers[container as usize].node as usize] {
+    fn members<'v>(
+        &self,
+        value: &'v JsonValue,
+        container: ContainerId,
+    ) -> &'v [(Vec<u8>, JsonNodeId)] {
+        match value.node(self.containers[container.index()].node) {
             JsonNode::Object(members) => members,
             _ => &[],
         }
@@ -303,7 +332,7 @@ impl CursorTable {
     fn unused_members<'v>(
         &self,
         value: &'v JsonValue,
-        container: u32,
+        container: ContainerId,
         (text, more): (&[u8], &[u8]),
     ) -> impl Iterator<Item = u32> + use<'_, 'v> {
         let members = self.members(value, container);
@@ -312,7 +341,7 @@ impl CursorTable {
         let from = members.partition_point(|(name, _)| compare_prefix(name) == Ordering::Less);
         let count =
             members[from..].partition_point(|(name, _)| compare_prefix(name) == Ordering::Equal);
-        let container = &self.containers[container as usize];
+        let container = &self.containers[container.index()];
         (from..from + count)
             .map(|member| member as u32)
             .filter(|&member| !container.is_used(member))
@@ -328,7 +357,7 @@ impl CursorTable {
     ) -> ByteSet {
         let ValueCursor { container, position } = cursor;
         let spaced = |bytes: &[u8]| ByteSet::from_bytes(bytes).union(&ByteSet::WHITE_SPACE);
-        match (position, position.node().map(|node| &value.nodes[node as usize])) {
+        match (position, position.node().map(|node| value.node(node))) {
             (CursorPosition::Before(_), Some(JsonNode::Word(node_value))) => {
                 spaced(&node_value[..1])
             }
@@ -364,11 +393,11 @@ impl CursorTable {
                     .map(|member| escape.next_bytes(&members[member as usize].0[read..]))
                     .fold(ByteSet::EMPTY, |all, next| all.union(&next))
             }
-            (CursorPosition::Other(read), _) => match &value.nodes[0] {
+            (CursorPosition::Other(read), _) => match value.node(JsonNodeId::ROOT) {
                 // Special tokens are not bytes.
                 JsonNode::Other(node_value) => {
-                    match node_value.get(read as usize).map(|&symbol| u8::try_from(symbol)) {
-                        Some(Ok(byte)) => ByteSet::range(byte, byte),
+                    match node_value.get(read as usize).map(|symbol| symbol.byte()) {
+                        Some(Some(byte)) => ByteSet::range(byte, byte),
                         _ => ByteSet::WHITE_SPACE,
                     }
                 }
@@ -380,7 +409,7 @@ impl CursorTable {
 
     /// Whether the cursor is in a number, and whether that number is zero.
     pub(super) fn in_number(value: &JsonValue, cursor: ValueCursor) -> Option<bool> {
-        match (cursor.position, cursor.position.node().map(|node| &value.nodes[node as usize])) {
+        match (cursor.position, cursor.position.node().map(|node| value.node(node))) {
             (CursorPosition::Number(_), Some(JsonNode::Number(node_value))) => {
                 Some(node_value.is_zero())
             }
@@ -394,8 +423,8 @@ impl CursorTable {
         cursor: ValueCursor,
         number: &impl Deref<Target = NumberPrefix>,
     ) -> bool {
-        match (cursor.position, &value.nodes[0]) {
-            _ if cursor.container != NO_CONTAINER => false,
+        match (cursor.position, value.node(JsonNodeId::ROOT)) {
+            _ if cursor.container != ContainerId::OUTERMOST => false,
             (CursorPosition::AfterNode, _) => true,
             (CursorPosition::Number(_), JsonNode::Number(node_value)) => number.equals(node_value),
             (CursorPosition::Other(read), JsonNode::Other(node_value)) => {
@@ -406,8 +435,8 @@ impl CursorTable {
     }
 
     /// Interns the state of a container that opens.
-    fn open_container(&mut self, parent: u32, node: u32) -> u32 {
-        let next = self.containers.len() as u32;
+    fn open_container(&mut self, parent: ContainerId, node: JsonNodeId) -> ContainerId {
+        let next = ContainerId::new(self.containers.len());
         let id = *self.opened.entry((parent, node)).or_insert(next);
         if id == next {
             self.held_bytes += CONTAINER_BYTES;
@@ -422,12 +451,12 @@ impl CursorTable {
     }
 
     /// Interns the state of a container in which a member, or an element (0), begins.
-    fn begin_child(&mut self, container: u32, member: u32) -> u32 {
-        let next = self.containers.len() as u32;
-        let id = *self.begun_children.entry((container, member)).or_insert(next);
+    fn begin_child(&mut self, container: ContainerId, member: u32) -> ContainerId {
+        let next = ContainerId::new(self.containers.len());
+        let id = *self.begun_children.entry(BegunChild { container, member }).or_insert(next);
         if id == next {
             let ContainerState { parent, node, begun, ref used_members } =
-                self.containers[container as usize];
+                self.containers[container.index()];
             let (word, bit) = (member as usize / 64, member % 64);
             let mut used_members = used_members.to_vec();
             used_members.resize(used_members.len().max(word + 1), 0);
@@ -446,7 +475,7 @@ impl CursorTable {
 
 impl CursorPosition {
     /// The position after a byte of a word, of which `read` bytes were read.
-    fn step_word(word: &[u8], (node, read): (u32, u32), byte: u8) -> Option<CursorPosition> {
+    fn step_word(word: &[u8], (node, read): (JsonNodeId, u32), byte: u8) -> Option<CursorPosition> {
         (word.get(read as usize) == Some(&byte)).then_some(())?;
         Some(if read as usize + 1 == word.len() {
             CursorPosition::AfterNode
@@ -458,7 +487,7 @@ impl CursorPosition {
     /// The position after a byte of a string, of which `read` decoded bytes were read.
     fn step_string(
         string: &[u8],
-        (node, read, mut escape): (u32, u32, EscapeState),
+        (node, read, mut escape): (JsonNodeId, u32, EscapeState),
         byte: u8,
     ) -> Option<CursorPosition> {
         let decoded = escape.read(byte)?;
@@ -473,7 +502,7 @@ impl CursorPosition {
     }
 
     /// The node that is open or expected.
-    fn node(self) -> Option<u32> {
+    fn node(self) -> Option<JsonNodeId> {
         match self {
             CursorPosition::Before(node)
             | CursorPosition::Word(node, _)

@@ -91,13 +91,13 @@ const TEXTS: &[&str] = &[
     " \"a\" ",
 ];
 
-fn symbols(text: &str) -> Vec<u32> {
-    text.bytes().map(u32::from).collect()
+fn symbols(text: &str) -> Vec<SymbolCode> {
+    text.bytes().map(SymbolCode::from).collect()
 }
 
 /// A text that is equal for all spellings of a value: members sorted, numbers normalised.
-fn canonical_text(value: &JsonValue, node: u32) -> String {
-    match &value.nodes[node as usize] {
+fn canonical_text(value: &JsonValue, node: JsonNodeId) -> String {
+    match value.node(node) {
         JsonNode::Array(items) => {
             format!(
                 "[{:?}]",
@@ -114,7 +114,7 @@ fn canonical_text(value: &JsonValue, node: u32) -> String {
 
 /// Follows a text: the next bytes before each symbol and at the end, and whether the text spells
 /// the value. Stops at the first symbol that does not fit.
-fn follow(table: &mut CursorTable, value: &JsonValue, text: &[u32]) -> (Vec<ByteSet>, bool) {
+fn follow(table: &mut CursorTable, value: &JsonValue, text: &[SymbolCode]) -> (Vec<ByteSet>, bool) {
     let number = |read: usize| {
         LazyCell::new(move || NumberPrefix::at_end_of(text[..read].iter().rev().copied()))
     };
@@ -141,7 +141,8 @@ fn cursors_accept_exactly_the_spellings_of_a_value() {
         let value = JsonValue::read(&symbols(rival)).unwrap();
         for text in TEXTS {
             let decoded = JsonValue::read(&symbols(text)).unwrap();
-            let want = canonical_text(&value, 0) == canonical_text(&decoded, 0);
+            let want = canonical_text(&value, JsonNodeId::ROOT)
+                == canonical_text(&decoded, JsonNodeId::ROOT);
             let (next, is_equal) = follow(&mut table, &value, &symbols(text));
             assert_eq!(is_equal, want, "{text} {rival}");
             if want {
@@ -171,7 +172,8 @@ fn next_bytes_cover_every_live_continuation() {
                     continue;
                 }
                 for byte in ByteSet::ALL.iter() {
-                    let longer: Vec<u32> = text.iter().copied().chain([byte.into()]).collect();
+                    let longer: Vec<SymbolCode> =
+                        text.iter().copied().chain([byte.into()]).collect();
                     let (after, is_equal) = follow(&mut table, &value, &longer);
                     let alive = after.len() > cut + 1 && !after[cut + 1].is_empty();
                     assert!(!alive || next[cut].contains(byte), "{rival} {longer:?}");
