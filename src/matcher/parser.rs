@@ -167,8 +167,8 @@ impl Parser {
         };
         self.scratch.kernel.clear();
         self.scratch.kernel.push(Item { state: start, count: 0, frame: FrameId::ROOT });
-        self.enter_blocks();
-        let start = self.predict(flags).and_then(|start| self.byte_ended(start));
+        let start = self.enter_blocks().and_then(|()| self.predict(flags));
+        let start = start.and_then(|start| self.byte_ended(start));
         self.start = start.and_then(|start| self.token_ended(start));
     }
 
@@ -563,7 +563,7 @@ impl Parser {
             return self.intern_kernel(flags);
         }
         self.complete(&mut flags)?;
-        self.enter_blocks();
+        self.enter_blocks()?;
         let next = self.predict(flags)?;
         self.byte_ended(next)
     }
@@ -632,7 +632,7 @@ impl Parser {
         self.scratch.kernel.clear();
         self.scratch.kernel.extend_from_slice(items);
         self.complete(&mut flags)?;
-        self.enter_blocks();
+        self.enter_blocks()?;
         self.predict(flags)
     }
 

@@ -54,6 +54,13 @@ pub(crate) fn inputs() -> Vec<Input> {
         "nullable-powers",
         "root ::= a a a a a a a a\na ::= a a | a a a a | \"\" | \"x\" | [a-z]*\n",
     ));
+    // Each state after a rule calls all rules that follow.
+    let in_a_row = |n: usize| {
+        let names: Vec<String> = (0..n).map(|i| format!("r{i}")).collect();
+        let rule = |i: usize| format!("r{i} ::= \"{i}\"? | r{}?\n", (i + 1) % n);
+        format!("root ::= {}\n{}", names.join(" "), (0..n).map(rule).collect::<String>())
+    };
+    inputs.extend(family("ebnf/nullable-rules-in-a-row", &[200, 2_000], in_a_row, common));
     inputs.extend(fixed(
         "palindromes",
         "root ::= \"a\" root \"a\" | \"b\" root \"b\" | [ab]? | root root\n",

@@ -129,8 +129,8 @@ impl Parser {
 
     /// Adds the first state of each block that an item may enter, and of each next run. Those
     /// states have read nothing of their run and are not completed, so an empty run is never
-    /// counted.
-    pub(super) fn enter_blocks(&mut self) {
+    /// counted. Errors: the fuel is spent.
+    pub(super) fn enter_blocks(&mut self) -> Result<(), ParserLimit> {
         let Scratch { kernel, restarts, .. } = &mut self.scratch;
         fuel::charge(kernel.len() + restarts.len());
         for i in 0..kernel.len() {
@@ -141,6 +141,7 @@ impl Parser {
             {
                 continue;
             }
+            fuel::check()?;
             self.program.expand(item.state);
             for &block in self.program.block_entries(item.state) {
                 let start = self.program.block(block).start;
@@ -148,5 +149,6 @@ impl Parser {
             }
         }
         kernel.append(restarts);
+        Ok(())
     }
 }

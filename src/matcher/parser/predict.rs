@@ -29,7 +29,7 @@ impl Parser {
     /// Prediction: assigns a frame to each called rule, adds the first states of the rule, and
     /// interns the configuration.
     pub(super) fn predict(&mut self, mut flags: ConfigFlags) -> Result<ConfigId, ParserLimit> {
-        self.collect_calls();
+        self.collect_calls()?;
         fuel::charge(
             self.scratch.kernel.len()
                 + 4 * self.scratch.called.len()
@@ -51,7 +51,6 @@ impl Parser {
         if !self.scratch.called.is_empty() {
             self.assign_frames();
             for called in &self.scratch.called {
-                self.scratch.slot[called.rule.index()] = UNKNOWN;
                 if called.frame != NO_FRAME {
                     let heads = self.program.first_readers(called.rule);
                     out.extend(heads.iter().map(|&state| Item {
@@ -67,11 +66,12 @@ impl Parser {
         result
     }
 
-    /// Collects the rules called here, directly or through other rules. Callers come first.
-    fn collect_calls(&mut self) {
+    /// Collects the rules called here, directly or through other rules. Callers come first. Errors:
+    /// the fuel is spent. A state is expanded whole, so that its edges are right for others.
+    fn collect_calls(&mut self) -> Result<(), ParserLimit> {
         let Scratch { kernel, slot, called, outer, .. } = &mut self.scratch;
         let program = &mut self.program;
-        called.clear();
+        called.drain(..).for_each(|called| slot[called.rule.index()] = UNKNOWN);
         outer.clear();
         slot.resize(program.rule_count(), UNKNOWN);
         let add = |program: &Program,
@@ -91,6 +91,7 @@ impl Parser {
             {
                 continue;
             }
+            fuel::check()?;
             program.expand(item.state);
             for &(rule, to) in program.calls(item.state) {
                 add(program, slot, called, rule);
@@ -100,6 +101,7 @@ impl Parser {
         }
         let mut at = 0;
         while at < called.len() {
+            fuel::check()?;
             program.instantiate(called[at].rule);
             slot.resize(program.rule_count(), UNKNOWN);
             for &(rule, _) in program.leading_calls(called[at].rule) {
@@ -112,6 +114,7 @@ impl Parser {
         for (i, c) in called.iter().enumerate() {
             slot[c.rule.index()] = i as u32;
         }
+        Ok(())
     }
 
     /// Assigns a frame to each called rule: the interned set of items that its callers continue
