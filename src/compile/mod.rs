@@ -309,11 +309,14 @@ impl Compiled {
             (compiled.start_nullable() == deferred.is_nullable()).then(|| Arc::new(compiled))
         };
         // All matchers share the result, so it must not depend on the fuel that one request has
-        // left.
-        self.deferred
-            .get(&rule)?
-            .get_or_init(|| fuel::with_separate_budget(self.limits.compile_fuel, made))
-            .as_ref()
+        // left. The one that makes it pays for it.
+        let make = || {
+            let limit = self.limits.compile_fuel;
+            let (made, spent) = fuel::measure(|| fuel::with_separate_budget(limit, made));
+            fuel::charge(spent as usize);
+            made
+        };
+        self.deferred.get(&rule)?.get_or_init(make).as_ref()
     }
 
     /// The special tokens that the grammar names.
