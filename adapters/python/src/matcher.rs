@@ -242,7 +242,7 @@ impl Matcher {
         let found = detached(py, || matcher.captures())?;
         let found = found.map_err(|error| Matcher::limit_error(&error))?;
         let capture = |capture: louver::Capture| {
-            let louver::Capture { name, bytes, range } = capture;
+            let louver::Capture { name, bytes, range, .. } = capture;
             (name, PyBytes::new(py, &bytes), (range.start, range.end))
         };
         Ok(found.into_iter().map(capture).collect())
