@@ -10,7 +10,7 @@ use anyhow::Context;
 use clap::ValueEnum;
 use louver::front::json_schema::{Policy, SchemaOptions};
 use louver_server::{
-    Config, DeviceChoice, ModelConfig, Overrides, Seconds, ServerLimits, StrictTools,
+    Config, DeviceChoice, ModelConfig, Overrides, Seconds, ServerLimits, StrictTools, parse_host,
 };
 
 use crate::model_flags::{ModelFlags, schema_overrides};
@@ -48,7 +48,7 @@ pub(crate) struct ServeArgs {
     #[command(flatten)]
     model_flags: ModelFlags,
     /// Address to listen on [default: 127.0.0.1].
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_host)]
     host: Option<IpAddr>,
     /// Port to listen on; 0 selects a free port [default: 8080].
     #[arg(long)]
@@ -358,7 +358,13 @@ mod tests {
         assert_eq!(config.registry, [PathBuf::from("schemas")]);
         assert!(!config.allow_no_keys && parse(&["--allow-no-keys"]).allow_no_keys);
         assert!(parse(&["--model", "x", "--api-key", " "]).check().is_err());
-        assert!(parse(&[]).check().is_err());
+        let error = parse(&[]).check().unwrap_err().to_string();
+        for advice in ["--model", "--tiny", "--trained", "[[model]]"] {
+            assert!(error.contains(advice), "{error}");
+        }
+        assert!(parse(&["--host", "localhost"]).host.is_loopback());
+        let error = TestCli::try_parse_from(["louver", "--host", "a.b"]).unwrap_err().to_string();
+        assert!(error.contains("such as 127.0.0.1"), "{error}");
         assert!(TestCli::try_parse_from(["louver", "--device", "tpu"]).is_err());
         assert!(TestCli::try_parse_from(["louver", "--dtype", "f8"]).is_err());
         assert!(TestCli::try_parse_from(["louver", "--strict-tools", "some"]).is_err());

@@ -19,6 +19,15 @@ pub(crate) struct AdmissionGate {
     limits: RequestLimits,
 }
 
+/// Whether a request waits for its first slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Admission {
+    /// It does: the queue is bounded.
+    First,
+    /// It had slots before and released them while it did not generate.
+    Again,
+}
+
 /// A place in the queue, released on drop.
 struct QueuePlace<'g> {
     gate: &'g AdmissionGate,
@@ -52,38 +61,34 @@ impl AdmissionGate {
     }
 
     /// Acquires one slot per choice; dropping the permit releases them. `waiting` is the metric of
-    /// waiting requests. Errors: 429 if the queue is full or the wait exceeds `queue_timeout_s`.
+    /// waiting requests. Errors: 429 if the queue is full or the wait exceeds `queue_timeout_s`; a
+    /// request that was admitted before waits until its deadline.
     pub(crate) async fn acquire(
         &self,
         choices: usize,
         waiting: &Gauge,
+        admission: Admission,
     ) -> Result<OwnedSemaphorePermit, ApiError> {
         // The limits guarantee that there are no more choices than slots.
         let slots = u32::try_from(choices.min(self.limits.concurrent)).unwrap_or(u32::MAX);
         if let Ok(permit) = self.slots.clone().try_acquire_many_owned(slots) {
             return Ok(permit);
         }
-        if self.waiting_requests.fetch_add(1, Ordering::Relaxed) >= self.limits.queue {
-            self.waiting_requests.fetch_sub(1, Ordering::Relaxed);
-            return Err(ApiError::general(
-                ErrorKind::Busy,
-                "queue_full",
-                "too many requests are waiting: try again later",
-            ));
-        }
+        let others = self.waiting_requests.fetch_add(1, Ordering::Relaxed);
         waiting.inc();
-        let place = QueuePlace { gate: self, waiting };
-        let permit =
-            timeout(self.limits.queue_timeout_s.0, self.slots.clone().acquire_many_owned(slots))
-                .await;
-        drop(place);
+        let _place = QueuePlace { gate: self, waiting };
+        let busy = |code, message| Err(ApiError::general(ErrorKind::Busy, code, message));
+        if admission == Admission::First && others >= self.limits.queue {
+            return busy("queue_full", "too many requests are waiting: try again later");
+        }
+        let permit = self.slots.clone().acquire_many_owned(slots);
+        let permit = match admission {
+            Admission::First => timeout(self.limits.queue_timeout_s.0, permit).await,
+            Admission::Again => Ok(permit.await),
+        };
         match permit {
             Ok(Ok(permit)) => Ok(permit),
-            Ok(Err(_)) | Err(_) => Err(ApiError::general(
-                ErrorKind::Busy,
-                "queue_timeout",
-                "the server is busy: try again later",
-            )),
+            Ok(Err(_)) | Err(_) => busy("queue_timeout", "the server is busy: try again later"),
         }
     }
 }
@@ -104,16 +109,24 @@ mod tests {
             ..RequestLimits::default()
         };
         let (gate, waiting) = (AdmissionGate::new(limits), Gauge::default());
-        let both = gate.acquire(2, &waiting).await.unwrap();
-        let (slow, full) = tokio::join!(gate.acquire(1, &waiting), async {
+        let acquire = |choices| gate.acquire(choices, &waiting, Admission::First);
+        let both = acquire(2).await.unwrap();
+        let (slow, full) = tokio::join!(acquire(1), async {
             tokio::task::yield_now().await;
-            gate.acquire(1, &waiting).await
+            acquire(1).await
         });
         assert_eq!(slow.unwrap_err().first().code, "queue_timeout");
         assert_eq!(full.unwrap_err().first().code, "queue_full");
-        drop(both);
-        let one = gate.acquire(1, &waiting).await.unwrap();
-        let (second, ()) = tokio::join!(gate.acquire(2, &waiting), async {
+        // A request that was admitted before waits, though the queue is full and for longer.
+        let again = gate.acquire(1, &waiting, Admission::Again);
+        let (again, other, ()) = tokio::join!(again, acquire(1), async {
+            tokio::time::sleep(Duration::from_millis(60)).await;
+            drop(both);
+        });
+        assert_eq!(other.unwrap_err().first().code, "queue_full");
+        drop(again.unwrap());
+        let one = acquire(1).await.unwrap();
+        let (second, ()) = tokio::join!(acquire(2), async {
             tokio::task::yield_now().await;
             drop(one);
         });

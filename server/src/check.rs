@@ -141,8 +141,8 @@ impl PointerMap {
             answer["grammar"] = json!({"rules": lowered.grammar().rules.len()});
             let warnings = lowered.warnings().iter().map(|fault| request_fault_json(fault, self));
             let sent = PointerMap::default();
-            let left_out = self.left_out().iter().map(|fault| request_fault_json(fault, &sent));
-            answer["warnings"] = warnings.chain(left_out).collect();
+            let of_members = self.warnings().iter().map(|fault| request_fault_json(fault, &sent));
+            answer["warnings"] = warnings.chain(of_members).collect();
         }
         answer["errors"] = json!([]);
         answer

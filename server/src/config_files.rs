@@ -9,8 +9,8 @@ use crate::model_source::{self, ModelSource};
 
 impl Config {
     /// The faults of files that the configuration names: models, templates, tokenizers, wire
-    /// formats, the registry; and of options that depend on them or on this build. Reads small
-    /// files; opens no weights, no device and no network.
+    /// formats, the registry, programs of MCP servers; and of options that depend on them or on
+    /// this build. Reads small files; opens no weights, no device and no network.
     pub fn file_faults(&self) -> Vec<ConfigFault> {
         let registry = louver_formats::read_registry(&self.registry).err();
         let registry = registry.map(|error| ConfigFault::new("registry", error.to_string()));
@@ -23,7 +23,10 @@ impl Config {
                 other => ConfigFault::new(format!("model[{i}].model"), other.to_string()),
             })
         });
-        registry.into_iter().chain(of_models).collect()
+        let of_servers = self.mcp_servers.iter().enumerate().filter_map(|(i, server)| {
+            Some(ConfigFault::new(format!("mcp[{i}].command"), server.command_fault()?))
+        });
+        registry.into_iter().chain(of_models).chain(of_servers).collect()
     }
 }
 

@@ -45,7 +45,7 @@ pub use app::{router, serve};
 pub use config::{
     Batching, Config, ConfigError, ConfigFault, ConfigFile, DeviceChoice, EngineSettings,
     ModelConfig, ModelLimitOverrides, ModelLimits, ModelRequestLimits, ModelSettings, Overridable,
-    Overrides, PreparationSettings, ReasoningDefault, StrictTools, UnknownMembers,
+    Overrides, PreparationSettings, ReasoningDefault, StrictTools, UnknownMembers, parse_host,
 };
 pub use error::{ApiError, ApiFault, ErrorKind};
 pub use inspect::{

@@ -228,8 +228,12 @@ fn device(config: &ModelConfig) -> Result<Option<Device>, LoadError> {
 
 /// The data type of the weights: by default F32 on the CPU, and the host's choice elsewhere.
 pub(crate) fn dtype(config: &ModelConfig) -> Result<ModelDType, LoadError> {
-    let dtype = config.dtype.as_deref().unwrap_or("auto").parse();
-    match dtype.map_err(|problem| option_fault(config)("dtype", problem))? {
+    let name = config.dtype.as_deref().unwrap_or("auto");
+    let unknown = |_: String| {
+        let problem = format!("there is no data type {name:?}; known: auto, f32, f16, bf16");
+        option_fault(config)("dtype", problem)
+    };
+    match name.parse().map_err(unknown)? {
         ModelDType::Auto if config.is_on_cpu() => Ok(ModelDType::F32),
         dtype => Ok(dtype),
     }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use axum::http::Uri;
 use louver_mistralrs::{McpError, McpTools};
 use mistralrs::{McpClientConfig, McpServerConfig, McpServerSource};
 use serde::Deserialize;
@@ -48,6 +49,11 @@ impl McpServer {
         if !is_word(&self.label) {
             return Some(format!("{:?} is no label: use letters, digits, `_` and `-`", self.label));
         }
+        if let Some(url) = &self.url
+            && !url.parse::<Uri>().is_ok_and(|url| url.scheme().is_some() && url.host().is_some())
+        {
+            return Some(format!("{url:?} is no URL, such as \"http://127.0.0.1:9000/mcp\""));
+        }
         match (&self.command, &self.url) {
             (Some(_), None) if self.headers.is_empty() => None,
             (None, Some(_)) if self.args.is_empty() && self.env.is_empty() => None,
@@ -56,6 +62,21 @@ impl McpServer {
                 self.label
             )),
         }
+    }
+
+    /// What is wrong with the command, if it is no program of this machine.
+    pub(crate) fn command_fault(&self) -> Option<String> {
+        let command = self.command.as_ref()?;
+        // On Windows the name of a program may lack its extension.
+        let is_found = if cfg!(windows) {
+            true
+        } else if command.components().count() > 1 {
+            command.is_file()
+        } else {
+            let paths = std::env::var_os("PATH").unwrap_or_default();
+            std::env::split_paths(&paths).any(|folder| folder.join(command).is_file())
+        };
+        (!is_found).then(|| format!("there is no program {:?}", command.display().to_string()))
     }
 
     async fn connect(&self) -> Result<McpTools, McpError> {
@@ -131,10 +152,24 @@ mod tests {
             ("label = 'a'\ncommand = 'x'\nheaders = { A = 'b' }", false),
             ("label = 'a b'\ncommand = 'x'", false),
             ("label = ''\ncommand = 'x'", false),
+            ("label = 'a'\nurl = 'foo'", false),
+            ("label = 'a'\nurl = '/mcp'", false),
         ] {
             let server: McpServer = toml::from_str(toml).unwrap();
             assert_eq!(server.fault().is_none(), is_right, "{toml}");
         }
         assert!(toml::from_str::<McpServer>("label = 'a'\nurls = 'x'").is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn commands_are_programs() {
+        for (command, is_right) in
+            [("sh", true), ("/bin/sh", true), ("nosuchcmd", false), ("/nope/sh", false)]
+        {
+            let server = format!("label = 'a'\ncommand = '{command}'");
+            let server: McpServer = toml::from_str(&server).unwrap();
+            assert_eq!(server.command_fault().is_none(), is_right, "{command}");
+        }
     }
 }

@@ -140,39 +140,13 @@ pub(crate) fn preparation(budget: &PrepareBudget) {
     tracing::debug!(masks, steps, candidates, "masks are prepared");
 }
 
-/// Records the results of a complete generation, and logs what is not as usual.
-pub(crate) fn record_generation(
-    span: &Span,
-    generation: &Generation,
-    max_tokens: usize,
-    prepared: Option<&Prepared>,
-) {
+/// Records the results of a complete generation. What is not as usual is logged where it happens.
+pub(crate) fn record_generation(span: &Span, generation: &Generation, prepared: Option<&Prepared>) {
     // Work that goes on is not waited for.
     let prepared = prepared.filter(|prepared| prepared.is_done()).map(Prepared::wait);
-    span.in_scope(|| {
-        let (tokens, rows) = (generation.tokens.len(), generation.repaired_rows);
-        if rows > 0 {
-            tracing::warn!(rows, "rows without a usable allowed logit were repaired");
-        }
-        match generation.report.completion {
-            Completion::Truncated => {
-                tracing::info!(tokens, limit = max_tokens, "the answer was truncated");
-            }
-            Completion::Pressed => {
-                tracing::debug!(
-                    tokens,
-                    limit = max_tokens,
-                    "the answer was completed near the length limit"
-                );
-            }
-            Completion::Complete | Completion::Stopped | Completion::Cancelled => {}
-        }
-        if let Some(report) = prepared {
-            let PrepareReport { candidates, built, cached, .. } = report;
-            tracing::debug!(candidates, built, cached, "masks were prepared");
-        }
-    });
     if let Some(report) = prepared {
+        let PrepareReport { candidates, built, cached, .. } = report;
+        span.in_scope(|| tracing::debug!(candidates, built, cached, "masks were prepared"));
         span.record("louver.prepared_masks", int(report.built));
     }
     if span.is_disabled() {

@@ -44,7 +44,10 @@ impl Visit for FieldVisitor<'_> {
 
 impl Subscriber for Collector {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target() == SPAN_TARGET || metadata.target().starts_with("louver_server")
+        let target = metadata.target();
+        target == SPAN_TARGET
+            || target.starts_with("louver_server")
+            || metadata.is_event() && target.starts_with("louver_host")
     }
 
     fn new_span(&self, attributes: &Attributes<'_>) -> Id {
@@ -168,16 +171,20 @@ async fn requests_have_spans_and_events() {
     // A truncation.
     server.chat(&schema_request(json!({"type": "string", "minLength": 100}), 4)).await;
     let events = collector.take_events();
-    let truncated = only_event(&events, "the answer was truncated");
-    assert_eq!((truncated.level, &*truncated.fields["limit"]), (Level::INFO, "4"));
+    let about_limit = |events: &[Entry]| {
+        let limit = events.iter().filter(|event| event.name.contains("length limit"));
+        limit.map(|event| event.level).collect::<Vec<_>>()
+    };
+    assert_eq!(only_event(&events, "truncated at the length limit").level, Level::DEBUG);
+    assert!(!events.iter().any(|event| event.level <= Level::INFO), "{events:#?}");
     collector.take_spans("generation");
 
     // A completion near the limit.
     let text = json!({"type": "string", "minLength": 40, "maxLength": 4000});
     server.chat(&schema_request(text, 60)).await;
     let events = collector.take_events();
-    let completed = only_event(&events, "the answer was completed near the length limit");
-    assert_eq!((completed.level, &*completed.fields["limit"]), (Level::DEBUG, "60"));
+    only_event(&events, "narrowed near the length limit");
+    assert_eq!(about_limit(&events), [Level::DEBUG]);
     collector.take_spans("generation");
 
     // Rows without a usable logit, and a host that fails.
@@ -185,10 +192,12 @@ async fn requests_have_spans_and_events() {
     let choice = json!({"type": "json_schema", "json_schema": {"schema": {"enum": ["a", "b"]}}});
     assert_eq!(server.chat(&ask(json!({"response_format": choice}))).await.status, 200);
     let events = collector.take_events();
-    let repaired = only_event(&events, "rows without a usable allowed logit were repaired");
-    assert_eq!(repaired.level, Level::WARN);
-    assert!(repaired.fields["rows"].parse::<usize>().is_ok_and(|rows| rows > 0), "{repaired:#?}");
-    collector.take_spans("generation");
+    let warnings: Vec<&Entry> = events.iter().filter(|event| event.level == Level::WARN).collect();
+    assert_eq!(warnings.len(), 1, "{warnings:#?}");
+    assert!(warnings[0].name.starts_with("repaired row"), "{warnings:#?}");
+    let [generation] = &collector.take_spans("generation")[..] else { panic!("one generation") };
+    let rows = &generation.fields["louver.repaired_rows"];
+    assert!(rows.parse::<usize>().is_ok_and(|rows| rows > 0), "{generation:#?}");
     odd.store(FAILING, Ordering::Relaxed);
     assert_eq!(server.chat(&ask(json!({}))).await.status, 500);
     let events = collector.take_events();

@@ -1,7 +1,7 @@
 //! The route `POST /v1/chat/completions`.
 
 mod chunks;
-mod request;
+pub(crate) mod request;
 mod response;
 mod stream;
 

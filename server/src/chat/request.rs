@@ -4,7 +4,7 @@ use louver::spec::json::Json;
 
 use crate::error::ApiError;
 use crate::request::call_history::ResultOrder;
-use crate::request::member_table::MemberTable;
+use crate::request::member_table::{MemberTable, RouteAdvice};
 use crate::request::members::{Faults, Members};
 use crate::request::options::{
     RequestExtension, Sampling, StreamOptions, check_counts, read_reasoning,
@@ -14,7 +14,7 @@ use crate::request::{messages, structure, to_value};
 use crate::state::App;
 use crate::turn::{Prompt, TurnRequest};
 
-const MEMBER_TABLE: MemberTable = MemberTable {
+pub(crate) const MEMBER_TABLE: MemberTable = MemberTable {
     accepted: &[
         "messages",
         "response_format",
@@ -44,20 +44,22 @@ const MEMBER_TABLE: MemberTable = MemberTable {
         "tool_stream",
     ],
     unsupported: &[
-        ("logit_bias", "the host does not support logit bias"),
-        ("audio", "the server does not support audio"),
-        ("functions", "`functions` was removed: use `tools`"),
-        ("function_call", "`function_call` was removed: use `tool_choice`"),
-        ("web_search_options", "the server does not search the web"),
         ("best_of", "use `n`"),
         ("text", "use `response_format`"),
         ("input", "use `messages`"),
         ("prompt", "use `messages`, or /v1/completions"),
         ("system", "use a message with the role `system`"),
-        ("stop_sequences", "use `stop`"),
         ("instructions", "use a message with the role `system`"),
         ("max_output_tokens", "use `max_completion_tokens`"),
+        ("reasoning", "use `reasoning_effort`, or `louver.reasoning_budget`"),
     ],
+    advice: RouteAdvice {
+        structure: "use `response_format`",
+        max_tokens: "use `max_completion_tokens`",
+        reasoning: "use `reasoning_effort` or `enable_thinking`",
+        stop: "use `stop`",
+        tools: "use `tools` and `tool_choice`",
+    },
 };
 
 /// A body that was translated from another route's.
@@ -80,9 +82,9 @@ fn parse_ordered(body: &Json, order: ResultOrder, app: &App) -> Result<TurnReque
     let (limits, engine) = (&app.config().limits.requests, app.config().limits.engine());
     let (members, mut faults) = (Members::of_body(body)?, Faults::new());
     check_counts(&members, limits)?;
-    MEMBER_TABLE.check(&members, app.config().unknown_members, &mut faults);
-    let rewritten = structure::rewrite(&members, &engine, &mut faults);
-    let (rewritten, pointers) = rewritten.unzip();
+    let mut pointers = PointerMap::default();
+    MEMBER_TABLE.check(&members, app.config().unknown_members, &mut faults, &mut pointers);
+    let rewritten = structure::rewrite(&members, &engine, &mut faults, &mut pointers);
     check_modalities(&members, &mut faults);
     let mut sampling = Sampling::read(&members, &mut faults);
     let names = ["max_completion_tokens", "max_tokens"];
@@ -102,7 +104,7 @@ fn parse_ordered(body: &Json, order: ResultOrder, app: &App) -> Result<TurnReque
             .iter()
             .map(to_value)
             .collect(),
-        pointers: pointers.unwrap_or_default(),
+        pointers,
         stream,
         sampling,
         ..TurnRequest::default()

@@ -1,7 +1,7 @@
 //! The route `POST /v1/completions`: text that continues a prompt, without a chat template. Its
 //! output is plain text or the answer that the request asks for.
 
-mod request;
+pub(crate) mod request;
 mod response;
 mod stream;
 

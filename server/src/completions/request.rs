@@ -3,9 +3,10 @@
 use louver::spec::json::{Json, Number};
 
 use crate::error::{ApiError, ApiFault};
-use crate::request::member_table::MemberTable;
+use crate::request::member_table::{MemberTable, RouteAdvice};
 use crate::request::members::{Faults, Members};
 use crate::request::options::{RequestExtension, Sampling, StreamOptions, check_counts};
+use crate::request::pointers::PointerMap;
 use crate::request::structure;
 use crate::state::App;
 use crate::turn::{Prompt, TurnRequest};
@@ -18,14 +19,13 @@ const MAX_LOGPROBS: i64 = 5;
 
 const CHAT_ONLY: &str = "only of /v1/chat/completions: a prompt is not rendered";
 
-const MEMBER_TABLE: MemberTable = MemberTable {
+pub(crate) const MEMBER_TABLE: MemberTable = MemberTable {
     accepted: &["prompt", "response_format", "n", "max_tokens", "logprobs", "stream_options"],
     ignored: &["user", "metadata", "service_tier", "skip_special_tokens"],
     unsupported: &[
         ("echo", "the prompt is not repeated"),
         ("suffix", "text is not inserted"),
         ("best_of", "use `n`"),
-        ("logit_bias", "the host does not support logit bias"),
         ("prompt_logprobs", "the prompt's log probabilities are not known"),
         ("prompt_embeds", "use `prompt`"),
         ("add_special_tokens", "the tokenizer adds its special tokens: use a prompt of tokens"),
@@ -33,7 +33,7 @@ const MEMBER_TABLE: MemberTable = MemberTable {
         ("max_output_tokens", "use `max_tokens`"),
         ("messages", CHAT_ONLY),
         ("system", CHAT_ONLY),
-        ("stop_sequences", "use `stop`"),
+        ("instructions", CHAT_ONLY),
         ("input", "use `prompt`"),
         ("text", "use `response_format`"),
         ("reasoning_effort", CHAT_ONLY),
@@ -42,7 +42,19 @@ const MEMBER_TABLE: MemberTable = MemberTable {
         ("tools", CHAT_ONLY),
         ("tool_choice", CHAT_ONLY),
         ("parallel_tool_calls", CHAT_ONLY),
+        ("max_calls", CHAT_ONLY),
+        ("thinking_budget", CHAT_ONLY),
+        ("thinking_token_budget", CHAT_ONLY),
+        ("reasoning_budget", CHAT_ONLY),
+        ("top_logprobs", "use `logprobs`"),
     ],
+    advice: RouteAdvice {
+        structure: "use `response_format`",
+        max_tokens: "use `max_tokens`",
+        reasoning: CHAT_ONLY,
+        stop: "use `stop`",
+        tools: CHAT_ONLY,
+    },
 };
 
 /// Parses a body. Reports all faults together.
@@ -50,10 +62,9 @@ pub(crate) fn parse(body: &Json, app: &App) -> Result<TurnRequest, ApiError> {
     let (limits, engine) = (&app.config().limits.requests, app.config().limits.engine());
     let (members, mut faults) = (Members::of_body(body)?, Faults::new());
     check_counts(&members, limits)?;
-    MEMBER_TABLE.check(&members, app.config().unknown_members, &mut faults);
-    let rewritten = structure::rewrite(&members, &engine, &mut faults);
-    let (rewritten, pointers) = rewritten.unzip();
-    let mut pointers = pointers.unwrap_or_default();
+    let mut pointers = PointerMap::default();
+    MEMBER_TABLE.check(&members, app.config().unknown_members, &mut faults, &mut pointers);
+    let rewritten = structure::rewrite(&members, &engine, &mut faults, &mut pointers);
     // Faults of the rendered conversation are the prompt's here.
     pointers.insert("/messages", "/prompt");
     let mut sampling = Sampling::read(&members, &mut faults);

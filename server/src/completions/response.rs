@@ -1,5 +1,7 @@
 //! Response bodies of completions: a finished turn as JSON.
 
+use std::collections::VecDeque;
+
 use louver_mistralrs::{Generation, Step};
 use serde_json::{Map, Value, json};
 
@@ -10,8 +12,13 @@ pub(super) const OBJECT: &str = "text_completion";
 
 /// A finished choice.
 pub(super) fn choice(meta: &ResponseMeta, choice: usize, generation: &Generation) -> Value {
-    let logprobs = meta.logprobs.map(|top| Logprobs::new(top).json(&generation.steps));
-    choice_json(choice, &generation.turn.text, logprobs, Some(finish_reason(generation)))
+    let text = &generation.turn.text;
+    let logprobs = meta.logprobs.map(|top| {
+        let mut logprobs = Logprobs::new(top);
+        logprobs.add_steps(generation.steps.iter().cloned());
+        logprobs.take(text)
+    });
+    choice_json(choice, text, logprobs, Some(finish_reason(generation)))
 }
 
 pub(crate) fn choice_json(
@@ -28,28 +35,72 @@ pub(crate) fn finish_reason(generation: &Generation) -> &'static str {
     if generation.is_truncated() { "length" } else { "stop" }
 }
 
-/// The writer of a choice's log probabilities. Their text offsets continue from chunk to chunk.
-#[derive(Clone, Copy, Debug)]
+/// The writer of a choice's log probabilities: of the tokens whose bytes make up its text. Their
+/// text offsets continue from chunk to chunk.
+#[derive(Clone, Debug)]
 pub(crate) struct Logprobs {
     /// Number of alternatives per token.
     top: usize,
+    /// Steps whose tokens begin in text that is still to come, with the characters before each.
+    pending: VecDeque<(usize, Step)>,
+    /// Characters of the text so far.
+    text: usize,
     /// Characters of the tokens so far.
-    offset: usize,
+    tokens: CharacterCounter,
+}
+
+/// Counts the characters of bytes that come in pieces. What is not UTF-8 counts as the replacement
+/// characters that the text has for it.
+#[derive(Clone, Debug, Default)]
+struct CharacterCounter {
+    /// Number of complete characters.
+    complete: usize,
+    /// The beginning of a character.
+    rest: Vec<u8>,
+}
+
+impl CharacterCounter {
+    /// Adds a piece. Returns the number of characters that end before it.
+    fn push(&mut self, piece: &[u8]) -> usize {
+        let mut before = self.complete;
+        let bytes = [&self.rest[..], piece].concat();
+        let (begin, mut at) = (std::mem::take(&mut self.rest).len(), 0);
+        for chunk in bytes.utf8_chunks() {
+            let invalid = chunk.invalid();
+            if at + chunk.valid().len() + invalid.len() == bytes.len()
+                && std::str::from_utf8(invalid).is_err_and(|error| error.error_len().is_none())
+            {
+                self.rest = invalid.to_vec();
+            }
+            let replaced = Some(invalid.len()).filter(|len| *len > 0 && self.rest.is_empty());
+            for len in chunk.valid().chars().map(char::len_utf8).chain(replaced) {
+                at += len;
+                self.complete += 1;
+                before += usize::from(at <= begin);
+            }
+        }
+        before
+    }
 }
 
 impl Logprobs {
     pub(crate) fn new(top: usize) -> Self {
-        Logprobs { top, offset: 0 }
+        let (pending, tokens) = (VecDeque::new(), CharacterCounter::default());
+        Logprobs { top, pending, text: 0, tokens }
     }
 
-    /// Natural logarithms for all tokens of these steps, with probabilities among the allowed
-    /// tokens.
-    pub(crate) fn json(&mut self, steps: &[Step]) -> Value {
-        let mut offsets = Vec::with_capacity(steps.len());
-        for step in steps {
-            offsets.push(self.offset);
-            self.offset += step.text.chars().count();
-        }
+    /// Adds the next steps. Special tokens, such as the one that ends the text, have no bytes.
+    pub(crate) fn add_steps(&mut self, steps: impl IntoIterator<Item = Step>) {
+        let steps = steps.into_iter().filter(|step| !step.bytes.is_empty());
+        self.pending.extend(steps.map(|step| (self.tokens.push(&step.bytes), step)));
+    }
+
+    /// Natural logarithms for the tokens that begin before the end of `text`, which is the next
+    /// part of the choice's text. The probabilities are those among the allowed tokens.
+    pub(crate) fn take(&mut self, text: &str) -> Value {
+        self.text += text.chars().count();
+        let taken = self.pending.partition_point(|(offset, _)| *offset < self.text);
+        let (offsets, steps): (Vec<usize>, Vec<Step>) = self.pending.drain(..taken).unzip();
         let top = |step: &Step| -> Map<String, Value> {
             let top = step.top.iter().take(self.top);
             top.map(|candidate| (candidate.text.clone(), candidate.logprob.into())).collect()
@@ -62,5 +113,26 @@ impl Logprobs {
             "top_logprobs": top,
             "text_offset": offsets,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn characters_of_pieces_are_counted() {
+        for (pieces, expected) in [
+            (&[&b"ab"[..], b"c"][..], &[0, 2][..]),
+            (&["ä".as_bytes(), b"b"], &[0, 1]),
+            // A character of two pieces, and three bytes that are none.
+            (&[b"a\xc3", b"\xa4b", b"c"], &[0, 1, 3]),
+            (&[b"\xff", b"\xf2", b"\xd5", b"x"], &[0, 1, 2, 3]),
+            (&[b"\xe2\x82", b"\xacx", b"\xe2", b"\x82", b"y"], &[0, 0, 2, 2, 3]),
+        ] {
+            let mut counter = CharacterCounter::default();
+            let found: Vec<usize> = pieces.iter().map(|piece| counter.push(piece)).collect();
+            assert_eq!(found, expected, "{pieces:?}");
+        }
     }
 }

@@ -17,8 +17,8 @@ use crate::turn::{EventWriter, Progress, RunningTurn, stream_events};
 /// Serialises a turn's events as chunks.
 struct CompletionEventWriter {
     chunks: Chunks,
-    /// Per choice: steps whose log probabilities go with the next chunk, and their writer.
-    pending: Vec<(Vec<Step>, Logprobs)>,
+    /// The writer of each choice's log probabilities.
+    logprobs: Vec<Logprobs>,
 }
 
 /// The streamed response.
@@ -29,24 +29,23 @@ pub(super) fn response(
     options: StreamOptions,
 ) -> Response {
     let chunks = Chunks::new(meta, OBJECT, options, &running);
-    let writer = CompletionEventWriter { chunks, pending: Vec::new() };
+    let writer = CompletionEventWriter { chunks, logprobs: Vec::new() };
     stream_events(app, running, writer, VecDeque::new())
 }
 
 impl CompletionEventWriter {
     fn add_steps(&mut self, choice: usize, steps: Vec<Step>) {
         let top = self.chunks.meta.logprobs.unwrap_or(0);
-        if self.pending.len() <= choice {
-            self.pending.resize_with(choice + 1, || (Vec::new(), Logprobs::new(top)));
+        if self.logprobs.len() <= choice {
+            self.logprobs.resize_with(choice + 1, || Logprobs::new(top));
         }
-        self.pending[choice].0.extend(steps);
+        self.logprobs[choice].add_steps(steps);
     }
 
-    /// The log probabilities that were not sent yet.
-    fn take_logprobs(&mut self, choice: usize) -> Option<Value> {
-        self.chunks.meta.logprobs?;
-        let (steps, logprobs) = &mut self.pending[choice];
-        Some(logprobs.json(&std::mem::take(steps)))
+    /// A choice of a chunk, with the log probabilities of its text.
+    fn chunk(&mut self, choice: usize, text: &str, finish: Option<&str>) -> Value {
+        let logprobs = self.chunks.meta.logprobs.map(|_| self.logprobs[choice].take(text));
+        choice_json(choice, text, logprobs, finish)
     }
 }
 
@@ -56,8 +55,8 @@ impl EventWriter for CompletionEventWriter {
             Progress::Event { choice, event, steps } => {
                 self.add_steps(choice, steps);
                 if let Event::TextDelta { delta } = event {
-                    let logprobs = self.take_logprobs(choice);
-                    self.chunks.push(choice_json(choice, &delta, logprobs, None), out);
+                    let chunk = self.chunk(choice, &delta, None);
+                    self.chunks.push(chunk, out);
                 }
             }
             // A completion calls no tools.
@@ -65,10 +64,9 @@ impl EventWriter for CompletionEventWriter {
             Progress::End { finished, steps } => {
                 let choice = finished.index;
                 self.add_steps(choice, steps);
-                let logprobs = self.take_logprobs(choice);
-                let finish = Some(finish_reason(&finished.generation));
-                let json = choice_json(choice, "", logprobs, finish);
-                self.chunks.push_last(json, &finished, out);
+                let finish = finish_reason(&finished.generation);
+                let chunk = self.chunk(choice, "", Some(finish));
+                self.chunks.push_last(chunk, &finished, out);
             }
         }
     }

@@ -155,6 +155,15 @@ fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Vec<ConfigFault>> {
             Ok(_) => return Err(faults),
             Err(error) => error,
         };
+        // One of several words is read as a text, so that the error lists the words.
+        if error.message() == NO_WORD
+            && let Some(span) = error.span()
+            && let Some(value) = value_at(table.get_mut(), &span)
+            && value.as_str().is_none()
+        {
+            *value = DeValue::String(text.get(span).unwrap_or_default().to_owned().into());
+            continue;
+        }
         let removed = error.span().and_then(|span| remove(table.get_mut(), &span));
         let is_last = removed.is_none() || faults.len() + 1 >= MAX_FAULTS;
         faults.push(fault(text, &error, removed.unwrap_or_default()));
@@ -164,9 +173,23 @@ fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Vec<ConfigFault>> {
     }
 }
 
+/// What the parser says of a value that is not one of several words.
+const NO_WORD: &str = "wanted string or table";
+
 fn fault(text: &str, error: &toml::de::Error, member: String) -> ConfigFault {
     let place = error.span().map(|span| line_and_column(text, span.start));
-    ConfigFault { place, member, problem: advised(error.message()) }
+    let message = error.message();
+    let problem = if message.ends_with("expected a sequence") {
+        match &*member {
+            "model" | "mcp" => format!("must be a list of tables: write `[[{member}]]`"),
+            _ => "must be a list, such as [\"a\", \"b\"]".to_owned(),
+        }
+    } else if message.ends_with("expected u16") {
+        format!("must be an integer from 0 to {}", u16::MAX)
+    } else {
+        advised(message)
+    };
+    ConfigFault { place, member, problem }
 }
 
 /// An error's message, with the name that is likely meant instead of an unknown one.
@@ -219,6 +242,28 @@ fn remove_in(value: &mut Spanned<DeValue<'_>>, span: &Range<usize>) -> Option<St
             let inner = remove_in(item, span)?;
             Some(format!("[{index}].{inner}"))
         }),
+        _ => None,
+    }
+}
+
+/// The value with this span.
+fn value_at<'t, 'd>(
+    table: &'t mut DeTable<'d>,
+    span: &Range<usize>,
+) -> Option<&'t mut DeValue<'d>> {
+    table.iter_mut().find_map(|(_, value)| value_in(value, span))
+}
+
+fn value_in<'t, 'd>(
+    value: &'t mut Spanned<DeValue<'d>>,
+    span: &Range<usize>,
+) -> Option<&'t mut DeValue<'d>> {
+    if value.span() == *span {
+        return Some(value.get_mut());
+    }
+    match value.get_mut() {
+        DeValue::Table(table) => value_at(table, span),
+        DeValue::Array(items) => items.iter_mut().find_map(|item| value_in(item, span)),
         _ => None,
     }
 }

@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 
 use louver::front::json_schema::{Policy, SchemaOptions};
 use louver_mistralrs::Draw;
-use serde::Deserialize;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 
 use crate::config::origins::{host_fault, origin_fault};
 use crate::limits::{Seconds, ServerLimits};
@@ -19,6 +20,7 @@ use crate::mcp::McpServer;
 
 pub use fault::{ConfigError, ConfigFault, ConfigFile};
 pub use model::{Batching, DeviceChoice, ModelConfig, ModelLimitOverrides};
+pub use origins::parse_host;
 pub use overrides::{Overridable, Overrides};
 pub use settings::{
     EngineSettings, ModelLimits, ModelRequestLimits, ModelSettings, PreparationSettings,
@@ -30,7 +32,8 @@ pub use settings::{
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// The address to listen on.
+    /// The address to listen on; `localhost` is 127.0.0.1.
+    #[serde(deserialize_with = "read_host")]
     pub host: IpAddr,
     /// The port; 0 selects a free one.
     pub port: u16,
@@ -102,6 +105,10 @@ impl Default for Config {
             models: Vec::new(),
         }
     }
+}
+
+fn read_host<'de, D: Deserializer<'de>>(deserializer: D) -> Result<IpAddr, D::Error> {
+    parse_host(&String::deserialize(deserializer)?).map_err(D::Error::custom)
 }
 
 /// Handling of request members that the server does not know.
@@ -212,7 +219,7 @@ impl Config {
 
     fn add_model_faults(&self, faults: &mut Vec<ConfigFault>) {
         if self.models.is_empty() {
-            faults.push(ConfigFault::new("model", "there is no model to serve"));
+            faults.push(ConfigFault::new("model", NO_MODEL));
         }
         let mut names = Vec::new();
         for (i, model) in self.models.iter().enumerate() {
@@ -261,6 +268,10 @@ impl Config {
         }
     }
 }
+
+/// What is wrong with a configuration without models.
+const NO_MODEL: &str = "there is no model to serve: name one with --model, --tiny or --trained, or \
+                        in a table [[model]] of the file of --config";
 
 /// What is wrong with a reasoning budget of 0.
 const NO_BUDGET: &str = "must not be 0: `reasoning = \"off\"` turns reasoning off";
@@ -451,7 +462,7 @@ mod tests {
     fn invalid_configurations_have_errors() {
         let check =
             |text: &str| toml::from_str::<Config>(text).unwrap().check().unwrap_err().to_string();
-        assert_eq!(check(""), "model: there is no model to serve");
+        assert_eq!(check(""), format!("model: {NO_MODEL}"));
         let twice = "[[model]]\nmodel = \"a\"\n[[model]]\nmodel = \"b\"\naliases = [\"a\"]";
         assert_eq!(check(twice), "model[1].name: two models are called \"a\"");
         for keys in ["\"\"", "\" \"", "\"a\", \"\\t\"", "\"a b\""] {

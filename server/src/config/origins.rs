@@ -1,12 +1,25 @@
 //! Syntax of host names and web origins in a configuration.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use axum::http::uri::Authority;
 
 /// Parses a host as an IP address, with or without the brackets of IPv6.
 pub(crate) fn parse_address(host: &str) -> Option<IpAddr> {
     host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host).parse().ok()
+}
+
+/// Parses the address that a server listens on: an IP address, or `localhost`.
+///
+/// # Errors
+///
+/// What it must be.
+pub fn parse_host(text: &str) -> Result<IpAddr, String> {
+    if text == "localhost" {
+        return Ok(Ipv4Addr::LOCALHOST.into());
+    }
+    let advice = "must be an IP address, such as 127.0.0.1, or 0.0.0.0 for all of this machine";
+    parse_address(text).ok_or_else(|| advice.to_owned())
 }
 
 /// The error in an `allowed_hosts` entry, if it is invalid.
@@ -34,6 +47,8 @@ mod tests {
 
     #[test]
     fn host_names_and_origins_are_checked() {
+        assert_eq!(parse_host("localhost"), Ok(Ipv4Addr::LOCALHOST.into()));
+        assert!(parse_host("models.example").unwrap_err().contains("127.0.0.1"));
         for (name, is_good) in
             [("a.example", true), ("10.0.0.1", true), ("::1", true), ("[fd00::1]", true)]
                 .into_iter()

@@ -11,7 +11,7 @@ mod conversation;
 mod message;
 mod stream;
 mod tools;
-mod translate;
+pub(crate) mod translate;
 
 use std::time::Instant;
 

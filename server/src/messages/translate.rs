@@ -8,7 +8,7 @@ use crate::error::{ApiError, ApiFault};
 use crate::messages::BodyRules;
 use crate::messages::conversation::ConversationTranslator;
 use crate::messages::tools::{translate_choice, translate_tools};
-use crate::request::member_table::MemberTable;
+use crate::request::member_table::{MemberTable, RouteAdvice};
 use crate::request::members::{Faults, Members};
 use crate::request::pointers::PointerMap;
 use crate::request::{object, replace_member, structure, text};
@@ -51,7 +51,7 @@ const COPIED: [&str; 12] = [
 const OUTPUT_FORMAT: &str = "use `output_config.format`";
 const THINKING: &str = "use `thinking`";
 
-const MEMBER_TABLE: MemberTable = MemberTable {
+pub(crate) const MEMBER_TABLE: MemberTable = MemberTable {
     accepted: &[
         "system",
         "messages",
@@ -75,37 +75,30 @@ const MEMBER_TABLE: MemberTable = MemberTable {
     ],
     unsupported: &[
         ("container", "the server does not run code"),
-        ("mcp_servers", "the server does not call tools itself: use `tools`"),
+        ("mcp_servers", "MCP servers are named in the server's configuration: use /v1/responses"),
         ("prefill", "messages are not continued: use `output_config.format`"),
         ("compaction", "conversations are not summarised: shorten `messages`"),
         ("stop", "use `stop_sequences`"),
         ("parallel_tool_calls", "use `tool_choice.disable_parallel_tool_use`"),
         ("response_format", OUTPUT_FORMAT),
         ("text", OUTPUT_FORMAT),
-        ("response_schema", OUTPUT_FORMAT),
-        ("responseSchema", OUTPUT_FORMAT),
-        ("response_mime_type", OUTPUT_FORMAT),
-        ("output_schema", OUTPUT_FORMAT),
-        ("stop_regex", "use `stop_sequences`"),
-        ("stop_token_ids", "use `stop_sequences`"),
-        ("reasoning", THINKING),
         ("reasoning_effort", THINKING),
         ("enable_thinking", THINKING),
         ("chat_template_kwargs", THINKING),
-        ("think", THINKING),
-        ("functions", "use `tools`"),
-        ("function_call", "use `tool_choice`"),
         ("input", "use `messages`"),
         ("prompt", "use `messages`"),
         ("instructions", "use `system`"),
         ("max_completion_tokens", "use `max_tokens`"),
         ("max_output_tokens", "use `max_tokens`"),
         ("max_tokens_to_sample", "use `max_tokens`"),
-        ("max_new_tokens", "use `max_tokens`"),
-        ("n_predict", "use `max_tokens`"),
-        ("logit_bias", "the host does not support logit bias"),
-        ("logprobs", "not supported here: use /v1/chat/completions"),
     ],
+    advice: RouteAdvice {
+        structure: OUTPUT_FORMAT,
+        max_tokens: "use `max_tokens`",
+        reasoning: THINKING,
+        stop: "use `stop_sequences`",
+        tools: "use `tools` and `tool_choice`",
+    },
 };
 
 /// Translates a body. Errors: the faults of members that only Messages has. Other faults are found
@@ -121,14 +114,15 @@ pub(super) fn translate(
         let message = "conversations are not stored: send the whole one in `messages`";
         members.fail(&mut faults, "thread", "thread_unsupported_request", message);
     }
-    MEMBER_TABLE.check(&members, unknown, &mut faults);
+    let mut pointers = PointerMap::default();
+    MEMBER_TABLE.check(&members, unknown, &mut faults, &mut pointers);
     if rules.requires_max_tokens {
         members.require(&mut faults, "max_tokens");
     }
     let mut translator = BodyTranslator {
         members: &members,
         out: Vec::new(),
-        pointers: PointerMap::default(),
+        pointers,
         faults,
         options: MessageOptions::default(),
     };

@@ -1,11 +1,13 @@
 //! Checks of a body's member names: accepted, ignored, unsupported and unknown members.
 
-use louver::front::diagnostic::is_same_name;
+use louver::front::diagnostic::{is_same_name, similar};
 use louver::spec::json::Json;
 
 use crate::config::UnknownMembers;
+use crate::error::MAX_FAULTS;
 use crate::request::members::{Faults, Members};
-use crate::request::structure::{self, is_structure};
+use crate::request::pointers::PointerMap;
+use crate::request::structure;
 
 /// Members with the same meaning on every route.
 pub(crate) const COMMON: [&str; 15] = [
@@ -29,55 +31,119 @@ pub(crate) const COMMON: [&str; 15] = [
 /// Members without effect on every route.
 const IGNORED: [&str; 1] = ["guided_decoding_backend"];
 
+/// What to do instead of sending a member that is not supported.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Advice {
+    /// The same on all routes.
+    Text(&'static str),
+    /// The route's way to constrain the response.
+    Structure,
+    /// The route's limit of tokens.
+    MaxTokens,
+    /// The route's way to turn reasoning on or off.
+    Reasoning,
+    /// The route's stop strings.
+    Stop,
+    /// The route's tools.
+    Tools,
+}
+
+/// The advice that depends on the route.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RouteAdvice {
+    pub(crate) structure: &'static str,
+    pub(crate) max_tokens: &'static str,
+    pub(crate) reasoning: &'static str,
+    pub(crate) stop: &'static str,
+    pub(crate) tools: &'static str,
+}
+
+impl RouteAdvice {
+    fn of(&self, advice: Advice) -> &'static str {
+        match advice {
+            Advice::Text(text) => text,
+            Advice::Structure => self.structure,
+            Advice::MaxTokens => self.max_tokens,
+            Advice::Reasoning => self.reasoning,
+            Advice::Stop => self.stop,
+            Advice::Tools => self.tools,
+        }
+    }
+}
+
 /// Members that only some routes or other servers have, and their replacements, unless a route
 /// accepts them.
-pub(crate) const UNSUPPORTED: [(&str, &str); 45] = [
-    ("extra_body", "its members belong in the body itself, where client libraries put them"),
-    ("extra_query", "not a member of bodies"),
-    ("options", "its members belong in the body itself, by the names of OpenAI's API"),
-    ("sampling_params", "its members belong in the body itself"),
-    ("nvext", "its members belong in the body itself"),
-    ("generationConfig", "its members belong in the body itself, by the names of OpenAI's API"),
-    ("generation_config", "its members belong in the body itself, by the names of OpenAI's API"),
-    ("response_model", "use `response_format` of type \"json_schema\""),
-    ("output_type", "use `response_format`"),
-    (structure::NO_WHITE_SPACE, "belongs in `structured_outputs`; or use `louver.whitespace`"),
-    ("guided_whitespace_pattern", "use `louver.whitespace`"),
-    ("response_schema", "use `response_format` of type \"json_schema\""),
-    ("responseSchema", "use `response_format` of type \"json_schema\""),
-    ("response_mime_type", "use `response_format` of type \"json_object\""),
-    ("output_schema", "use `response_format` of type \"json_schema\""),
-    ("output_format", "use `response_format`"),
-    ("output_config", "use `response_format`"),
-    ("grammar_lazy", "use `tools`, or a structural tag with triggers"),
-    ("grammar_triggers", "use `tools`, or a structural tag with triggers"),
-    ("stop_regex", "use `stop`"),
-    ("stop_token_ids", "use `stop`"),
-    ("bad_words", "use a structural tag with `excludes`"),
-    ("allowed_token_ids", "use a structural tag"),
-    ("logits_processors", "use a structural tag"),
-    ("custom_logit_processor", "use a structural tag"),
-    ("min_tokens", "use a schema with `minLength` or `minItems`"),
-    ("min_new_tokens", "use a schema with `minLength` or `minItems`"),
-    ("n_indent", "use a grammar; of JSON, `louver.whitespace`"),
-    ("ignore_eos", "an answer ends where its structure does"),
-    ("continue_final_message", "messages are not continued"),
-    ("n_predict", "use `max_completion_tokens`"),
-    ("max_new_tokens", "use `max_completion_tokens`"),
-    ("think", "use `reasoning_effort` or `enable_thinking`"),
-    ("thinking", "use `reasoning_effort` or `enable_thinking`"),
-    ("reasoning", "use `reasoning_effort`, or `louver.reasoning_budget`"),
-    ("thinking_budget", "use `louver.reasoning_budget`"),
-    ("thinking_token_budget", "use `louver.reasoning_budget`"),
-    ("reasoning_budget", "use `louver.reasoning_budget`"),
-    ("whitespace", "use `louver.whitespace`"),
-    ("truncation", "use `louver.truncation`"),
-    ("schema_options", "use `louver.schema_options`"),
-    ("max_calls", "use `louver.max_calls`"),
-    ("n", "one answer a request on this route: use /v1/chat/completions"),
-    ("logprobs", "not on this route: use /v1/chat/completions"),
-    ("top_logprobs", "not on this route: use /v1/chat/completions"),
-];
+pub(crate) const UNSUPPORTED: [(&str, Advice); 52] = {
+    use Advice::{MaxTokens, Reasoning, Stop, Structure, Text, Tools};
+    const IN_BODY: Advice = Text("its members belong in the body itself");
+    const API_NAMES: Advice =
+        Text("its members belong in the body itself, by the names of this API");
+    const TAG: Advice = Text("use a structural tag");
+    const BOUNDS: Advice = Text("use a schema with `minLength` or `minItems`");
+    const BUDGET: Advice = Text("use `louver.reasoning_budget`");
+    const ONE_ANSWER: Advice = Text("one answer a request on this route: use /v1/chat/completions");
+    const NOT_HERE: Advice = Text("not on this route: use /v1/chat/completions");
+    [
+        (
+            "extra_body",
+            Text("its members belong in the body itself, where client libraries put them"),
+        ),
+        ("extra_query", Text("not a member of bodies")),
+        ("options", API_NAMES),
+        ("sampling_params", IN_BODY),
+        ("nvext", IN_BODY),
+        ("generationConfig", API_NAMES),
+        ("generation_config", API_NAMES),
+        ("response_model", Structure),
+        ("output_type", Structure),
+        (
+            structure::NO_WHITE_SPACE,
+            Text("belongs in `structured_outputs`; or use `louver.whitespace`"),
+        ),
+        ("guided_whitespace_pattern", Text("use `louver.whitespace`")),
+        ("response_schema", Structure),
+        ("responseSchema", Structure),
+        ("response_mime_type", Structure),
+        ("output_schema", Structure),
+        ("output_format", Structure),
+        ("output_config", Structure),
+        ("grammar_lazy", Text("use a structural tag with triggers")),
+        ("grammar_triggers", Text("use a structural tag with triggers")),
+        ("functions", Tools),
+        ("function_call", Tools),
+        ("stop_regex", Stop),
+        ("stop_token_ids", Stop),
+        ("stop_sequences", Stop),
+        ("bad_words", Text("use a structural tag with `excludes`")),
+        ("allowed_token_ids", TAG),
+        ("logits_processors", TAG),
+        ("custom_logit_processor", TAG),
+        ("logit_bias", Text("the host does not support logit bias")),
+        ("min_tokens", BOUNDS),
+        ("min_new_tokens", BOUNDS),
+        ("n_indent", Text("use a grammar; of JSON, `louver.whitespace`")),
+        ("ignore_eos", Text("an answer ends where its structure does")),
+        ("continue_final_message", Text("messages are not continued")),
+        ("n_predict", MaxTokens),
+        ("max_new_tokens", MaxTokens),
+        ("think", Reasoning),
+        ("thinking", Reasoning),
+        ("reasoning", Reasoning),
+        ("thinking_budget", BUDGET),
+        ("thinking_token_budget", BUDGET),
+        ("reasoning_budget", BUDGET),
+        ("whitespace", Text("use `louver.whitespace`")),
+        ("truncation", Text("use `louver.truncation`")),
+        ("schema_options", Text("use `louver.schema_options`")),
+        ("max_calls", Text("use `louver.max_calls`")),
+        ("audio", Text("the server does not support audio")),
+        ("web_search_options", Text("the server does not search the web")),
+        ("n", ONE_ANSWER),
+        ("best_of", ONE_ANSWER),
+        ("logprobs", NOT_HERE),
+        ("top_logprobs", NOT_HERE),
+    ]
+};
 
 /// Name parts of parameters of structured output. An unknown member whose name has one of them may
 /// ask for structure, so it is rejected regardless of the configuration about unknown members.
@@ -98,6 +164,19 @@ const STRUCTURE_NAME_PARTS: [&str; 11] = [
 /// The same for the body itself. Below it, members such as `tool_name` only describe.
 const TOOL_NAME_PARTS: [&str; 5] = ["enum", "choice", "tool", "function", "strict"];
 
+/// Members that ask for structure, besides those of [`structure::names`], on the routes that accept
+/// them. A name that resembles one of these is probably a misspelling.
+const STRUCTURE_MEMBERS: [&str; 8] = [
+    "response_format",
+    "text",
+    "output_config",
+    "output_format",
+    "tools",
+    "tool_choice",
+    "parallel_tool_calls",
+    "louver",
+];
+
 /// The members of a route's bodies, besides [`COMMON`].
 pub(crate) struct MemberTable {
     /// Members that the route reads.
@@ -106,51 +185,78 @@ pub(crate) struct MemberTable {
     pub(crate) ignored: &'static [&'static str],
     /// Members of the route's API that are not supported, and the reason.
     pub(crate) unsupported: &'static [(&'static str, &'static str)],
+    /// The advice about members of [`UNSUPPORTED`].
+    pub(crate) advice: RouteAdvice,
 }
 
 impl MemberTable {
     /// Reports unsupported and unknown members. An unsupported member with a neutral value (`null`,
-    /// empty, a default) is accepted.
+    /// empty, a default) is accepted. The map gets warnings of unknown members that are ignored
+    /// though they may ask for structure.
     pub(crate) fn check(
         &self,
         members: &Members<'_>,
         unknown: UnknownMembers,
         faults: &mut Faults,
+        pointers: &mut PointerMap,
     ) {
-        for name in members.names() {
+        let mut earlier = 0;
+        for (name, value) in members.iter().filter(|(_, value)| **value != Json::Null) {
             if faults.is_full() {
                 return;
             }
-            let Some(value) = members.get(name) else { continue };
-            // A route may accept a member that the other routes do not support.
-            let others = UNSUPPORTED.iter().chain(&structure::UNSUPPORTED_OPTIONS);
-            let others = others.filter(|(other, _)| !self.accepted.contains(other));
-            let mut unsupported = self.unsupported.iter().chain(others);
-            if let Some((_, reason)) = unsupported.find(|(unsupported, _)| *unsupported == name) {
+            if let Some(reason) = self.reason_against(name) {
                 if !is_neutral(name, value) {
-                    members.fail(faults, name, "unsupported", *reason);
+                    members.fail(faults, name, "unsupported", reason);
                 }
                 continue;
             }
-            let is_accepted = is_structure(name)
-                || [&COMMON, self.accepted, self.ignored, &IGNORED]
-                    .iter()
-                    .any(|accepted| accepted.contains(&name));
-            let mut known = COMMON.iter().chain(self.accepted).copied().chain(structure::names());
-            let is_rejected = unknown == UnknownMembers::Refuse
-                || may_request_structure(name)
+            if self.is_read(name) || [self.ignored, &IGNORED].iter().any(|of| of.contains(&name)) {
+                continue;
+            }
+            let asks_for_structure = may_request_structure(name)
                 || TOOL_NAME_PARTS.iter().any(|part| name.to_lowercase().contains(part))
-                || known.any(|known| is_same_name(name, known));
-            if !is_accepted
-                && is_rejected
-                && !(is_neutral(name, value) && unknown == UnknownMembers::Ignore)
-            {
-                let known = COMMON.iter().chain(self.accepted).copied().chain(structure::names());
-                let is_read =
-                    |name: &&str| !self.unsupported.iter().any(|(other, _)| other == name);
-                members.fail_unknown(faults, name, known.filter(is_read), "");
+                || self.read().any(|known| is_same_name(name, known));
+            let is_refused = asks_for_structure && !is_neutral(name, value);
+            if is_refused || unknown == UnknownMembers::Refuse {
+                members.fail_unknown(faults, name, self.supported(), "");
+                continue;
+            }
+            let is_structure =
+                |name: &&str| STRUCTURE_MEMBERS.contains(name) || structure::is_structure(name);
+            let meant = similar(name, self.supported().filter(is_structure), earlier);
+            earlier += 1;
+            let is_warned = asks_for_structure || meant.is_some();
+            if is_warned && pointers.warnings().len() < MAX_FAULTS {
+                let meant = meant.map(|meant| format!("; is `{meant}` meant?"));
+                let message = format!("there is no such member{}", meant.unwrap_or_default());
+                pointers.warn(members.pointer(name), message);
             }
         }
+    }
+
+    /// The members that the route reads.
+    fn read(&self) -> impl Iterator<Item = &'static str> {
+        COMMON.into_iter().chain(self.accepted.iter().copied()).chain(structure::names())
+    }
+
+    /// The members that the route reads and does not refuse.
+    fn supported(&self) -> impl Iterator<Item = &'static str> {
+        self.read().filter(|name| self.reason_against(name).is_none())
+    }
+
+    fn is_read(&self, name: &str) -> bool {
+        self.read().any(|known| known == name)
+    }
+
+    /// Why the route does not support a member; `None` if it does, or does not know it.
+    fn reason_against(&self, name: &str) -> Option<&'static str> {
+        // A route may accept a member that the other routes do not support.
+        let others = UNSUPPORTED.iter().map(|(other, advice)| (*other, self.advice.of(*advice)));
+        let others = others.chain(structure::UNSUPPORTED_OPTIONS);
+        let others = others.filter(|(other, _)| !self.accepted.contains(other));
+        let mut unsupported = self.unsupported.iter().copied().chain(others);
+        unsupported.find(|(other, _)| *other == name).map(|(_, reason)| reason)
     }
 }
 
@@ -198,25 +304,40 @@ fn is_neutral(name: &str, value: &Json) -> bool {
 #[cfg(test)]
 mod tests {
     use louver::limits::Limits;
+    use louver_formats::RequestFault;
 
     use super::*;
+    use crate::{chat, completions, messages, responses};
 
     const MEMBER_TABLE: MemberTable = MemberTable {
         accepted: &["a"],
         ignored: &["user"],
         unsupported: &[("bias", "it cannot be done")],
+        advice: RouteAdvice {
+            structure: "use `format`",
+            max_tokens: "use `a`",
+            reasoning: "use `a`",
+            stop: "use `stop`",
+            tools: "use `tools`",
+        },
     };
+
+    /// The faults and warnings of a body.
+    fn check(
+        table: &MemberTable,
+        text: &str,
+        unknown: UnknownMembers,
+    ) -> (Faults, Vec<RequestFault>) {
+        let (json, mut faults) = (Json::parse(text, &Limits::default()).unwrap(), Faults::new());
+        let (members, mut pointers) = (Members::of_body(&json).unwrap(), PointerMap::default());
+        table.check(&members, unknown, &mut faults, &mut pointers);
+        (faults, pointers.warnings().to_vec())
+    }
 
     #[test]
     fn unsupported_and_unknown_members_are_rejected() {
         let check = |text: &str, unknown| {
-            let (json, mut faults) =
-                (Json::parse(text, &Limits::default()).unwrap(), Faults::new());
-            MEMBER_TABLE.check(
-                &Members::from_json(&json, "", &mut faults).unwrap(),
-                unknown,
-                &mut faults,
-            );
+            let (faults, _) = check(&MEMBER_TABLE, text, unknown);
             faults.into_iter().map(|f| f.param.unwrap()).collect::<Vec<_>>()
         };
         let text = r#"{"a": 1, "seed": 1, "user": 2, "bias": {"1": 2}, "x": 3}"#;
@@ -235,12 +356,64 @@ mod tests {
         let table = MemberTable { unsupported: &[("stop", "use `a`")], ..MEMBER_TABLE };
         let many: Vec<String> = (0..200).map(|k| format!("\"see{k}\": 1")).collect();
         let text = format!("{{\"stops\": 1, \"seeds\": 1, {}}}", many.join(", "));
-        let (json, mut faults) = (Json::parse(&text, &Limits::default()).unwrap(), Faults::new());
-        let members = Members::of_body(&json).unwrap();
-        table.check(&members, UnknownMembers::Refuse, &mut faults);
+        let (faults, _) = check(&table, &text, UnknownMembers::Refuse);
         assert_eq!(faults[0].message, "there is no such member");
         assert_eq!(faults[1].message, "there is no such member; is `seed` meant?");
         assert!(faults.is_full(), "{}", faults.len());
         assert!(faults.iter().filter(|fault| fault.message.contains("meant")).count() < 20);
+    }
+
+    #[test]
+    fn ignored_members_that_may_ask_for_structure_are_warned_of() {
+        let text = r#"{"grammer": "x", "response_fromat": {}, "guided_jsn": {}, "voice": 1,
+            "json_mode": false, "schemas": [], "format_x": null, "tolls": [], "lovuer": {}}"#;
+        let accepted = &["response_format"];
+        let table = MemberTable { accepted, ..MEMBER_TABLE };
+        let (faults, warnings) = check(&table, text, UnknownMembers::Ignore);
+        assert!(faults.is_empty(), "{faults:?}");
+        let found: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+        let none = "there is no such member";
+        let expected = [
+            format!("/grammer: {none}; is `grammar` meant?"),
+            format!("/response_fromat: {none}; is `response_format` meant?"),
+            format!("/guided_jsn: {none}; is `guided_json` meant?"),
+            format!("/voice: {none}; is `choice` meant?"),
+            format!("/json_mode: {none}"),
+            format!("/schemas: {none}"),
+            format!("/tolls: {none}; is `tools` meant?"),
+            format!("/lovuer: {none}; is `louver` meant?"),
+        ];
+        assert_eq!(found, expected);
+        let many: Vec<String> = (0..500).map(|k| format!("\"json{k}\": false")).collect();
+        let many = format!("{{{}}}", many.join(", "));
+        assert_eq!(check(&table, &many, UnknownMembers::Ignore).1.len(), MAX_FAULTS);
+    }
+
+    /// No advice names a member that the route refuses for its name.
+    #[test]
+    fn advice_can_be_followed_on_its_route() {
+        /// Not members of a body: keywords of schemas, a role, a member of a structural tag.
+        const OTHERS: [&str; 5] =
+            ["minLength", "minItems", "\"additionalProperties\": false", "system", "excludes"];
+        for (route, table) in [
+            ("chat", &chat::request::MEMBER_TABLE),
+            ("completions", &completions::request::MEMBER_TABLE),
+            ("responses", &responses::translate::MEMBER_TABLE),
+            ("messages", &messages::translate::MEMBER_TABLE),
+        ] {
+            let own = table.unsupported.iter().map(|(name, _)| *name);
+            let others = UNSUPPORTED.iter().map(|(name, _)| *name);
+            let options = structure::UNSUPPORTED_OPTIONS.iter().map(|(name, _)| *name);
+            for name in own.chain(others).chain(options) {
+                let Some(reason) = table.reason_against(name) else { continue };
+                let is_role = reason.contains("the role");
+                for advised in reason.split('`').skip(1).step_by(2) {
+                    let member = advised.split('.').next().unwrap();
+                    let is_accepted = table.supported().any(|name| name == member);
+                    let is_other = OTHERS.contains(&advised) && (advised != "system" || is_role);
+                    assert!(is_accepted || is_other, "{route}: {name}: {reason}");
+                }
+            }
+        }
     }
 }

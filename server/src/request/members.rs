@@ -63,7 +63,7 @@ impl<'a> Members<'a> {
     /// The members of a whole body. Error: the body is not an object.
     pub(crate) fn of_body(body: &'a Json) -> Result<Members<'a>, ApiError> {
         Members::from_json(body, "", &mut Faults::new())
-            .ok_or_else(|| ApiError::invalid("", "invalid_type", "must be an object"))
+            .ok_or_else(|| ApiError::invalid("", "invalid_type", "the body must be an object"))
     }
 
     /// Takes a value that must be an object; `base` is its JSON pointer.

@@ -1,13 +1,15 @@
 //! JSON pointer translation: from a rewritten request body to the request as sent.
 
+use std::collections::HashSet;
+
 use louver_formats::RequestFault;
 
-/// Maps JSON pointers of a rewritten body to pointers of the request as sent, and knows what the
-/// rewritten body lacks.
+/// Maps JSON pointers of a rewritten body to pointers of the request as sent, and has warnings of
+/// what has no effect.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PointerMap {
     prefixes: Vec<(String, String)>,
-    left_out: Vec<RequestFault>,
+    warnings: Vec<RequestFault>,
 }
 
 impl PointerMap {
@@ -29,15 +31,14 @@ impl PointerMap {
         self.prefixes.push((from.into(), to.into()));
     }
 
-    /// Notes what the rewritten body lacks, which reports warn of. `pointer` is one into the
-    /// original.
-    pub(crate) fn leave_out(&mut self, pointer: String, message: String) {
-        self.left_out.push(RequestFault { pointer, keyword: None, message });
+    /// Adds a warning to reports. `pointer` is one into the original.
+    pub(crate) fn warn(&mut self, pointer: String, message: String) {
+        self.warnings.push(RequestFault { pointer, keyword: None, message });
     }
 
-    /// What the rewritten body lacks, with pointers into the original.
-    pub(crate) fn left_out(&self) -> &[RequestFault] {
-        &self.left_out
+    /// The warnings, with pointers into the original.
+    pub(crate) fn warnings(&self) -> &[RequestFault] {
+        &self.warnings
     }
 
     /// Composes the maps of two rewrites: `self` is the later rewrite, `outer` the earlier one.
@@ -45,15 +46,30 @@ impl PointerMap {
         for (_, to) in &mut self.prefixes {
             *to = outer.original(to);
         }
-        for fault in &mut self.left_out {
+        for fault in &mut self.warnings {
             fault.pointer = outer.original(&fault.pointer);
         }
-        for (from, to) in outer.prefixes {
-            if !self.prefixes.iter().any(|(existing, _)| *existing == from) {
-                self.prefixes.push((from, to));
-            }
-        }
-        self.left_out.extend(outer.left_out);
+        let own: HashSet<String> = self.prefixes.iter().map(|(from, _)| from.clone()).collect();
+        self.prefixes.extend(outer.prefixes.into_iter().filter(|(from, _)| !own.contains(from)));
+        self.warnings.extend(outer.warnings);
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn maps_of_long_conversations_are_composed() {
+        let mut outer = PointerMap::default();
+        for k in 0..200_000 {
+            outer.insert(format!("/messages/{k}"), format!("/input/{}", k + 1));
+        }
+        let mut inner = PointerMap::default();
+        inner.insert("/messages/0", "/messages/7/x");
+        let map = inner.compose(outer);
+        assert_eq!(map.original("/messages/0/y"), "/input/8/x/y");
+        assert_eq!(map.original("/messages/199999/y"), "/input/200000/y");
     }
 }

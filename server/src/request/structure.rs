@@ -92,9 +92,9 @@ const TYPES: [(&str, ConstraintKind, &[&str]); 9] = [
     ("json", ConstraintKind::Schema, &["value", "schema"]),
     ("regex", ConstraintKind::Regex, &["value", "pattern", "regex"]),
     ("grammar", ConstraintKind::Grammar, &["value", "grammar"]),
-    ("ebnf", ConstraintKind::Grammar, &["value", "ebnf"]),
-    ("gbnf", ConstraintKind::Grammar, &["value", "gbnf"]),
-    ("lark", ConstraintKind::Lark, &["value", "lark"]),
+    ("ebnf", ConstraintKind::Grammar, &["value", "ebnf", "grammar"]),
+    ("gbnf", ConstraintKind::Grammar, &["value", "gbnf", "grammar"]),
+    ("lark", ConstraintKind::Lark, &["value", "lark", "grammar"]),
     ("choice", ConstraintKind::Choice, &["value", "choice"]),
 ];
 
@@ -125,27 +125,37 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// Rewrites the body to an equivalent one with `response_format`, and maps its JSON pointers back.
-/// `None` if there is nothing to rewrite. Errors: a second constraint, and invalid values.
+/// `None` if there is nothing to rewrite. Errors: a second constraint, and invalid values; the body
+/// then has no `response_format`, so that later parsing does not report it again.
 pub(crate) fn rewrite(
     members: &Members<'_>,
     limits: &Limits,
     faults: &mut Faults,
-) -> Option<(Json, PointerMap)> {
+    pointers: &mut PointerMap,
+) -> Option<Json> {
+    let earlier = faults.len();
     let mut reader = ConstraintReader { limits, faults, constraint: None };
+    let (mut rewritten, mut is_faulty) = (None, false);
     if let Some(format) = members.get("response_format") {
         reader.response_format(&members.pointer("response_format"), format);
+        is_faulty = reader.faults.len() > earlier;
     }
     for (name, kind) in MEMBERS {
         if let Some(value) = members.get(name) {
             reader.value(members.pointer(name), kind, value);
         }
     }
-    let constraint = reader.constraint?;
-    let (format, pointers) = constraint.rewritten?;
+    if let Some((format, of_format)) = reader.constraint.and_then(|found| found.rewritten) {
+        *pointers = of_format.compose(std::mem::take(pointers));
+        rewritten = Some(format);
+    }
+    if rewritten.is_none() && !is_faulty {
+        return None;
+    }
     let others =
         members.iter().filter(|(name, _)| *name != "response_format" && !is_structure(name));
     let others = others.map(|(name, value)| (name, value.clone()));
-    Some((object(others.chain([("response_format", format)])), pointers))
+    Some(object(others.chain(rewritten.map(|format| ("response_format", format)))))
 }
 
 /// The constraint of a request.
@@ -234,8 +244,11 @@ impl ConstraintReader<'_> {
             ConstraintKind::Options => return self.options(&pointer, value),
             ConstraintKind::TypedValue if value.as_object().is_some() => {
                 if !self.typed_value(&pointer, value) {
-                    let types: Vec<&str> = value_types().collect();
-                    let message = format!("must be one of {}", quoted(&types));
+                    let types = TYPES.map(|(name, _, _)| name);
+                    let is_llguidance = value.get("type") == Some(&text("llguidance"));
+                    let advice =
+                        if is_llguidance { ": give its Lark grammar or schema" } else { "" };
+                    let message = format!("must be one of {}{advice}", quoted(&types));
                     self.fail(&format!("{pointer}/type"), "unsupported", message);
                 }
                 return;
@@ -448,8 +461,9 @@ mod tests {
     fn documentation_lists_every_structure_parameter() {
         let page = include_str!("../../../docs/SERVER.md");
         let options = OPTIONS.iter().map(|(name, _)| *name).chain(IGNORED_OPTIONS);
-        let unsupported = UNSUPPORTED_OPTIONS.iter().chain(&UNSUPPORTED).map(|(name, _)| *name);
-        for name in names().chain(options).chain(unsupported) {
+        let unsupported = UNSUPPORTED_OPTIONS.map(|(name, _)| name);
+        let others = UNSUPPORTED.map(|(name, _)| name);
+        for name in names().chain(options).chain(unsupported).chain(others) {
             assert!(page.contains(&format!("`{name}`")), "docs/SERVER.md does not name {name}");
         }
         for (name, _, _) in TYPES {

@@ -118,8 +118,10 @@ impl OutputItems {
         }
     }
 
-    /// Adds the results of calls that the server ran.
+    /// Adds the results of calls that the server ran. They end a turn, so that the text of the next
+    /// one is another item.
     pub(crate) fn tool_results(&mut self, results: &[ToolResult]) {
+        self.close("completed");
         for result in results {
             let Some(k) = self.running.iter().position(|(id, _)| *id == result.id) else {
                 continue;
@@ -404,6 +406,24 @@ mod tests {
         // The output has no truncated calls.
         items.retain(|item| item["status"] == "completed" || item.get("call_id").is_none());
         items
+    }
+
+    #[test]
+    fn the_text_of_each_turn_is_an_item_of_its_own() {
+        let mut output = OutputItems::new("x", ToolNames::default());
+        output.push(&text("a"));
+        output.push(&Event::End);
+        output.tool_results(&[]);
+        output.push(&text("b"));
+        output.push(&Event::End);
+        output.finish(true);
+        let items = output.items.iter();
+        let found: Vec<(&str, &str)> = items
+            .map(|item| (&item["content"][0]["text"], &item["status"]))
+            .map(|(text, status)| (text.as_str().unwrap(), status.as_str().unwrap()))
+            .collect();
+        assert_eq!(found, [("a", "completed"), ("b", "incomplete")]);
+        assert_eq!(rebuilt(&output.take_events()), output.items);
     }
 
     #[test]

@@ -15,7 +15,7 @@ mod object;
 mod query;
 mod stream;
 mod tools;
-mod translate;
+pub(crate) mod translate;
 
 use std::time::Instant;
 

@@ -195,7 +195,7 @@ impl<'s> ToolTranslator<'s> {
         }
         for (kind, pointer) in self.hosted {
             let message = format!("left out: tools of type {kind:?} run at OpenAI only");
-            pointers.leave_out(pointer, message);
+            pointers.warn(pointer, message);
         }
         let new = self.selections.iter().filter(|mcp| !self.listed_servers.contains(&mcp.label));
         (self.offered, self.names, new.map(McpSelection::list_item).collect())

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::config::UnknownMembers;
 use crate::error::{ApiError, ApiFault};
 use crate::mcp::McpServers;
-use crate::request::member_table::{COMMON, MemberTable, refuse_structure};
+use crate::request::member_table::{COMMON, MemberTable, RouteAdvice, refuse_structure};
 use crate::request::members::{Faults, Members};
 use crate::request::pointers::PointerMap;
 use crate::request::{object, structure, text};
@@ -26,7 +26,7 @@ pub(crate) struct TranslatedBody {
     pub(crate) lists: Vec<Value>,
 }
 
-const MEMBER_TABLE: MemberTable = MemberTable {
+pub(crate) const MEMBER_TABLE: MemberTable = MemberTable {
     accepted: &[
         "input",
         "instructions",
@@ -56,7 +56,6 @@ const MEMBER_TABLE: MemberTable = MemberTable {
         ("top_logprobs", "not supported here: use /v1/chat/completions"),
         ("context_management", "contexts are not compacted"),
         ("moderation", "there is no moderation"),
-        ("logit_bias", "the host does not support logit bias"),
         ("response_format", "use `text.format`"),
         ("messages", "use `input`"),
         ("max_tokens", "use `max_output_tokens`"),
@@ -64,7 +63,15 @@ const MEMBER_TABLE: MemberTable = MemberTable {
         ("reasoning_effort", "use `reasoning.effort`"),
         ("enable_thinking", "use `reasoning.effort`"),
         ("chat_template_kwargs", "use `reasoning.effort`"),
+        ("system", "use `instructions`"),
     ],
+    advice: RouteAdvice {
+        structure: "use `text.format`",
+        max_tokens: "use `max_output_tokens`",
+        reasoning: "use `reasoning.effort`",
+        stop: "use `stop`",
+        tools: "use `tools` and `tool_choice`",
+    },
 };
 
 /// Translates a body, after the items of the previous response's conversation and the faults of
@@ -79,7 +86,8 @@ pub(crate) fn translate(
     unknown: UnknownMembers,
 ) -> Result<TranslatedBody, ApiError> {
     let members = Members::of_body(body)?;
-    MEMBER_TABLE.check(&members, unknown, &mut faults);
+    let mut pointers = PointerMap::default();
+    MEMBER_TABLE.check(&members, unknown, &mut faults, &mut pointers);
     check_options(&members, &mut faults);
     let mut tools = ToolTranslator::new(servers, max_tools);
     tools.request_tools(&members, &mut faults);
@@ -88,7 +96,6 @@ pub(crate) fn translate(
     for name in copied.chain(structure::names()) {
         out.extend(members.get(name).map(|value| (name, value.clone())));
     }
-    let mut pointers = PointerMap::default();
     pointers.insert("/max_completion_tokens", "/max_output_tokens");
     out.extend(members.get("max_output_tokens").map(|n| ("max_completion_tokens", n.clone())));
     if let Some(reasoning) = members.object(&mut faults, "reasoning") {
@@ -289,8 +296,8 @@ mod tests {
         let (tools, TranslatedBody { body, pointers, .. }) = offered(&body);
         assert_eq!(tools, [("shell".to_owned(), "/tools/1".to_owned())]);
         assert_eq!(body.get("messages").and_then(Json::as_array).unwrap().len(), 1);
-        let left_out: Vec<&str> = pointers.left_out().iter().map(|f| &*f.pointer).collect();
-        assert_eq!(left_out, ["/tools/0", "/tools/2", "/tools/3", "/tools/4", "/input/2/tools/0"]);
+        let warnings: Vec<&str> = pointers.warnings().iter().map(|f| &*f.pointer).collect();
+        assert_eq!(warnings, ["/tools/0", "/tools/2", "/tools/3", "/tools/4", "/input/2/tools/0"]);
     }
 
     #[test]

@@ -137,7 +137,7 @@ impl Choice {
             for pointer in relaxed.chain(warnings) {
                 *pointer = self.context.pointers.original(pointer);
             }
-            report.warnings.extend_from_slice(self.context.pointers.left_out());
+            report.warnings.extend_from_slice(self.context.pointers.warnings());
         }
         let TurnContext { app, options, prepared, .. } = &self.context;
         let traced = traced_prefix(&traced_steps);
@@ -147,8 +147,7 @@ impl Choice {
                 generation.steps = traced_steps;
                 // One preparation for all choices: the first reports it.
                 let prepared = prepared.as_ref().filter(|_| index == 0);
-                let max_tokens = options.attributes.max_tokens;
-                telemetry::record_generation(&self.metrics.span, generation, max_tokens, prepared);
+                telemetry::record_generation(&self.metrics.span, generation, prepared);
                 self.metrics.end(generation);
             }
             Err(error) => {

@@ -10,12 +10,14 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use louver_mistralrs::{Completion, EventStream, GenerationError, Plan, RequestParams};
 
+use crate::admission::Admission;
 use crate::error::{ApiError, ErrorKind};
 use crate::http::phase::ServerPhase;
 use crate::metrics::ModelLabels;
 use crate::served_model::ServedModel;
-use crate::turn::choice::{Choice, Progress, TurnContext};
+use crate::turn::choice::{Choice, Permits, Progress, TurnContext};
 use crate::turn::rounds::Rounds;
+use crate::turn::start::{enter_generation, enter_planning};
 use crate::turn::usage::Usage;
 use crate::turn::{BlockingWork, TurnRequest};
 
@@ -73,9 +75,7 @@ impl RunningTurn {
         rounds: Option<Rounds>,
         work: BlockingWork,
     ) -> RunningTurn {
-        let labels = ModelLabels::of(&context.served);
-        let metrics = context.app.metrics();
-        metrics.prompt_tokens.get_or_create(&labels).inc_by(prompt_tokens as u64);
+        count_prompt(&context, prompt_tokens);
         let choices = streams.into_iter().enumerate();
         let pending =
             choices.map(|(k, stream)| advance(Choice::begin(context.clone(), k, stream))).collect();
@@ -105,18 +105,20 @@ impl RunningTurn {
     pub(crate) async fn next(&mut self) -> Option<Result<Progress, ApiError>> {
         let options = self.context.options;
         let app = self.context.app.clone();
+        let limit = self.context.served.settings.limits.requests.timeout_s;
         let error = loop {
-            let late = tokio::time::sleep_until(options.deadline.into());
-            let (next_step, progress) = tokio::select! {
-                // The deadline is polled first: a generation that always has output must not
-                // outrun it.
-                biased;
-                () = late => {
-                    let limit = self.context.served.settings.limits.requests.timeout_s;
-                    break ApiError::timeout("timeout", "requests.timeout_s", limit);
+            let interrupted = async {
+                tokio::select! {
+                    biased;
+                    () = tokio::time::sleep_until(options.deadline.into()) => {
+                        ApiError::timeout("timeout", "requests.timeout_s", limit)
+                    }
+                    () = app.phases().reached(ServerPhase::Cancelling) => ApiError::stopping(),
                 }
-                () = app.phases().reached(ServerPhase::Cancelling) => break ApiError::stopping(),
-                next = self.pending.next() => next?,
+            };
+            let (next_step, progress) = match next_pending(&mut self.pending, interrupted).await? {
+                Ok(next) => next,
+                Err(error) => break error,
             };
             match progress {
                 Ok(progress) => {
@@ -190,6 +192,8 @@ impl RunningTurn {
             }
         };
         let app = self.context.app.clone();
+        // The generation has ended, and others run while the calls do.
+        self.context.permits = Permits::default();
         Ok(Box::pin(async move {
             let generation = &mut finished.generation;
             let results = rounds.run(&app, generation).await;
@@ -220,7 +224,7 @@ impl RunningTurn {
         let request = rounds.request.clone();
         self.rounds = Some(rounds);
         self.pending.push(Box::pin(async move {
-            let started = plan_round(request, &context, &work, params).await;
+            let started = plan_round(request, &mut context, &work, params).await;
             begin(context, 0, started).await
         }));
     }
@@ -263,15 +267,18 @@ impl SequentialChoices {
     }
 }
 
-/// Plans and starts a round after the first. The work is cancelled with the request.
+/// Plans and starts a round after the first, once there are slots again. The work is cancelled with
+/// the request.
 async fn plan_round(
     request: TurnRequest,
-    context: &TurnContext,
+    context: &mut TurnContext,
     work: &BlockingWork,
     params: RequestParams,
 ) -> Result<EventStream, ApiError> {
-    let (served, checkpoint) = (context.served.clone(), work.checkpoint());
-    let planned = work.run(context.permits.clone(), move || {
+    let (app, served, checkpoint) =
+        (context.app.clone(), context.served.clone(), work.checkpoint());
+    let planning = enter_planning(&app, &served, 1, Admission::Again).await?;
+    let planned = work.run(planning.clone(), move || {
         let plan = request.plan(&served)?;
         checkpoint()?;
         // A request with tools is a conversation, which is one prompt.
@@ -280,7 +287,33 @@ async fn plan_round(
     });
     let planned = planned.await.map_err(|error| error.map_pointers(&context.pointers));
     let (plan, prompt) = planned?;
+    let served = &context.served;
+    context.permits = enter_generation(&app, served, planning, Admission::Again).await?;
+    count_prompt(context, prompt.len());
     single(plan.start(&context.served.model, prompt, params).await?)
+}
+
+/// Adds the tokens of the prompts that a request sends to the host.
+fn count_prompt(context: &TurnContext, tokens: usize) {
+    let counter = &context.app.metrics().prompt_tokens;
+    counter.get_or_create(&ModelLabels::of(&context.served)).inc_by(tokens as u64);
+}
+
+/// The next output of `pending`, or the error of `interrupted` if that is first. `None` if nothing
+/// is pending: what has ended is not interrupted.
+async fn next_pending<F: Future>(
+    pending: &mut FuturesUnordered<F>,
+    interrupted: impl Future<Output = ApiError>,
+) -> Option<Result<F::Output, ApiError>> {
+    if pending.is_empty() {
+        return None;
+    }
+    tokio::select! {
+        // Polled first: a generation that always has output must not outrun its deadline.
+        biased;
+        error = interrupted => Some(Err(error)),
+        next = pending.next() => next.map(Ok),
+    }
 }
 
 /// The stream of a request with one choice.
@@ -306,4 +339,24 @@ fn advance(choice: Choice) -> ChoiceFuture {
         let (choice, progress) = choice.advance().await;
         (choice.map_or(NextStep::TurnEnded, NextStep::MoreEvents), progress)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use super::*;
+
+    /// A request that has ended gets no error of the deadline that passes next; another one does,
+    /// even if it always has output.
+    #[tokio::test]
+    async fn only_what_is_pending_is_interrupted() {
+        let late = || ready(ApiError::stopping());
+        let mut running = FuturesUnordered::new();
+        assert!(next_pending(&mut running, late()).await.is_none());
+        running.push(ready(5));
+        assert!(matches!(next_pending(&mut running, late()).await, Some(Err(_))));
+        assert!(matches!(next_pending(&mut running, pending()).await, Some(Ok(5))));
+        assert!(next_pending(&mut running, pending()).await.is_none());
+    }
 }

@@ -8,6 +8,7 @@ use louver_mistralrs::{Plan, RequestParams};
 use tokio::time::timeout_at;
 use tracing::Span;
 
+use crate::admission::Admission;
 use crate::error::ApiError;
 use crate::http::phase::ServerPhase;
 use crate::metrics::ModelLabels;
@@ -70,7 +71,7 @@ impl TurnStarter<'_> {
         }
         let (choices, per_prompt) = (request.choices(), request.choices_per_prompt());
         served.check_choices(request.choices(), request.choices_pointer())?;
-        let planning = enter_planning(app, served, choices).await?;
+        let planning = enter_planning(app, served, choices, Admission::First).await?;
         let mut params = request.params(app, served);
         let trace_source = request.trace_source.take().map(|(route, body)| TraceSource {
             id: request.id.clone(),
@@ -82,7 +83,7 @@ impl TurnStarter<'_> {
         let live_steps = request.stream.is_some() && request.sampling.logprobs.is_some();
         let work = BlockingWork::default();
         let planned = self.plan(request, &work, planning.clone()).await?;
-        let permits = enter_generation(app, served, planning).await?;
+        let permits = enter_generation(app, served, planning, Admission::First).await?;
         let later_choices = (served.is_serial && choices > 1)
             .then(|| split_choices(&planned, &mut params, per_prompt));
         let prompt_tokens = planned.prompts.iter().map(Vec::len).sum();
@@ -163,33 +164,34 @@ fn split_choices(
 
 /// Waits for a planning slot. If the host batches, planning and generation share the slots: first
 /// the model's own, then the server's.
-async fn enter_planning(
+pub(super) async fn enter_planning(
     app: &App,
     served: &ServedModel,
     choices: usize,
+    admission: Admission,
 ) -> Result<Permits, ApiError> {
     let waiting = &app.metrics().waiting_requests;
+    let of_server = || app.generation_gate().acquire(choices, waiting, admission);
     Ok(match &served.gates {
-        ModelGates::Batched(None) => {
-            [app.generation_gate().acquire(choices, waiting).await?].into()
-        }
+        ModelGates::Batched(None) => [of_server().await?].into(),
         ModelGates::Batched(Some(gate)) => {
-            let model_permit = gate.acquire(choices, waiting).await?;
-            [model_permit, app.generation_gate().acquire(choices, waiting).await?].into()
+            let of_model = gate.acquire(choices, waiting, admission).await?;
+            [of_model, of_server().await?].into()
         }
-        ModelGates::Serial(gates) => [gates.planning.acquire(1, waiting).await?].into(),
+        ModelGates::Serial(gates) => [gates.planning.acquire(1, waiting, admission).await?].into(),
     })
 }
 
 /// Waits for the generation slot of a serial model: first its own, then the server's. Releases the
 /// planning slot.
-async fn enter_generation(
+pub(super) async fn enter_generation(
     app: &App,
     served: &ServedModel,
     planning: Permits,
+    admission: Admission,
 ) -> Result<Permits, ApiError> {
     let ModelGates::Serial(serial_gates) = &served.gates else { return Ok(planning) };
     let waiting = &app.metrics().waiting_requests;
-    let model_permit = serial_gates.generation.acquire(1, waiting).await?;
-    Ok([model_permit, app.generation_gate().acquire(1, waiting).await?].into())
+    let of_model = serial_gates.generation.acquire(1, waiting, admission).await?;
+    Ok([of_model, app.generation_gate().acquire(1, waiting, admission).await?].into())
 }

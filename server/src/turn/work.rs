@@ -3,6 +3,7 @@
 use louver::fuel::CancelToken;
 use tokio::time::timeout;
 
+use crate::admission::Admission;
 use crate::error::{ApiError, ErrorKind};
 use crate::http::body::run_blocking;
 use crate::http::spawn_owned;
@@ -53,7 +54,8 @@ pub(crate) async fn run_check<T: Send + 'static>(
 ) -> Result<T, ApiError> {
     let limit = app.config().limits.requests.check_timeout_s;
     let checked = async move {
-        let permit = app.check_gate().acquire(1, &app.metrics().waiting_requests).await?;
+        let waiting = &app.metrics().waiting_requests;
+        let permit = app.check_gate().acquire(1, waiting, Admission::First).await?;
         BlockingWork::default().run(permit, work).await
     };
     let timed_out = |_| ApiError::timeout("timeout", "requests.check_timeout_s", limit);
@@ -89,9 +91,10 @@ mod tests {
         let queue_timeout_s = Seconds(Duration::from_millis(50));
         let limits = RequestLimits { concurrent: 2, queue_timeout_s, ..RequestLimits::default() };
         let (gate, waiting) = (AdmissionGate::new(limits), Gauge::default());
+        let acquire = |choices| gate.acquire(choices, &waiting, Admission::First);
         let mut releases = Vec::new();
         for _ in 0..2 {
-            let permit = gate.acquire(1, &waiting).await.unwrap();
+            let permit = acquire(1).await.unwrap();
             let (started_sender, started) = mpsc::channel();
             let (release_sender, release_receiver) = mpsc::channel::<()>();
             let work = BlockingWork::default();
@@ -107,15 +110,11 @@ mod tests {
             drop(work);
             releases.push(release_sender);
         }
-        assert_eq!(gate.acquire(1, &waiting).await.unwrap_err().first().code, "queue_timeout");
+        assert_eq!(acquire(1).await.unwrap_err().first().code, "queue_timeout");
         releases.pop().unwrap().send(()).unwrap();
-        tokio::time::timeout(TIMEOUT, async { while gate.acquire(1, &waiting).await.is_err() {} })
-            .await
-            .unwrap();
+        tokio::time::timeout(TIMEOUT, async { while acquire(1).await.is_err() {} }).await.unwrap();
         releases.pop().unwrap().send(()).unwrap();
-        tokio::time::timeout(TIMEOUT, async { while gate.acquire(2, &waiting).await.is_err() {} })
-            .await
-            .unwrap();
+        tokio::time::timeout(TIMEOUT, async { while acquire(2).await.is_err() {} }).await.unwrap();
     }
 
     #[tokio::test(flavor = "multi_thread")]

@@ -60,7 +60,9 @@ async fn enforceable_requests_are_accepted() {
     // Relaxed keywords are reported.
     let loose = json!([{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "required": ["x"]}}}]);
     let answer = check(&server, &json!({"tools": loose})).await;
-    assert_eq!(answer["relaxed"][0]["pointer"], "/tools/0/function/parameters", "{answer}");
+    let relaxed = &answer["relaxed"][0];
+    assert_eq!(relaxed["pointer"], "/tools/0/function/parameters", "{answer}");
+    assert!(relaxed["reason"].as_str().unwrap().starts_with("not enforced: set `strict: true`"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

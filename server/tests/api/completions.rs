@@ -140,6 +140,54 @@ async fn choices_log_probabilities_and_usage() {
     }
 }
 
+/// The bytes of a token as it is shown.
+fn shown_bytes(token: &str) -> Vec<u8> {
+    let hexadecimal = token.strip_prefix("\\x").into_iter().flat_map(|rest| rest.split("\\x"));
+    let bytes: Option<Vec<u8>> =
+        hexadecimal.map(|digits| u8::from_str_radix(digits, 16).ok()).collect();
+    bytes.filter(|bytes| !bytes.is_empty()).unwrap_or_else(|| token.as_bytes().to_vec())
+}
+
+/// Log probabilities are those of the tokens that the text consists of, at their places in it.
+#[tokio::test(flavor = "multi_thread")]
+async fn log_probabilities_are_those_of_the_text() {
+    let server = Server::start("").await;
+    for seed in 0..12 {
+        for more in [json!({"max_tokens": 3}), json!({"max_tokens": 20}), json!({"stop": ["e"]})] {
+            let mut request = complete(&json!({"prompt": "x", "logprobs": 1, "seed": seed}));
+            request.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            let body = server.post("/v1/completions", request.to_string()).await.json();
+            let choice = &body["choices"][0];
+            let text = choice["text"].as_str().unwrap();
+            let tokens = choice["logprobs"]["tokens"].as_array().unwrap();
+            let generated = body["usage"]["completion_tokens"].as_u64().unwrap() as usize;
+            assert!(tokens.len() <= generated, "{body}");
+            let mut bytes = Vec::new();
+            for (token, offset) in
+                tokens.iter().zip(choice["logprobs"]["text_offset"].as_array().unwrap())
+            {
+                // Without the character in which the token begins.
+                let before = String::from_utf8_lossy(&bytes);
+                let is_split = usize::from(!text.starts_with(&*before));
+                assert_eq!(*offset, before.chars().count() - is_split, "{body}");
+                bytes.extend(shown_bytes(token.as_str().unwrap()));
+            }
+            // A stop text may end the text within a token.
+            let all = String::from_utf8_lossy(&bytes);
+            assert!(
+                if more["stop"].is_null() { all == text } else { all.starts_with(text) },
+                "{body}"
+            );
+            assert!(tokens.len() == generated || choice["finish_reason"] == "stop", "{body}");
+            let streamed = chunks(&server, request).await;
+            let names = streamed.iter().filter_map(|chunk| chunk["choices"].get(0));
+            let names = names.filter_map(|choice| choice["logprobs"]["tokens"].as_array());
+            let names: Vec<Value> = names.flatten().cloned().collect();
+            assert_eq!(names, *tokens, "{body}");
+        }
+    }
+}
+
 /// Each prompt has the choices that it has alone, in the order of the prompts.
 #[tokio::test(flavor = "multi_thread")]
 async fn several_prompts_have_choices_in_order() {

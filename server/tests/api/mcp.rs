@@ -1,20 +1,44 @@
 //! Tools of MCP servers in the Responses API, against an MCP server of this test.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
 use axum::routing::post;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 
-use crate::support::{Answer, Server, data};
+use crate::support::{Answer, Server, ask, data, long_request};
 
 fn schema() -> Value {
     json!({"type": "object", "properties": {"number": {"type": "integer", "minimum": 1, "maximum": 500}},
         "required": ["number"], "additionalProperties": false})
 }
 
-/// Answers one message of the protocol. `double` works, `fail` reports an error.
-async fn answer(message: String) -> impl IntoResponse {
+/// The calls of `hold`: those that run, and those that may end.
+#[derive(Clone, Debug)]
+struct Holds {
+    running: Arc<Semaphore>,
+    released: Arc<Semaphore>,
+}
+
+impl Holds {
+    fn new() -> Holds {
+        Holds { running: Arc::new(Semaphore::new(0)), released: Arc::new(Semaphore::new(0)) }
+    }
+
+    /// Waits until another call of `hold` runs.
+    async fn wait(&self) {
+        self.running.acquire().await.unwrap().forget();
+    }
+}
+
+/// Answers one message of the protocol. `double` works, `fail` reports an error, `hold` works when
+/// the test lets it.
+async fn answer(State(holds): State<Holds>, message: String) -> impl IntoResponse {
     let message: Value = serde_json::from_str(&message).unwrap();
     let tool =
         |name: &str| json!({"name": name, "description": "Counts.", "inputSchema": schema()});
@@ -26,8 +50,12 @@ async fn answer(message: String) -> impl IntoResponse {
             "capabilities": {"tools": {}},
             "serverInfo": {"name": "numbers", "version": "1"},
         }),
-        (Some("tools/list"), _) => json!({"tools": [tool("fail"), tool("double")]}),
-        (Some("tools/call"), Some("double")) => {
+        (Some("tools/list"), _) => json!({"tools": [tool("fail"), tool("double"), tool("hold")]}),
+        (Some("tools/call"), Some(name @ ("double" | "hold"))) => {
+            if name == "hold" {
+                holds.running.add_permits(1);
+                holds.released.acquire().await.unwrap().forget();
+            }
             let text = format!("{}", 2 * number.as_i64().expect("an integer"));
             json!({"content": [{"type": "text", "text": text}], "isError": false})
         }
@@ -44,11 +72,16 @@ async fn answer(message: String) -> impl IntoResponse {
 
 /// A server with the MCP server `numbers`.
 async fn start() -> Server {
+    start_with(Holds::new(), "").await
+}
+
+async fn start_with(holds: Holds, toml: &str) -> Server {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
-    let router = axum::Router::new().route("/", post(answer));
+    let router = axum::Router::new().route("/", post(answer)).with_state(holds);
     tokio::spawn(async move { axum::serve(listener, router).await });
-    Server::start(&format!("[[mcp]]\nlabel = \"numbers\"\nurl = \"http://{address}/\"")).await
+    Server::start(&format!("{toml}\n[[mcp]]\nlabel = \"numbers\"\nurl = \"http://{address}/\""))
+        .await
 }
 
 fn request(tool: &str, more: Value) -> Value {
@@ -85,7 +118,7 @@ async fn calls_of_mcp_tools_run_on_their_server() {
     );
     let names: Vec<&Value> =
         list["tools"].as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
-    assert_eq!(names, ["double", "fail"]);
+    assert_eq!(names, ["double", "fail", "hold"]);
     let call = &items[1];
     assert_eq!((&call["type"], &call["name"]), (&json!("mcp_call"), &json!("double")), "{call}");
     let arguments: Value = serde_json::from_str(call["arguments"].as_str().unwrap()).unwrap();
@@ -99,6 +132,11 @@ async fn calls_of_mcp_tools_run_on_their_server() {
     // The turn after it saw the result: all tokens are counted.
     assert!(items.len() > 2, "{response}");
     let usage = &response["usage"];
+    // The metric, too, counts the prompts of all rounds.
+    assert_eq!(
+        server.metric("louver_prompt_tokens_total").await,
+        usage["input_tokens"].as_f64().unwrap()
+    );
     let tokens = usage["output_tokens"].as_u64().unwrap();
     // The rounds share the limit.
     assert!((21..=120).contains(&tokens), "{usage}");
@@ -144,6 +182,55 @@ async fn calls_of_mcp_tools_run_on_their_server() {
     let next = post(&request("double", more)).await.json();
     let listed = next["output"].as_array().unwrap().iter().any(|i| i["type"] == "mcp_list_tools");
     assert!(!listed, "{next}");
+}
+
+/// The only slot is free while a call runs. The next round waits for it, though nothing else may.
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_of_mcp_tools_hold_no_slot() {
+    let holds = Holds::new();
+    let server = start_with(holds.clone(), "[limits.requests]\nqueue = 0").await;
+    let held = async {
+        let body = request("hold", json!({}));
+        server.post("/v1/responses", body.to_string()).await
+    };
+    let meanwhile = async {
+        holds.wait().await;
+        assert_eq!(server.chat(&ask(json!({}))).await.status, 200);
+        let (stream, _) = server.begin(&long_request()).await;
+        holds.released.add_permits(1);
+        server.wait_for("louver_waiting_requests", 1.0).await;
+        drop(stream);
+    };
+    let (answer, ()) = tokio::join!(held, meanwhile);
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    assert_eq!(answer.json()["output"][1]["status"], "completed", "{}", answer.text);
+}
+
+/// The deadline of a request ends its calls, and its wait for a slot after them.
+#[tokio::test(flavor = "multi_thread")]
+async fn deadlines_hold_during_and_after_calls_of_mcp_tools() {
+    let holds = Holds::new();
+    let server = start_with(holds.clone(), "[limits.requests]\ntimeout_s = 3").await;
+    let held = async || {
+        let body = request("hold", json!({}));
+        server.post("/v1/responses", body.to_string()).await.error()
+    };
+    let timeout = (408, "timeout".to_owned(), None);
+    assert_eq!(held().await, timeout);
+    holds.wait().await;
+    let after = async {
+        holds.wait().await;
+        // A later request holds the slot until after the deadline.
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let mut slow = long_request();
+        slow["n"] = 8.into();
+        let slow = server.begin(&slow).await;
+        holds.released.add_permits(2);
+        slow
+    };
+    let (error, _slow) = tokio::join!(held(), after);
+    assert_eq!(error, timeout);
+    server.wait_for("louver_running_generations", 0.0).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

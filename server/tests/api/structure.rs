@@ -87,6 +87,48 @@ async fn structure_parameters_are_enforced_or_rejected() {
     println!("{} spellings", cases.case.len());
 }
 
+/// A format that is refused has one error.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_format_without_its_value_has_one_error() {
+    let server = Server::start("").await;
+    for kind in ["regex", "json", "gbnf", "choice"] {
+        let answer = server.chat(&ask(json!({"response_format": {"type": kind}}))).await;
+        let errors = answer.json()["errors"].clone();
+        let params: Vec<&Value> =
+            errors.as_array().into_iter().flatten().map(|error| &error["param"]).collect();
+        assert!(params.len() <= 1, "{errors}");
+        assert_eq!(answer.error().2.as_deref(), Some("/response_format/value"), "{kind}");
+    }
+}
+
+/// Unknown members that may ask for structure are ignored with a warning, in reports and checks.
+#[tokio::test(flavor = "multi_thread")]
+async fn misspelled_members_are_warned_of() {
+    let server = Server::start("").await;
+    let bodies = [
+        ("/v1/chat/completions", ask(json!({"response_fromat": {"type": "json_object"}}))),
+        ("/v1/responses", json!({"input": "hi", "max_output_tokens": 5, "texts": {"format": {}}})),
+        ("/v1/completions", json!({"prompt": "hi", "max_tokens": 5, "grammer": "x"})),
+    ];
+    for (route, body) in bodies {
+        let response = server.post(route, body.to_string()).await.json();
+        let warnings = &response["louver"]["report"]["warnings"];
+        let message = warnings[0]["message"].as_str().unwrap_or_default();
+        assert!(message.ends_with("meant?"), "{route}: {response}");
+        let checked = server.post("/v1/louver/check", body.to_string()).await.json();
+        assert_eq!(
+            (&checked["ok"], &checked["warnings"][0]["message"]),
+            (&json!(true), &warnings[0]["message"])
+        );
+    }
+    let body =
+        json!({"max_tokens": 5, "messages": [{"role": "user", "content": "hi"}], "grammer": "x"});
+    let request = server.client.post(format!("{}/v1/messages", server.base));
+    let request = request.header("content-type", "application/json").body(body.to_string());
+    let response = server.send(request).await.json();
+    assert_eq!(response["louver"]["report"]["warnings"][0]["pointer"], "/grammer", "{response}");
+}
+
 /// Reports of relaxed keywords and warnings have pointers into the request as sent.
 #[tokio::test(flavor = "multi_thread")]
 async fn reports_have_pointers_into_the_request() {

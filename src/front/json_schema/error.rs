@@ -24,6 +24,9 @@ pub enum SchemaErrorReason {
     /// A keyword, or a use of it, that is not enforced yet.
     #[error("not supported: {0}")]
     Unsupported(String),
+    /// A schema that need not be enforced, by the request or its settings.
+    #[error("not enforced: {0}")]
+    Unenforced(String),
     /// No value satisfies the schema.
     #[error("unsatisfiable: {0}")]
     Unsatisfiable(String),
@@ -45,6 +48,7 @@ impl SchemaError {
             SchemaErrorReason::Unsupported(_) => {
                 "remove the keyword or express it with supported ones (docs/JSON_SCHEMA.md)"
             }
+            SchemaErrorReason::Unenforced(_) => "ask for the schema to be enforced",
             SchemaErrorReason::Unsatisfiable(_) => "loosen one of the contradicting keywords",
             SchemaErrorReason::Limit(_) => {
                 "simplify the schema, raise the limit, or relax it with the policy `validate`"

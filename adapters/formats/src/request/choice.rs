@@ -18,6 +18,12 @@ pub enum ToolChoice {
     Named(String),
 }
 
+/// The forms of a choice.
+const CHOICES: &str = "\"auto\", \"required\", \"none\", \
+    {\"type\":\"function\",\"function\":{\"name\":..}} or {\"type\":\"function\",\"name\":..} \
+    (of custom tools with \"custom\"), or \
+    {\"type\":\"allowed_tools\",\"allowed_tools\":{\"mode\":..,\"tools\":[..]}}";
+
 impl ToolChoice {
     /// Parses a request's `tool_choice`; `null` is `auto`. Also returns the names of the tools that
     /// may be called (`None`: all tools). Fails with all errors. Cost: linear.
@@ -30,7 +36,8 @@ impl ToolChoice {
             (Some("required"), _) => (ToolChoice::Required, None),
             (Some("none"), _) => (ToolChoice::None, None),
             (_, Some("allowed_tools")) => allowed_tools(choice, &mut errors),
-            (_, Some(kind @ ("function" | "custom"))) => (named(choice, kind, &mut errors), None),
+            (_, Some("function")) => (named(choice, "function", &mut errors), None),
+            (_, Some("custom")) => (named(choice, "custom", &mut errors), None),
             (_, Some(kind @ ("auto" | "required" | "any" | "none"))) => {
                 errors.push(malformed(
                     "",
@@ -49,9 +56,7 @@ impl ToolChoice {
                 (ToolChoice::Named(name.unwrap_or(kind).to_owned()), None)
             }
             _ => {
-                let expected = "\"auto\", \"required\", \"none\", {\"type\":\"function\",\
-                                \"function\":{\"name\":..}} or {\"type\":\"function\",\"name\":..}";
-                errors.push(malformed("", expected));
+                errors.push(malformed("", CHOICES));
                 (ToolChoice::Auto, None)
             }
         };
@@ -91,7 +96,12 @@ fn malformed(below: &str, expected: &'static str) -> ToolChoiceError {
 }
 
 /// Reports the members of the choice, or of an object below it, that are not in `known`.
-fn check_members(below: &str, value: &Json, known: &[&str], errors: &mut Vec<ToolChoiceError>) {
+fn check_members(
+    below: &str,
+    value: &Json,
+    known: &[&'static str],
+    errors: &mut Vec<ToolChoiceError>,
+) {
     let Json::Object(members) = value else { return };
     let mut found = Vec::new();
     unknown_members(&format!("/tool_choice{below}"), members, known, &mut found);
@@ -102,8 +112,8 @@ fn check_members(below: &str, value: &Json, known: &[&str], errors: &mut Vec<Too
 /// the choice. Reports the members that are neither of the choice nor in `known`.
 fn unwrapped<'a>(
     choice: &'a Json,
-    wrapper: &str,
-    known: &[&str],
+    wrapper: &'static str,
+    known: &[&'static str],
     errors: &mut Vec<ToolChoiceError>,
 ) -> (String, &'a Json) {
     let Some(inner) = choice.get_non_null(wrapper) else {
@@ -117,7 +127,7 @@ fn unwrapped<'a>(
 }
 
 /// A choice that names a tool of a type, wrapped or bare.
-fn named(choice: &Json, kind: &str, errors: &mut Vec<ToolChoiceError>) -> ToolChoice {
+fn named(choice: &Json, kind: &'static str, errors: &mut Vec<ToolChoiceError>) -> ToolChoice {
     let (below, inner) = unwrapped(choice, kind, &["name"], errors);
     let error = match (inner, inner.get("name")) {
         (_, Some(Json::String(name))) => return ToolChoice::Named(name.clone()),

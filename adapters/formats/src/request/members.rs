@@ -1,5 +1,6 @@
 //! Members of a request: their errors, and what all kinds of tools share.
 
+use louver::front::diagnostic::similar;
 use louver::spec::json::{Json, JsonError, Object, push_token};
 
 /// Maximum length of a tool name, in bytes.
@@ -82,13 +83,15 @@ pub enum MemberErrorKind {
     #[error("`{0}` is missing")]
     Missing(&'static str),
     /// An unknown member: it could require something that would not be enforced.
-    #[error("there is no such member{}", advice(*instead))]
+    #[error("there is no such member{}", advice(*instead, *meant))]
     UnknownMember {
         /// Advice on what to write instead.
         instead: Option<&'static str>,
+        /// The member that is likely meant.
+        meant: Option<&'static str>,
     },
     /// A type that does not go with the member `function`.
-    #[error("tools of type {0:?} have no member `function`")]
+    #[error("there is no type {0:?} of tools with a member `function`: it is \"function\"")]
     UnsupportedType(String),
     /// An empty name.
     #[error("must not be empty")]
@@ -113,8 +116,9 @@ pub enum MemberErrorKind {
 }
 
 /// Advice after a message.
-fn advice(instead: Option<&str>) -> String {
-    instead.map(|advice| format!(": {advice}")).unwrap_or_default()
+fn advice(instead: Option<&str>, meant: Option<&str>) -> String {
+    let instead = instead.map(|advice| format!(": {advice}"));
+    instead.or(meant.map(|name| format!("; is `{name}` meant?"))).unwrap_or_default()
 }
 
 /// Checks the name of a tool.
@@ -146,7 +150,7 @@ impl MemberReader<'_> {
     }
 
     /// Reports the members that are not in `known`.
-    pub(super) fn check_unknown(&mut self, known: &[&str]) {
+    pub(super) fn check_unknown(&mut self, known: &[&'static str]) {
         unknown_members(&self.pointer, self.members, known, &mut self.errors);
     }
 
@@ -182,7 +186,7 @@ impl MemberReader<'_> {
 pub(super) fn unknown_members(
     pointer: &str,
     members: &Object,
-    known: &[&str],
+    known: &[&'static str],
     errors: &mut Vec<MemberError>,
 ) {
     for name in members.unknown(known).filter(|name| !NEUTRAL_TOOL_MEMBERS.contains(name)) {
@@ -193,8 +197,9 @@ pub(super) fn unknown_members(
             }
             _ => None,
         };
+        let meant = similar(name, known.iter().copied(), errors.len());
         let mut pointer = pointer.to_owned();
         push_token(&mut pointer, name);
-        errors.push(MemberError::new(pointer, MemberErrorKind::UnknownMember { instead }));
+        errors.push(MemberError::new(pointer, MemberErrorKind::UnknownMember { instead, meant }));
     }
 }

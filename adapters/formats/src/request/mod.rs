@@ -187,14 +187,16 @@ impl ToolRequest {
     pub(crate) fn unenforced(&self, k: usize, function: &FunctionTool) -> Option<SchemaError> {
         let rule = self.schema_rule(function);
         let reason = match rule {
-            SchemaRule::NotStrict => "the tool is not flagged strict: any object",
-            _ => "schemas of tools are not enforced, whatever `strict` says: any object",
+            SchemaRule::NotStrict => {
+                "set `strict: true` to enforce the schema; any object is accepted"
+            }
+            _ => "schemas of tools are off, whatever `strict` says; any object is accepted",
         };
         let is_relaxed = !rule.is_enforced() && function.parameters != any_object();
         is_relaxed.then(|| SchemaError {
             pointer: function.parameters_pointer(k),
             keyword: String::new(),
-            reason: SchemaErrorReason::Unsupported(reason.into()),
+            reason: SchemaErrorReason::Unenforced(reason.into()),
         })
     }
 

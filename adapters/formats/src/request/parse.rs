@@ -1,5 +1,6 @@
 //! Parsing of a request from an OpenAI request body.
 
+use louver::front::diagnostic::similar;
 use louver::limits::Limits;
 use louver::spec::json::{Json, push_token};
 
@@ -101,7 +102,7 @@ fn parse_response_format(body: &Json, errors: &mut Vec<RequestError>) -> Option<
         Some("text") => None,
         Some("json_object") => Some(ResponseFormat::Schema(any_object())),
         Some("json_schema") => {
-            let schema = response.pointer("/json_schema/schema").unwrap_or(&Json::Null);
+            let Some(schema) = response_schema(response, errors) else { return None };
             let in_properties = "a JSON Schema: its members belong in `properties`";
             match expected_instead(schema, in_properties) {
                 None => Some(ResponseFormat::Schema(schema.clone())),
@@ -123,10 +124,32 @@ fn parse_response_format(body: &Json, errors: &mut Vec<RequestError>) -> Option<
     }
 }
 
+/// The schema of a `response_format` of type `json_schema`. Reports that it is missing.
+fn response_schema<'a>(response: &'a Json, errors: &mut Vec<RequestError>) -> Option<&'a Json> {
+    let mut value = response;
+    let mut pointer = "/response_format".to_owned();
+    for name in ["json_schema", "schema"] {
+        match value.get_non_null(name) {
+            Some(inner) => value = inner,
+            None if value.as_object().is_none() => {
+                errors.push(malformed(pointer, "an object"));
+                return None;
+            }
+            None => {
+                let missing = MemberErrorKind::Missing(name);
+                errors.push(RequestError::Member(MemberError::new(pointer, missing)));
+                return None;
+            }
+        }
+        pointer = format!("{pointer}/{name}");
+    }
+    Some(value)
+}
+
 /// Reports unknown members of a `response_format`, and wrong types. Structural tags have their own
 /// parser.
 fn check_members(response: &Json, errors: &mut Vec<RequestError>) {
-    let known: &[&str] = match response.get("type").and_then(Json::as_str) {
+    let known: &[&'static str] = match response.get("type").and_then(Json::as_str) {
         Some("json_schema") => &["type", "json_schema"],
         Some("text" | "json_object") => &["type"],
         _ => return,
@@ -145,7 +168,8 @@ fn check_members(response: &Json, errors: &mut Vec<RequestError>) {
                 ["type", "properties", "$schema", "enum", "anyOf", "$ref", "$defs"].contains(&name);
             let instead = (at.ends_with("json_schema") && is_schema)
                 .then_some("the schema belongs in `json_schema.schema`");
-            let kind = MemberErrorKind::UnknownMember { instead };
+            let meant = similar(name, known.iter().copied(), errors.len());
+            let kind = MemberErrorKind::UnknownMember { instead, meant };
             errors.push(RequestError::Member(MemberError::new(pointer, kind)));
         }
     }

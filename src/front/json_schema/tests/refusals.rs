@@ -21,6 +21,7 @@ fn refused(schema: &str, kind: &str, pointers: &[&str]) {
         let found_kind = match error.reason {
             SchemaErrorReason::Malformed(_) => "malformed",
             SchemaErrorReason::Unsupported(_) => "unsupported",
+            SchemaErrorReason::Unenforced(_) => "unenforced",
             SchemaErrorReason::Unsatisfiable(_) => "unsatisfiable",
             SchemaErrorReason::Limit(_) => "limit",
             SchemaErrorReason::Policy => "policy",
