@@ -1,11 +1,13 @@
 //! Reading and writing of JSON Lines files.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// The non-blank lines of a file, with their numbers from 1.
 pub(crate) fn read(path: &Path) -> Result<Vec<(usize, String)>> {
@@ -19,6 +21,52 @@ pub(crate) fn read(path: &Path) -> Result<Vec<(usize, String)>> {
         }
     }
     Ok(out)
+}
+
+/// The id of a case: a text or a number.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(try_from = "Value")]
+pub(crate) struct CaseId(Value);
+
+impl CaseId {
+    /// What an id is.
+    pub(crate) const EXPECTED: &str = "`id` must be a string or a number";
+
+    /// The id of a line that is not a case.
+    pub(crate) fn of_line(number: usize) -> CaseId {
+        CaseId(format!("line {number}").into())
+    }
+}
+
+impl TryFrom<Value> for CaseId {
+    type Error = &'static str;
+
+    fn try_from(value: Value) -> Result<CaseId, &'static str> {
+        match value {
+            Value::String(_) | Value::Number(_) => Ok(CaseId(value)),
+            _ => Err(CaseId::EXPECTED),
+        }
+    }
+}
+
+impl fmt::Display for CaseId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Value::String(text) => f.write_str(text),
+            other => other.fmt(f),
+        }
+    }
+}
+
+/// Prints why the first line that is not a case is none. Fails if no line is a case.
+pub(crate) fn report_invalid(path: &Path, lines: usize, invalid: &[String]) -> Result<()> {
+    let Some(first) = invalid.first() else { return Ok(()) };
+    let path = path.display();
+    if invalid.len() == lines {
+        anyhow::bail!("no line of {path} is a case: {first}");
+    }
+    eprintln!("{path}: {} of {lines} lines are not cases: {first}", invalid.len());
+    Ok(())
 }
 
 /// A JSON Lines writer.

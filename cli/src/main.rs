@@ -29,7 +29,7 @@ use clap::{Parser, Subcommand};
 
 /// Structured generation for mistral.rs: tool calls and JSON that cannot be malformed.
 #[derive(Debug, Parser)]
-#[command(name = "louver", version, about, arg_required_else_help = true)]
+#[command(name = "louver", version, arg_required_else_help = true)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -43,6 +43,13 @@ enum Command {
     /// Serve models with OpenAI's API.
     #[cfg(feature = "host")]
     Serve(serve::ServeArgs),
+    /// Not in this build: `louver demo` and `louver serve` need the feature `host`.
+    #[cfg(not(feature = "host"))]
+    #[command(hide = true, aliases = ["serve"], disable_help_flag = true)]
+    Demo {
+        #[arg(allow_hyphen_values = true, trailing_var_arg = true)]
+        _arguments: Vec<String>,
+    },
     /// Check inputs against JSON Schemas, regular expressions, grammars and tools.
     Check(check::CheckArgs),
     /// Show how a grammar is compiled, and what may follow a prefix.
@@ -97,17 +104,18 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo::run(args),
         #[cfg(feature = "host")]
         Command::Serve(args) => serve::run(args),
+        #[cfg(not(feature = "host"))]
+        Command::Demo { .. } => Err(anyhow::anyhow!(
+            "this build has no `demo` and no `serve`: they need the feature `host`, \
+             which is on by default (`cargo build -p louver-cli`)"
+        )),
         Command::Check(args) => on_large_stack(|| check::run(&args)),
         Command::Explain(args) => explain::run(&args),
         Command::Formats(command) => formats::run(&command),
         Command::Bench(command) => bench::run(&command),
     };
     outcome.unwrap_or_else(|error| {
-        // Messages about a text have their own heading.
-        let text = describe(&error);
-        let text = text.trim_start();
-        let heading = if text.starts_with("error: ") { "" } else { "error: " };
-        eprintln!("{heading}{text}");
+        eprintln!("{}", headed(describe(&error).trim_start()));
         ExitCode::from(USAGE)
     })
 }
@@ -126,6 +134,12 @@ fn on_large_stack(
     })
 }
 
+/// A message with its heading. Those about a text have their own, and may begin with warnings.
+fn headed(text: &str) -> String {
+    let has_heading = ["error: ", "warning: "].iter().any(|heading| text.starts_with(heading));
+    if has_heading { text.to_owned() } else { format!("error: {text}") }
+}
+
 /// An error and its causes, each once: some errors name their cause themselves.
 fn describe(error: &anyhow::Error) -> String {
     error.chain().skip(1).map(ToString::to_string).fold(error.to_string(), |text, cause| {
@@ -141,5 +155,16 @@ mod tests {
         assert_eq!(super::describe(&error), "cannot read: no such file");
         let error = anyhow::anyhow!("no such file").context("cannot read");
         assert_eq!(super::describe(&error), "cannot read: no such file");
+    }
+
+    #[test]
+    fn messages_have_one_heading() {
+        for (text, headed) in [
+            ("no such file", "error: no such file"),
+            ("error: there is no rule", "error: there is no rule"),
+            ("warning: no effect\n\nerror: no", "warning: no effect\n\nerror: no"),
+        ] {
+            assert_eq!(super::headed(text), headed);
+        }
     }
 }

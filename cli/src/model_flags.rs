@@ -42,7 +42,9 @@ impl ModelFlags {
 pub(crate) fn schema_overrides(text: &str) -> Result<Overrides<SchemaOptions>, String> {
     let options: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
     if options.get("policy").is_some() {
-        return Err("policy: no member of these options".to_owned());
+        return Err(
+            "policy: no member of these options; `louver serve` has the flag `--policy`".to_owned()
+        );
     }
     serde_path_to_error::deserialize(options).map_err(|error| error.to_string())
 }

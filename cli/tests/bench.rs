@@ -245,3 +245,43 @@ fn bench_tools_feeds_calls_in_the_format() {
         lines.len()
     );
 }
+
+#[test]
+fn ids_are_texts_or_numbers() {
+    let folder = Folder::new("bench-ids");
+    let tokenizer = tokenizer(&folder);
+    let out = folder.0.join("out.jsonl");
+    let benches = [
+        ("schema", json!({"schema": {}, "tests": []}), &[][..]),
+        ("grammar", json!({"kind": "regex", "spec": "a", "tests": []}), &[]),
+        ("tools", json!({"tools": [], "calls": []}), &["--format", "qwen3"]),
+    ];
+    for (bench, case, extra) in benches {
+        let run = |ids: &[Value]| {
+            let case = |id: &Value| {
+                let mut case = case.clone();
+                case["id"] = id.clone();
+                case
+            };
+            let lines: Vec<Value> = ids.iter().map(case).collect();
+            let cases = write_lines(&folder, "in.jsonl", &lines);
+            let files =
+                ["--tokenizer", path(&tokenizer), "--cases", path(&cases), "--out", path(&out)];
+            let run = louver(&[&["bench", bench], &files[..], extra].concat());
+            (run.status.code(), String::from_utf8(run.stderr).expect("text"))
+        };
+        let (code, said) = run(&[json!(1), json!("b")]);
+        assert_eq!(code, Some(0), "{bench}: {said}");
+        let ids: Vec<Value> = read_lines(&out).iter().map(|line| line["id"].clone()).collect();
+        assert_eq!(ids, [json!("1"), json!("b")], "{bench}");
+        let (code, said) = run(&[json!(1), json!(null)]);
+        let told = "1 of 2 lines are not cases: line 2: `id` must be a string or a number";
+        assert!(code == Some(0) && said.contains(told), "{bench}: {said}");
+        let (code, said) = run(&[json!(null)]);
+        assert!(
+            code == Some(2) && said.contains("is a case: line 1: `id` must"),
+            "{bench}: {said}"
+        );
+        assert!(!said.contains("-0.0"), "{bench}: {said}");
+    }
+}

@@ -247,7 +247,24 @@ fn errors_name_what_they_are_about() {
     let twice = folder.file("twice.json", "{\n  \"a\": 1,\n  \"a\": 2\n}");
     let lark = folder.file("bad.lark", "start: a");
     let [schema, twice, lark] = [path(&schema), path(&twice), path(&lark)];
-    let cases: [(&[&str], &str); 7] = [
+    let list = folder.file("list.json", r#"[{"name": "f", "parameters": {"type": "objekt"}}]"#);
+    let tools = folder.file("tools.json", r#"[{"name": "f"}]"#);
+    let look = folder.file("look.ebnf", "root ::= \"b\" (= \"c\") \nd ::= e\n");
+    let format = folder.file("mine.toml", "name = 1");
+    let [list, tools, look, format] = [path(&list), path(&tools), path(&look), path(&format)];
+    let of_format = format!("{{\"format\": {format:?}}}");
+    let choice = r#"{"tool_choice": {"type": "function", "function": {"name": "g"}}}"#;
+    let cases: [(&[&str], &str); 14] = [
+        (&["explain", "--tools", list], "list.json: \"/0/parameters/type\": malformed"),
+        (&["check", "--tools", tools, "--options", choice], "error: --options: /tool_choice: "),
+        (
+            &["check", "--tools", tools, "--options", r#"{"tool_choice": 1}"#],
+            "error: --options: /t",
+        ),
+        (&["explain", "--tools", tools, "--options", &of_format], "mine.toml: not a wire format"),
+        (&["formats", "show", format], "mine.toml: not a wire format"),
+        (&["check", "--ebnf", look], "error: there is no rule `e`"),
+        (&["check", "--profile", "openai-strict", "--regex", "a"], "--profile is about schemas"),
         (&["explain", "--lark", lark], "error: there is no rule `a`\n --> "),
         (&["explain", "--schema", twice], "line 3, column 3: duplicate key \"a\""),
         (&["explain", "--tools", schema], "a request with `tools` or `response_format`"),
@@ -276,6 +293,9 @@ fn errors_name_what_they_are_about() {
     assert_eq!(run.stdout, b"valid\n");
     let message = String::from_utf8_lossy(&run.stderr);
     assert!(message.contains("warning") && message.contains("`b`"), "{message}");
+    let run = louver(&["explain", "--ebnf", path(&ebnf)]);
+    let shown = String::from_utf8_lossy(&run.stdout);
+    assert!(shown.contains("unused.ebnf:2:1") && message.contains("unused.ebnf:2:1"), "{shown}");
     let short = ["explain", "--schema", schema, "--options", r#"{"whitespace": "flexible"}"#];
     assert!(louver(&short).status.success());
 }

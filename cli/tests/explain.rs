@@ -63,6 +63,8 @@ fn stages_are_shown() {
     ] {
         assert!(out.contains(part), "{part:?} is not in\n{out}");
     }
+    // The answer comes before the stages.
+    assert!(out.find("after \"ab\"") < out.find("grammar ("), "{out}");
 }
 
 #[test]

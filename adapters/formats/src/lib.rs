@@ -82,8 +82,8 @@ mod request;
 pub use arguments::{RenderError, python_float, python_json};
 pub use format::{
     ArgumentStyle, BuiltinFormat, CallFormat, CallSpelling, Catalog, Delimiters, DetectError,
-    DetectRule, Detected, FixedParts, FormatError, IdStyle, KindWords, MAX_GAP, Marker,
-    MessagesFormat, ModelHints, NameStyle, NestedTags, Opener, ParallelPolicy, Part,
+    DetectRule, Detected, FixedParts, FormatError, FormatFileError, IdStyle, KindWords, MAX_GAP,
+    Marker, MessagesFormat, ModelHints, NameStyle, NestedTags, Opener, ParallelPolicy, Part,
     PythonLiterals, ReasoningFormat, SectionFormat, Step, StringQuotes, TagPart, TaggedStyle,
     TextFormat, TextPlace, UnknownFormat, WireFormat, WireId,
 };

@@ -61,6 +61,9 @@ impl Checkpoint {
     /// Reads a folder, or the folder of a `tokenizer_config.json` or of another chat template
     /// (`*.jinja`); see [`Checkpoint::from_files`].
     pub fn read(path: &Path) -> Result<Checkpoint, CheckpointError> {
+        if !path.exists() {
+            return Err(file_error(path, &"there is no such file or folder"));
+        }
         let is_template = path.extension().is_some_and(|extension| extension == "jinja");
         let (folder, given) = match path.is_file() {
             true => (path.parent().unwrap_or(Path::new(".")), Some(path)),
@@ -75,6 +78,9 @@ impl Checkpoint {
             let problem = "has neither a tokenizer_config.json nor a chat_template.jinja";
             return Err(file_error(path, &problem));
         }
+        if path.is_file() && !is_template {
+            check_tokenizer_config(path)?;
+        }
         Checkpoint::from_files(&find)
     }
 
@@ -87,7 +93,7 @@ impl Checkpoint {
     ) -> Result<Checkpoint, CheckpointError> {
         let tokenizer_config: Value = read_json(find("tokenizer_config.json"))?;
         let model_config: Value = read_json(find("config.json"))?;
-        let sources = template_sources(find, &tokenizer_config)?;
+        let (sources, file) = template_sources(find, &tokenizer_config)?;
         let template_tokens = ["bos_token", "eos_token", "unk_token"]
             .map(|key| token_text(&tokenizer_config[key]).map(str::to_owned));
         let response_template = match &tokenizer_config["response_template"] {
@@ -104,7 +110,8 @@ impl Checkpoint {
         };
         let (tokens, special_tokens) = tokens(&tokenizer_config, &tokenizer.added_tokens);
         Ok(Checkpoint {
-            template: ChatTemplate::from_sources(sources, template_tokens.clone()),
+            template: ChatTemplate::from_sources(sources, template_tokens.clone())
+                .map_err(|error| error.in_file(file)),
             template_tokens,
             response_template,
             tokens,
@@ -127,24 +134,52 @@ impl Checkpoint {
     }
 }
 
-/// The chat templates. Files win over the configuration, as in transformers.
+/// Members of which a file has some if it is a `tokenizer_config.json`.
+const TOKENIZER_MEMBERS: [&str; 6] = [
+    "chat_template",
+    "added_tokens_decoder",
+    "tokenizer_class",
+    "bos_token",
+    "eos_token",
+    "response_template",
+];
+
+/// Refuses a file of JSON that is another than a `tokenizer_config.json`.
+fn check_tokenizer_config(path: &Path) -> Result<(), CheckpointError> {
+    let config: Value = read_json(Some(path.to_owned()))?;
+    let is_config = TOKENIZER_MEMBERS.iter().any(|member| config.get(member).is_some());
+    let is_named = path.file_name().is_some_and(|name| name == "tokenizer_config.json");
+    if is_config || is_named {
+        return Ok(());
+    }
+    let members = TOKENIZER_MEMBERS.join(", ");
+    let problem = format!("is no tokenizer_config.json: it has none of the members {members}");
+    Err(file_error(path, &problem))
+}
+
+/// The chat templates, and a file of theirs. Files win over the configuration, as in transformers.
 fn template_sources(
     find: &dyn Fn(&str) -> Option<PathBuf>,
     config: &Value,
-) -> Result<TemplateSources, CheckpointError> {
+) -> Result<(TemplateSources, Option<PathBuf>), CheckpointError> {
     let source = |file: &str| find(file).map(|path| read(&path)).transpose();
     let files = TemplateSources {
         default: source("chat_template.jinja")?,
         tool_use: source("additional_chat_templates/tool_use.jinja")?,
     };
     if !files.is_empty() {
-        return Ok(files);
+        let named = ["chat_template.jinja", "additional_chat_templates/tool_use.jinja"];
+        return Ok((files, named.into_iter().find_map(find)));
     }
-    let file: Value = read_json(find("chat_template.json"))?;
+    let path = find("chat_template.json");
+    let file: Value = read_json(path.clone())?;
     let sources = TemplateSources::from_value(&file["chat_template"]);
     Ok(match sources.is_empty() {
-        true => TemplateSources::from_value(&config["chat_template"]),
-        false => sources,
+        true => {
+            let sources = TemplateSources::from_value(&config["chat_template"]);
+            (sources, find("tokenizer_config.json"))
+        }
+        false => (sources, path),
     })
 }
 

@@ -133,11 +133,17 @@ pub enum SourceError {
 
 impl ResolveError {
     fn describe(&self) -> String {
-        let mut out = self.family.to_string();
         let response_template = self.response_template.as_deref();
         let sources = response_template.map(|problem| ("response_template", problem));
-        for (name, problem) in sources.into_iter().chain([("chat template", &*self.chat_template)])
-        {
+        let chat_template = Some(("chat template", &*self.chat_template));
+        // An invalid chat template is the cause of the rest.
+        let (mut out, chat_template) = match &*self.chat_template {
+            SourceError::NoTemplate(error @ TemplateError::Render(_)) => {
+                (format!("{error}; {}", self.family), None)
+            }
+            _ => (self.family.to_string(), chat_template),
+        };
+        for (name, problem) in sources.into_iter().chain(chat_template) {
             out += "; ";
             match problem {
                 SourceError::ResponseTemplate(error) => out += &error.to_string(),
@@ -287,7 +293,9 @@ fn find_family(
         found.push((family, detected.is_configured));
     }
     match error {
-        None => found.pop().ok_or(DetectError::Unknown { seen: "catalog", known: catalog.names() }),
+        None => found
+            .pop()
+            .ok_or(DetectError::Unknown { seen: "the catalog fits none", known: catalog.names() }),
         Some(error) => {
             let mut confirmed = found.into_iter().filter(|(family, _)| family.is_confirmed());
             match (confirmed.next(), confirmed.next()) {

@@ -83,6 +83,9 @@ pub(super) fn run(
     let mut figures: Vec<Vec<Figures>> = rows.iter().map(|_| Vec::new()).collect();
     for round in 0..rounds.get() {
         let records = run_round(common, vocab, &cases, round, &rows, &run_case);
+        if round == 0 {
+            workers::report_invalid(common, &records[0][0])?;
+        }
         for (row, records) in records.iter().enumerate() {
             for (again, records) in records.iter().enumerate() {
                 for record in records {

@@ -13,13 +13,14 @@ use serde_json::Value;
 use super::feeder::Feeder;
 use super::record::{CaseRecord, NOT_COMPILED};
 use super::{GrammarArgs, run_cases};
+use crate::jsonl::CaseId;
 use crate::spec;
 
 /// One line of the cases file. Texts may be in separate files.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CaseLine {
-    id: String,
+    id: CaseId,
     kind: Option<String>,
     spec: Option<Value>,
     spec_file: Option<PathBuf>,
@@ -87,7 +88,7 @@ impl GrammarCase {
             }
         }
         let kind = line.kind.unwrap_or_else(|| kind.to_owned());
-        Ok(GrammarCase { id: line.id, kind, spec, options: line.options, tests })
+        Ok(GrammarCase { id: line.id.to_string(), kind, spec, options: line.options, tests })
     }
 
     fn run(self, feeder: &mut Feeder<'_>) -> CaseRecord {

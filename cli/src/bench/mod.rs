@@ -33,6 +33,7 @@ use louver::vocab::Vocabulary;
 use tokenizers::Tokenizer;
 use workers::RunCase;
 
+use crate::jsonl::CaseId;
 use crate::registry::RegistryArgs;
 use crate::spec::schema_options;
 
@@ -203,6 +204,16 @@ fn engine_options(common: &CommonArgs) -> EngineOptions {
         (options.simplify, options.simplify_texts) = (simplify.into(), simplify.into());
     }
     options
+}
+
+/// The id of a case.
+fn case_id(line: &Json) -> Result<String> {
+    match line.get("id") {
+        Some(Json::String(id)) => Ok(id.clone()),
+        Some(Json::Number(id)) => Ok(id.as_str().to_owned()),
+        Some(_) => anyhow::bail!(CaseId::EXPECTED),
+        None => anyhow::bail!("`id` is missing"),
+    }
 }
 
 /// Parses one line of the cases file with exact numbers. A case contains its schema, so it may be

@@ -11,6 +11,9 @@ use super::stats::nanos;
 /// The reason for rejecting a grammar that the engine does not compile.
 pub(super) const NOT_COMPILED: &str = "grammars that do not compile";
 
+/// The reason for rejecting a line that is not a case.
+const NOT_A_CASE: &str = "lines that are not cases";
+
 /// The result of one case.
 // Many fields: a line of a result file.
 #[derive(Debug, Default, Serialize)]
@@ -99,8 +102,12 @@ impl CaseRecord {
     pub(super) fn invalid_line(number: usize, error: &anyhow::Error) -> CaseRecord {
         let id = format!("line {number}");
         let error = format!("{id}: {error:#}");
-        let refused_for = vec!["lines that are not cases".to_owned()];
-        CaseRecord::refused(id, Duration::ZERO, error, refused_for)
+        CaseRecord::refused(id, Duration::ZERO, error, vec![NOT_A_CASE.to_owned()])
+    }
+
+    /// Whether the line is a case.
+    pub(super) fn is_case(&self) -> bool {
+        self.refused_for.iter().all(|reason| reason != NOT_A_CASE)
     }
 
     /// Number of instances with the expected result `expected` and the opposite actual result.

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::feeder::Feeder;
 use super::record::{self, CaseRecord, NOT_COMPILED};
-use super::{SchemaArgs, python, read_case, run_cases};
+use super::{SchemaArgs, case_id, python, read_case, run_cases};
 use crate::validator;
 
 pub(super) fn run(args: &SchemaArgs) -> Result<ExitCode> {
@@ -51,8 +51,7 @@ impl SchemaCase {
             ));
             instances.push(data.clone());
         }
-        let id = field("id")?.as_str().unwrap_or_default().to_owned();
-        Ok(SchemaCase { id, schema: field("schema")?.clone(), tests, instances })
+        Ok(SchemaCase { id: case_id(&line)?, schema: field("schema")?.clone(), tests, instances })
     }
 
     fn run(

@@ -22,7 +22,7 @@ use super::record::{self, CaseRecord, NOT_COMPILED};
 use super::summary::SummaryRow;
 use super::tokenizer::{TextEncoder, TokenizerSource};
 use super::workers::{self, RunCase};
-use super::{ToolsArgs, python, read_case, run_cases};
+use super::{ToolsArgs, case_id, python, read_case, run_cases};
 use crate::jsonl;
 
 pub(super) fn run(args: &ToolsArgs) -> Result<ExitCode> {
@@ -70,6 +70,7 @@ fn run_all_families(
             out.write(record)?;
         }
         if k == 0 {
+            workers::report_invalid(&args.common, &records)?;
             eprintln!("{}", SummaryRow::HEADING);
         }
         eprintln!("{}", SummaryRow::new(&family.name, &records));
@@ -120,7 +121,7 @@ impl RecordedCalls {
         };
         let calls = line.get("calls").and_then(Json::as_array).context("`calls` is missing")?;
         Ok(RecordedCalls {
-            id: text(&line, "id")?,
+            id: case_id(&line)?,
             tools: line.get("tools").context("`tools` is missing")?.clone(),
             question: line.get("question").and_then(Json::as_str).unwrap_or_default().to_owned(),
             calls: calls.iter().map(call).collect::<Result<_>>()?,

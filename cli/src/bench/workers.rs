@@ -30,7 +30,14 @@ pub(super) fn run(
     }
     out.finish()?;
     eprint!("{}", Summary::new(&records, unit));
-    Ok(())
+    report_invalid(common, &records)
+}
+
+/// Prints why the first line that is not a case is none. Fails if no line is a case.
+pub(super) fn report_invalid(common: &CommonArgs, records: &[CaseRecord]) -> Result<()> {
+    let invalid = records.iter().filter(|record| !record.is_case());
+    let invalid: Vec<String> = invalid.filter_map(|record| record.error.clone()).collect();
+    jsonl::report_invalid(&common.cases, records.len(), &invalid)
 }
 
 /// Reads the lines of the cases to run.

@@ -12,13 +12,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::counts::{counts, joined_counts};
-use crate::jsonl;
+use crate::jsonl::{self, CaseId};
 use crate::spec::SpecCache;
 
 /// One line of the cases file.
 #[derive(Debug, Deserialize)]
 struct CheckCase {
-    id: Value,
+    id: CaseId,
     kind: String,
     spec: Value,
     #[serde(default)]
@@ -27,6 +27,12 @@ struct CheckCase {
     input_b64: Option<String>,
     #[serde(default)]
     mode: InputMode,
+}
+
+/// A line with an id, which may be no case.
+#[derive(Deserialize)]
+struct HasId {
+    id: CaseId,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
@@ -42,7 +48,7 @@ enum InputMode {
 /// One line of the output file.
 #[derive(Debug, Serialize)]
 struct Verdict {
-    id: Value,
+    id: CaseId,
     #[serde(flatten)]
     outcome: CheckOutcome,
     /// Keywords that the policy relaxes.
@@ -57,8 +63,9 @@ enum CheckOutcome {
     Error(String),
 }
 
-pub(super) fn run(cases: &Path, out: &Path, registry: Registry) -> Result<ExitCode> {
-    let cases = jsonl::read(cases)?;
+pub(super) fn run(path: &Path, out: &Path, registry: Registry) -> Result<ExitCode> {
+    let cases = jsonl::read(path)?;
+    let (lines, mut invalid) = (cases.len(), Vec::new());
     let mut out = jsonl::JsonlWriter::create(out)?;
     let mut specs = SpecCache::new(registry);
     let (mut accepted, mut rejected, mut errors) = (0, 0, 0);
@@ -72,11 +79,11 @@ pub(super) fn run(cases: &Path, out: &Path, registry: Registry) -> Result<ExitCo
                 Verdict { id: case.id, outcome, relaxed }
             }
             Err(error) => {
-                let id =
-                    serde_json::from_str::<Value>(&line).ok().and_then(|v| v.get("id").cloned());
-                let outcome = CheckOutcome::Error(format!("line {number} is not a case: {error}"));
-                let id = id.unwrap_or_else(|| format!("line {number}").into());
-                Verdict { id, outcome, relaxed: Vec::new() }
+                let id = serde_json::from_str::<HasId>(&line).map(|line| line.id);
+                let error = format!("line {number} is not a case: {error}");
+                invalid.push(error.clone());
+                let id = id.unwrap_or_else(|_| CaseId::of_line(number));
+                Verdict { id, outcome: CheckOutcome::Error(error), relaxed: Vec::new() }
             }
         };
         match verdict.outcome {
@@ -89,6 +96,7 @@ pub(super) fn run(cases: &Path, out: &Path, registry: Registry) -> Result<ExitCo
     out.finish()?;
     eprintln!("accepted {accepted}, rejected {rejected}, errors {errors}");
     print_relaxed(&specs);
+    jsonl::report_invalid(path, lines, &invalid)?;
     Ok(ExitCode::SUCCESS)
 }
 

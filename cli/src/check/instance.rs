@@ -37,8 +37,9 @@ pub(super) fn run(
     let checked = CheckedSpec::new(source, registry).map_err(|error| source.error(error))?;
     let UsableSpec { relaxed, warnings, .. } = &checked.spec;
     relaxed.iter().for_each(|relaxed| eprintln!("not enforced: {relaxed}"));
-    if !warnings.text.is_empty() {
-        eprintln!("{}", warnings.text);
+    let warnings = warnings.text(&source.name);
+    if !warnings.is_empty() {
+        eprintln!("{warnings}");
     }
     let mut bytes = Vec::new();
     match input {
@@ -89,7 +90,7 @@ impl<'s> CheckedSpec<'s> {
     /// validated as well.
     fn check(&self, bytes: &[u8]) -> Result<(), String> {
         let mut recognizer = self.spec.recognizer();
-        let (offset, what, allowed) = match recognizer.push(bytes) {
+        let (offset, what, expected, could_end) = match recognizer.push(bytes) {
             Ok(()) if recognizer.is_complete() => {
                 return match self.spec.validator {
                     Some(_) => self.validate_relaxed(bytes),
@@ -99,7 +100,7 @@ impl<'s> CheckedSpec<'s> {
             Ok(()) => {
                 let what =
                     format!("the text ends too early, at {}", format_position(bytes, bytes.len()));
-                (bytes.len(), what, format_allowed(recognizer.allowed(), false))
+                (bytes.len(), what, recognizer.allowed(), false)
             }
             Err(Rejected::Byte { offset, expected, could_end }) => {
                 let what = format!(
@@ -107,14 +108,19 @@ impl<'s> CheckedSpec<'s> {
                     format_character(&bytes[offset..]),
                     format_position(bytes, offset)
                 );
-                (offset, what, format_allowed(expected, could_end))
+                (offset, what, expected, could_end)
             }
             Err(limit) => return Err(limit.to_string()),
         };
         let mut out = what;
         if self.is_schema() {
-            let _ = write!(out, "\nin the value at {:?}", pointer_at_end(&bytes[..offset]));
+            let pointer = pointer_at_end(&bytes[..offset], expected);
+            let _ = write!(out, "\nin the value at {pointer:?}");
             match self.violated_keywords(bytes) {
+                _ if could_end && bytes[offset..].trim_ascii().is_empty() => {
+                    out += "\nthe value ends before: of white space after it, only one line break \
+                            at the end of a file is ignored";
+                }
                 Ok(violated) => violated.iter().for_each(|keyword| {
                     let _ = write!(out, "\n{keyword}");
                 }),
@@ -125,7 +131,7 @@ impl<'s> CheckedSpec<'s> {
                 Err(_) => {}
             }
         }
-        let _ = write!(out, "\nallowed there: {allowed}");
+        let _ = write!(out, "\nallowed there: {}", format_allowed(expected, could_end));
         if let Some(example) = example(self.spec.compiled.clone(), &bytes[..offset]) {
             let _ = write!(out, "\nfor example: {example}");
         }
@@ -182,7 +188,10 @@ impl ViolatedKeyword {
 
 impl fmt::Display for ViolatedKeyword {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}: {}; keyword {:?}", self.pointer, self.reason, self.keyword)
+        match self.is_spelling() {
+            true => f.write_str(&self.reason),
+            false => write!(f, "{:?}: {}; keyword {:?}", self.pointer, self.reason, self.keyword),
+        }
     }
 }
 
@@ -199,23 +208,33 @@ fn example(compiled: Arc<Compiled>, prefix: &[u8]) -> Option<String> {
     Some(format!("{}{}", if begin > 0 { "..." } else { "" }, &text[begin..]))
 }
 
-/// The JSON pointer of the value that is being written at the end of a truncated text.
-fn pointer_at_end(text: &[u8]) -> String {
+/// The JSON pointer of the value that is being written at the end of a truncated text, after which
+/// the bytes `expected` may follow.
+fn pointer_at_end(text: &[u8], expected: ByteSet) -> String {
     // Per open container: the index in an array, or the name of an object's current member.
     enum OpenContainer {
         Array(usize),
         Object(Option<String>),
     }
     let mut open_containers: Vec<OpenContainer> = Vec::new();
+    // Whether a value has begun in the innermost container, and the text ends inside of a string.
+    let (mut has_begun, mut in_string) = (false, false);
     let mut index = 0;
     while let Some(&byte) = text.get(index) {
         index += 1;
+        has_begun = match byte {
+            b'[' | b'{' | b',' | b':' => false,
+            b' ' | b'\t' | b'\n' | b'\r' => has_begun,
+            _ => true,
+        };
         match byte {
             b'"' => {
                 let begin = index - 1;
+                in_string = true;
                 while let Some(&byte) = text.get(index) {
                     index += if byte == b'\\' { 2 } else { 1 };
                     if byte == b'"' {
+                        in_string = false;
                         break;
                     }
                 }
@@ -232,6 +251,15 @@ fn pointer_at_end(text: &[u8]) -> String {
                 None => {}
             },
             _ => {}
+        }
+    }
+    // After a complete value, the container goes on or ends.
+    let closes = ByteSet::from_bytes(b",]}").meets(&expected);
+    if has_begun && !in_string && closes {
+        match open_containers.last_mut() {
+            Some(OpenContainer::Object(name)) => *name = None,
+            Some(OpenContainer::Array(_)) => drop(open_containers.pop()),
+            None => {}
         }
     }
     let mut out = String::new();
@@ -345,7 +373,7 @@ mod tests {
         );
         assert_eq!(
             explain(schema, "{\"n\": 1, \"ä\": \"y\""),
-            "the text ends too early, at byte 18 (line 1, column 18)\nin the value at \"/ä\"\n\
+            "the text ends too early, at byte 18 (line 1, column 18)\nin the value at \"\"\n\
              allowed there: [\\t\\n\\r }]\nfor example: {\"n\": 1, \"ä\": \"y\"}"
         );
         let schema = r#"{"properties": {"list": {"items": {"multipleOf": 5, "type": "integer"}}}, "type": "object"}"#;
@@ -363,6 +391,18 @@ mod tests {
     }
 
     #[test]
+    fn a_missing_member_is_missed_in_its_object() {
+        let schema = r#"{"type": "object", "properties": {"a": {"type": "object",
+            "properties": {"city": {"type": "string"}}, "required": ["city", "b"]}}}"#;
+        let reason = explain(schema, r#"{"a": {"city": "x"}}"#);
+        assert!(reason.contains("in the value at \"/a\"\n"), "{reason}");
+        let reason = explain(schema, "{}\n\n");
+        assert!(reason.contains("\nthe value ends before: ") && !reason.contains("keyword"));
+        let reason = explain(r#"{"type": "integer"}"#, "7.0");
+        assert!(!reason.contains("keyword") && !reason.contains("\"\": "), "{reason}");
+    }
+
+    #[test]
     fn truncated_texts_have_pointers() {
         for (text, want) in [
             ("", ""),
@@ -373,7 +413,17 @@ mod tests {
             (r#"{"\u0061": {"x": [[], {}]}, "c": [0, ["#, "/c/1/0"),
             ("]]}", ""),
         ] {
-            assert_eq!(pointer_at_end(text.as_bytes()), want, "{text}");
+            assert_eq!(pointer_at_end(text.as_bytes(), ByteSet::EMPTY), want, "{text}");
+        }
+        let end = ByteSet::from_bytes(b",");
+        for (text, want) in [
+            (r#"{"a": "x""#, ""),
+            (r#"{"a": "x"#, "/a"),
+            (r#"{"a": [1, 2 "#, "/a"),
+            (r#"{"a": [1, {"b": 3}"#, "/a"),
+            (r#"{"a": ["#, "/a/0"),
+        ] {
+            assert_eq!(pointer_at_end(text.as_bytes(), end), want, "{text}");
         }
     }
 

@@ -18,8 +18,9 @@ use crate::spec::SpecArgs;
 /// Check one input against a JSON Schema, a regular expression, a grammar, a structural tag or
 /// tools; or a file of cases; or a server's configuration.
 ///
-/// Exit code of one input: 0 accepted, 1 not accepted, 2 the spec cannot be enforced. Of
-/// `--config`: 0 valid, 1 faults, 2 the file cannot be read.
+/// Exit code of one input: 0 accepted, 1 not accepted, 2 the spec cannot be enforced, is outside of
+/// the profile, a file cannot be read, or the command line is wrong. Of `--config`: 0 valid, 1
+/// faults, 2 the file cannot be read.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("what").args(CHECKED).required(true))]
 pub(crate) struct CheckArgs {
@@ -30,11 +31,12 @@ pub(crate) struct CheckArgs {
     input: Option<PathBuf>,
     /// Options of the spec. Those of a schema, such as '{"order": "any", "policy": "validate"}',
     /// are in docs/JSON_SCHEMA.md, those of a grammar in EBNF are {"root_rule_name", "dialect"},
-    /// those of tools {"format", "tool_choice", "parallel_tool_calls", "reasoning", "schema"}.
+    /// those of tools {"format", "tool_choice", "parallel_tool_calls", "reasoning", "schema"}:
+    /// `format` is a wire format's name (by default qwen3) or a file that describes one (*.toml).
     #[arg(long, value_name = "JSON", requires = "spec", default_value = "{}")]
     options: String,
     /// Check whether this API accepts the schema. Without FILE, nothing else is checked.
-    #[arg(long, value_name = "NAME", requires = "schema")]
+    #[arg(long, value_name = "NAME")]
     profile: Option<Profile>,
     #[command(flatten)]
     registry: RegistryArgs,
@@ -74,7 +76,11 @@ pub(crate) fn run(args: &CheckArgs) -> Result<ExitCode> {
     if let (Some(cases), Some(out)) = (&args.cases, &args.out) {
         return cases::run(cases, out, args.registry.read()?);
     }
-    if let (Some(Profile::OpenaiStrict), Some(schema)) = (args.profile, &args.spec.schema) {
+    if let Some(Profile::OpenaiStrict) = args.profile {
+        // Clap's `requires` does not hold beside a spec of another kind.
+        let Some(schema) = &args.spec.schema else {
+            anyhow::bail!("--profile is about schemas: give one with --schema");
+        };
         let accepted = profile::run(schema)?;
         if accepted != ExitCode::SUCCESS || args.input.is_none() {
             return Ok(accepted);

@@ -28,7 +28,8 @@ use crate::spec::{self, SpecArgs};
 pub(crate) struct ExplainArgs {
     #[command(flatten)]
     spec: SpecArgs,
-    /// Options of the spec as JSON; the same as in `louver check --cases`.
+    /// Options of the spec as JSON, as in `louver check`. Those of tools have the `format`: a wire
+    /// format's name (by default qwen3) or a file that describes one (*.toml).
     #[arg(long, value_name = "JSON", default_value = "{}")]
     options: String,
     #[command(flatten)]

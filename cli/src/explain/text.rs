@@ -26,26 +26,13 @@ impl fmt::Display for TextReport<'_> {
         for relaxed in relaxed {
             writeln!(f, "not enforced: {relaxed}")?;
         }
+        self.report.at.as_ref().map_or(Ok(()), |at| write_prefix_report(f, at))?;
         write!(f, "\ngrammar ({:.1} us): ", costs.lower)?;
         self.grammar(f, grammar)?;
         self.simplification(f)?;
         self.automata(f)?;
-        self.report.dispatches.iter().try_for_each(|dispatch| write_dispatch(f, dispatch))?;
-        self.report.at.as_ref().map_or(Ok(()), |at| write_prefix_report(f, at))
+        self.report.dispatches.iter().try_for_each(|dispatch| self.dispatch(f, dispatch))
     }
-}
-
-fn write_dispatch(f: &mut fmt::Formatter<'_>, d: &DispatchReport) -> fmt::Result {
-    writeln!(
-        f,
-        "\ndispatch in {}: {} text states, {} fired states",
-        d.rule, d.text_states, d.fired_states
-    )?;
-    for (trigger, body) in &d.tags {
-        writeln!(f, "  {trigger:?} -> {body}")?;
-    }
-    d.stops.iter().try_for_each(|stop| writeln!(f, "  stop {stop:?}"))?;
-    d.excludes.iter().try_for_each(|exclude| writeln!(f, "  exclude {exclude:?}"))
 }
 
 fn rules_after(report: &Report) -> usize {
@@ -78,6 +65,22 @@ impl TextReport<'_> {
             self.grammar(f, simplified)?;
         }
         Ok(())
+    }
+
+    fn dispatch(&self, f: &mut fmt::Formatter<'_>, d: &DispatchReport) -> fmt::Result {
+        writeln!(
+            f,
+            "\ndispatch in {}: {} text states, {} fired states",
+            d.rule, d.text_states, d.fired_states
+        )?;
+        let tags = d.tags.iter().map(|(trigger, body)| format!("{trigger:?} -> {body}"));
+        let stops = d.stops.iter().map(|stop| format!("stop {stop:?}"));
+        let excludes = d.excludes.iter().map(|exclude| format!("exclude {exclude:?}"));
+        let lines: Vec<String> = tags.chain(stops).chain(excludes).collect();
+        for line in lines.iter().take(self.max_lines) {
+            writeln!(f, "  {line}")?;
+        }
+        self.write_omitted(f, lines.len())
     }
 
     fn automata(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use louver_formats::WireFormat;
-use louver_templates::{FIELD_SOURCES, FormatSource, Resolved};
+use louver_templates::{Confirmation, FIELD_SOURCES, FormatSource, Resolved};
 use serde_json::{Map, Value};
 
 /// The description of a resolved format. Comments at the top say what is known of it; a comment
@@ -31,8 +31,8 @@ pub(super) fn annotated(found: &Resolved) -> Result<String> {
         }
         Ok(_) => "Not confirmed by the chat template:".to_owned(),
     });
-    for case in found.confirmation.iter().flat_map(|confirmation| &confirmation.cases) {
-        head.push(format!("  {case}"));
+    for line in found.confirmation.iter().flat_map(Confirmation::lines) {
+        head.push(format!("  {line}"));
     }
     head.extend(found.notes.iter().map(|note| format!("Note: {note}")));
     let head = head.iter().map(|line| format!("# {}\n", line.replace('\n', "\n# ")));

@@ -91,8 +91,8 @@ fn check(format: &str, checkpoint: &Path) -> Result<ExitCode> {
     let template = checkpoint.template.as_ref().map_err(Clone::clone);
     let template = template.with_context(|| checkpoint_path.display().to_string())?;
     let confirmation = confirm(&format, template, &checkpoint.special_tokens);
-    for case in &confirmation.cases {
-        println!("{case}");
+    for line in confirmation.lines() {
+        println!("{line}");
     }
     Ok(exit_code(&confirmation))
 }

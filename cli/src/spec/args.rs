@@ -74,6 +74,11 @@ impl SpecSource {
             SpecError::Regex(error) => {
                 anyhow::anyhow!("\n{}", error.diagnostics(&self.name, &self.text))
             }
+            SpecError::OptionsChoice { request, choice } => {
+                let request = request.0.iter().map(|error| format!("{}: {error}", self.name));
+                let choice = super::of_options("--options", &choice);
+                anyhow::anyhow!("{}", super::on_lines(request.chain([choice])))
+            }
             // Diagnostics have their own heading, and name their text.
             SpecError::Text(diagnostics) => anyhow::anyhow!("{}", diagnostics.named(&self.name)),
             other => anyhow::Error::from(other).context(self.name.clone()),

@@ -2,6 +2,7 @@
 //! compilation.
 
 mod args;
+mod tools;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -22,20 +23,12 @@ use louver::front::structural_tag::{
 use louver::ir::{Grammar, Simplify};
 use louver::limits::Limits;
 use louver::matcher::Recognizer;
-use louver::spec::json::{Json, JsonError, Object};
-use louver_formats::{
-    Catalog, LowerError, Reasoning, RequestErrors, Strictness, ToolRequest, UnknownFormat,
-};
+use louver::spec::json::{Json, JsonError};
+use louver_formats::{FormatError, LowerError, RequestErrors, ToolChoiceError};
 use serde::Deserialize;
 use serde_json::Value;
 
 pub(crate) use args::{SpecArgs, SpecSource};
-
-/// The default wire format of `tools` specs.
-const DEFAULT_FORMAT: &str = "qwen3";
-
-/// Members that make an object a request.
-const REQUEST: [&str; 2] = ["tools", "response_format"];
 
 /// Why options cannot be read, with the member that has the fault.
 pub(crate) type OptionsError = serde_path_to_error::Error<serde_json::Error>;
@@ -63,12 +56,26 @@ pub(crate) enum SpecError {
     StructuralTag(#[from] StructuralTagErrors),
     #[error(transparent)]
     Request(#[from] RequestErrors),
-    #[error(transparent)]
-    Format(#[from] UnknownFormat),
+    /// Errors of the choice that the options have, after those of the request.
+    #[error("{}", on_lines([request.to_string(), of_options("options", choice)]))]
+    OptionsChoice { request: RequestErrors, choice: Vec<ToolChoiceError> },
+    #[error("option `format`: {0}")]
+    Format(#[from] FormatError),
     #[error(transparent)]
     Lower(#[from] LowerError),
     #[error(transparent)]
     Compile(#[from] CompileError),
+}
+
+/// The texts that are not empty, each on lines of its own.
+fn on_lines(texts: impl IntoIterator<Item = String>) -> String {
+    let texts = texts.into_iter().filter(|text| !text.is_empty());
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+/// The errors of a choice that stands in the options, which have this name.
+fn of_options(name: &str, choice: &[ToolChoiceError]) -> String {
+    on_lines(choice.iter().map(|error| format!("{name}: {error}")))
 }
 
 impl From<SchemaCompileError> for SpecError {
@@ -80,23 +87,6 @@ impl From<SchemaCompileError> for SpecError {
             other => SpecError::Other(other.to_string()),
         }
     }
-}
-
-/// Options of `tools` specs. The choice and the following options may also be given next to `tools`
-/// in the spec, as in a request.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct ToolsOptions {
-    /// A wire format's name.
-    format: Option<String>,
-    tool_choice: Value,
-    parallel_tool_calls: Option<bool>,
-    /// `optional`, `off`, `required` or `opened`.
-    reasoning: Reasoning,
-    schema: SchemaOptions,
-    /// Whether only the arguments of tools marked `strict` must match their schema; others accept
-    /// any object.
-    strict_as_flagged: bool,
 }
 
 /// Options of `structural_tag` specs.
@@ -239,22 +229,28 @@ pub(crate) fn simplify(kind: &str, options: &EngineOptions) -> Simplify {
 pub(crate) struct SpecWarnings {
     /// One line for each.
     pub(crate) lines: Vec<String>,
-    /// All of them as text; those of grammars with their source lines.
-    pub(crate) text: String,
+    /// Those of a grammar's text, which are shown with its source lines.
+    of_text: Option<Diagnostics>,
 }
 
-impl From<&Diagnostics> for SpecWarnings {
-    fn from(warnings: &Diagnostics) -> SpecWarnings {
-        SpecWarnings { lines: warnings.lines().collect(), text: warnings.to_string() }
+impl From<Diagnostics> for SpecWarnings {
+    fn from(warnings: Diagnostics) -> SpecWarnings {
+        SpecWarnings { lines: warnings.lines().collect(), of_text: Some(warnings) }
     }
 }
 
 impl SpecWarnings {
     /// Warnings of a JSON document.
     fn of_document<W: ToString>(warnings: &[W]) -> SpecWarnings {
-        let lines: Vec<String> = warnings.iter().map(ToString::to_string).collect();
-        let text: Vec<String> = lines.iter().map(|line| format!("warning: {line}")).collect();
-        SpecWarnings { lines, text: text.join("\n") }
+        SpecWarnings { lines: warnings.iter().map(ToString::to_string).collect(), of_text: None }
+    }
+
+    /// All of them as text; those of a grammar with its source lines. `name` is the spec's.
+    pub(crate) fn text(&self, name: &str) -> String {
+        match &self.of_text {
+            Some(warnings) => warnings.clone().named(name).to_string(),
+            None => on_lines(self.lines.iter().map(|line| format!("warning: {line}"))),
+        }
     }
 }
 
@@ -269,7 +265,7 @@ pub(crate) struct LoweredSpec {
 
 impl From<LoweredGrammar> for LoweredSpec {
     fn from(LoweredGrammar { grammar, warnings }: LoweredGrammar) -> Self {
-        LoweredSpec { grammar, warnings: SpecWarnings::from(&warnings), relaxed: Vec::new() }
+        LoweredSpec { grammar, warnings: warnings.into(), relaxed: Vec::new() }
     }
 }
 
@@ -311,7 +307,7 @@ pub(crate) fn lowered(
             let options = defaults.with_root(root).with_dialect(options.dialect);
             ebnf::lower(text, &options, limits)?.into()
         }
-        "tools" => tools(spec, options, limits)?,
+        "tools" => tools::lowered(spec, options, limits)?,
         "lark" => {
             let Value::String(text) = spec else {
                 return Err(SpecError::SpecType { kind: "lark", expected: "a string" });
@@ -368,55 +364,4 @@ fn parse_options<T: for<'d> Deserialize<'d>>(
     let options =
         if options.is_null() { Value::Object(Default::default()) } else { options.clone() };
     serde_path_to_error::deserialize(options).map_err(|error| SpecError::Options { kind, error })
-}
-
-/// Lowers tools, given as a list, or as a request with `tools`, `tool_choice`,
-/// `parallel_tool_calls` and `response_format`, or as text of either. Markers are compared by their
-/// spelling.
-fn tools(spec: &Value, options: &Value, limits: &Limits) -> Result<LoweredSpec, SpecError> {
-    let options: ToolsOptions = parse_options("tools", options)?;
-    let spec = json(spec, limits)?;
-    let mut body: Vec<(String, Json)> = match &spec {
-        Json::Array(_) => vec![("tools".to_owned(), spec.clone())],
-        Json::Object(members) if REQUEST.iter().any(|name| members.get(name).is_some()) => {
-            members.iter().map(|(name, value)| (name.to_owned(), value.clone())).collect()
-        }
-        _ => {
-            return Err(SpecError::SpecType {
-                kind: "tools",
-                expected: "an array of tools, or a request with `tools` or `response_format`",
-            });
-        }
-    };
-    let mut set_member = |name: &str, value: Json| {
-        body.retain(|(member, _)| member != name);
-        body.push((name.to_owned(), value));
-    };
-    if !options.tool_choice.is_null() {
-        set_member("tool_choice", Json::from(&options.tool_choice));
-    }
-    if let Some(parallel) = options.parallel_tool_calls {
-        set_member("parallel_tool_calls", Json::Bool(parallel));
-    }
-    let Ok(body) = Object::new(body) else {
-        return Err(SpecError::SpecType {
-            kind: "tools",
-            expected: "a request without repeated members",
-        });
-    };
-    let request = ToolRequest {
-        reasoning: options.reasoning,
-        strictness: if options.strict_as_flagged { Strictness::AsFlagged } else { Strictness::All },
-        schema_options: options.schema,
-        limits: limits.clone(),
-        ..ToolRequest::parse(&Json::Object(body))?
-    };
-    let catalog = Catalog::shipped();
-    let format = catalog.get(options.format.as_deref().unwrap_or(DEFAULT_FORMAT))?;
-    let lowered = format.with_text_markers().lower(&request)?;
-    Ok(LoweredSpec {
-        grammar: Grammar::clone(lowered.grammar()),
-        warnings: SpecWarnings::of_document(lowered.warnings()),
-        relaxed: lowered.relaxed().to_vec(),
-    })
 }

@@ -6,6 +6,13 @@ use super::parse::Parser;
 use crate::front::diagnostic::{Diagnostic, UniqueKeys};
 use crate::ir::SpecialToken;
 
+/// The arguments with keys of each macro that has some.
+const MACRO_KEYS: [(&str, &[&str]); 3] = [
+    ("Regex", &["json_string", "flags"]),
+    ("TagDispatch", &["stops", "excludes", "loop_after_dispatch", "ends"]),
+    ("TokenTagDispatch", &["loop_after_dispatch", "excludes"]),
+];
+
 /// The value of an argument.
 #[derive(Debug)]
 pub(super) struct ArgumentValue {
@@ -193,7 +200,12 @@ impl Parser<'_> {
     /// Reports an unknown key.
     pub(super) fn unknown_key(&mut self, key: &Name, of: &str) -> Reported {
         let message = format!("`{of}` has no argument `{}`", key.text);
-        self.cursor.diagnostics.push(Diagnostic::error(key.span.clone(), message));
+        let known = MACRO_KEYS.iter().find(|(name, _)| *name == of).map_or(&[][..], |(_, k)| *k);
+        let similar = self.cursor.diagnostics.suggest(&key.text, known.iter().copied());
+        let all = (!known.is_empty()).then(|| format!("it has {}", known.join(", ")));
+        let help = similar.or(all);
+        let error = Diagnostic::error(key.span.clone(), message);
+        self.cursor.diagnostics.push(Diagnostic { help, ..error });
         Reported
     }
 }

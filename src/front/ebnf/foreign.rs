@@ -75,6 +75,31 @@ impl Cursor<'_> {
         )
     }
 
+    /// Rejects `{a}`, at its bracket, in dialects in which brackets count.
+    pub(super) fn check_braces(&mut self) -> Result<(), Reported> {
+        let at = self.offset;
+        let inside = self.rest().strip_prefix('{').unwrap_or_default().trim_start();
+        if !inside.starts_with(|c: char| c.is_alphabetic() || matches!(c, '"' | '\'' | '(' | '_')) {
+            return Ok(());
+        }
+        let message = "a repetition of another notation, or a count without a number";
+        self.error(
+            Diagnostic::error(at..at + 1, message)
+                .help("any number of `a` is written `a*`; the dialect `kbnf` reads `{a}`"),
+        )
+    }
+
+    /// Rejects `[^a]`, after its bracket at `begin`, in the dialect `kbnf`.
+    pub(super) fn check_negated_class(&mut self, begin: usize) -> Result<(), Reported> {
+        let inside = self.rest().split([']', '\n']).next().unwrap_or_default();
+        if !self.text[begin..].starts_with("[^") {
+            return Ok(());
+        }
+        let (end, help) = (self.offset + inside.len() + 1, kbnf_class_help(inside));
+        let message = "the dialect `kbnf` has no classes in brackets";
+        self.error(Diagnostic::error(begin..end, message).help(help))
+    }
+
     /// Rejects a class, after its `[` at `begin`, whose content is strings or alternatives: in
     /// other notations, an optional expression.
     pub(super) fn check_class(&mut self, begin: usize) -> Result<(), Reported> {
@@ -91,6 +116,11 @@ impl Cursor<'_> {
                  a class has each character once: `[ab]`",
         ))
     }
+}
+
+/// How the dialect `kbnf` writes a class.
+pub(super) fn kbnf_class_help(inside: &str) -> String {
+    format!("`[a]` is at most one `a`; a class is a regular expression: `#\"[{inside}]\"`")
 }
 
 /// What to write in place of a terminal of another notation, given the text after its `#`.

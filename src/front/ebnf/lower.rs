@@ -8,6 +8,7 @@ use super::ast::{
     ByteSpan, DispatchNode, MembersNode, Name, Node, RegexNode, RuleDef, SyntaxKind,
     TokenDispatchNode, TriggerNode,
 };
+use super::foreign::kbnf_class_help;
 use super::parse::ParsedText;
 use super::warn;
 use super::{EbnfDialect, EbnfOptions};
@@ -20,8 +21,8 @@ use crate::hash::{HashMap, HashSet};
 use crate::ids::RuleId;
 use crate::ir::regular::{self, BYTES, NotRegular};
 use crate::ir::{
-    AfterTag, CallGraph, Dispatch, Expr, Grammar, GrammarBuilder, Member, Members, SpecialToken,
-    Trigger,
+    AfterTag, CallGraph, Dispatch, Expr, Grammar, GrammarBuilder, MACROS, Member, Members,
+    SpecialToken, Trigger,
 };
 use crate::limits::Limits;
 
@@ -246,14 +247,26 @@ impl EbnfLowering<'_> {
             Some(&id) => Expr::Ref(id),
             None if self.broken.contains(name) => Expr::Never,
             None => {
-                let candidates = self.candidates.iter().map(String::as_str);
-                let help = self.diagnostics.suggest(name, candidates);
+                let help = self.help_for(name, span);
                 let message = format!("there is no rule `{name}`");
                 self.diagnostics
                     .push(Diagnostic { help, ..Diagnostic::error(span.clone(), message) });
                 Expr::Never
             }
         }
+    }
+
+    /// Advice for a reference to a rule that does not exist.
+    fn help_for(&self, name: &str, span: &ByteSpan) -> Option<String> {
+        let text = self.diagnostics.text();
+        let (before, after) = (&text[..span.start], &text[span.end..]);
+        // Only the dialect `kbnf` reads references in brackets.
+        if before.ends_with('[') && after.starts_with(']') && name.contains('-') {
+            return Some(kbnf_class_help(name));
+        }
+        let macros: &[&str] = if after.starts_with('(') { &MACROS } else { &[] };
+        let rules = self.candidates.iter().map(String::as_str);
+        self.diagnostics.suggest(name, rules.chain(macros.iter().copied()))
     }
 
     /// Resolves the name of a tag's body.

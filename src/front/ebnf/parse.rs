@@ -174,6 +174,7 @@ impl Parser<'_> {
     /// Reports an unexpected character after an expression.
     fn unexpected<T>(&mut self) -> Result<T, Reported> {
         let at = self.cursor.offset;
+        self.cursor.check_braces()?;
         if self.cursor.rest().starts_with("::=") {
             return self.cursor.error(
                 Diagnostic::error(at..at + 3, "a rule begins in the middle of a line")
@@ -315,6 +316,7 @@ impl Parser<'_> {
                     return Ok(body);
                 }
             };
+            self.cursor.check_braces()?;
             times += 1;
             if times > 1 && self.cursor.dialect != EbnfDialect::Gbnf {
                 return self.cursor.error(
@@ -440,6 +442,7 @@ impl Parser<'_> {
         let begin = self.cursor.offset;
         self.cursor.next();
         self.cursor.check_counts(begin)?;
+        self.cursor.check_negated_class(begin)?;
         let body = Box::new(self.alternatives()?);
         self.close(end, begin)?;
         let max = (max == 1).then_some(1);

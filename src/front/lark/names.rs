@@ -25,6 +25,9 @@ impl<'t> FileLowering<'_, '_, '_, 't> {
                 let message = format!("`common` has no terminal `{}`", import.name.value);
                 self.session
                     .report(Diagnostic::error(import.name.span.clone(), message).help(help));
+                // What the name stands for is unknown, and it is told only here.
+                let rule = self.session.builder.rule(import.alias.value, Expr::Never);
+                self.imports.insert(import.alias.value, (Expr::Never, rule));
                 continue;
             };
             let mut nodes = usize::MAX;
@@ -90,7 +93,12 @@ impl<'t> FileLowering<'_, '_, '_, 't> {
                 visit(&marker.node, &mut seen, &mut stack, &self.index);
             }
         }
-        for (definition, _) in file.definitions.iter().zip(seen).filter(|(_, seen)| !seen) {
+        let unused = file.definitions.iter().zip(seen).enumerate().filter(|(_, (_, seen))| !seen);
+        for (i, (definition, _)) in unused {
+            // A second definition is an error already.
+            if self.index.get(definition.name.value) != Some(&i) {
+                continue;
+            }
             let message = format!("`{}` is never used", definition.name.value);
             self.session.report(Diagnostic::warning(definition.name.span.clone(), message));
         }

@@ -61,6 +61,17 @@ impl<'t> Parser<'t, '_> {
         start..self.tokens[self.position.saturating_sub(1)].span.end.max(start)
     }
 
+    /// The range of the current token; of the end of the text, the place after the last token, as
+    /// nothing stands in the lines after it.
+    fn shown_span(&self) -> Range<usize> {
+        let before = &self.tokens[..self.position];
+        let last = before.iter().rev().find(|token| token.kind != TokenKind::Newline);
+        match (self.kind(), last) {
+            (TokenKind::End, Some(last)) => last.span.end..last.span.end,
+            _ => self.span(),
+        }
+    }
+
     /// Consumes a token.
     fn bump(&mut self) {
         if self.position + 1 < self.tokens.len() {
@@ -98,8 +109,8 @@ impl<'t> Parser<'t, '_> {
     /// Reports that `what` was expected instead of the current token.
     fn expected<T>(&mut self, what: &str) -> Parsed<T> {
         let found = match self.kind() {
-            TokenKind::Newline => "the end of the line".to_owned(),
-            TokenKind::End => "the end of the text".to_owned(),
+            TokenKind::Newline => "end of the line".to_owned(),
+            TokenKind::End => "end of the text".to_owned(),
             TokenKind::Sign(c) => format!("`{c}`"),
             TokenKind::Name(name) => format!("`{name}`"),
             TokenKind::Text(..) => "a string".to_owned(),
@@ -113,7 +124,7 @@ impl<'t> Parser<'t, '_> {
             TokenKind::Arrow => "`->`".to_owned(),
             TokenKind::Parameter => "`::`".to_owned(),
         };
-        let diagnostic = Diagnostic::error(self.span(), format!("unexpected {found}"))
+        let diagnostic = Diagnostic::error(self.shown_span(), format!("unexpected {found}"))
             .label(format!("expected {what}"));
         self.fail(diagnostic)
     }

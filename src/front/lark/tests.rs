@@ -270,3 +270,15 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn one_mistake_is_one_message() {
+    for (text, message) in [
+        ("%import common.NUMBR\nstart: NUMBR\n", "`common` has no terminal `NUMBR`"),
+        ("start: \"a\"\nstart: \"b\"\n", "`start` is defined twice"),
+    ] {
+        let messages = lower(text, &LarkOptions::default(), &Limits::default()).unwrap_err();
+        let messages: Vec<&str> = messages.list().iter().map(|d| &*d.message).collect();
+        assert_eq!(messages, [message], "{text}");
+    }
+}

@@ -19,7 +19,7 @@ fn refuse(is_wrong: bool, pointer: &str, what: &'static str) -> Checked {
 }
 
 impl WireFormat {
-    /// Checks what the types do not express: markers have text, a header names its tool once, the
+    /// Checks what the types do not express: markers have text, a header names its tool, the
     /// extractor can read the arguments. Returns the first fault.
     pub fn check(&self) -> Result<(), FormatError> {
         self.check_fields().map_err(|(pointer, what)| FormatError::Invalid {

@@ -60,12 +60,9 @@ pub enum DetectError {
         candidates: Vec<Detected>,
     },
     /// No rule of a family holds.
-    #[error(
-        "the wire format is unknown: the {seen} of this model fit none of {} families; name one",
-        known.len()
-    )]
+    #[error("the wire format is unknown: {seen} of {} families; name one", known.len())]
     Unknown {
-        /// The properties that the rules were applied to.
+        /// What of the model fits none, for people.
         seen: &'static str,
         /// The names of the catalog.
         known: Vec<String>,
@@ -104,11 +101,15 @@ impl Catalog {
         match candidates.len() {
             1 => Ok(candidates.remove(0)),
             0 => {
+                let is_configured = hints.model_type.is_some() || !hints.architectures.is_empty();
                 let seen = match (hints.chat_template, hints.tokens) {
-                    (Some(_), []) => "chat template",
-                    (None, [_, ..]) => "tokens",
-                    (Some(_), _) => "chat template and tokens",
-                    (None, []) => "configuration",
+                    (Some(_), []) => "the chat template of this model fits none",
+                    (None, [_, ..]) => "the tokens of this model fit none",
+                    (Some(_), _) => "the chat template and tokens of this model fit none",
+                    (None, []) if is_configured => "the configuration of this model fits none",
+                    (None, []) => {
+                        "without a chat template, tokens and a configuration the model fits none"
+                    }
                 };
                 Err(DetectError::Unknown { seen, known: self.names() })
             }

@@ -305,14 +305,26 @@ pub enum FormatError {
     /// No format has this name.
     #[error(transparent)]
     Unknown(#[from] UnknownFormat),
-    /// The file cannot be read.
+    /// The file cannot be read, or is not a wire format.
     #[error("{path}: {error}")]
     File {
         /// The file.
         path: String,
         /// Why.
-        error: std::io::Error,
+        error: FormatFileError,
     },
+}
+
+/// Why the file of a description cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FormatFileError {
+    /// It cannot be read.
+    #[error(transparent)]
+    Read(#[from] std::io::Error),
+    /// It is not a wire format.
+    #[error(transparent)]
+    Format(Box<FormatError>),
 }
 
 impl WireFormat {
@@ -364,9 +376,11 @@ impl WireFormat {
 
     /// As [`WireFormat::from_toml`], from a file.
     pub fn from_file(path: &std::path::Path) -> Result<WireFormat, FormatError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| FormatError::File { path: path.display().to_string(), error })?;
-        WireFormat::from_toml(&text)
+        let text = std::fs::read_to_string(path).map_err(FormatFileError::from);
+        let read = text.and_then(|text| {
+            WireFormat::from_toml(&text).map_err(|error| FormatFileError::Format(Box::new(error)))
+        });
+        read.map_err(|error| FormatError::File { path: path.display().to_string(), error })
     }
 
     /// The marker that opens calls, or the section of calls.

@@ -13,7 +13,8 @@ use crate::special_tokens::{begin_marker_tokens, written_out_marker_begins_a_cal
 const HEAD: &str = "# Wire formats
 
 Each model family has one TOML file in `adapters/formats/families`, with the fields of
-`schemas/wire-format.schema.json`. A user's own file is read at run time (`Catalog::add_file`). The
+`schemas/wire-format.schema.json`. A user's own file is read at run time (`Catalog::add_file`):
+[WIRE_FORMATS.md](WIRE_FORMATS.md) explains each field with an example, and how to try a file. The
 grammar of a turn, the extractor, the renderer and detection are made from the file. A test (`docs`)
 generates this page from the files and checks it.
 
@@ -188,6 +189,52 @@ fn readmes_say_how_many_families_there_are() {
     for readme in [include_str!("../../README.md"), include_str!("../../../../README.md")] {
         assert!(readme.contains(&claim), "not \"{claim}\"");
     }
+}
+
+const GUIDE: &str = include_str!("../../../../docs/WIRE_FORMATS.md");
+
+/// The first block of the guide in a language.
+fn block(language: &str) -> &'static str {
+    let (_, after) = GUIDE.split_once(&format!("\n```{language}\n")).expect("a block");
+    after.split_once("```").expect("its end").0
+}
+
+#[test]
+fn the_guide_has_a_format_that_writes_its_turn() {
+    let format = WireFormat::from_toml(block("toml")).expect("a wire format");
+    let rendered = format.render(&example(&format)).expect("renders");
+    assert_eq!(rendered + "\n", block("text"));
+}
+
+#[test]
+fn the_guide_has_every_field_and_families_that_exist() {
+    let schema = include_str!("../../../../schemas/wire-format.schema.json");
+    let schema: serde_json::Value = serde_json::from_str(schema).expect("JSON");
+    let members = |table: &serde_json::Value| -> Vec<(String, bool)> {
+        let required = table["required"].as_array().cloned().unwrap_or_default();
+        let names = table["properties"].as_object().into_iter().flat_map(|table| table.keys());
+        names.map(|name| (name.clone(), required.contains(&name.as_str().into()))).collect()
+    };
+    let tables = ["text", "reasoning", "section", "call"];
+    let mut fields = members(&schema);
+    fields.retain(|(name, _)| !tables.contains(&&**name));
+    for table in tables {
+        let inner = members(&schema["properties"][table]);
+        assert!(!inner.is_empty(), "{table}");
+        fields.extend(inner.into_iter().map(|(name, is)| (format!("{table}.{name}"), is)));
+    }
+    for (field, is_required) in fields {
+        let rows = GUIDE.lines().filter_map(|line| line.strip_prefix("| ")?.split(" |").next());
+        let cells: Vec<&str> = rows.flat_map(|cell| cell.split(", ")).collect();
+        let cell = format!("`{field}`{}", if is_required { " *" } else { "" });
+        assert!(cells.contains(&&*cell), "no row has {cell}");
+    }
+    let catalog = Catalog::shipped();
+    let rows: Vec<&str> =
+        GUIDE.split("a family that has it").nth(1).expect("rows").lines().collect();
+    let last = rows.iter().filter_map(|row| row.strip_suffix("` |")?.rsplit('`').next());
+    let known = last.filter(|name| catalog.get(name).is_ok()).count();
+    assert_eq!(known, 6, "each style names a family");
 }
 
 #[test]

@@ -222,6 +222,11 @@ fn format_files_are_read() {
     assert!(catalog.get("mine").is_ok());
     let missing = catalog.add_file(&path).unwrap_err().to_string();
     assert!(missing.contains("louver-format-"), "{missing}");
+    std::fs::write(&path, "name = 1").expect("written");
+    let invalid = catalog.add_file(&path).unwrap_err().to_string();
+    std::fs::remove_file(&path).expect("removed");
+    let named = format!("{}: not a wire format: TOML parse error", path.display());
+    assert!(invalid.starts_with(&named), "{invalid}");
 }
 
 #[test]

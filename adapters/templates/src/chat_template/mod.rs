@@ -5,6 +5,8 @@ mod json;
 mod strftime;
 mod tools;
 
+use std::path::PathBuf;
+
 use minijinja::value::Value;
 use minijinja::{Environment, ErrorKind, context};
 
@@ -22,6 +24,18 @@ pub enum TemplateError {
     /// The template is invalid, or it rejects the messages.
     #[error("chat template: {0}")]
     Render(String),
+}
+
+impl TemplateError {
+    /// The error with the file that has the template.
+    pub(crate) fn in_file(self, file: Option<PathBuf>) -> TemplateError {
+        match (self, file) {
+            (TemplateError::Render(problem), Some(file)) => {
+                TemplateError::Render(format!("{}: {problem}", file.display()))
+            }
+            (error, _) => error,
+        }
+    }
 }
 
 /// A model's chat template.

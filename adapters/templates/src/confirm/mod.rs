@@ -77,6 +77,17 @@ impl Confirmation {
         self.cases.iter().filter(|case| case.is_unconfirmed())
     }
 
+    /// The outcomes for people, one a line. Why the format cannot be compiled is said once.
+    pub fn lines(&self) -> Vec<String> {
+        let invalid = self.cases.iter().find_map(|case| match &case.outcome {
+            Outcome::Invalid(_) => Some(case.outcome.to_string()),
+            _ => None,
+        });
+        let is_valid = |case: &&CaseOutcome| !matches!(case.outcome, Outcome::Invalid(_));
+        let others = self.cases.iter().filter(is_valid).map(ToString::to_string);
+        invalid.into_iter().chain(others).collect()
+    }
+
     /// Whether the template writes a call otherwise than the format, before its arguments end.
     pub fn contradicts_calls(&self) -> bool {
         let is_other = |input| {
@@ -106,8 +117,13 @@ impl CaseOutcome {
 
 impl fmt::Display for CaseOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.name)?;
-        match &self.outcome {
+        write!(f, "{}: {}", self.name, self.outcome)
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
             Outcome::Confirmed => write!(f, "confirmed"),
             Outcome::NotShown => write!(f, "the template does not write it"),
             Outcome::Unescaped => write!(f, "the template does not escape the text"),

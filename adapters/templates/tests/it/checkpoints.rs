@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use louver_templates::{Checkpoint, TemplateError};
+use louver_formats::Catalog;
+use louver_templates::{ChatTemplate, Checkpoint, TemplateError, confirm, resolve};
 
 /// A folder of this process that is removed at the end.
 struct Folder(PathBuf);
@@ -88,9 +89,40 @@ fn what_cannot_be_read_is_named() {
     assert!(error.contains("tokenizer_config.json") && error.contains("line 1"), "{error}");
     let error = Checkpoint::read(&folder.path("empty")).expect_err("no files").to_string();
     assert!(error.contains("empty: has neither"), "{error}");
+    let error = Checkpoint::read(&folder.path("none")).expect_err("nothing").to_string();
+    assert!(error.ends_with("none: there is no such file or folder"), "{error}");
+    fs::write(folder.path("other.json"), r#"{"a": 1}"#).expect("file");
+    let error = Checkpoint::read(&folder.path("other.json")).expect_err("another").to_string();
+    assert!(error.contains("other.json: is no tokenizer_config.json: it has none"), "{error}");
     fs::write(folder.path("tokenizer_config.json"), r#"{"response_template": {"fields": 1}}"#)
         .expect("file");
     let checkpoint = Checkpoint::read(&folder.0).expect("checkpoint");
     assert!(matches!(checkpoint.template, Err(TemplateError::Missing)));
     assert!(matches!(checkpoint.response_template, Some(Err(_))));
+}
+
+#[test]
+fn a_broken_chat_template_is_told_first_with_its_file() {
+    for file in ["chat_template.jinja", "tokenizer_config.json"] {
+        let text = if file.ends_with("json") { r#"{"chat_template": "{% if"}"# } else { "{% if" };
+        let folder = Folder::new(&format!("broken-{}", file.len()), &[(file, text)]);
+        let checkpoint = Checkpoint::read(&folder.0).expect("checkpoint");
+        let error = resolve(&checkpoint, &Catalog::shipped(), "x").expect_err("no format");
+        let error = error.to_string();
+        let path = folder.path(file).display().to_string();
+        assert!(error.starts_with(&format!("chat template: {path}: syntax error: ")), "{error}");
+        let rest = "the wire format is unknown: without a chat template, tokens and";
+        assert!(error.contains(rest) && error.matches("syntax error").count() == 1, "{error}");
+    }
+}
+
+#[test]
+fn a_format_that_does_not_compile_is_told_once() {
+    let template = "{% for m in messages %}{{ m.content }}{% endfor %}";
+    let template = ChatTemplate::new(template, Default::default()).expect("a template");
+    let mut format = Catalog::shipped().get("hermes").expect("a family").clone();
+    format.stop_tokens.clear();
+    let lines = confirm(&format, &template, &[]).lines();
+    let told = lines.iter().filter(|line| line.contains("cannot be compiled")).count();
+    assert_eq!((told, lines.len()), (1, 1), "{lines:?}");
 }

@@ -12,10 +12,11 @@ use super::super::normalize::EMPTINESS_DEPTH;
 use super::super::options::UniqueItems;
 use super::super::read::doc::{LocId, Locs};
 use super::super::read::facets::{
-    ArrayFacets, Facets, JsonTypes, MembershipTest, NumberFacets, ObjectFacets, StringFacets,
+    ArrayFacets, Bound, Facets, JsonTypes, MembershipTest, NumberFacets, ObjectFacets, StringFacets,
 };
 use super::SchemaLowering;
 use super::array::Comparison;
+use crate::decimal::{Decimal, common_multiple};
 use crate::fsm::{Combine, Dfa};
 use crate::ir::Expr;
 
@@ -103,7 +104,11 @@ impl<'a> SchemaLowering<'a, '_> {
                     let most = u32::try_from(least).unwrap_or(u32::MAX);
                     facets.max = Some(facets.max.map_or(most, |max| max.min(most)));
                 }
-                _ => return Err("the number of possible values of the elements is unknown"),
+                _ => {
+                    return Err(
+                        "the number of possible values of the elements is unknown; list them in `enum`",
+                    );
+                }
             }
         }
         if facets.max.is_some_and(|max| max < facets.min) {
@@ -327,20 +332,39 @@ fn count_numbers(facets: &NumberFacets, fractions: bool) -> ValueCount {
     let (Some(low), Some(high)) = (&facets.low, &facets.high) else {
         return ValueCount::inexhaustible();
     };
-    if !facets.multiples.is_empty() {
-        return ValueCount::UNKNOWN;
-    }
-    if fractions && low.value < high.value {
-        return ValueCount::inexhaustible();
-    }
-    let whole = |text: Option<String>| text.and_then(|text| text.parse::<i128>().ok());
-    let (Some(from), Some(to)) = (whole(low.value.plain(30)), whole(high.value.plain(30))) else {
+    let one = (!fractions).then(|| Decimal::parse("1"));
+    let mut units = one.into_iter().chain(facets.multiples.iter().cloned());
+    let Some(first) = units.next() else {
+        let is_one = !low.exclusive && !high.exclusive && low.value == high.value;
+        let is_many = low.value < high.value;
+        return if is_many {
+            ValueCount::inexhaustible()
+        } else {
+            ValueCount::exactly(is_one.into())
+        };
+    };
+    let unit = units.try_fold(first, |unit, next| common_multiple(&unit, &next));
+    let Some(all) = unit.and_then(|unit| count_multiples(&unit, low, high)) else {
         return ValueCount::UNKNOWN;
     };
-    let all = (to - i128::from(high.exclusive)) - (from + i128::from(low.exclusive)) + 1;
-    let all = u64::try_from(all.max(0)).unwrap_or(u64::MAX);
     // Some excluded numbers may be out of range.
     ValueCount { least: all.saturating_sub(facets.excluded.len() as u64), most: all }
+}
+
+/// The number of multiples of a unit between two bounds; `None` if numbers have too many digits.
+fn count_multiples(unit: &Decimal, low: &Bound, high: &Bound) -> Option<u64> {
+    // All as integers, in units of the last decimal place.
+    let numbers = [unit, &low.value, &high.value];
+    let place = numbers.iter().map(|number| number.last_place()).min()?.min(0);
+    let whole = |number: &Decimal| {
+        let (digits, exponent) = (number.digits().to_vec(), number.exponent() - place);
+        Decimal::new(number.is_negative(), digits, exponent).plain(30)?.parse::<i128>().ok()
+    };
+    let (unit, from, to) = (whole(unit)?, whole(&low.value)?, whole(&high.value)?);
+    let (from, to) = (from + i128::from(low.exclusive), to - i128::from(high.exclusive));
+    let first = from.div_euclid(unit) + i128::from(from.rem_euclid(unit) > 0);
+    let all = (to.div_euclid(unit) - first + 1).max(0);
+    Some(u64::try_from(all).unwrap_or(u64::MAX))
 }
 
 /// Bounds on the number of words of these lengths that an automaton accepts.

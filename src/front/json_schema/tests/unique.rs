@@ -380,3 +380,37 @@ fn negated_unique_items_need_two_equal_elements() {
         &[],
     );
 }
+
+#[test]
+fn bounded_multiples_are_counted() {
+    // Eleven values: all of them, and no more.
+    let schema = r#"{"type": "array", "uniqueItems": true,
+        "items": {"type": "integer", "multipleOf": 3, "minimum": 0, "maximum": 30}}"#;
+    let all = "[0, 3, 6, 9, 12, 15, 18, 21, 24, 27, 30]";
+    let more = all.replace(']', ", 33]");
+    check(
+        schema,
+        &["[]", "[3]", "[30, 0, 27]", all],
+        &["[3, 3]", "[4]", "[33]", "[0, 0.0]", &more],
+    );
+    for (items, count) in [
+        (r#""multipleOf": 0.5, "minimum": 0.25, "exclusiveMaximum": 2"#, 3),
+        (r#""multipleOf": 2, "allOf": [{"multipleOf": 3}], "minimum": -9, "maximum": 9"#, 3),
+        (r#""type": "integer", "minimum": 0.5, "maximum": 2000.5"#, 2000),
+        (r#""type": "integer", "multipleOf": 1e3, "minimum": 0, "maximum": 1e4"#, 11),
+        (r#""multipleOf": 100, "minimum": -100, "exclusiveMaximum": 1e2"#, 2),
+        (r#""type": "integer", "multipleOf": 0.3, "minimum": -7, "maximum": 7"#, 5),
+    ] {
+        // No array has more elements than there are values.
+        for (min, is_possible) in [(count, true), (count + 1, false)] {
+            let schema = format!(
+                r#"{{"type": "array", "uniqueItems": true, "minItems": {min},
+                    "items": {{"type": "number", {items}}}}}"#
+            );
+            let schema = schema.replace(r#""type": "number", "type""#, r#""type""#);
+            let schema = Json::parse(&schema, &Limits::default()).unwrap();
+            let lowered = lower(&schema, &SchemaOptions::default(), &Limits::default());
+            assert_eq!(lowered.is_ok(), is_possible, "{items} {min}: {:?}", lowered.err());
+        }
+    }
+}
