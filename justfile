@@ -91,17 +91,30 @@ door steps="1000000":
     cd adapters/llguidance && LOUVER_STEPS={{steps}} cargo test --workspace -- --nocapture
     cd adapters/llguidance/mistralrs && cargo test
 
-# Records the texts of mistral.rs with the original at temperature 0, which `door` compares with:
-# the same tests in a copy without the patch (builds mistral.rs once more).
-door-record folder="target/door-original":
-    mkdir -p {{folder}}/tests {{folder}}/src
+# A copy of mistral.rs's test workspace without the patch, so that it runs on the original.
+[private]
+door-copy folder:
+    mkdir -p {{folder}}/src {{folder}}/tests {{folder}}/examples
     cp adapters/llguidance/mistralrs/Cargo.lock {{folder}}
     cp adapters/llguidance/mistralrs/src/lib.rs {{folder}}/src
     cp adapters/llguidance/mistralrs/tests/host.rs {{folder}}/tests
+    cp adapters/llguidance/mistralrs/examples/rate.rs {{folder}}/examples
     sed -e '/^\[patch/,/^$/d' -e 's|"../../tiny-model"|"{{justfile_directory()}}/adapters/tiny-model"|' \
         adapters/llguidance/mistralrs/Cargo.toml > {{folder}}/Cargo.toml
+
+# Records the texts of mistral.rs with the original at temperature 0, which `door` compares with
+# (builds mistral.rs once more).
+door-record folder="target/door-original": (door-copy folder)
     cd {{folder}} && LOUVER_RECORD=1 cargo test of_the_original
     cp {{folder}}/tests/original.json adapters/llguidance/mistralrs/tests
+
+# Tokens per second of mistral.rs with its own constraints, on the original and on Louver (builds
+# mistral.rs twice in release). TOKENIZER is a tokenizer.json: the tiny model gets its vocabulary.
+door-rate tokenizer rounds="5" folder="target/door-original": (door-copy folder)
+    cd {{folder}} && cargo build --release --example rate
+    cd adapters/llguidance/mistralrs && cargo build --release --example rate
+    cd {{folder}} && cargo run --release --example rate -- {{tokenizer}} {{rounds}}
+    cd adapters/llguidance/mistralrs && cargo run --release --example rate -- {{tokenizer}} {{rounds}}
 
 # MaskBench through the interface of llguidance, beside the original (needs ../shared/data).
 door-bench every="1":

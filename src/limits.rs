@@ -38,8 +38,8 @@ pub struct Limits {
     /// Memory of one grammar's configurations and transitions, in bytes, before they are dropped
     /// and rebuilt. The default is 64 MiB.
     pub parser_bytes: usize,
-    /// Memory of one grammar's finished masks, in bytes, before the oldest are dropped. The default
-    /// is 64 MiB.
+    /// Memory of one grammar's finished masks, in bytes, before all are dropped and rebuilt. The
+    /// default is 64 MiB.
     pub mask_bytes: usize,
     /// Fuel of one compilation, in units of about 10 ns (see [`fuel`](crate::fuel)), for a source
     /// text of up to 200 KiB; see [`Limits::compile_budget`]. The default is 10,000,000: about 0.1

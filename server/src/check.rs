@@ -52,13 +52,16 @@ struct CheckRequest {
 async fn check(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
     let owner = parts.extensions.get::<ApiKey>().copied();
-    let body = read_json(&app, &parts.headers, body, |body, _| Ok(body)).await?;
+    let (body, share) = read_json(&app, &parts.headers, body, |body, _| Ok(body)).await?;
     let served = app.model(body.get("model").and_then(Json::as_str))?.clone();
     let is_messages = parts.headers.contains_key(ANTHROPIC_VERSION);
     let rules = is_messages.then(|| BodyRules::new(false, &parts.headers));
     let sender = Sender { owner, rules };
     let work_app = app.clone();
-    let work = move || Ok(parse_request(body, sender, &work_app).answer(&served));
+    let work = move || {
+        let _share = share;
+        Ok(parse_request(body, sender, &work_app).answer(&served))
+    };
     Ok(json_response(&run_check(app, work).await?))
 }
 

@@ -78,8 +78,9 @@ impl Default for ResponseLimits {
 pub struct HttpLimits {
     /// Maximum body length in bytes; 413 beyond.
     pub body_bytes: usize,
-    /// Total bytes of received, unprocessed bodies of all clients. The first 64 KiB of each body
-    /// are not counted. 503 beyond.
+    /// Total memory, in bytes, of the bodies of all clients, from the first byte until the
+    /// generation begins: their text and 64 bytes for each value. The first 64 KiB of each body are
+    /// not counted, nor the values of shorter bodies. 503 beyond.
     pub bodies_bytes: usize,
     /// Maximum number of connections. A further one evicts an inactive connection, or is answered
     /// 503.

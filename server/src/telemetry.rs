@@ -28,6 +28,9 @@ pub const TARGET: &str = "louver_telemetry";
 /// The host, as the conventions call it.
 const PROVIDER: &str = "mistral_rs";
 
+/// The name of methods that are not of the standard.
+const OTHER_METHOD: &str = "_OTHER";
+
 /// The span of a request. It continues the client's trace, if the headers name one and the feature
 /// `otel` is on.
 pub(crate) fn request(
@@ -40,13 +43,15 @@ pub(crate) fn request(
     if route.is_polled {
         return Span::none();
     }
+    let method = method_name(method);
+    let name = if method == OTHER_METHOD { "HTTP" } else { method };
     let span = trace_span!(
         target: TARGET,
         "request",
-        otel.name = %format_args!("{method} {}", route.path),
+        otel.name = %format_args!("{name} {}", route.path),
         otel.kind = "server",
         otel.status_code = Empty,
-        http.request.method = %method,
+        http.request.method = method,
         http.route = route.path,
         http.response.status_code = Empty,
         client.address = client,
@@ -55,6 +60,23 @@ pub(crate) fn request(
     );
     continue_trace(&span, headers);
     span
+}
+
+/// A method's name, as the conventions call it: those that are not of the standard, which may be
+/// long, are `_OTHER`.
+pub(crate) fn method_name(method: &Method) -> &str {
+    let known = [
+        Method::GET,
+        Method::HEAD,
+        Method::POST,
+        Method::PUT,
+        Method::DELETE,
+        Method::CONNECT,
+        Method::OPTIONS,
+        Method::TRACE,
+        Method::PATCH,
+    ];
+    if known.contains(method) { method.as_str() } else { OTHER_METHOD }
 }
 
 /// Ends the span of a request with the response's status.

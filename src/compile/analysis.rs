@@ -1,7 +1,8 @@
 //! Analysis of a whole grammar in one pass over its expressions, before any automaton is built.
 //!
 //! It finds the reachable, productive and nullable rules, the call graph with its components, the
-//! order of calls, and the byte classes. Only dispatch automata are built here.
+//! order of calls, and the byte classes. Of automata, only those of dispatches and auxiliary rules are
+//! built here.
 
 mod call_order;
 mod derivability;

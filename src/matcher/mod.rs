@@ -77,7 +77,7 @@ pub enum AdvanceError {
     /// The sequence already ended with a stop token.
     #[error("the generation has already ended")]
     Terminated,
-    /// A limit was reached; the sequence cannot go on.
+    /// A limit was reached before the token was accepted. The matcher is as before the call.
     #[error("parser limit reached: {what}")]
     Limit {
         /// The limit's description.

@@ -46,9 +46,10 @@ const INDEXED: usize = 12;
 /// The members of a JSON object in source order; keys are distinct.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Object {
-    members: Vec<(String, Json)>,
+    // Boxed slices keep a value small: 32 bytes.
+    members: Box<[(String, Json)]>,
     /// Positions sorted by key; empty in small objects.
-    index: Vec<u32>,
+    index: Box<[u32]>,
 }
 
 /// A key that an object has twice.
@@ -77,7 +78,7 @@ impl Object {
         };
         match repeated {
             Some(at) => Err(RepeatedKey { key: members[at].0.clone(), at }),
-            None => Ok(Object { members, index }),
+            None => Ok(Object { members: members.into(), index: index.into() }),
         }
     }
 
@@ -300,6 +301,12 @@ mod tests {
 
     fn parse(text: &str) -> Result<Json, JsonError> {
         Json::parse(text, &Limits::default())
+    }
+
+    /// Bodies of many small values take this for each.
+    #[test]
+    fn a_value_is_small() {
+        assert_eq!(size_of::<Json>(), 32);
     }
 
     #[test]

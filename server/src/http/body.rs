@@ -17,6 +17,8 @@ use crate::state::App;
 
 /// Bytes of each body that are not charged to the shared budget, so that small bodies always pass.
 const UNCHARGED_BYTES: usize = 64 << 10;
+/// Approximate memory in bytes of a JSON value beside its text.
+const VALUE_BYTES: usize = 64;
 /// Longest time that a body waits for the shared budget. Then it is rejected and releases what it
 /// holds, so that bodies that wait for one another do not deadlock.
 const BUDGET_TIMEOUT: Duration = Duration::from_secs(1);
@@ -24,22 +26,32 @@ const BUDGET_TIMEOUT: Duration = Duration::from_secs(1);
 /// read the response.
 const DRAIN_FACTOR: usize = 8;
 
+/// A share of the budget of bodies, which pays for the memory of one body: its bytes, and then its
+/// values. Released when the last clone is dropped.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct BodyShare(
+    #[expect(dead_code, reason = "held")] Option<Arc<OwnedSemaphorePermit>>,
+);
+
 /// A body and its permits of the shared budget.
 struct CollectedBody {
     bytes: Vec<u8>,
+    /// Upper bound on the number of JSON values.
+    values: usize,
     permits: Option<OwnedSemaphorePermit>,
 }
 
 /// Collects a body, parses it as JSON and passes it to `read`, on a blocking thread: short bodies
-/// may refer to long conversations. Errors: those of `read`; 415 for another content type or
-/// encoding, 413 beyond the length limit, 408 if the body arrives too slowly, 503 if the shared
-/// budget is exhausted, 400 for invalid JSON.
+/// may refer to long conversations. The result goes with the body's share of the budget, to be held
+/// until its values are dropped. Errors: those of `read`; 415 for another content type or encoding,
+/// 413 beyond the length limit, 408 if the body arrives too slowly, 503 if the shared budget is
+/// exhausted, 400 for invalid JSON.
 pub(crate) async fn read_json<T: Send + 'static>(
     app: &App,
     headers: &HeaderMap,
     body: Body,
     read: impl FnOnce(Json, &App) -> Result<T, ApiError> + Send + 'static,
-) -> Result<T, ApiError> {
+) -> Result<(T, BodyShare), ApiError> {
     check_content_type(headers)?;
     let limits = app.config().limits.http;
     let limit = limits.read_timeout_s;
@@ -54,15 +66,17 @@ pub(crate) async fn read_json<T: Send + 'static>(
         return Err(too_long(limits.body_bytes));
     }
     let collecting = collect(body, &limits, app.body_budget());
-    let CollectedBody { bytes, permits } =
+    let CollectedBody { bytes, permits, .. } =
         timeout(limits.read_timeout_s.0, collecting).await.map_err(timed_out)??;
     let app = app.clone();
     run_blocking(move || {
-        let _permits = permits;
+        let share = BodyShare(permits.map(Arc::new));
         let invalid =
             |_| ApiError::general(ErrorKind::Invalid, "invalid_json", "the body is not UTF-8");
         let text = std::str::from_utf8(&bytes).map_err(invalid)?;
-        read(Json::parse(text, &app.config().limits.engine())?, &app)
+        let body = Json::parse(text, &app.config().limits.engine())?;
+        drop(bytes);
+        Ok((read(body, &app)?, share))
     })
     .await
 }
@@ -75,14 +89,14 @@ pub(crate) async fn run_blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await.map_err(panicked)?
 }
 
-/// Collects a body and charges its bytes to the budget as they arrive.
+/// Collects a body and charges its memory to the budget as it arrives.
 async fn collect(
     body: Body,
     limits: &HttpLimits,
     budget: &Arc<Semaphore>,
 ) -> Result<CollectedBody, ApiError> {
     let limit = limits.body_bytes;
-    let mut collected = CollectedBody { bytes: Vec::new(), permits: None };
+    let mut collected = CollectedBody { bytes: Vec::new(), values: 1, permits: None };
     let mut stream = body.into_data_stream();
     while let Some(chunk) = stream.next().await {
         let interrupted =
@@ -93,27 +107,42 @@ async fn collect(
             drain(&mut stream, limit * DRAIN_FACTOR, limits.read_timeout_s.0).await;
             return Err(too_long(limit));
         }
-        collected.charge(chunk.len(), budget).await?;
-        collected.bytes.extend_from_slice(&chunk);
+        collected.add(&chunk, limits.bodies_bytes, budget).await?;
     }
     Ok(collected)
 }
 
 impl CollectedBody {
-    /// Charges further bytes to the budget. Error: the budget stays exhausted for too long.
-    async fn charge(&mut self, more: usize, budget: &Arc<Semaphore>) -> Result<(), ApiError> {
-        let length = self.bytes.len();
-        let charged = (length + more).max(UNCHARGED_BYTES) - length.max(UNCHARGED_BYTES);
-        if charged == 0 {
+    /// What the body is charged, of a budget of `total` bytes: at most all of it.
+    fn charge(&self, total: usize) -> usize {
+        match self.bytes.len().checked_sub(UNCHARGED_BYTES) {
+            None | Some(0) => 0,
+            Some(bytes) => (bytes + self.values * VALUE_BYTES).min(total),
+        }
+    }
+
+    /// Adds bytes and charges them. Error: the budget stays exhausted for too long.
+    async fn add(
+        &mut self,
+        chunk: &[u8],
+        total: usize,
+        budget: &Arc<Semaphore>,
+    ) -> Result<(), ApiError> {
+        let charged = self.charge(total);
+        self.bytes.extend_from_slice(chunk);
+        // Each value but the first follows one of these. Those in strings count, too.
+        self.values +=
+            chunk.iter().filter(|byte| matches!(byte, b',' | b':' | b'[' | b'{')).count();
+        let more = self.charge(total) - charged;
+        if more == 0 {
             return Ok(());
         }
-        // At most the whole budget: `body_bytes` is at most `bodies_bytes`.
-        let permits = u32::try_from(charged).unwrap_or(u32::MAX);
+        let permits = u32::try_from(more).unwrap_or(u32::MAX);
         // The semaphore is never closed.
         let Ok(Ok(permit)) =
             timeout(BUDGET_TIMEOUT, budget.clone().acquire_many_owned(permits)).await
         else {
-            let message = "too many long bodies are being received: try again later";
+            let message = "too many long bodies are being processed: try again later";
             return Err(ApiError::general(ErrorKind::Unavailable, "bodies_full", message));
         };
         match &mut self.permits {
@@ -154,6 +183,9 @@ fn check_content_type(headers: &HeaderMap) -> Result<(), ApiError> {
     if let Some(encoding) = encoding.filter(|encoding| encoding.trim() != "identity") {
         return refused(format!("the body must not be encoded, with {encoding:?} neither"));
     }
+    if headers.get_all(header::CONTENT_TYPE).iter().count() > 1 {
+        return refused("the header Content-Type must be given once".to_owned());
+    }
     let Some(value) = headers.get(header::CONTENT_TYPE).map(text) else {
         return refused("the header Content-Type: application/json is required".to_owned());
     };
@@ -167,4 +199,31 @@ fn check_content_type(headers: &HeaderMap) -> Result<(), ApiError> {
         return Ok(());
     }
     refused(format!("the body must be application/json, not {kind:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn bodies_are_charged_for_their_values() {
+        let limits = HttpLimits::default();
+        let total = limits.bodies_bytes;
+        for (body, charged) in [
+            (format!("[{}0]", "0,".repeat(1000)), 0),
+            (format!("\"{}\"", "a".repeat(99_998)), 100_000 - UNCHARGED_BYTES + VALUE_BYTES),
+            (
+                format!("[{}0]", "0,".repeat(50_000)),
+                100_003 - UNCHARGED_BYTES + 50_002 * VALUE_BYTES,
+            ),
+            (format!("[{}0]", "0,".repeat(2_000_000)), total),
+        ] {
+            let budget = Arc::new(Semaphore::new(total));
+            let length = body.len();
+            let collected = collect(Body::from(body), &limits, &budget).await.unwrap();
+            assert_eq!(total - budget.available_permits(), charged, "{length} bytes");
+            drop(collected);
+            assert_eq!(budget.available_permits(), total);
+        }
+    }
 }

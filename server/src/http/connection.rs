@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use axum::body::{Bytes, HttpBody};
+use hyper::body::{Frame, Incoming, SizeHint};
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
@@ -17,6 +19,10 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::limits::HttpLimits;
+
+/// A body is slow after this part of the time that it may take. Then its connection may be evicted
+/// for another one.
+const SLOW_BODY_DIVISOR: u32 = 10;
 
 /// The client of a connection and the connection's activity. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -34,11 +40,55 @@ pub(super) struct Activity {
     active_requests: AtomicUsize,
     /// Requests since the connection was accepted.
     total_requests: AtomicUsize,
+    /// When the body that is being received counts as slow.
+    slow_body_at: Mutex<Option<Instant>>,
     /// Whether a write waits for the client to read.
     is_writing: AtomicBool,
     /// Whether another connection has taken this one's slot.
     is_evicted: AtomicBool,
     evicted: Notify,
+}
+
+/// The body of a request, as it arrives.
+pub(super) struct ReceivedBody {
+    body: Incoming,
+    /// The time after which it is slow.
+    quick: Duration,
+    activity: Arc<Activity>,
+}
+
+impl HttpBody for ReceivedBody {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let frame = Pin::new(&mut self.body).poll_frame(context);
+        let mut slow_at = self.activity.slow_body_at.lock();
+        match frame {
+            Poll::Pending => *slow_at = slow_at.or_else(|| Instant::now().checked_add(self.quick)),
+            Poll::Ready(None | Some(Err(_))) => *slow_at = None,
+            Poll::Ready(Some(Ok(_))) => {}
+        }
+        drop(slow_at);
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for ReceivedBody {
+    fn drop(&mut self) {
+        *self.activity.slow_body_at.lock() = None;
+    }
 }
 
 /// A request in progress. The connection is not idle while it exists.
@@ -51,6 +101,7 @@ impl Peer {
             last_activity: Mutex::new(Instant::now()),
             active_requests: AtomicUsize::new(0),
             total_requests: AtomicUsize::new(0),
+            slow_body_at: Mutex::new(None),
             is_writing: AtomicBool::new(false),
             is_evicted: AtomicBool::new(false),
             evicted: Notify::new(),
@@ -58,10 +109,20 @@ impl Peer {
         Peer { address, activity: Arc::new(activity) }
     }
 
-    /// Whether no request is in progress and no response data waits to be sent.
+    /// Whether no request is in progress, or one whose body arrives slowly, and no response data
+    /// waits to be sent.
     pub(super) fn is_inactive(&self) -> bool {
-        self.activity.active_requests.load(Ordering::Relaxed) == 0
+        let slow_at = *self.activity.slow_body_at.lock();
+        let is_slow = slow_at.is_some_and(|slow_at| slow_at < Instant::now());
+        (is_slow || self.activity.active_requests.load(Ordering::Relaxed) == 0)
             && !self.activity.is_writing.load(Ordering::Relaxed)
+    }
+
+    /// The body of a request of this connection, which is watched as it arrives. It is slow after
+    /// part of the time that it may take.
+    pub(super) fn receive(&self, body: Incoming, limits: &HttpLimits) -> ReceivedBody {
+        let quick = limits.read_timeout_s.0 / SLOW_BODY_DIVISOR;
+        ReceivedBody { body, quick, activity: self.activity.clone() }
     }
 
     /// When the last request ended, or the connection was accepted.

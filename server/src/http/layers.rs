@@ -58,6 +58,7 @@ pub(crate) async fn observe(State(app): State<App>, mut request: Request, next: 
     let (method, headers) = (request.method(), request.headers());
     let is_messages = is_messages_request(route, headers);
     let exported = telemetry::request(method, route, &id, client.as_deref(), headers);
+    let method = telemetry::method_name(method);
     let span =
         tracing::info_span!("request", id = id, method = %method, route = route.path, client);
     app.metrics().active_requests.inc();

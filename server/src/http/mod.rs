@@ -182,6 +182,7 @@ async fn handle(
             false => response,
         });
     }
-    request.extensions_mut().insert(ConnectInfo(peer));
-    service.oneshot(request.map(Body::new)).await
+    let limits = app.config().limits.http;
+    request.extensions_mut().insert(ConnectInfo(peer.clone()));
+    service.oneshot(request.map(|body| Body::new(peer.receive(body, &limits)))).await
 }

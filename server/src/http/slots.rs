@@ -1,8 +1,8 @@
 //! Connection slots: bounds the number of connections, in total and per peer.
 //!
 //! If no slot is free, a new connection evicts the connection that has been inactive longest: an
-//! idle one, or one whose request head is incomplete. So neither kind can block others. If all
-//! connections have a request in progress, a new one gets one of a few spare slots. On a spare slot
+//! idle one, one whose request head is incomplete, or one whose body arrives slowly. So no kind can
+//! block others. If all connections have a request in progress, a new one gets one of a few spare slots. On a spare slot
 //! only `/healthz` is answered and every other request is rejected.
 
 use std::collections::{BTreeMap, HashMap};

@@ -26,6 +26,7 @@ use mistralrs::SamplingParams;
 use serde_json::Value;
 
 use crate::error::{ApiError, ApiFault};
+use crate::http::body::BodyShare;
 use crate::request::members::Faults;
 use crate::request::options::{RequestExtension, Sampling, StreamOptions};
 use crate::request::pointers::PointerMap;
@@ -107,6 +108,8 @@ pub(crate) struct TurnRequest {
     pub(crate) server_tools: Option<Arc<ServerTools>>,
     /// The route and the request as sent, if a trace is to be recorded.
     pub(crate) trace_source: Option<(&'static str, Value)>,
+    /// Pays for the memory of the request.
+    pub(crate) body_share: BodyShare,
 }
 
 impl TurnRequest {

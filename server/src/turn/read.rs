@@ -25,7 +25,8 @@ pub(crate) async fn read_request<T: Send + 'static>(
         request.trace_source = request.extension.trace.then(|| (route, to_value(&body)));
         Ok((request, other))
     });
-    let (mut request, other) = parsed.await?;
+    let ((mut request, other), share) = parsed.await?;
+    request.body_share = share;
     request.id = fresh_id(id_prefix);
     Ok((request, other))
 }

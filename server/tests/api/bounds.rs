@@ -115,4 +115,7 @@ async fn encoded_bodies_are_refused() {
         let answer = server.send(request.header(name, value)).await;
         assert_eq!(answer.status, status, "{name}: {value}");
     }
+    let twice = server.client.post(&url).header("content-type", "application/json");
+    let twice = twice.header("content-type", "text/plain").body(body);
+    assert_eq!(server.send(twice).await.status, 415);
 }

@@ -255,9 +255,28 @@ async fn incomplete_heads_do_not_block_others() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn slow_bodies_do_not_block_others() {
+    for limits in ["connections_per_peer = 8", "connections = 8"] {
+        // A body is slow after a second.
+        let limits = format!("[limits.http]\nread_timeout_s = 10\n{limits}");
+        let server = Server::start(&limits).await;
+        let mut halves = Vec::new();
+        for _ in 0..8 {
+            halves.push(half_body(&server, 1000, 1).await);
+        }
+        tokio::time::sleep(Duration::from_millis(1500)).await;
+        for _ in 0..3 {
+            assert_eq!(server.chat(&ask(json!({}))).await.status, 200, "{limits}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn healthz_responds_with_all_connections_in_use() {
     for limits in ["connections_per_peer = 4", "connections = 4"] {
-        let mut server = Server::start(&format!("[limits.http]\n{limits}")).await;
+        // No body is slow.
+        let limits = format!("[limits.http]\nread_timeout_s = 3600\n{limits}");
+        let mut server = Server::start(&limits).await;
         // One connection per request: a kept one may be closed before its next use.
         server.client =
             reqwest::Client::builder().timeout(TIMEOUT).pool_max_idle_per_host(0).build().unwrap();

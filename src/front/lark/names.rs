@@ -16,6 +16,7 @@ impl<'t> FileLowering<'_, '_, '_, 't> {
     pub(super) fn resolve_names(&mut self) {
         let file = self.file;
         let mut first: HashMap<&'t str, std::ops::Range<usize>> = HashMap::default();
+        let mut library: HashMap<&'t str, Expr> = HashMap::default();
         for import in &file.imports {
             let Some(source) = common::pattern(import.name.value) else {
                 let similar = self.session.diagnostics.suggest(import.name.value, common::names());
@@ -30,10 +31,15 @@ impl<'t> FileLowering<'_, '_, '_, 't> {
                 self.imports.insert(import.alias.value, (Expr::Never, rule));
                 continue;
             };
-            let mut nodes = usize::MAX;
-            let body = pattern::lower(source, "", &Limits::default(), &mut nodes);
-            let body = self.compact(body.expect("the library's patterns are well-formed"));
-            self.declare(&mut first, &import.alias);
+            if !self.declare(&mut first, &import.alias) {
+                continue;
+            }
+            let body = library.entry(import.name.value).or_insert_with(|| {
+                let mut nodes = usize::MAX;
+                let body = pattern::lower(source, "", &Limits::default(), &mut nodes);
+                self.compact(body.expect("the library's patterns are well-formed"))
+            });
+            let body = body.clone();
             if !is_terminal(import.alias.value) {
                 let message = format!("a terminal cannot be called `{}`", import.alias.value);
                 self.session.report(

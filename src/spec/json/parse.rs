@@ -140,6 +140,7 @@ impl JsonParser<'_> {
                 loop {
                     items.push(self.value(text, depth + 1)?);
                     if self.take(b']') {
+                        items.shrink_to_fit();
                         return Ok(Json::Array(items));
                     }
                     if !self.take(b',') {
