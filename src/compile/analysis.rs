@@ -1,11 +1,12 @@
 //! Analysis of a whole grammar in one pass over its expressions, before any automaton is built.
 //!
 //! It finds the reachable, productive and nullable rules, the call graph with its components, the
-//! order of calls, and the byte classes. Of automata, only those of dispatches and auxiliary rules are
-//! built here.
+//! order of calls, and the byte classes. Of automata, only those of dispatches and of auxiliary
+//! rules are built here.
 
 mod call_order;
 mod derivability;
+mod empty_calls;
 mod scan;
 
 use std::sync::OnceLock;
@@ -71,6 +72,7 @@ pub(super) fn analyze(compiled: &mut Compiled, limits: &Limits) -> Result<(), Co
         });
     }
     check_members(compiled, &member_sets)?;
+    compiled.check_empty_calls(&bodies, |rule| calls(rule).len())?;
     compiled.assign_ranks(&bodies, &components);
     compiled.budgets.keys().for_each(|&rule| compiled.rules[rule.index()].tracked = true);
     super::distinct_scopes::check_scopes(compiled, &calls)?;

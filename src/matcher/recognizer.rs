@@ -85,6 +85,11 @@ impl Recognizer {
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), Rejected> {
         for &byte in bytes {
             match self.parser.step_tracking_keys(self.config, byte) {
+                // No grammar is empty: a limit ended the first prediction.
+                Ok(_) if self.config == ConfigId::DEAD => {
+                    let what = self.parser.start_limit().what();
+                    return Err(Rejected::Limit { offset: self.offset, what });
+                }
                 Ok(ConfigId::DEAD) => {
                     return Err(Rejected::Byte {
                         offset: self.offset,
@@ -116,5 +121,22 @@ impl Recognizer {
     pub fn reset(&mut self) {
         self.config = self.parser.start();
         self.offset = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::front::ebnf::{self, EbnfOptions};
+
+    #[test]
+    fn a_limit_at_the_start_is_no_rejected_byte() {
+        let text = "root ::= a b c\na ::= \"a\"?\nb ::= \"b\" | a b?\nc ::= \"c\" | b c?\n";
+        let grammar = ebnf::lower(text, &EbnfOptions::default(), &Limits::default()).unwrap();
+        let compiled = Arc::new(Compiled::new(grammar.grammar, &Limits::default()).unwrap());
+        assert!(Recognizer::new(compiled.clone()).push(b"abc").is_ok());
+        let limits = Limits::default().with_config_items(1);
+        let error = Recognizer::with_limits(compiled, &limits).push(b"abc").unwrap_err();
+        assert!(matches!(error, Rejected::Limit { offset: 0, .. }), "{error}");
     }
 }

@@ -60,7 +60,14 @@ pub(crate) fn inputs() -> Vec<Input> {
         let rule = |i: usize| format!("r{i} ::= \"{i}\"? | r{}?\n", (i + 1) % n);
         format!("root ::= {}\n{}", names.join(" "), (0..n).map(rule).collect::<String>())
     };
-    inputs.extend(family("ebnf/nullable-rules-in-a-row", &[200, 2_000], in_a_row, common));
+    inputs.extend(family("ebnf/nullable-rules-in-a-row", &[200, 2_000, 20_000], in_a_row, common));
+    // Each alternative leads back to all.
+    let in_a_star = |n: usize| {
+        let names: Vec<String> = (0..n).map(|i| format!("r{i}")).collect();
+        let rule = |i: usize| format!("r{i} ::= \"{i}\" r{}? \".\"\n", (i + 1) % n);
+        format!("root ::= ({})*\n{}", names.join(" | "), (0..n).map(rule).collect::<String>())
+    };
+    inputs.extend(family("ebnf/rules-in-a-star", &[2_000, 20_000], in_a_star, common));
     inputs.extend(fixed(
         "palindromes",
         "root ::= \"a\" root \"a\" | \"b\" root \"b\" | [ab]? | root root\n",

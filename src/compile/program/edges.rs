@@ -12,6 +12,7 @@ use super::{
 };
 use crate::fsm::{Edge, elementary_cuts};
 use crate::fuel;
+use crate::hash::HashMap;
 
 impl Program {
     /// Computes the edges of a state and stores them.
@@ -181,13 +182,17 @@ impl Program {
         let first = self.instances[instance.index()].first;
         let others = std::mem::take(&mut self.scratch.others);
         let mut targets = std::mem::take(&mut self.scratch.targets);
+        // The closures of single targets: all alternatives of a loop lead to the same one.
+        let mut closed: HashMap<u32, Option<StateId>> = HashMap::default();
         for same in others.chunk_by(|a, b| a.lo == b.lo) {
             targets.clear();
             targets.extend(same.iter().map(|e| e.to));
-            let mut set = std::mem::take(&mut self.scratch.set);
-            self.close(instance, &targets, &mut set);
-            let to = if set.is_empty() { None } else { Some(self.intern(instance, &set)) };
-            self.scratch.set = set;
+            let single = if let [one] = targets[..] { Some(one) } else { None };
+            let known = single.and_then(|target| closed.get(&target).copied());
+            let to = known.unwrap_or_else(|| self.target_state(instance, &targets));
+            if let Some(target) = single {
+                closed.insert(target, to);
+            }
             let Some(to) = to else { continue };
             match EdgeSymbol::decode(same[0].lo) {
                 EdgeSymbol::Call(rule) => out.calls.push((rule.appended_from(first), to)),
@@ -199,6 +204,15 @@ impl Program {
             }
         }
         (self.scratch.others, self.scratch.targets) = (others, targets);
+    }
+
+    /// The state to which edges with these targets lead; `None` if their closure is empty.
+    fn target_state(&mut self, instance: InstanceId, targets: &[u32]) -> Option<StateId> {
+        let mut set = std::mem::take(&mut self.scratch.set);
+        self.close(instance, targets, &mut set);
+        let to = if set.is_empty() { None } else { Some(self.intern(instance, &set)) };
+        self.scratch.set = set;
+        to
     }
 
     /// Places a block of the rule in front of state `exit`; returns its id in [`Program::blocks`].
