@@ -15,8 +15,8 @@ pub(crate) struct MaskStore {
     versions: Vec<u64>,
     /// Per place: the number of rows that use it.
     users: Vec<u32>,
-    /// Per place: the version at which the last row left it.
-    left: Vec<u64>,
+    /// Per place: the version at which its last row released it.
+    released_at: Vec<u64>,
     kept: Option<KeptMasks>,
 }
 
@@ -34,8 +34,8 @@ struct KeptMasks {
 
 impl MaskStore {
     pub(crate) fn new(row_words: usize) -> Self {
-        let (words, versions, users, left) = Default::default();
-        Self { row_words, words, versions, users, left, kept: None }
+        let (words, versions, users, released_at) = Default::default();
+        Self { row_words, words, versions, users, released_at, kept: None }
     }
 
     /// Keeps unused masks as long as there are no more than `places` masks. Forgets all masks.
@@ -73,7 +73,7 @@ impl MaskStore {
 
     /// After [`MaskStore::words_mut`]: the buffer has this many masks, which no row uses yet.
     pub(crate) fn replaced(&mut self, masks: usize, version: u64) {
-        for (list, number) in [(&mut self.versions, version), (&mut self.left, version)] {
+        for (list, number) in [(&mut self.versions, version), (&mut self.released_at, version)] {
             list.clear();
             list.resize(masks, number);
         }
@@ -112,9 +112,9 @@ impl MaskStore {
         place as u32
     }
 
-    /// The unused place that was left first.
+    /// The unused place that was released first.
     fn unused(&self) -> Option<usize> {
-        (0..self.len()).filter(|&place| self.users[place] == 0).min_by_key(|&p| self.left[p])
+        (0..self.len()).filter(|&place| self.users[place] == 0).min_by_key(|&p| self.released_at[p])
     }
 
     fn write(&mut self, place: usize, words: &[u32], version: u64) {
@@ -122,7 +122,7 @@ impl MaskStore {
             self.words.resize((place + 1) * self.row_words, 0);
             self.versions.push(0);
             self.users.push(0);
-            self.left.push(0);
+            self.released_at.push(0);
         }
         self.words[place * self.row_words..][..self.row_words].copy_from_slice(words);
         self.versions[place] = version;
@@ -139,7 +139,7 @@ impl MaskStore {
     pub(crate) fn release(&mut self, place: u32, version: u64) {
         if let Some(users) = self.users.get_mut(place as usize) {
             *users -= 1;
-            self.left[place as usize] = version;
+            self.released_at[place as usize] = version;
         }
     }
 }

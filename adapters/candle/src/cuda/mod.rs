@@ -131,17 +131,18 @@ pub(crate) fn greedy(
     temperatures: &[f32],
 ) -> Result<(CudaStorage, Shape)> {
     let device = &storage.device;
-    let choose = Choose { device, geometry, masks, rows, temperatures };
+    let launch = GreedyLaunch { device, geometry, masks, rows, temperatures };
     let out = match &storage.slice {
-        CudaStorageSlice::F32(logits) => choose.run::<f32>(logits, "louver_greedy_f32"),
-        CudaStorageSlice::F16(logits) => choose.run::<f16>(logits, "louver_greedy_f16"),
-        CudaStorageSlice::BF16(logits) => choose.run::<bf16>(logits, "louver_greedy_bf16"),
+        CudaStorageSlice::F32(logits) => launch.run::<f32>(logits, "louver_greedy_f32"),
+        CudaStorageSlice::F16(logits) => launch.run::<f16>(logits, "louver_greedy_f16"),
+        CudaStorageSlice::BF16(logits) => launch.run::<bf16>(logits, "louver_greedy_bf16"),
         _ => candle_core::bail!("logits are f32, f16 or bf16"),
     }?;
     Ok((CudaStorage::wrap_cuda_slice(out, device.clone()), Shape::from((2, masks.len()))))
 }
 
-struct Choose<'a> {
+/// The arguments of a launch of the greedy kernel.
+struct GreedyLaunch<'a> {
     device: &'a CudaDevice,
     geometry: &'a Geometry,
     masks: &'a MaskBatch,
@@ -149,7 +150,7 @@ struct Choose<'a> {
     temperatures: &'a [f32],
 }
 
-impl Choose<'_> {
+impl GreedyLaunch<'_> {
     fn run<T: Logit + CudaDType>(
         &self,
         logits: &CudaSlice<T>,
