@@ -107,7 +107,6 @@ enum PolicyArg {
 #[value(rename_all = "snake_case")]
 enum StrictToolsArg {
     /// Of tools whose `strict` is true, as in OpenAI's API, and of calls that are required.
-    #[value(alias = "as_flagged")]
     Auto,
     /// Of every tool, regardless of its `strict`.
     All,

@@ -14,7 +14,8 @@ fn the_guide_to_wire_formats_works() {
     let folder = Folder::new("guide");
     let format = folder.file("harbor.toml", &block("toml"));
     let template = folder.file("harbor.jinja", &block("jinja"));
-    let tools = r#"[{"name": "get_weather", "parameters": {}}, {"name": "get_time"}]"#;
+    let tools =
+        r#"[{"name": "get_weather", "parameters": {}}, {"name": "get_time", "parameters": {}}]"#;
     let tools = folder.file("tools.json", tools);
     let output = folder.file("output.txt", &block("text"));
     let options = format!("{{\"format\": {:?}}}", path(&format));

@@ -15,7 +15,6 @@ use crate::limits::{RequestLimits, SchemaLimits, Seconds, zeros};
 pub enum StrictTools {
     /// Those of tools whose `strict` is true, as in OpenAI's API.
     #[default]
-    #[serde(alias = "as_flagged")]
     Auto,
     /// Every tool's.
     All,

@@ -2,8 +2,8 @@
 //!
 //! If no slot is free, a new connection evicts the connection that has been inactive longest: an
 //! idle one, one whose request head is incomplete, or one whose body arrives slowly. So no kind can
-//! block others. If all connections have a request in progress, a new one gets one of a few spare slots. On a spare slot
-//! only `/healthz` is answered and every other request is rejected.
+//! block others. If all connections have a request in progress, a new one gets one of a few spare
+//! slots. On a spare slot only `/healthz` is answered and every other request is rejected.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv6Addr};

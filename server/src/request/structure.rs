@@ -244,12 +244,7 @@ impl ConstraintReader<'_> {
             ConstraintKind::Options => return self.options(&pointer, value),
             ConstraintKind::TypedValue if value.as_object().is_some() => {
                 if !self.typed_value(&pointer, value) {
-                    let types = TYPES.map(|(name, _, _)| name);
-                    let is_llguidance = value.get("type") == Some(&text("llguidance"));
-                    let advice =
-                        if is_llguidance { ": give its Lark grammar or schema" } else { "" };
-                    let message = format!("must be one of {}{advice}", quoted(&types));
-                    self.fail(&format!("{pointer}/type"), "unsupported", message);
+                    self.fail_type(&pointer, value);
                 }
                 return;
             }
@@ -295,6 +290,15 @@ impl ConstraintReader<'_> {
         if let Some(format) = format {
             self.set_constraint(pointer, Some((format, pointers)));
         }
+    }
+
+    /// Reports the type of a value that has one, which is none of [`TYPES`].
+    fn fail_type(&mut self, pointer: &str, value: &Json) {
+        let is_llguidance = value.get("type") == Some(&text("llguidance"));
+        let advice = if is_llguidance { ": give its Lark grammar or schema" } else { "" };
+        let types = quoted(&TYPES.map(|(name, _, _)| name));
+        let message = format!("must be one of {types}{advice}");
+        self.fail(&format!("{pointer}/type"), "unsupported", message);
     }
 
     /// Whether a value constrains nothing: null, or an empty text where other servers take it for

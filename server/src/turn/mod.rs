@@ -8,6 +8,7 @@ mod read;
 mod record;
 mod rounds;
 mod running;
+mod slots;
 mod sse;
 mod start;
 mod usage;
@@ -82,6 +83,7 @@ impl Default for Prompt {
 }
 
 /// A generation request, independent of the route it arrived on.
+// Many fields: what a body of any route may ask for.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TurnRequest {
     /// The model's name; `None` selects the first model.

@@ -17,7 +17,7 @@ use crate::metrics::ModelLabels;
 use crate::served_model::ServedModel;
 use crate::turn::choice::{Choice, Permits, Progress, TurnContext};
 use crate::turn::rounds::Rounds;
-use crate::turn::start::{enter_generation, enter_planning};
+use crate::turn::slots::{enter_generation, enter_planning};
 use crate::turn::usage::Usage;
 use crate::turn::{BlockingWork, TurnRequest};
 

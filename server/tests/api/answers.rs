@@ -181,7 +181,7 @@ async fn the_report_names_the_rule_of_each_tool() {
     for (setting, auto) in [
         ("", [("f", true, "strict"), ("g", false, "not_strict")]),
         ("strict_tools = \"auto\"", [("f", true, "strict"), ("g", false, "not_strict")]),
-        ("strict_tools = \"as_flagged\"", [("f", true, "strict"), ("g", false, "not_strict")]),
+        ("strict_tools = \"auto\"", [("f", true, "strict"), ("g", false, "not_strict")]),
         ("strict_tools = \"all\"", [("f", true, "all"), ("g", true, "all")]),
         ("strict_tools = \"off\"", [("f", false, "off"), ("g", false, "off")]),
     ] {

@@ -46,7 +46,10 @@ fn ambiguous_models_name_all_families() {
         ("twin", "the tokenizer has \"<twin>\"")
     );
     let none = catalog.detect(ModelHints::default()).unwrap_err().to_string();
-    assert!(none.contains("the configuration of this model fit none of "), "{none}");
+    assert!(
+        none.contains("a chat template, tokens and a configuration the model fits none of "),
+        "{none}"
+    );
 }
 
 /// A type that several families list names none of them.
