@@ -361,7 +361,7 @@ with_methods!(SchemaOptions {
     with_dialect: dialect = Dialect,
     with_non_ascii: non_ascii = NonAscii,
     with_escapes: escapes = Escapes,
-    with_max_digits: max_digits = Option<u32>,
+    with_max_digits: max_digits = impl Into<Option<u32>>,
 });
 
 impl SchemaOptions {
