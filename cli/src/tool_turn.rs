@@ -105,7 +105,7 @@ impl ToolModel {
         seed: u64,
         mut show: impl FnMut(&Event),
     ) -> Result<Generation> {
-        let options = RunOptions { seed: Some(seed), ..RunOptions::default() };
+        let options = RunOptions::default().with_seed(seed);
         let request = request.enable_thinking(false);
         let mut stream = plan.stream_with(&self.model, request, options).await?;
         while let Some(event) = stream.next().await {
@@ -124,7 +124,10 @@ impl ToolModel {
     ) -> Result<Reading> {
         let tools = Tool::parse_list(&Json::from(tools))?;
         let schema_options = self.schema_options;
-        let request = ToolRequest { tools, parallel, schema_options, ..ToolRequest::default() };
+        let request = ToolRequest::default()
+            .with_tools(tools)
+            .with_parallel(parallel)
+            .with_schema_options(schema_options);
         Ok(self.format.read_unconstrained(&request, text)?)
     }
 }

@@ -113,13 +113,12 @@ pub async fn load_model(
     let fault = option_fault(model);
     let source = model_source::find(&model.model, model.tokenizer.is_some())?;
     let (format, formats) = formats(model)?;
-    let options = LouverOptions {
-        format,
-        formats,
-        chat_template: chat_template(model)?,
-        engine,
-        prompt_bytes,
-    };
+    let options = LouverOptions::default()
+        .with_format(format)
+        .with_formats(formats)
+        .with_chat_template(chat_template(model)?)
+        .with_engine(engine)
+        .with_prompt_bytes(prompt_bytes);
     let loaded = match source {
         ModelSource::Hub(id) => Louver::load_with(text_builder(model, &id)?, options).await,
         ModelSource::Directory(path) => {

@@ -128,6 +128,7 @@ pub(crate) fn plan_reasoning(
 ) -> Result<Plan, PlanError> {
     let (reasoning, enable_thinking) = reasoning.of_request(None);
     let reasoning_budget = budget.map(ReasoningBudget::Tokens);
-    let request = ToolRequest { reasoning, reasoning_budget, ..ToolRequest::default() };
+    let request =
+        ToolRequest::default().with_reasoning(reasoning).with_reasoning_budget(reasoning_budget);
     louver.plan(request, TemplateInput::new(&[], enable_thinking))
 }

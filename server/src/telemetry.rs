@@ -181,6 +181,7 @@ pub(crate) fn record_generation(span: &Span, generation: &Generation, prepared: 
         Completion::Stopped => "stopped",
         Completion::Truncated => "truncated",
         Completion::Cancelled => "cancelled",
+        _ => "other",
     };
     span.record("louver.completion", completion);
     for (name, count) in [

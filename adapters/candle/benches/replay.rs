@@ -23,7 +23,7 @@ use louver::front::json_schema::Whitespace;
 use louver::spec::json::Json;
 use louver::{Constraint, Engine, EngineOptions, Limits, SchemaOptions, TokenId, Vocabulary};
 use louver_candle::HostCopy;
-use louver_formats::{Call, CallKind, Catalog, Tool, ToolRequest, Turn, WireFormat, python_json};
+use louver_formats::{Call, Catalog, Tool, ToolRequest, Turn, WireFormat, python_json};
 use louver_hf_tokenizers::{Encoder, VocabOptions};
 use serde_json::Value;
 use tokenizers::Tokenizer;
@@ -141,13 +141,10 @@ impl Bench {
     fn case(&self, line: &str) -> Result<Option<Case>> {
         let case: Value = serde_json::from_str(line)?;
         let calls = case["calls"].as_array().context("no `calls`")?;
-        let call = |call: &Value| Call {
-            id: String::new(),
-            name: call["name"].as_str().unwrap_or_default().to_owned(),
-            arguments: python_json(&call["arguments"]),
-            kind: CallKind::Function,
+        let call = |call: &Value| {
+            Call::new(call["name"].as_str().unwrap_or_default(), python_json(&call["arguments"]))
         };
-        let turn = Turn { calls: calls.iter().map(call).collect(), ..Turn::default() };
+        let turn = Turn::default().with_calls(calls.iter().map(call).collect());
         if turn.calls.is_empty() {
             return Ok(None);
         }
@@ -213,7 +210,7 @@ impl Bench {
     ) -> Result<Constraint> {
         let schema_options = SchemaOptions::default().with_whitespace(whitespace);
         let request =
-            ToolRequest { tools: tools.to_vec(), schema_options, ..ToolRequest::default() };
+            ToolRequest::default().with_tools(tools.to_vec()).with_schema_options(schema_options);
         let plan = self.format.lower(&request).map_err(|error| anyhow!("{error}"))?;
         Ok(engine.compile(plan.grammar().clone())?)
     }

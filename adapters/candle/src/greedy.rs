@@ -15,6 +15,7 @@ const PARALLEL_IDS: usize = 1 << 17;
 
 /// The selected token of a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Pick {
     /// The allowed id with the largest logit; the lowest id among equals. NaN ranks below minus
     /// infinity. `None` if no id of the row is allowed.

@@ -83,6 +83,7 @@ pub(crate) struct LoweredInner {
 
 /// A schema of the request that the grammar does not enforce as a whole.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct RelaxedSchema {
     /// The tool whose arguments it describes, an index into [`LoweredRequest::tools`]. `None`: the
     /// response.
@@ -93,6 +94,7 @@ pub struct RelaxedSchema {
 
 /// A tool of a lowered request.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct LoweredTool {
     /// Its name.
     pub name: String,

@@ -11,6 +11,7 @@ use serde_json::Value;
 /// Why a registry cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the registry's {path} {problem}")]
+#[non_exhaustive]
 pub struct RegistryError {
     /// The file or folder.
     pub path: String,

@@ -1,6 +1,8 @@
 //! The renderer: a turn -> the text that a model of the family would write, from the same
 //! description as the grammar.
 
+use louver::with_methods;
+
 use crate::arguments::{self, RenderError};
 use crate::format::{
     ArgumentStyle, BuiltinFormat, CallSyntax, Marker, MessagesFormat, Part, TextPlace, WireFormat,
@@ -10,12 +12,18 @@ use crate::request::CallKind;
 
 /// Options of [`WireFormat::render_with`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RenderOptions<'a> {
     /// The prompt has opened the reasoning block, and the turn begins inside.
     pub opened: bool,
     /// Names of the built-in tools.
     pub builtins: &'a [&'a str],
 }
+
+with_methods!(RenderOptions<'a> {
+    with_opened: opened = bool,
+    with_builtins: builtins = &'a [&'a str],
+});
 
 impl WireFormat {
     /// The turn on the wire, without a stop token. Arguments must be JSON text. A style that is

@@ -8,7 +8,7 @@
 //! ```no_run
 //! use louver_hf_tokenizers::{VocabOptions, load};
 //!
-//! let options = VocabOptions { width: Some(151_936), ..VocabOptions::default() };
+//! let options = VocabOptions::default().with_width(151_936);
 //! let loaded = load("model/tokenizer.json", &options)?;
 //! for warning in &loaded.warnings {
 //!     eprintln!("warning: {warning}");

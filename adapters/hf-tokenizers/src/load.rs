@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use louver::fsm::ByteSet;
 use louver::vocab::{MAX_TOKEN_BYTES, VocabError, Vocabulary};
+use louver::with_methods;
 use tokenizers::Tokenizer;
 
 use crate::decode::{DecoderError, TokenDecoder};
@@ -12,6 +13,7 @@ use crate::stops::{self, StopToken};
 
 /// Options of the conversion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct VocabOptions {
     /// Width of the model's logits. Models pad their vocabularies: ids beyond the tokenizer's are
     /// never allowed. By default the tokenizer's own width.
@@ -22,8 +24,15 @@ pub struct VocabOptions {
     pub stop_names: Vec<String>,
 }
 
+with_methods!(VocabOptions {
+    with_width: width = impl Into<Option<usize>>,
+    with_stop_ids: stop_ids = Vec<u32>,
+    with_stop_names: stop_names = Vec<String>,
+});
+
 /// A vocabulary with its tokenizer and warnings.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Loaded {
     /// The vocabulary.
     pub vocab: Vocabulary,

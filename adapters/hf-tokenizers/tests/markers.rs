@@ -109,7 +109,7 @@ fn markers_are_independent_of_tokenization() {
             let format = catalog.get(family).expect("format").bind(&vocab);
             let setup = |reasoning| {
                 let tools = Tool::parse_text(TOOLS, &Limits::default()).expect("tools");
-                let request = ToolRequest { tools, reasoning, ..ToolRequest::default() };
+                let request = ToolRequest::default().with_tools(tools).with_reasoning(reasoning);
                 let lowered = format.lower(&request).expect("lowers");
                 let constraint = engine.compile(lowered.grammar().clone()).expect("compiles");
                 TestSetup { encoder: Encoder::new(&tokenizer, &vocab), lowered, constraint }

@@ -27,7 +27,7 @@ fn shared_tokenizer(name: &str) -> Option<PathBuf> {
 
 fn check(name: &str, stop: &str) {
     let Some(path) = shared_tokenizer(name) else { return };
-    let Loaded { vocab, tokenizer, warnings } =
+    let Loaded { vocab, tokenizer, warnings, .. } =
         load(&path, &VocabOptions::default()).expect("loads");
     assert_eq!(warnings, [], "{name}");
     assert!(vocab.missing_bytes().is_empty(), "{name}");
@@ -69,8 +69,7 @@ fn llama3_1_tokens_have_their_decoded_bytes() {
 fn qwen3_tokens_have_their_decoded_bytes() {
     check("qwen3", "<|im_end|>");
     let Some(path) = shared_tokenizer("qwen3") else { return };
-    let loaded = load(path, &VocabOptions { width: Some(151_936), ..VocabOptions::default() })
-        .expect("loads");
+    let loaded = load(path, &VocabOptions::default().with_width(151_936)).expect("loads");
     let id = loaded.tokenizer.token_to_id("<tool_call>").expect("an added token");
     // Without the flag `special` it is text.
     assert_eq!(loaded.vocab.bytes(TokenId::from_raw(id)), Some(&b"<tool_call>"[..]));

@@ -77,7 +77,7 @@ fn byte_fallback() -> Value {
 }
 
 fn stops(ids: &[u32]) -> VocabOptions {
-    VocabOptions { stop_ids: ids.to_vec(), ..VocabOptions::default() }
+    VocabOptions::default().with_stop_ids(ids.to_vec())
 }
 
 #[test]
@@ -148,15 +148,15 @@ fn encoding_has_no_prefix_space() {
 #[test]
 fn width_pads_or_truncates() {
     let tokenizer = tokenizer(&byte_level());
-    let wide = VocabOptions { width: Some(512), ..stops(&[260]) };
+    let wide = stops(&[260]).with_width(512);
     let (vocab, _) = vocabulary(&tokenizer, &wide).expect("a vocabulary");
     assert_eq!((vocab.width(), vocab.mask_words()), (512, 16));
     assert!((265..512).all(|id| !vocab.is_used(TokenId::from_raw(id))));
-    let narrow = VocabOptions { width: Some(262), ..stops(&[260]) };
+    let narrow = stops(&[260]).with_width(262);
     let (vocab, warnings) = vocabulary(&tokenizer, &narrow).expect("a vocabulary");
     assert_eq!(vocab.width(), 262);
     assert_eq!(warnings, [Warning::BeyondWidth { first: 262, count: 3, width: 262 }]);
-    let impossible = VocabOptions { width: Some(100), ..stops(&[260]) };
+    let impossible = stops(&[260]).with_width(100);
     assert!(matches!(vocabulary(&tokenizer, &impossible), Err(LoadError::Vocab(_))));
 }
 
@@ -180,10 +180,7 @@ fn stop_tokens_come_from_options_then_files_then_common_names() {
         .expect("written");
     assert_eq!(stops_of(&VocabOptions::default()), (vec![0, 1], vec![]));
     assert_eq!(stops_of(&stops(&[0])), (vec![0], vec![]));
-    let unknown = VocabOptions {
-        stop_names: vec!["</s>".into(), "<nope>".into()],
-        ..VocabOptions::default()
-    };
+    let unknown = VocabOptions::default().with_stop_names(vec!["</s>".into(), "<nope>".into()]);
     assert_eq!(stops_of(&unknown), (vec![1], vec![Warning::UnknownStop("<nope>".into())]));
     std::fs::remove_dir_all(&folder).expect("removed");
 }

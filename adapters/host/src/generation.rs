@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use louver::CancelToken;
 use louver::engine::PrepareBudget;
+use louver::with_methods;
 use tokio::sync::{mpsc, oneshot};
 use tracing::Span;
 use tracing::field::Empty;
@@ -20,6 +21,7 @@ use crate::truncation::Truncation;
 
 /// The sampling parameters that Louver applies when it draws.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Sampling {
     /// The temperature; 1.0 if `None`. 0 selects the most likely token.
     pub temperature: Option<f64>,
@@ -31,8 +33,16 @@ pub struct Sampling {
     pub min_p: Option<f64>,
 }
 
+with_methods!(Sampling {
+    with_temperature: temperature = impl Into<Option<f64>>,
+    with_top_k: top_k = impl Into<Option<usize>>,
+    with_top_p: top_p = impl Into<Option<f64>>,
+    with_min_p: min_p = impl Into<Option<f64>>,
+});
+
 /// What a generation is started with.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct GenerationInput<'a> {
     /// The prompt's tokens.
     pub prompt: &'a [u32],
@@ -49,8 +59,27 @@ pub struct GenerationInput<'a> {
     pub earlier_ids: &'a [String],
 }
 
+impl<'a> GenerationInput<'a> {
+    /// A generation with the model's sampling parameters and the usual options, at the beginning of
+    /// a conversation.
+    pub fn new(prompt: &'a [u32], limit: usize, drawn_by: DrawnBy) -> GenerationInput<'a> {
+        let (sampling, options) = (Sampling::default(), RunOptions::default());
+        GenerationInput { prompt, limit, sampling, drawn_by, options, earlier_ids: &[] }
+    }
+}
+
+with_methods!(GenerationInput<'a> {
+    with_prompt: prompt = &'a [u32],
+    with_limit: limit = usize,
+    with_sampling: sampling = Sampling,
+    with_drawn_by: drawn_by = DrawnBy,
+    with_options: options = RunOptions,
+    with_earlier_ids: earlier_ids = &'a [String],
+});
+
 /// A generation that is ready to run in a host.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct PreparedGeneration {
     /// Called by the host with each row of logits.
     pub hook: Arc<LogitsHook>,

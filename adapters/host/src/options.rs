@@ -1,6 +1,7 @@
 //! Options of running a request.
 
 use louver::PrepareBudget;
+use louver::with_methods;
 use serde::{Deserialize, Serialize};
 
 use crate::error::RequestError;
@@ -10,6 +11,7 @@ use crate::truncation::Truncation;
 
 /// Options of running a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RunOptions {
     /// Who draws the tokens.
     pub draw: Draw,
@@ -27,6 +29,14 @@ pub struct RunOptions {
     /// What is recorded of each step.
     pub record: Record,
 }
+
+with_methods!(RunOptions {
+    with_draw: draw = Draw,
+    with_seed: seed = impl Into<Option<u64>>,
+    with_truncation: truncation = Truncation,
+    with_overlap: overlap = Overlap,
+    with_record: record = Record,
+});
 
 impl RunOptions {
     /// Who draws the tokens of the first choice. Chooses a seed if none is given. Fails with
@@ -57,6 +67,7 @@ pub enum Draw {
 
 /// Speculative work that overlaps with the model's computation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Overlap {
     /// How much of the first masks is computed while the host processes the prompt; `None` for
     /// nothing.
@@ -71,6 +82,11 @@ impl Default for Overlap {
         Overlap { prepare: Some(PrepareBudget::default()), prefetch: Prefetch::Adaptive }
     }
 }
+
+with_methods!(Overlap {
+    with_prepare: prepare = impl Into<Option<PrepareBudget>>,
+    with_prefetch: prefetch = Prefetch,
+});
 
 /// When to prefetch the next mask.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -44,6 +44,7 @@ impl Record {
 /// The part of the output that a token belongs to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Phase {
     /// Free text.
     Text,
@@ -66,6 +67,7 @@ pub enum Phase {
 
 /// An alternative token, allowed or rejected.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Candidate {
     /// The token id.
     pub token: u32,
@@ -81,6 +83,7 @@ pub struct Candidate {
 /// One decoding step. Probabilities are those of the model's softmax at temperature 1, including
 /// penalties.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Step {
     /// Index among the generated tokens.
     pub position: usize,

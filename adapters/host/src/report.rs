@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use louver::front::json_schema::SchemaError;
+use louver::with_methods;
 use louver_formats::{LoweredRequest, RequestFault, SchemaRule};
 use serde::{Deserialize, Serialize};
 
@@ -35,6 +36,7 @@ impl StepClock {
 
 /// Timing of a generation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Timing {
     /// Per step: advancing by the last token, filling the mask, and applying it to the row if the
     /// host draws. What Louver takes to draw is not in it.
@@ -44,6 +46,12 @@ pub struct Timing {
     /// Time from the first call of the hook, after the prompt was processed, to the end.
     pub steps: Duration,
 }
+
+with_methods!(Timing {
+    with_masks: masks = Vec<Duration>,
+    with_louver: louver = Duration,
+    with_steps: steps = Duration,
+});
 
 impl Timing {
     /// Mean time per mask.
@@ -76,6 +84,7 @@ impl Timing {
 
 /// The enforcement report of a generation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct EnforcementReport {
     /// How much of the request the grammar enforced.
     pub level: EnforcementLevel,
@@ -104,6 +113,7 @@ pub struct EnforcementReport {
 
 /// What was enforced of a function's arguments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ToolReport {
     /// The function's name.
     pub name: String,
@@ -159,6 +169,7 @@ impl DrawnBy {
 /// How much of a request is enforced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum EnforcementLevel {
     /// All of it.
     Full,
@@ -170,6 +181,7 @@ pub enum EnforcementLevel {
 
 /// A keyword or schema that is not enforced.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Relaxed {
     /// JSON pointer into the request.
     pub pointer: String,
@@ -197,6 +209,7 @@ impl From<&SchemaError> for Relaxed {
 
 /// A violation of a relaxed schema.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Violation {
     /// The part of the turn.
     #[serde(flatten)]
@@ -212,6 +225,7 @@ pub struct Violation {
 /// A part of a turn that has a schema.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "part", rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum CheckedPart {
     /// The arguments of a call.
     Call {
@@ -227,6 +241,7 @@ pub enum CheckedPart {
 /// The kind of a violation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum ViolationKind {
     /// The value does not match the schema.
     Violated,
@@ -237,6 +252,7 @@ pub enum ViolationKind {
 /// How a turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Completion {
     /// Complete.
     Complete,

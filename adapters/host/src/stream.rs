@@ -34,6 +34,7 @@ pub enum Finish {
 
 /// A finished generation.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Generation {
     /// The parsed output. Truncated calls are left out.
     pub turn: Turn,

@@ -10,7 +10,7 @@ use louver::{Engine, EngineOptions, Json};
 use louver_formats::{Catalog, Reasoning, ToolRequest};
 use louver_host::{
     Completion, Finish, Generation, GenerationError, GenerationInput, PreparedGeneration, Record,
-    RunOptions, Sampling, Truncation, TurnPlan,
+    RunOptions, Truncation, TurnPlan,
 };
 use serde_json::{Value, json};
 
@@ -38,19 +38,12 @@ fn tools() -> Value {
 }
 
 fn prepare(plan: &TurnPlan, limit: usize, options: RunOptions) -> PreparedGeneration {
-    plan.generation(&GenerationInput {
-        prompt: &PROMPT,
-        limit,
-        sampling: Sampling::default(),
-        drawn_by: LOUVER,
-        options,
-        earlier_ids: &[],
-    })
+    plan.generation(&GenerationInput::new(&PROMPT, limit, LOUVER).with_options(options))
 }
 
 fn generation(plan: &TurnPlan, limit: usize, truncation: Truncation) -> Generation {
-    let options = RunOptions { truncation, ..RunOptions::default() };
-    let PreparedGeneration { hook, events, task } = prepare(plan, limit, options);
+    let options = RunOptions::default().with_truncation(truncation);
+    let PreparedGeneration { hook, events, task, .. } = prepare(plan, limit, options);
     generate(&direct(hook), limit);
     finish((events, task), STOPPED).unwrap()
 }
@@ -103,7 +96,7 @@ fn a_dead_host_is_an_error_also_near_the_limit() {
     let (near, free) = (tokens(limit), tokens(10 * AMPLE));
     let refused = near.iter().zip(&free).position(|(near, free)| near != free).unwrap();
     assert!(refused + 2 < near.len());
-    let PreparedGeneration { hook, events, task } = rig::prepare(&plan, LOUVER, limit);
+    let PreparedGeneration { hook, events, task, .. } = rig::prepare(&plan, LOUVER, limit);
     let call = direct(hook);
     for generated in 0..refused + 2 {
         call(&mut model_row(generated), &[&PROMPT, &near[..generated]].concat());
@@ -115,8 +108,8 @@ fn a_dead_host_is_an_error_also_near_the_limit() {
 #[test]
 fn a_stop_token_counts_only_if_it_was_the_last_draw() {
     let plan = plan(json!({"tools": tools()}), Reasoning::Off);
-    let options = RunOptions { record: Record::Logprobs { top: 0 }, ..RunOptions::default() };
-    let PreparedGeneration { hook, events, task } = prepare(&plan, AMPLE, options);
+    let options = RunOptions::default().with_record(Record::Logprobs { top: 0 });
+    let PreparedGeneration { hook, events, task, .. } = prepare(&plan, AMPLE, options);
     let (call, mut context) = (direct(hook), PROMPT.to_vec());
     for byte in *b"abc" {
         for token in [STOP, u32::from(byte)] {

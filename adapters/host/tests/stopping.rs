@@ -27,7 +27,7 @@ fn plan(pattern: &str, stop: &[&str]) -> TurnPlan {
 
 /// Generates this text, as a host that is ahead of the reading of events.
 fn generate(plan: &TurnPlan, text: &str) -> Generation {
-    let PreparedGeneration { hook, events, task } = prepare(plan, LOUVER, AMPLE);
+    let PreparedGeneration { hook, events, task, .. } = prepare(plan, LOUVER, AMPLE);
     let (call, mut context) = (direct(hook), PROMPT.to_vec());
     for byte in text.bytes().map(Some).chain([None]) {
         call(&mut model_row(context.len()), &context);
@@ -69,7 +69,8 @@ fn a_stop_text_ends_the_response_and_the_report_says_what_was_cut() {
 /// After a stop text, the host gets stop tokens only, whatever the grammar allows.
 #[test]
 fn a_stop_text_ends_the_generation() {
-    let PreparedGeneration { hook, events, task } = prepare(&plan("[a-z]{90}", &["c"]), LOUVER, 99);
+    let PreparedGeneration { hook, events, task, .. } =
+        prepare(&plan("[a-z]{90}", &["c"]), LOUVER, 99);
     let (call, mut context) = (direct(hook), PROMPT.to_vec());
     let host = async {
         loop {

@@ -97,7 +97,7 @@ fn plans_and_generations_emit_spans_and_events() {
     let (lines, _) = collect(|| {
         let plan = plan();
         let _preparation = plan.prepare_masks(PrepareBudget::default());
-        let PreparedGeneration { hook, events, task } = prepare(&plan, LOUVER, AMPLE);
+        let PreparedGeneration { hook, events, task, .. } = prepare(&plan, LOUVER, AMPLE);
         generate(&direct(hook), AMPLE);
         finish((events, task), STOPPED).unwrap();
     });
@@ -111,7 +111,7 @@ fn plans_and_generations_emit_spans_and_events() {
     // Rows of NaN: one event for all.
     let mut repaired = 0;
     let (lines, traced) = collect(|| {
-        let PreparedGeneration { hook, events, task } = prepare(&plan, LOUVER, AMPLE);
+        let PreparedGeneration { hook, events, task, .. } = prepare(&plan, LOUVER, AMPLE);
         let mut context = PROMPT.to_vec();
         loop {
             let mut row = vec![f32::NAN; WIDTH];
@@ -129,7 +129,7 @@ fn plans_and_generations_emit_spans_and_events() {
     assert!(traced >= repaired - 1 && repaired > 10);
     // A fault, and a host that does not call.
     let (lines, _) = collect(|| {
-        let PreparedGeneration { hook, events, task } = prepare(&plan, LOUVER, AMPLE);
+        let PreparedGeneration { hook, events, task, .. } = prepare(&plan, LOUVER, AMPLE);
         let mut row = vec![0.0; WIDTH];
         (0..3).for_each(|_| hook.apply(&mut row, &[&PROMPT[..], &[259]].concat()));
         finish((events, task), STOPPED).unwrap_err();
@@ -144,7 +144,7 @@ fn plans_and_generations_emit_spans_and_events() {
     // Near the length limit.
     let ended = |limit: usize, drawn_by: DrawnBy| {
         collect(|| {
-            let PreparedGeneration { hook, events, task } = prepare(&plan, drawn_by, limit);
+            let PreparedGeneration { hook, events, task, .. } = prepare(&plan, drawn_by, limit);
             generate(&direct(hook), limit);
             finish((events, task), STOPPED).unwrap();
         })
@@ -165,7 +165,7 @@ fn string_call(
     let plan = plan_of(parameters, options).ok()?;
     let mut result = None;
     let (lines, _) = collect(|| {
-        let PreparedGeneration { hook, events, task } = prepare(&plan, LOUVER, limit);
+        let PreparedGeneration { hook, events, task, .. } = prepare(&plan, LOUVER, limit);
         generate(&direct(hook), limit);
         result = Some(finish((events, task), STOPPED));
     });

@@ -69,11 +69,8 @@ pub enum LoadError {
 
 impl LoadError {
     /// A file that cannot be used.
-    pub(crate) fn file(path: &Path, problem: impl ToString) -> LoadError {
-        LoadError::Checkpoint(CheckpointError {
-            path: path.to_owned(),
-            problem: problem.to_string(),
-        })
+    pub(crate) fn file(path: &Path, problem: impl std::fmt::Display) -> LoadError {
+        LoadError::Checkpoint(CheckpointError::new(path, problem))
     }
 
     /// An error of the host with its causes, without the backtraces that candle writes into it.

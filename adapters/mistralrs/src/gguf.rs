@@ -171,7 +171,8 @@ pub(crate) fn read(path: &Path) -> Result<ModelParts, LoadError> {
     let architecture = metadata.text("general.architecture").unwrap_or_default();
     let max_context = metadata.number(&format!("{architecture}.context_length"));
     let max_context = max_context.and_then(|n| usize::try_from(n).ok());
-    let checkpoint = Checkpoint { template, template_tokens, ..Checkpoint::default() };
+    let checkpoint =
+        Checkpoint::default().with_template(template).with_template_tokens(template_tokens);
     Ok(ModelParts { tokenizer: Arc::new(tokenizer), checkpoint, max_context, ends: Vec::new() })
 }
 

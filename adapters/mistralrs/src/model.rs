@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use louver::engine::{Engine, EngineOptions};
+use louver::with_methods;
 use louver_formats::{Catalog, WireFormat};
 use louver_hf_tokenizers::VocabOptions;
 use louver_host::{
@@ -25,6 +26,7 @@ use crate::unsupported;
 
 /// Options of setting up Louver for a model.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct LouverOptions {
     /// The wire format's name; by default detected from the chat template, the model's
     /// configuration and its tokens.
@@ -39,6 +41,14 @@ pub struct LouverOptions {
     /// one that cannot fit the model's context, as far as the tokenizer tells.
     pub prompt_bytes: Option<usize>,
 }
+
+with_methods!(LouverOptions {
+    with_format: format = impl Into<Option<String>>,
+    with_formats: formats = Vec<WireFormat>,
+    with_chat_template: chat_template = impl Into<Option<String>>,
+    with_engine: engine = EngineOptions,
+    with_prompt_bytes: prompt_bytes = impl Into<Option<usize>>,
+});
 
 /// Louver for one loaded model: its vocabulary, wire format and chat template. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -249,7 +259,7 @@ impl Louver {
         let early_ends = early_end_ids.filter_map(|id| tokenizer.id_to_token(*id)).collect();
         // The width of the logits is only known with the first row; ids beyond the tokenizer's are
         // masked there.
-        let vocab_options = VocabOptions { stop_ids: stops, ..VocabOptions::default() };
+        let vocab_options = VocabOptions::default().with_stop_ids(stops);
         let (vocab, vocab_warnings) = louver_hf_tokenizers::vocabulary(&tokenizer, &vocab_options)?;
         warnings.extend(vocab_warnings.iter().map(ToString::to_string));
         warnings.extend(template_warning(template.as_ref().ok()));

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use louver::front::json_schema::SchemaOptions;
 use louver::ids::TokenId;
 use louver::spec::json::Json;
+use louver::with_methods;
 use louver_formats::{
     Parallel, Reasoning, ReasoningBudget, ResponseFormat, Strictness, Tool, ToolChoice,
     ToolRequest, WireFormat,
@@ -154,6 +155,7 @@ pub struct Plan {
 
 /// Parameters of a request to the host: see [`Plan::start`].
 #[derive(Clone, Default)]
+#[non_exhaustive]
 pub struct RequestParams {
     /// Sampling parameters. The `n_choices` choices become separate requests to the host; stop
     /// tokens come from the plan.
@@ -165,6 +167,13 @@ pub struct RequestParams {
     /// Further options.
     pub options: RunOptions,
 }
+
+with_methods!(RequestParams {
+    with_sampling: sampling = impl Into<Option<SamplingParams>>,
+    with_processors: processors = Vec<Arc<dyn mistralrs::CustomLogitsProcessor>>,
+    with_earlier_ids: earlier_ids = Vec<String>,
+    with_options: options = RunOptions,
+});
 
 impl Plan {
     fn compile(
@@ -268,19 +277,16 @@ impl Plan {
         sampling.stop_toks = Some(StopTokens::Ids(stops.iter().map(|id| id.raw()).collect()));
         let prepare = options.overlap.prepare;
         let preparation = Arc::new(prepare.map(|budget| self.turn_plan.prepare_masks(budget)));
-        let input = GenerationInput {
-            prompt: &prompt,
-            limit,
-            sampling: louver_host::Sampling {
-                temperature: sampling.temperature,
-                top_k: sampling.top_k,
-                top_p: sampling.top_p,
-                min_p: sampling.min_p,
-            },
-            drawn_by,
-            options,
-            earlier_ids: &earlier_ids,
-        };
+        let input = GenerationInput::new(&prompt, limit, drawn_by)
+            .with_sampling(
+                louver_host::Sampling::default()
+                    .with_temperature(sampling.temperature)
+                    .with_top_k(sampling.top_k)
+                    .with_top_p(sampling.top_p)
+                    .with_min_p(sampling.min_p),
+            )
+            .with_options(options)
+            .with_earlier_ids(&earlier_ids);
         if drawn_by != DrawnBy::Host {
             // The hook draws; the host takes the largest logit.
             (sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p) =
@@ -288,8 +294,8 @@ impl Plan {
         }
         let mut streams = Vec::with_capacity(choices);
         for choice in 0..choices as u64 {
-            let input = GenerationInput { drawn_by: drawn_by.choice(choice), ..input };
-            let PreparedGeneration { hook, events, task } = self.turn_plan.generation(&input);
+            let input = input.with_drawn_by(drawn_by.choice(choice));
+            let PreparedGeneration { hook, events, task, .. } = self.turn_plan.generation(&input);
             let mut processors = processors.clone();
             processors.push(Arc::new(HookProcessor::new(hook)));
             let (response, responses) = mpsc::channel(CHANNEL_CAPACITY);
@@ -445,7 +451,7 @@ impl Louver {
     /// is text, or the answer that the request asks for. The model's wire format does not matter,
     /// and the request offers no tools.
     pub fn plan_completion(&self, request: ToolRequest) -> Result<Plan, PlanError> {
-        let request = ToolRequest { reasoning: Reasoning::Off, ..request };
+        let request = request.with_reasoning(Reasoning::Off);
         Plan::compile(self, &WireFormat::plain(), request, TemplateInput::default())
     }
 

@@ -71,7 +71,9 @@ mod tests {
             let refused = |model_type: Option<&str>, architectures: &[&str]| {
                 let architectures = architectures.iter().map(|name| (*name).to_owned()).collect();
                 let model_type = model_type.map(str::to_owned);
-                let kind = Checkpoint { model_type, architectures, ..Checkpoint::default() };
+                let kind = Checkpoint::default()
+                    .with_model_type(model_type)
+                    .with_architectures(architectures);
                 check("a", Some(&ModelCategory::Text), &kind)
             };
             for refused in [refused(Some(name), &[]), refused(Some("x"), &["A", name])] {
@@ -82,7 +84,7 @@ mod tests {
             }
         }
         for name in ["gemma3_text", "Qwen3ForCausalLM", "llama", "LlamaForCausalLM", "mistral"] {
-            let kind = Checkpoint { model_type: Some(name.to_owned()), ..Checkpoint::default() };
+            let kind = Checkpoint::default().with_model_type(name.to_owned());
             assert!(check(name, None, &kind).is_ok(), "{name}");
         }
     }

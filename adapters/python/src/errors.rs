@@ -79,7 +79,7 @@ impl From<&SchemaError> for Fault {
 
 impl From<RequestFault> for Fault {
     fn from(fault: RequestFault) -> Fault {
-        let RequestFault { pointer, keyword, message } = fault;
+        let RequestFault { pointer, keyword, message, .. } = fault;
         Fault { message, pointer: Some(pointer), keyword, ..Fault::default() }
     }
 }

@@ -29,8 +29,11 @@ pub(crate) fn detect(
     let (tokens, architectures) = (tokens.unwrap_or_default(), architectures.unwrap_or_default());
     let tokens: Vec<&str> = tokens.iter().map(String::as_str).collect();
     let architectures: Vec<&str> = architectures.iter().map(String::as_str).collect();
-    let hints =
-        ModelHints { chat_template, tokens: &tokens, model_type, architectures: &architectures };
+    let hints = ModelHints::default()
+        .with_chat_template(chat_template)
+        .with_tokens(&tokens)
+        .with_model_type(model_type)
+        .with_architectures(&architectures);
     let found = catalog().detect(hints).map_err(|error| Failure::new("FormatError", error))?;
     Ok((found.name, found.reason))
 }

@@ -38,7 +38,7 @@ fn vocab_options(
     width: Option<usize>,
     stop_tokens: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<VocabOptions> {
-    let mut options = VocabOptions { width, ..VocabOptions::default() };
+    let mut options = VocabOptions::default().with_width(width);
     for stop in stop_tokens.map(|stops| stops.try_iter()).transpose()?.into_iter().flatten() {
         let stop = stop?;
         if stop.is_instance_of::<PyString>() {

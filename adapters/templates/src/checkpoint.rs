@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use indexmap::IndexSet;
+use louver::with_methods;
 use louver_formats::ModelHints;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -15,6 +16,7 @@ use crate::response_template::{ResponseTemplate, ResponseTemplateError};
 /// Why a checkpoint cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {problem}", path.display())]
+#[non_exhaustive]
 pub struct CheckpointError {
     /// The file or folder.
     pub path: PathBuf,
@@ -22,8 +24,16 @@ pub struct CheckpointError {
     pub problem: String,
 }
 
+impl CheckpointError {
+    /// What is wrong with a file or folder.
+    pub fn new(path: impl Into<PathBuf>, problem: impl fmt::Display) -> CheckpointError {
+        CheckpointError { path: path.into(), problem: problem.to_string() }
+    }
+}
+
 /// What a checkpoint says about its output.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Checkpoint {
     /// The chat template, or why there is none.
     pub template: Result<ChatTemplate, TemplateError>,
@@ -57,12 +67,23 @@ impl Default for Checkpoint {
     }
 }
 
+with_methods!(Checkpoint {
+    with_template: template = Result<ChatTemplate, TemplateError>,
+    with_response_template: response_template =
+        impl Into<Option<Result<ResponseTemplate, ResponseTemplateError>>>,
+    with_tokens: tokens = Vec<String>,
+    with_special_tokens: special_tokens = Vec<String>,
+    with_template_tokens: template_tokens = [Option<String>; 3],
+    with_model_type: model_type = impl Into<Option<String>>,
+    with_architectures: architectures = Vec<String>,
+});
+
 impl Checkpoint {
     /// Reads a folder, or the folder of a `tokenizer_config.json` or of another chat template
     /// (`*.jinja`); see [`Checkpoint::from_files`].
     pub fn read(path: &Path) -> Result<Checkpoint, CheckpointError> {
         if !path.exists() {
-            return Err(file_error(path, &"there is no such file or folder"));
+            return Err(CheckpointError::new(path, "there is no such file or folder"));
         }
         let is_template = path.extension().is_some_and(|extension| extension == "jinja");
         let (folder, given) = match path.is_file() {
@@ -76,7 +97,7 @@ impl Checkpoint {
         };
         if find("tokenizer_config.json").or(find("chat_template.jinja")).is_none() {
             let problem = "has neither a tokenizer_config.json nor a chat_template.jinja";
-            return Err(file_error(path, &problem));
+            return Err(CheckpointError::new(path, problem));
         }
         if path.is_file() && !is_template {
             check_tokenizer_config(path)?;
@@ -125,12 +146,13 @@ impl Checkpoint {
     pub fn with_hints<T>(&self, use_hints: impl FnOnce(ModelHints<'_>) -> T) -> T {
         let tokens: Vec<&str> = self.tokens.iter().map(String::as_str).collect();
         let architectures: Vec<&str> = self.architectures.iter().map(String::as_str).collect();
-        use_hints(ModelHints {
-            chat_template: self.template.as_ref().ok().map(ChatTemplate::source),
-            tokens: &tokens,
-            model_type: self.model_type.as_deref(),
-            architectures: &architectures,
-        })
+        use_hints(
+            ModelHints::default()
+                .with_chat_template(self.template.as_ref().ok().map(ChatTemplate::source))
+                .with_tokens(&tokens)
+                .with_model_type(self.model_type.as_deref())
+                .with_architectures(&architectures),
+        )
     }
 }
 
@@ -154,7 +176,7 @@ fn check_tokenizer_config(path: &Path) -> Result<(), CheckpointError> {
     }
     let members = TOKENIZER_MEMBERS.join(", ");
     let problem = format!("is no tokenizer_config.json: it has none of the members {members}");
-    Err(file_error(path, &problem))
+    Err(CheckpointError::new(path, problem))
 }
 
 /// The chat templates, and a file of theirs. Files win over the configuration, as in transformers.
@@ -221,7 +243,7 @@ fn token_text(value: &Value) -> Option<&str> {
 }
 
 fn read(path: &Path) -> Result<String, CheckpointError> {
-    std::fs::read_to_string(path).map_err(|error| file_error(path, &error))
+    std::fs::read_to_string(path).map_err(|error| CheckpointError::new(path, error))
 }
 
 /// The JSON of a file; that of null, or nothing, if there is none.
@@ -231,13 +253,9 @@ pub fn read_json<T: Default + DeserializeOwned>(
     match path {
         Some(path) => {
             // As bytes: text that is skipped, most of a tokenizer, need not be validated.
-            let bytes = std::fs::read(&path).map_err(|error| file_error(&path, &error))?;
-            serde_json::from_slice(&bytes).map_err(|error| file_error(&path, &error))
+            let bytes = std::fs::read(&path).map_err(|error| CheckpointError::new(&path, error))?;
+            serde_json::from_slice(&bytes).map_err(|error| CheckpointError::new(&path, error))
         }
         None => Ok(T::default()),
     }
-}
-
-fn file_error(path: &Path, problem: &dyn fmt::Display) -> CheckpointError {
-    CheckpointError { path: path.to_owned(), problem: problem.to_string() }
 }

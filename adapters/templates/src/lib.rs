@@ -31,7 +31,7 @@
 //!     {%- endfor -%}<|end|>{% endfor %}\
 //!     {%- if add_generation_prompt %}<|assistant|>{% endif %}";
 //! let template = ChatTemplate::new(source, [None, Some("<|end|>".to_owned()), None]);
-//! let checkpoint = Checkpoint { template, ..Checkpoint::default() };
+//! let checkpoint = Checkpoint::default().with_template(template);
 //! let found = resolve(&checkpoint, &Catalog::shipped(), "mine")?;
 //! assert!(matches!(found.source, FormatSource::ChatTemplate) && found.is_confirmed());
 //! assert_eq!(found.format.call.begin.map(|begin| begin.write()), Some("<call>".to_owned()));

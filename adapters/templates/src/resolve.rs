@@ -29,6 +29,7 @@ pub enum FormatSource {
 
 /// The wire format of a checkpoint.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Resolved {
     /// The format.
     pub format: WireFormat,
@@ -81,6 +82,7 @@ impl Resolved {
 /// Why a checkpoint has no wire format: what is known of each source.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{}", self.describe())]
+#[non_exhaustive]
 pub struct ResolveError {
     /// Why no family of the catalog was taken.
     pub family: Box<FamilyError>,

@@ -50,8 +50,8 @@ impl Setup {
     pub(crate) fn of_file(path: PathBuf, name: &str) -> Result<Setup> {
         // In Harmony some calls do not end the text, so their marker is no stop token here.
         let stop_names = if name == o200k::NAME { vec!["<|return|>".to_owned()] } else { vec![] };
-        let options = VocabOptions { stop_names, ..VocabOptions::default() };
-        let Loaded { vocab, mut tokenizer, warnings } =
+        let options = VocabOptions::default().with_stop_names(stop_names);
+        let Loaded { vocab, mut tokenizer, warnings, .. } =
             louver_hf_tokenizers::load(&path, &options)?;
         for warning in warnings {
             eprintln!("warning: {name}: {warning}");

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::ValueEnum;
-use louver_formats::{Call, CallKind, Catalog, RenderError, Turn, WireFormat};
+use louver_formats::{Call, Catalog, RenderError, Turn, WireFormat};
 
 /// A wire format that all engines can enforce.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -87,19 +87,12 @@ impl ToolFormat {
 
     /// The text of a turn: a sentence, then calls by name with their arguments.
     pub(crate) fn turn(self, sentence: &str, calls: &[(String, String)]) -> Result<String> {
-        let call = |(name, arguments): &(String, String)| Call {
-            id: String::new(),
-            name: name.clone(),
-            arguments: arguments.clone(),
-            kind: CallKind::Function,
-        };
+        let call = |(name, arguments): &(String, String)| Call::new(name, arguments);
         let calls: Vec<Call> = calls.iter().map(call).collect();
         let format = self.wire_format()?;
-        let turn = Turn { text: sentence.to_owned(), calls, ..Turn::default() };
+        let turn = Turn::default().with_text(sentence).with_calls(calls);
         Ok(match format.render(&turn) {
-            Err(RenderError::TextBesideCalls) => {
-                format.render(&Turn { text: String::new(), ..turn })?
-            }
+            Err(RenderError::TextBesideCalls) => format.render(&turn.with_text(String::new()))?,
             text => text?,
         })
     }

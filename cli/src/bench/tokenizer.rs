@@ -30,8 +30,8 @@ pub(super) enum TextEncoder<'s> {
 
 /// Loads the `tokenizer.json` of the command line. Prints warnings to stderr.
 pub(super) fn load_json(common: &CommonArgs) -> Result<(Tokenizer, Arc<Vocabulary>)> {
-    let options = VocabOptions { width: common.width, ..VocabOptions::default() };
-    let Loaded { vocab, tokenizer, warnings } =
+    let options = VocabOptions::default().with_width(common.width);
+    let Loaded { vocab, tokenizer, warnings, .. } =
         louver_hf_tokenizers::load(&common.tokenizer, &options)?;
     for warning in warnings {
         eprintln!("warning: {warning}");

@@ -13,8 +13,7 @@ use louver::fuel;
 use louver::spec::json::Json;
 use louver::vocab::Vocabulary;
 use louver_formats::{
-    Call, CallKind, Catalog, LowerError, ParallelPolicy, RenderError, Tool, ToolRequest, Turn,
-    WireFormat,
+    Call, Catalog, LowerError, ParallelPolicy, RenderError, Tool, ToolRequest, Turn, WireFormat,
 };
 
 use super::feeder::Feeder;
@@ -136,18 +135,13 @@ impl RecordedCalls {
         text: String,
         write: impl Fn(&Json) -> String,
     ) -> Result<String> {
-        let call = |(name, arguments): &(String, Json)| Call {
-            id: String::new(),
-            name: name.clone(),
-            arguments: write(arguments),
-            kind: CallKind::Function,
-        };
+        let call = |(name, arguments): &(String, Json)| Call::new(name, write(arguments));
         let most = match format.call.parallel {
             ParallelPolicy::Many => self.calls.len(),
             ParallelPolicy::One => 1,
         };
         let calls = self.calls.iter().take(most).map(call).collect();
-        let turn = Turn { text, calls, ..Turn::default() };
+        let turn = Turn::default().with_text(text).with_calls(calls);
         turn_text(format, turn).context("the calls cannot be written in this format")
     }
 }
@@ -197,7 +191,7 @@ impl ToolsCase {
 /// Renders a turn in the format; without its text if the format allows calls only.
 fn turn_text(format: &WireFormat, turn: Turn) -> Result<String, RenderError> {
     match format.render(&turn) {
-        Err(RenderError::TextBesideCalls) => format.render(&Turn { text: String::new(), ..turn }),
+        Err(RenderError::TextBesideCalls) => format.render(&turn.with_text(String::new())),
         other => other,
     }
 }
@@ -214,7 +208,10 @@ pub(super) fn compile(
     let tools = Tool::parse_list(tools).map_err(|e| refused(&e, "lists of tools with faults"))?;
     let limits = engine.options().limits.clone();
     let schema_options = *options;
-    let request = ToolRequest { tools, limits, schema_options, ..ToolRequest::default() };
+    let request = ToolRequest::default()
+        .with_tools(tools)
+        .with_limits(limits)
+        .with_schema_options(schema_options);
     let lowered = format.lower(&request).map_err(|error| match &error {
         LowerError::Parts(errors) if !errors.schemas.is_empty() => {
             (error.to_string(), record::reasons(errors.schemas.iter()))

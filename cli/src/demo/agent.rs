@@ -204,7 +204,7 @@ impl<'a> Agent<'a> {
 
     /// Reads unconstrained output. Broken calls count as invalid.
     fn read_unconstrained(&mut self, text: &str) -> anyhow::Result<Turn> {
-        let Reading { mut turn, differences } =
+        let Reading { mut turn, differences, .. } =
             self.model.read_unconstrained(&tools::list(), Parallel::Any, text)?;
         let mut unended = BTreeSet::new();
         for difference in differences {
@@ -228,7 +228,7 @@ impl<'a> Agent<'a> {
         // The model has written no ids that the history could have.
         turn.calls = calls
             .enumerate()
-            .map(|(k, call)| Call { id: format!("call_{}_{k}", self.turns), ..call })
+            .map(|(k, call)| call.with_id(format!("call_{}_{k}", self.turns)))
             .collect();
         Ok(turn)
     }

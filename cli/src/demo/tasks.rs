@@ -119,7 +119,7 @@ impl Task {
 
 #[cfg(test)]
 mod tests {
-    use louver_mistralrs::{Call, CallKind};
+    use louver_mistralrs::Call;
 
     use super::*;
     use crate::tool_turn::ToolValidators;
@@ -128,12 +128,7 @@ mod tests {
     fn every_question_has_a_valid_answer() {
         let validators = ToolValidators::new(&list()).unwrap();
         for task in tasks() {
-            let call = Call {
-                id: String::new(),
-                name: task.name.to_owned(),
-                arguments: task.arguments.to_string(),
-                kind: CallKind::Function,
-            };
+            let call = Call::new(task.name, task.arguments.to_string());
             assert_eq!(validators.fault(&call), None, "{}", task.question);
             assert!(task.result().get("error").is_none(), "{}", task.question);
         }

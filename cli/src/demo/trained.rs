@@ -153,11 +153,9 @@ mod tests {
 
     #[test]
     fn the_table_has_both_columns() {
-        let timing = Timing {
-            masks: Vec::new(),
-            louver: Duration::from_millis(20),
-            steps: Duration::from_secs(2),
-        };
+        let timing = Timing::default()
+            .with_louver(Duration::from_millis(20))
+            .with_steps(Duration::from_secs(2));
         let with = Counts { calls: 6, valid: 6, right: 3, tokens: 90, timing };
         let table = table(&Counts::default(), &with, 5);
         for line in [

@@ -107,7 +107,7 @@ pub(super) fn tokens(
     why: Option<&str>,
     max_tokens: usize,
 ) -> Result<PrefixReport> {
-    let Loaded { vocab, tokenizer, warnings } =
+    let Loaded { vocab, tokenizer, warnings, .. } =
         louver_hf_tokenizers::load(tokenizer, &VocabOptions::default())?;
     for warning in warnings {
         eprintln!("warning: {warning}");

@@ -176,6 +176,7 @@ fn turns(confirmation: &Confirmation) -> String {
             Outcome::Refused(_) => "not tried",
             Outcome::Invalid(_) => "the format fails",
             Outcome::Mismatch { .. } => "other than the format",
+            _ => "not confirmed",
         };
         match problems.iter_mut().find(|(known, _)| *known == problem) {
             Some((_, names)) => names.push(case.name),

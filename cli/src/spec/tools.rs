@@ -77,13 +77,14 @@ pub(super) fn lowered(
         is_list: matches!(spec, Json::Array(_)),
         has_choice: !options.tool_choice.is_null(),
     };
-    let request = ToolRequest {
-        reasoning: options.reasoning,
-        strictness: if options.strict_as_flagged { Strictness::AsFlagged } else { Strictness::All },
-        schema_options: options.schema,
-        limits: limits.clone(),
-        ..ToolRequest::parse(&Json::Object(body)).map_err(|errors| place.request_errors(errors))?
-    };
+    let strictness =
+        if options.strict_as_flagged { Strictness::AsFlagged } else { Strictness::All };
+    let request = ToolRequest::parse(&Json::Object(body))
+        .map_err(|errors| place.request_errors(errors))?
+        .with_reasoning(options.reasoning)
+        .with_strictness(strictness)
+        .with_schema_options(options.schema)
+        .with_limits(limits.clone());
     let format =
         Catalog::shipped().named_or_file(options.format.as_deref().unwrap_or(DEFAULT_FORMAT))?;
     let lowered = format.with_text_markers().lower(&request);

@@ -43,7 +43,7 @@ impl Setup {
                     .with_prefix_cache_n(None)
             }
         };
-        let options = LouverOptions { format: self.format.clone(), ..LouverOptions::default() };
+        let options = LouverOptions::default().with_format(self.format.clone());
         let (model, louver) = Louver::load_with(builder, options).await?;
         println!("format     {}", louver.format().map_err(Clone::clone)?);
         Ok((model, louver))
@@ -65,10 +65,7 @@ impl Setup {
 
     /// The sampling options of a turn.
     pub fn run_options(&self, step: u64) -> RunOptions {
-        RunOptions {
-            seed: Some(self.seed.wrapping_mul(1000).wrapping_add(step)),
-            ..RunOptions::default()
-        }
+        RunOptions::default().with_seed(self.seed.wrapping_mul(1000).wrapping_add(step))
     }
 }
 

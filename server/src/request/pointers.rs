@@ -33,7 +33,7 @@ impl PointerMap {
 
     /// Adds a warning to reports. `pointer` is one into the original.
     pub(crate) fn warn(&mut self, pointer: String, message: String) {
-        self.warnings.push(RequestFault { pointer, keyword: None, message });
+        self.warnings.push(RequestFault::new(pointer, message));
     }
 
     /// The warnings, with pointers into the original.

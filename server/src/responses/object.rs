@@ -158,6 +158,6 @@ pub(crate) fn status_name(generation: &Generation) -> &'static str {
     match generation.report.completion {
         Completion::Truncated => "incomplete",
         Completion::Cancelled => "cancelled",
-        Completion::Complete | Completion::Pressed | Completion::Stopped => "completed",
+        _ => "completed",
     }
 }

@@ -150,15 +150,15 @@ impl TurnRequest {
         let reasons = reasoning != Reasoning::Off && matches!(self.prompt, Prompt::Messages(_));
         let default_budget = settings.reasoning_budget.filter(|_| reasons);
         let reasoning_budget = extension.reasoning_budget.or(default_budget);
-        let tools = ToolRequest {
-            strictness: settings.strict_tools.into(),
-            limits: served.louver.engine().options().limits.clone(),
-            schema_options: extension.schema_options(settings.schema_options),
-            parallel: extension.parallel(self.tools.parallel),
-            reasoning_budget: reasoning_budget.map(ReasoningBudget::Tokens),
-            reasoning,
-            ..self.tools.clone()
-        };
+        let tools = self
+            .tools
+            .clone()
+            .with_strictness(settings.strict_tools.into())
+            .with_limits(served.louver.engine().options().limits.clone())
+            .with_schema_options(extension.schema_options(settings.schema_options))
+            .with_parallel(extension.parallel(self.tools.parallel))
+            .with_reasoning_budget(reasoning_budget.map(ReasoningBudget::Tokens))
+            .with_reasoning(reasoning);
         (tools, TemplateInput::new(&self.template_tools, enable_thinking))
     }
 
@@ -257,16 +257,20 @@ impl TurnRequest {
             (false, Some(top)) => Record::Logprobs { top },
             (false, None) => Record::Nothing,
         };
-        let options = RunOptions {
-            // A seed in the request asks for the draws of that seed, which only Louver makes.
-            draw: if sampling.seed.is_some() { Draw::Louver } else { served.settings.draw },
-            seed: sampling.seed,
-            truncation: self.extension.truncation,
+        // A seed in the request asks for the draws of that seed, which only Louver makes.
+        let draw = if sampling.seed.is_some() { Draw::Louver } else { served.settings.draw };
+        let options = RunOptions::default()
+            .with_draw(draw)
+            .with_seed(sampling.seed)
+            .with_truncation(self.extension.truncation)
             // Preparation runs with compilation, so that dropping the request cancels it.
-            overlap: Overlap { prepare: None, ..Overlap::default() },
-            record,
-        };
+            .with_overlap(Overlap::default().with_prepare(None))
+            .with_record(record);
         let (processors, earlier_ids) = (served.processors.clone(), self.earlier_ids());
-        RequestParams { sampling: Some(host_sampling), processors, earlier_ids, options }
+        RequestParams::default()
+            .with_sampling(host_sampling)
+            .with_processors(processors)
+            .with_earlier_ids(earlier_ids)
+            .with_options(options)
     }
 }

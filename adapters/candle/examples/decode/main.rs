@@ -110,7 +110,7 @@ impl Loaded {
         let dtype = if device.is_cuda() { DType::BF16 } else { DType::F32 };
         let weights = candle_core::safetensors::load(folder.join("model.safetensors"), device)?;
         let weights = VarBuilder::from_tensors(weights, dtype, device);
-        let options = VocabOptions { width: Some(config.vocab_size), ..VocabOptions::default() };
+        let options = VocabOptions::default().with_width(config.vocab_size);
         let loaded = louver_hf_tokenizers::load(folder.join("tokenizer.json"), &options)?;
         let tokenizer = Some(Arc::new(loaded.tokenizer));
         Ok(Self { config, weights, vocab: Arc::new(loaded.vocab), tokenizer })

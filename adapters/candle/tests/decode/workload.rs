@@ -172,14 +172,12 @@ pub(crate) fn constraint(engine: &Engine, kind: Kind) -> Option<Constraint> {
             engine.compile_ebnf(grammar, &EbnfOptions::default()).expect("a grammar")
         }
         Kind::Calls => {
-            let request = ToolRequest {
-                tools: tools(),
-                tool_choice: ToolChoice::Required,
-                parallel: Parallel::One,
-                reasoning: Reasoning::Off,
-                schema_options: options,
-                ..ToolRequest::default()
-            };
+            let request = ToolRequest::default()
+                .with_tools(tools())
+                .with_tool_choice(ToolChoice::Required)
+                .with_parallel(Parallel::One)
+                .with_reasoning(Reasoning::Off)
+                .with_schema_options(options);
             let format = Catalog::shipped().get("qwen3").expect("a family").with_text_markers();
             let lowered = format.lower(&request).expect("lowers");
             engine.compile(lowered.grammar().clone()).expect("a grammar")

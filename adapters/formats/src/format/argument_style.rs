@@ -29,6 +29,7 @@ pub enum ArgumentStyle {
 /// unescaped, up to `mark`; other values are JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct NestedTags {
     /// Before every tag. An unescaped string does not contain it.
     pub mark: Marker,

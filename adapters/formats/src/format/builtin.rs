@@ -12,6 +12,7 @@ use super::{ArgumentStyle, Marker, Part, WireFormat};
 /// with code in place of the arguments and the trailer, and with `bare_code` of the header, too.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct BuiltinFormat {
     /// Opens a call, where turns are not sequences of messages. In free text it starts the call.
     /// The turn ends with the call.

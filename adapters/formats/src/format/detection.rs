@@ -1,5 +1,6 @@
 //! Detection of a model's family by the rules of the descriptions.
 
+use louver::with_methods;
 use serde::{Deserialize, Serialize};
 
 use super::{Catalog, WireFormat};
@@ -7,6 +8,7 @@ use super::{Catalog, WireFormat};
 /// A rule that recognises a family. It holds if all of its parts do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct DetectRule {
     /// The chat template contains all of these. Its escapes `\n` and `\"` are decoded first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -27,6 +29,7 @@ pub struct DetectRule {
 
 /// The properties of a model by which its family is detected.
 #[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
 pub struct ModelHints<'a> {
     /// The chat template's source.
     pub chat_template: Option<&'a str>,
@@ -38,8 +41,16 @@ pub struct ModelHints<'a> {
     pub architectures: &'a [&'a str],
 }
 
+with_methods!(ModelHints<'a> {
+    with_chat_template: chat_template = impl Into<Option<&'a str>>,
+    with_tokens: tokens = &'a [&'a str],
+    with_model_type: model_type = impl Into<Option<&'a str>>,
+    with_architectures: architectures = &'a [&'a str],
+});
+
 /// The detected family of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Detected {
     /// The format's name.
     pub name: String,

@@ -10,6 +10,7 @@ use super::{Delimiters, Marker};
 /// without calls.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct MessagesFormat {
     /// Between two messages.
     pub separator: Marker,

@@ -38,6 +38,7 @@ pub const MAX_GAP: u32 = 40;
 // Many fields: a description file, with its members as they are written there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct WireFormat {
     /// The name by which users choose it.
     pub name: String,
@@ -99,6 +100,7 @@ fn is_yes(value: &bool) -> bool {
 /// Free text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct TextFormat {
     /// Where it may stand.
     pub place: TextPlace,
@@ -252,6 +254,7 @@ pub enum ParallelPolicy {
 /// No format has this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no wire format is called `{name}`; {}", self.known_names())]
+#[non_exhaustive]
 pub struct UnknownFormat {
     /// The name.
     pub name: String,

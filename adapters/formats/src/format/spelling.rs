@@ -18,6 +18,7 @@ use crate::pattern::pattern_dfa;
 /// the template's syntax alone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct CallSpelling {
     /// Opens the calls.
     pub begin: Marker,

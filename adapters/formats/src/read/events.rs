@@ -61,6 +61,7 @@ pub enum Event {
 /// The part of a turn in which a generation was cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Cut {
     /// At the beginning, in a marker, or where a call or a response had to follow.
     Turn,

@@ -23,6 +23,7 @@ use crate::request::{CallKind, ConstraintError, Reasoning, Tool, ToolRequest};
 
 /// An output that was generated without a constraint, parsed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Reading {
     /// The turn, as far as it could be parsed.
     pub turn: Turn,

@@ -1,5 +1,6 @@
 //! A whole turn: the sum of the extractor's events, and the input of the renderer.
 
+use louver::with_methods;
 use serde::{Deserialize, Serialize};
 
 use super::events::{Cut, Event};
@@ -8,6 +9,7 @@ use crate::request::CallKind;
 /// The content of one turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct Turn {
     /// Text for the user, or the response that `response_format` asks for.
     pub text: String,
@@ -20,8 +22,16 @@ pub struct Turn {
     pub incomplete: Option<Incomplete>,
 }
 
+with_methods!(Turn {
+    with_text: text = impl Into<String>,
+    with_reasoning: reasoning = impl Into<String>,
+    with_calls: calls = Vec<Call>,
+    with_incomplete: incomplete = impl Into<Option<Incomplete>>,
+});
+
 /// A call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Call {
     /// Its id.
     #[serde(default)]
@@ -35,8 +45,22 @@ pub struct Call {
     pub kind: CallKind,
 }
 
+impl Call {
+    /// A call of a function, without an id. The arguments are JSON text.
+    pub fn new(name: impl Into<String>, arguments: impl Into<String>) -> Call {
+        let (id, kind) = (String::new(), CallKind::Function);
+        Call { id, name: name.into(), arguments: arguments.into(), kind }
+    }
+}
+
+with_methods!(Call {
+    with_id: id = impl Into<String>,
+    with_kind: kind = CallKind,
+});
+
 /// Where a generation was cut off.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Incomplete {
     /// The part of the turn.
     pub why: Cut,
@@ -47,6 +71,18 @@ pub struct Incomplete {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub partial: String,
 }
+
+impl Incomplete {
+    /// A generation that was cut off in this part of its turn.
+    pub fn new(why: Cut) -> Incomplete {
+        Incomplete { why, call: None, partial: String::new() }
+    }
+}
+
+with_methods!(Incomplete {
+    with_call: call = impl Into<Option<Call>>,
+    with_partial: partial = impl Into<String>,
+});
 
 /// Adds events up to a [`Turn`].
 #[derive(Clone, Debug, Default)]

@@ -8,6 +8,7 @@ use crate::format::BuiltinFormat;
 /// A built-in tool, which the model knows without a schema in the prompt: a browser, an
 /// interpreter.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct BuiltinTool {
     /// Its name, as the model writes it.
     pub name: String,

@@ -112,6 +112,7 @@ pub enum LowerError {
 
 /// All errors of the parts of a request that cannot be enforced.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct PartErrors {
     /// Errors of schemas, with pointers into the request such as
     /// `/tools/2/function/parameters/properties/x/not`.
@@ -148,6 +149,7 @@ pub enum ConstraintError {
 /// A fault of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{pointer}: {message}")]
+#[non_exhaustive]
 pub struct RequestFault {
     /// JSON pointer into the request.
     pub pointer: String,
@@ -159,7 +161,8 @@ pub struct RequestFault {
 }
 
 impl RequestFault {
-    pub(crate) fn new(pointer: impl Into<String>, message: impl ToString) -> RequestFault {
+    /// A fault that is in no JSON Schema.
+    pub fn new(pointer: impl Into<String>, message: impl ToString) -> RequestFault {
         RequestFault { pointer: pointer.into(), keyword: None, message: message.to_string() }
     }
 

@@ -10,6 +10,7 @@ use super::schema_shape::expected_instead;
 
 /// A function.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct FunctionTool {
     /// The name: any characters except control characters. It is never interpreted as syntax.
     pub name: String,

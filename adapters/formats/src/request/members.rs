@@ -56,6 +56,7 @@ impl ToolShape {
 /// An error of a member of a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{pointer}: {kind}")]
+#[non_exhaustive]
 pub struct MemberError {
     /// JSON pointer into the request, such as `/tools/3/function/name`.
     pub pointer: String,

@@ -34,12 +34,14 @@ use louver::engine::Engine;
 use louver::front::json_schema::{Registry, SchemaError, SchemaErrorReason, SchemaOptions};
 use louver::limits::Limits;
 use louver::spec::json::Json;
+use louver::with_methods;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 /// What one turn may be.
 // Many fields: the members of a request, each independent of the others.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct ToolRequest {
     /// The offered tools. Their indices are those in the JSON pointers of errors.
     pub tools: Vec<Tool>,
@@ -72,6 +74,23 @@ pub struct ToolRequest {
     /// When the schemas of tools are lowered.
     pub lazy: LazyTools,
 }
+
+with_methods!(ToolRequest {
+    with_tools: tools = Vec<Tool>,
+    with_allowed: allowed = impl Into<Option<Vec<String>>>,
+    with_strictness: strictness = Strictness,
+    with_tool_choice: tool_choice = ToolChoice,
+    with_parallel: parallel = Parallel,
+    with_reasoning: reasoning = Reasoning,
+    with_reasoning_budget: reasoning_budget = impl Into<Option<ReasoningBudget>>,
+    with_stop: stop = Vec<String>,
+    with_bans: bans = Vec<String>,
+    with_response_format: response_format = impl Into<Option<ResponseFormat>>,
+    with_schema_options: schema_options = SchemaOptions,
+    with_limits: limits = Limits,
+    with_registry: registry = Registry,
+    with_lazy: lazy = LazyTools,
+});
 
 /// When the schema of a tool's arguments is lowered. A schema is lowered later only if it certainly
 /// has no errors, so that lowering a request always finds all errors.
@@ -117,6 +136,7 @@ pub enum Strictness {
 /// Why the schema of a function is enforced, or why not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum SchemaRule {
     /// It is: a call is forced.
     Required,

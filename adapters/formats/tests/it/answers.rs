@@ -46,8 +46,7 @@ fn structural_tags_constrain_the_answer() {
                 ("<b>\"yes\"</b>", false),
                 ("vote: <b>\"yes\"", false),
             ] {
-                let turn =
-                    Turn { text: text.into(), reasoning: reasoning.into(), ..Turn::default() };
+                let turn = Turn::default().with_text(text).with_reasoning(reasoning);
                 let wire = rig.format.render(&turn).expect("writable");
                 let units = rig.units(&wire);
                 let session = rig.session(&lowered, &units, &[0]);
@@ -95,7 +94,7 @@ fn stop_texts_cut_constrained_responses() {
             request.stop = vec!["ote".into(), "</".into()];
             let lowered = rig.format.lower(&request).expect("lowers");
             assert_eq!(lowered.warnings()[0].pointer, "/stop");
-            let turn = Turn { text: ANSWER.into(), ..Turn::default() };
+            let turn = Turn::default().with_text(ANSWER);
             let wire = rig.format.render(&turn).expect("writable");
             let units = rig.units(&wire);
             let session = rig.session(&lowered, &units, &[0]);

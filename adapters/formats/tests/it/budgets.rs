@@ -10,8 +10,8 @@ use crate::rig::{BOTH, Rig};
 
 /// The text after reasoning: the end marker, and an answer.
 fn after(rig: &Rig, reasoning: &ReasoningFormat) -> String {
-    let turn = Turn { text: "Hi".to_owned(), ..Turn::default() };
-    let options = RenderOptions { opened: true, builtins: &[] };
+    let turn = Turn::default().with_text("Hi");
+    let options = RenderOptions::default().with_opened(true);
     let wire = rig.format.render_with(&turn, options).expect("renders");
     wire[reasoning.lead.len() + reasoning.trail.len()..].to_owned()
 }
@@ -34,11 +34,9 @@ fn reasoning_budgets_hold_in_every_family() {
                 ReasoningBudget::Characters(0),
             ] {
                 let at = format!("{}, {budget:?}", rig.format.name);
-                let request = ToolRequest {
-                    reasoning: Reasoning::Opened,
-                    reasoning_budget: Some(budget),
-                    ..ToolRequest::default()
-                };
+                let request = ToolRequest::default()
+                    .with_reasoning(Reasoning::Opened)
+                    .with_reasoning_budget(budget);
                 let lowered = rig.format.lower(&request).unwrap_or_else(|e| panic!("{at}: {e}"));
                 let session = rig.session(&lowered, &[], &[]);
                 let run = |wire: &str| session.run(&session.tokens(&rig.units(wire), 0), 1);
@@ -98,11 +96,9 @@ fn messages_share_a_budget() {
         (Reasoning::Optional, [(0, true), (1, true), (2, false)]),
         (Reasoning::Required, [(0, false), (1, true), (2, false)]),
     ] {
-        let request = ToolRequest {
-            reasoning,
-            reasoning_budget: Some(ReasoningBudget::Tokens(3)),
-            ..ToolRequest::default()
-        };
+        let request = ToolRequest::default()
+            .with_reasoning(reasoning)
+            .with_reasoning_budget(ReasoningBudget::Tokens(3));
         let lowered = rig.format.lower(&request).expect("lowers");
         let session = rig.session(&lowered, &[], &[]);
         for (blocks, whole) in rows {
@@ -143,11 +139,9 @@ fn budgets_end_between_code_points() {
             let rig = Rig::new(Catalog::shipped().get(name).expect("format"), which);
             let end = rig.format.reasoning.as_ref().expect("reasons").end.write();
             for most in 1..4u32 {
-                let request = ToolRequest {
-                    reasoning: Reasoning::Opened,
-                    reasoning_budget: Some(ReasoningBudget::Tokens(most)),
-                    ..ToolRequest::default()
-                };
+                let request = ToolRequest::default()
+                    .with_reasoning(Reasoning::Opened)
+                    .with_reasoning_budget(ReasoningBudget::Tokens(most));
                 let lowered = rig.format.lower(&request).expect("lowers");
                 let session = rig.session_of(&lowered, pieces.iter().map(|piece| piece.to_vec()));
                 let token = |piece: &[u8]| session.token(piece);

@@ -66,7 +66,7 @@ fn tools_that_cannot_be_called_are_not_lowered() {
 #[test]
 fn reasoning_needs_a_family_that_has_it() {
     for reasoning in [Reasoning::Required, Reasoning::Opened] {
-        let request = ToolRequest { reasoning, ..ToolRequest::default() };
+        let request = ToolRequest::default().with_reasoning(reasoning);
         let error = as_text("hermes").lower(&request).unwrap_err();
         assert!(
             matches!(error, LowerError::NoReasoning { .. }) && error.faults()[0].pointer.is_empty()
@@ -74,9 +74,7 @@ fn reasoning_needs_a_family_that_has_it() {
         assert!(as_text("qwen3").lower(&request).is_ok());
     }
     for reasoning in [Reasoning::Optional, Reasoning::Off] {
-        assert!(
-            as_text("hermes").lower(&ToolRequest { reasoning, ..ToolRequest::default() }).is_ok()
-        );
+        assert!(as_text("hermes").lower(&ToolRequest::default().with_reasoning(reasoning)).is_ok());
     }
 }
 

@@ -49,16 +49,11 @@ impl Case {
 }
 
 fn custom(input: &str) -> Call {
-    Call {
-        id: String::new(),
-        name: "write".to_owned(),
-        arguments: input.to_owned(),
-        kind: CallKind::Custom,
-    }
+    Call::new("write", input).with_kind(CallKind::Custom)
 }
 
 fn turn(calls: Vec<Call>) -> Turn {
-    Turn { calls, ..Turn::default() }
+    Turn::default().with_calls(calls)
 }
 
 fn without_ids(mut turn: Turn) -> Turn {
@@ -128,12 +123,7 @@ fn custom_inputs_round_trip_in_every_format() {
 fn custom_tools_beside_functions() {
     let file: File = toml::from_str(&data("customs.toml")).expect("cases");
     let case = file.case.iter().find(|case| case.name == "a Lark grammar").expect("the case");
-    let function = |city: &str| Call {
-        id: String::new(),
-        name: "weather".to_owned(),
-        arguments: format!("{{\"city\": \"{city}\"}}"),
-        kind: CallKind::Function,
-    };
+    let function = |city: &str| Call::new("weather", format!("{{\"city\": \"{city}\"}}"));
     let mut checked = 0;
     for format in formats() {
         let rig = Rig::new(format, BOTH[1]);
@@ -288,7 +278,7 @@ fn grammars_that_cannot_be_enforced() {
         .expect("the schema's");
     assert_eq!(schema.keyword.as_deref(), Some("type"));
     // Tools that cannot be called are not lowered.
-    let request = ToolRequest { tool_choice: ToolChoice::Named("fine".to_owned()), ..request };
+    let request = request.with_tool_choice(ToolChoice::Named("fine".to_owned()));
     as_text("qwen3").lower(&request).expect("lowers");
 }
 

@@ -3,9 +3,7 @@
 
 use louver::matcher::Tracer;
 use louver::spec::json::Json;
-use louver_formats::{
-    Call, CallKind, Catalog, Cut, Event, LowerError, RenderOptions, ToolRequest, Turn,
-};
+use louver_formats::{Call, Catalog, Cut, Event, LowerError, RenderOptions, ToolRequest, Turn};
 use serde_json::{Value, json};
 
 use crate::harness::{SEED, joined};
@@ -18,13 +16,12 @@ fn offering(tool: Value) -> ToolRequest {
 
 fn call(name: &str, arguments: &Value) -> Turn {
     let arguments = arguments.to_string();
-    let call =
-        Call { id: String::new(), name: name.to_owned(), arguments, kind: CallKind::Function };
-    Turn { calls: vec![call], ..Turn::default() }
+    let call = Call::new(name, arguments);
+    Turn::default().with_calls(vec![call])
 }
 
 fn written(rig: &Rig, turn: &Turn) -> String {
-    let options = RenderOptions { builtins: &["python"], ..RenderOptions::default() };
+    let options = RenderOptions::default().with_builtins(&["python"]);
     rig.format.render_with(turn, options).expect("renders")
 }
 

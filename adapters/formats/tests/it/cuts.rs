@@ -45,7 +45,7 @@ fn of_the_matrix(rig: &Rig, most: usize) -> Vec<(LoweredRequest, String)> {
 
 fn written(format: &WireFormat, turn: Turn) -> String {
     match format.render(&turn) {
-        Err(RenderError::TextBesideCalls) => format.render(&Turn { text: String::new(), ..turn }),
+        Err(RenderError::TextBesideCalls) => format.render(&turn.with_text(String::new())),
         other => other,
     }
     .expect("renders")

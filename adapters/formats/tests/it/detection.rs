@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::harness::{data, shared};
 
 fn detect(template: &str) -> Result<String, DetectError> {
-    let hints = ModelHints { chat_template: Some(template), ..ModelHints::default() };
+    let hints = ModelHints::default().with_chat_template(template);
     Catalog::shipped().detect(hints).map(|found| found.name)
 }
 
@@ -31,16 +31,15 @@ fn ambiguous_models_name_all_families() {
     let twin = format!("{twin}\n[[detect]]\ntokens = [\"<twin>\"]\n");
     assert_eq!(catalog.add_toml(&twin).expect("format"), "twin");
     let template = "<tool_call>\n{\"name\": ";
-    match catalog.detect(ModelHints { chat_template: Some(template), ..ModelHints::default() }) {
+    match catalog.detect(ModelHints::default().with_chat_template(template)) {
         Err(DetectError::Ambiguous { candidates }) => {
             let names: Vec<&str> = candidates.iter().map(|c| c.name.as_str()).collect();
             assert_eq!(names, ["hermes", "twin"]);
         }
         other => panic!("{other:?}"),
     }
-    let by_token = catalog
-        .detect(ModelHints { tokens: &["<s>", "<twin>"], ..ModelHints::default() })
-        .expect("found");
+    let by_token =
+        catalog.detect(ModelHints::default().with_tokens(&["<s>", "<twin>"])).expect("found");
     assert_eq!(
         (by_token.name.as_str(), by_token.reason.as_str()),
         ("twin", "the tokenizer has \"<twin>\"")
@@ -57,11 +56,7 @@ fn ambiguous_models_name_all_families() {
 fn a_configuration_names_one_family() {
     let template = "<tool_call>\n{\"name\": ";
     let is_configured = |model_type| {
-        let hints = ModelHints {
-            chat_template: Some(template),
-            model_type: Some(model_type),
-            ..ModelHints::default()
-        };
+        let hints = ModelHints::default().with_chat_template(template).with_model_type(model_type);
         let found = Catalog::shipped().detect(hints).expect("a family");
         assert_eq!(found.name, "hermes");
         found.is_configured
@@ -73,11 +68,7 @@ fn a_configuration_names_one_family() {
     });
     let mut catalog = Catalog::shipped();
     catalog.add(hermes);
-    let hints = ModelHints {
-        chat_template: Some(template),
-        model_type: Some("only-hermes"),
-        ..ModelHints::default()
-    };
+    let hints = ModelHints::default().with_chat_template(template).with_model_type("only-hermes");
     assert!(catalog.detect(hints).expect("a family").is_configured);
 }
 
@@ -102,8 +93,7 @@ fn real_templates() {
         };
         let config: serde_json::Value = serde_json::from_str(&config).expect("JSON");
         let template = config["chat_template"].as_str();
-        let found = Catalog::shipped()
-            .detect(ModelHints { chat_template: template, ..ModelHints::default() });
+        let found = Catalog::shipped().detect(ModelHints::default().with_chat_template(template));
         assert_eq!(found.as_ref().map(|f| f.name.as_str()).ok(), want, "{model}: {found:?}");
     }
 }
@@ -135,12 +125,13 @@ fn every_family_is_detected() {
     for case in &file.case {
         let tokens: Vec<&str> = case.tokens.iter().map(String::as_str).collect();
         let architectures: Vec<&str> = case.architectures.iter().map(String::as_str).collect();
-        let found = catalog.detect(ModelHints {
-            chat_template: case.template.as_deref(),
-            tokens: &tokens,
-            model_type: case.model_type.as_deref(),
-            architectures: &architectures,
-        });
+        let found = catalog.detect(
+            ModelHints::default()
+                .with_chat_template(case.template.as_deref())
+                .with_tokens(&tokens)
+                .with_model_type(case.model_type.as_deref())
+                .with_architectures(&architectures),
+        );
         match (&case.family, found) {
             (Some(family), Ok(found)) => {
                 assert!(found.name == *family && !found.reason.is_empty(), "{family}: {found:?}");

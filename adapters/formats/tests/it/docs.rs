@@ -4,8 +4,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use louver_formats::{
-    ArgumentStyle, Call, CallKind, Catalog, Opener, RenderError, RenderOptions, TextPlace, Turn,
-    WireFormat,
+    ArgumentStyle, Call, Catalog, Opener, RenderError, RenderOptions, TextPlace, Turn, WireFormat,
 };
 
 use crate::special_tokens::{begin_marker_tokens, written_out_marker_begins_a_call};
@@ -44,25 +43,16 @@ follow. Where it is text instead, the family's section says so.
 ";
 
 fn example(format: &WireFormat) -> Turn {
-    let call = |name: &str, arguments: &str| Call {
-        id: String::new(),
-        name: name.to_owned(),
-        arguments: arguments.to_owned(),
-        kind: CallKind::Function,
-    };
-    Turn {
-        text: "Let me look.".to_owned(),
-        reasoning: format
-            .reasoning
-            .as_ref()
-            .map(|_| "They ask for Oslo.".to_owned())
-            .unwrap_or_default(),
-        calls: vec![
+    let call = |name: &str, arguments: &str| Call::new(name, arguments);
+    Turn::default()
+        .with_text("Let me look.")
+        .with_reasoning(
+            format.reasoning.as_ref().map(|_| "They ask for Oslo.".to_owned()).unwrap_or_default(),
+        )
+        .with_calls(vec![
             call("get_weather", "{\"city\": \"Oslo\", \"days\": 3}"),
             call("get_time", "{\"zone\": \"CET\"}"),
-        ],
-        ..Turn::default()
-    }
+        ])
 }
 
 fn style(format: &WireFormat) -> &'static str {
@@ -85,14 +75,10 @@ fn builtins(format: &WireFormat) -> String {
     let Some(builtin) = &format.builtin else { return String::new() };
     let known = list(builtin.known.keys(), |name| format!("`{name}`"));
     let call = |name: &str, arguments: &str| {
-        let calls = vec![Call {
-            id: String::new(),
-            name: name.to_owned(),
-            arguments: arguments.to_owned(),
-            kind: CallKind::Function,
-        }];
-        let options = RenderOptions { builtins: &[name], ..RenderOptions::default() };
-        format.render_with(&Turn { calls, ..Turn::default() }, options).expect("renders")
+        let calls = vec![Call::new(name, arguments)];
+        let builtins = [name];
+        let options = RenderOptions::default().with_builtins(&builtins);
+        format.render_with(&Turn::default().with_calls(calls), options).expect("renders")
     };
     let searches = builtin.known.keys().find(|name| name.contains("search")).expect("a search");
     let (search, code) =

@@ -10,8 +10,8 @@ use louver::front::json_schema::{Integers, SchemaOptions, Whitespace};
 use louver::limits::Limits;
 use louver::matcher::{Recognizer, Rejected};
 use louver_formats::{
-    Call, CallKind, Catalog, Parallel, ParallelPolicy, Reasoning, RenderError, RenderOptions,
-    ToolChoice, ToolRequest, Turn, WireFormat,
+    Call, Catalog, Parallel, ParallelPolicy, Reasoning, RenderError, RenderOptions, ToolChoice,
+    ToolRequest, Turn, WireFormat,
 };
 use serde_json::json;
 
@@ -22,12 +22,7 @@ use crate::oracle::{Demand, Match, TOOLS, turns};
 const SHOWN: usize = 3;
 
 fn call((name, arguments): &(&str, &str)) -> Call {
-    Call {
-        id: String::new(),
-        name: (*name).to_owned(),
-        arguments: (*arguments).to_owned(),
-        kind: CallKind::Function,
-    }
+    Call::new(*name, *arguments)
 }
 
 fn requests(format: &WireFormat) -> Vec<(Demand, ToolRequest)> {
@@ -52,15 +47,15 @@ fn requests(format: &WireFormat) -> Vec<(Demand, ToolRequest)> {
                     several: many && parallel == Parallel::Any && !named,
                     reasoning,
                 };
-                let request = ToolRequest {
-                    tool_choice: choice.clone(),
-                    parallel,
-                    reasoning,
-                    schema_options: SchemaOptions::default()
-                        .with_whitespace(Whitespace::PythonLike)
-                        .with_integers(Integers::Digits),
-                    ..request(TOOLS, &json!("auto"))
-                };
+                let request = request(TOOLS, &json!("auto"))
+                    .with_tool_choice(choice.clone())
+                    .with_parallel(parallel)
+                    .with_reasoning(reasoning)
+                    .with_schema_options(
+                        SchemaOptions::default()
+                            .with_whitespace(Whitespace::PythonLike)
+                            .with_integers(Integers::Digits),
+                    );
                 out.push((demand, request));
             }
         }
@@ -83,18 +78,16 @@ fn written(format: &WireFormat, demand: Demand) -> Vec<String> {
     for (k, calls) in calls.iter().enumerate() {
         let texts: &[&str] = if k < 3 { &["", "So <b>[x]</b> {"] } else { &[""] };
         for text in texts {
-            let turn = Turn {
-                text: (*text).to_owned(),
-                reasoning: if format.reasoning.is_some() && k != 2 {
+            let turn = Turn::default()
+                .with_text(*text)
+                .with_reasoning(if format.reasoning.is_some() && k != 2 {
                     "Hm,\n<i>".to_owned()
                 } else {
                     String::new()
-                },
-                calls: calls.iter().map(call).collect(),
-                ..Turn::default()
-            };
+                })
+                .with_calls(calls.iter().map(call).collect());
             let options =
-                RenderOptions { opened: demand.reasoning == Reasoning::Opened, builtins: &[] };
+                RenderOptions::default().with_opened(demand.reasoning == Reasoning::Opened);
             match format.render_with(&turn, options) {
                 Ok(wire) => {
                     out.extend(spelled_otherwise(&wire));

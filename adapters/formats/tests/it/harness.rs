@@ -22,13 +22,11 @@ pub(crate) const SEED: u64 = 7;
 /// cover deferred schemas.
 pub(crate) fn request(tools: &str, choice: &Value) -> ToolRequest {
     let choice = ToolChoice::parse(&Json::from(choice)).expect("tool_choice");
-    ToolRequest {
-        tools: Tool::parse_text(tools, &Limits::default()).expect("tools"),
-        tool_choice: choice.0,
-        allowed: choice.1,
-        lazy: LazyTools::From(1),
-        ..ToolRequest::default()
-    }
+    ToolRequest::default()
+        .with_tools(Tool::parse_text(tools, &Limits::default()).expect("tools"))
+        .with_tool_choice(choice.0)
+        .with_allowed(choice.1)
+        .with_lazy(LazyTools::From(1))
 }
 
 pub(crate) fn with(

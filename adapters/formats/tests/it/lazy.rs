@@ -7,9 +7,7 @@ use louver::ids::TokenId;
 use louver::internals::MaskTuning;
 use louver::ir::Expr;
 use louver::vocab::Vocabulary;
-use louver_formats::{
-    Call, CallKind, Catalog, LazyTools, LowerError, LoweredRequest, RenderError, Turn,
-};
+use louver_formats::{Call, Catalog, LazyTools, LowerError, LoweredRequest, RenderError, Turn};
 use serde_json::{Value, json};
 
 use crate::harness::request;
@@ -42,14 +40,8 @@ fn tools() -> Value {
 }
 
 fn turns() -> Vec<Turn> {
-    let call = |name: &str, arguments: &str| Call {
-        id: String::new(),
-        name: name.to_owned(),
-        arguments: arguments.to_owned(),
-        kind: CallKind::Function,
-    };
-    let turn =
-        |text: &str, calls: Vec<Call>| Turn { text: text.to_owned(), calls, ..Turn::default() };
+    let call = |name: &str, arguments: &str| Call::new(name, arguments);
+    let turn = |text: &str, calls: Vec<Call>| Turn::default().with_text(text).with_calls(calls);
     let weather = call("get_weather", r#"{"city": "São \"Paulo\"", "unit": "kelvin", "days": 3}"#);
     let time = call("get_time", r#"{"zones": ["UTC", "CET"]}"#);
     let stock = call("get_stock", r#"{"symbol": "ABC"}"#);
@@ -95,10 +87,7 @@ fn deferred_schemas_do_not_change_masks() {
     for format in Catalog::shipped().formats() {
         // Markers that may be special tokens are text here.
         let format = format.with_text_markers();
-        let eager = format.lower(&louver_formats::ToolRequest {
-            lazy: LazyTools::Never,
-            ..request(&text, &json!("auto"))
-        });
+        let eager = format.lower(&request(&text, &json!("auto")).with_lazy(LazyTools::Never));
         let eager = match eager {
             Ok(lowered) => lowered,
             Err(LowerError::Parts(_)) => continue,

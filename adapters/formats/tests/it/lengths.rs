@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use louver::{Compiled, Grammar, Limits, fuel};
-use louver_formats::{Call, CallKind, Catalog, LazyTools, Turn, python_json};
+use louver_formats::{Call, Catalog, LazyTools, Turn, python_json};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -91,13 +91,8 @@ fn lengths_are_counted_in_every_family() {
                 good.chain(parameter.bad.iter().map(|&length| (length, false)))
             {
                 let arguments = python_json(&json!({"s": parameter.value(length)}));
-                let call = Call {
-                    id: String::new(),
-                    name: "f".to_owned(),
-                    arguments,
-                    kind: CallKind::Function,
-                };
-                let turn = Turn { calls: vec![call], ..Turn::default() };
+                let call = Call::new("f", arguments);
+                let turn = Turn::default().with_calls(vec![call]);
                 let wire = rig.format.render(&turn).unwrap_or_else(|e| panic!("{at}: {e}"));
                 let units = rig.units(&wire);
                 let session = rig.session(&lowered, &units, &[0]);

@@ -5,8 +5,8 @@
 use std::num::NonZeroU32;
 
 use louver_formats::{
-    ArgumentStyle, Call, CallKind, Catalog, LoweredRequest, Parallel, ParallelPolicy, Reasoning,
-    RenderError, RenderOptions, Strictness, ToolChoice, ToolRequest, Turn,
+    ArgumentStyle, Call, Catalog, LoweredRequest, Parallel, ParallelPolicy, Reasoning, RenderError,
+    RenderOptions, Strictness, ToolChoice, ToolRequest, Turn,
 };
 use serde_json::json;
 
@@ -36,12 +36,7 @@ const PARALLEL: [Parallel; 2] = [Parallel::Any, Parallel::One];
 const STRICT: [Strictness; 2] = [Strictness::All, Strictness::AsFlagged];
 
 pub(crate) fn call(name: &str, arguments: &str) -> Call {
-    Call {
-        id: String::new(),
-        name: name.to_owned(),
-        arguments: arguments.to_owned(),
-        kind: CallKind::Function,
-    }
+    Call::new(name, arguments)
 }
 
 fn weather() -> Call {
@@ -68,14 +63,12 @@ impl Cell<'_> {
             Choice::Named => ToolChoice::Named("get_weather".to_owned()),
             Choice::None => ToolChoice::None,
         };
-        ToolRequest {
-            tool_choice: choice,
-            allowed: (self.choice == Choice::Allowed).then(|| vec!["get_weather".to_owned()]),
-            parallel: self.parallel,
-            reasoning: self.reasoning,
-            strictness: self.strictness,
-            ..request(TOOLS, &json!("auto"))
-        }
+        request(TOOLS, &json!("auto"))
+            .with_tool_choice(choice)
+            .with_allowed((self.choice == Choice::Allowed).then(|| vec!["get_weather".to_owned()]))
+            .with_parallel(self.parallel)
+            .with_reasoning(self.reasoning)
+            .with_strictness(self.strictness)
     }
 
     fn has_reasoning(&self) -> bool {
@@ -95,7 +88,7 @@ impl Cell<'_> {
     fn turn(&self, text: &str, calls: Vec<Call>) -> Turn {
         let reasoning =
             if self.has_reasoning() { "Hm, so:\n{it} is <b>.".to_owned() } else { String::new() };
-        Turn { text: text.to_owned(), reasoning, calls, ..Turn::default() }
+        Turn::default().with_text(text).with_reasoning(reasoning).with_calls(calls)
     }
 
     /// Turns that this cell of the matrix allows, as its models write them.
@@ -117,7 +110,7 @@ impl Cell<'_> {
     }
 
     fn render(&self, turn: &Turn) -> Option<String> {
-        let options = RenderOptions { opened: self.reasoning == Reasoning::Opened, builtins: &[] };
+        let options = RenderOptions::default().with_opened(self.reasoning == Reasoning::Opened);
         match self.rig.format.render_with(turn, options) {
             Ok(wire) => Some(wire),
             Err(RenderError::TextBesideCalls) => None,
@@ -306,17 +299,15 @@ fn bounds_on_calls_hold() {
         let rig = Rig::new(format, Specials::Fewest);
         for choice in ["auto", "required"] {
             let most = NonZeroU32::new(2).expect("two");
-            let request = ToolRequest {
-                parallel: Parallel::AtMost(most),
-                reasoning: Reasoning::Off,
-                ..request(TOOLS, &json!(choice))
-            };
+            let request = request(TOOLS, &json!(choice))
+                .with_parallel(Parallel::AtMost(most))
+                .with_reasoning(Reasoning::Off);
             let lowered =
                 rig.format.lower(&request).unwrap_or_else(|e| panic!("{}: {e}", format.name));
             let session = rig.session(&lowered, &[], &[]);
             let many = format.call.parallel == ParallelPolicy::Many;
             for (calls, taken) in [(1, true), (2, many), (3, false)] {
-                let turn = Turn { calls: vec![weather(); calls], ..Turn::default() };
+                let turn = Turn::default().with_calls(vec![weather(); calls]);
                 let wire = rig.format.render(&turn).expect("renders");
                 let run = session.run(&session.tokens(&rig.units(&wire), 0), 1_000);
                 assert_eq!(

@@ -1,7 +1,7 @@
 //! Names of members that a format may not be able to write: each is read back as it is, or the
 //! schema is refused.
 
-use louver_formats::{Call, CallKind, Catalog, Turn};
+use louver_formats::{Call, Catalog, Turn};
 use serde_json::{Value, json};
 
 use crate::harness::request;
@@ -63,13 +63,8 @@ fn names_are_read_back_or_refused() {
                         continue;
                     }
                 };
-                let call = Call {
-                    id: String::new(),
-                    name: "t".to_owned(),
-                    arguments: arguments.to_string(),
-                    kind: CallKind::Function,
-                };
-                let turn = Turn { calls: vec![call], ..Turn::default() };
+                let call = Call::new("t", arguments.to_string());
+                let turn = Turn::default().with_calls(vec![call]);
                 let wire = rig.format.render(&turn).expect("what is lowered is rendered");
                 let units = rig.units(&wire);
                 let session = rig.session(&lowered, &units, &[]);

@@ -9,7 +9,7 @@ use louver::ids::TokenId;
 use louver::mask::bit;
 use louver::matcher::Tracer;
 use louver::vocab::Vocabulary;
-use louver_formats::{Call, CallKind, Catalog, Turn, python_json};
+use louver_formats::{Call, Catalog, Turn, python_json};
 use serde_json::{Value, json};
 use tiktoken_rs::CoreBPE;
 
@@ -50,18 +50,12 @@ fn real_calls_on_the_models_vocabulary() {
     let (mut masks, mut matchers, mut firsts) = (Vec::new(), Vec::new(), Vec::new());
     for line in file.lines().step_by(if all_cases() { 1 } else { 30 }) {
         let case: Value = serde_json::from_str(line).expect("JSON");
-        let call = |c: &Value| Call {
-            id: String::new(),
-            name: c["name"].as_str().expect("name").to_owned(),
-            arguments: python_json(&c["arguments"]),
-            kind: CallKind::Function,
-        };
-        let want = Turn {
-            reasoning: case["question"].as_str().expect("question").to_owned(),
-            text: "I will look into this.".to_owned(),
-            calls: case["calls"].as_array().expect("calls").iter().map(call).collect(),
-            ..Turn::default()
-        };
+        let call =
+            |c: &Value| Call::new(c["name"].as_str().expect("name"), python_json(&c["arguments"]));
+        let want = Turn::default()
+            .with_reasoning(case["question"].as_str().expect("question"))
+            .with_text("I will look into this.")
+            .with_calls(case["calls"].as_array().expect("calls").iter().map(call).collect());
         let request = request(&case["tools"].to_string(), &json!("auto"));
         let begin = Instant::now();
         let lowered = format.lower(&request).expect("lowers");

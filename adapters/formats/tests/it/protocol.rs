@@ -3,8 +3,8 @@
 
 use louver::limits::Limits;
 use louver_formats::{
-    ArgumentStyle, Call, CallKind, Catalog, LowerError, ParallelPolicy, Strictness, ToolRequest,
-    Turn, WireFormat, WireId,
+    ArgumentStyle, Call, Catalog, LowerError, ParallelPolicy, Strictness, ToolRequest, Turn,
+    WireFormat, WireId,
 };
 use serde_json::json;
 
@@ -43,17 +43,12 @@ const NO_OBJECTS: [&str; 8] = ["5", "false", "null", r#""x""#, "[]", "[{}]", "1.
 
 fn with(schema: &str, choice: &str, strictness: Strictness) -> ToolRequest {
     let tools = format!(r#"[{{"name": "ping", "parameters": {schema}}}]"#);
-    ToolRequest { strictness, ..request(&tools, &json!(choice)) }
+    request(&tools, &json!(choice)).with_strictness(strictness)
 }
 
 fn calls(arguments: &[&str]) -> Turn {
-    let call = |arguments: &&str| Call {
-        id: String::new(),
-        name: "ping".to_owned(),
-        arguments: (*arguments).to_owned(),
-        kind: CallKind::Function,
-    };
-    Turn { calls: arguments.iter().map(call).collect(), ..Turn::default() }
+    let call = |arguments: &&str| Call::new("ping", *arguments);
+    Turn::default().with_calls(arguments.iter().map(call).collect())
 }
 
 #[test]
@@ -417,6 +412,6 @@ fn a_custom_format_file_is_read_within_a_budget() {
     costly.spellings[0].text_unless = Some("(a|b)*a(a|b){40}".to_owned());
     let error = costly.check().expect_err("too large");
     assert!(error.to_string().contains("/spellings/text_unless"), "{error}");
-    let request = ToolRequest { limits: Limits::default().with_compile_fuel(10), ..request };
+    let request = request.with_limits(Limits::default().with_compile_fuel(10));
     assert!(format.read_unconstrained(&request, "Hello").is_err());
 }

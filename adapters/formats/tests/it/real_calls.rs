@@ -2,8 +2,8 @@
 //! extracted again.
 
 use louver_formats::{
-    ArgumentStyle, Call, CallKind, Catalog, LowerError, ParallelPolicy, RenderError, Turn,
-    WireFormat, python_json,
+    ArgumentStyle, Call, Catalog, LowerError, ParallelPolicy, RenderError, Turn, WireFormat,
+    python_json,
 };
 use serde_json::{Value, json};
 
@@ -16,17 +16,14 @@ const STRIDE: usize = 40;
 /// The turn of a case, with its first call only if the family has one call in a turn.
 pub(crate) fn case_turn(format: &WireFormat, case: &Value) -> Turn {
     let most = if format.call.parallel == ParallelPolicy::One { 1 } else { usize::MAX };
-    let call = |c: &Value| Call {
-        id: String::new(),
-        name: c["name"].as_str().expect("name").to_owned(),
-        arguments: python_json(&c["arguments"]),
-        kind: CallKind::Function,
-    };
-    Turn {
-        text: format!("I will look into this: {}", case["question"].as_str().expect("question")),
-        calls: case["calls"].as_array().expect("calls").iter().take(most).map(call).collect(),
-        ..Turn::default()
-    }
+    let call =
+        |c: &Value| Call::new(c["name"].as_str().expect("name"), python_json(&c["arguments"]));
+    Turn::default()
+        .with_text(format!(
+            "I will look into this: {}",
+            case["question"].as_str().expect("question")
+        ))
+        .with_calls(case["calls"].as_array().expect("calls").iter().take(most).map(call).collect())
 }
 
 /// The calls with their arguments as values, as families differ in spacing.

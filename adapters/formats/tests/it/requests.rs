@@ -88,7 +88,7 @@ fn builtin_tools_are_parsed_and_lowered() {
     };
     assert_eq!(error.faults()[0].pointer, "/tools/0/type");
     // Pointers have indices among all tools of the request.
-    let request = ToolRequest { tool_choice: ToolChoice::Auto, ..request };
+    let request = request.with_tool_choice(ToolChoice::Auto);
     let Err(LowerError::Parts(errors)) = lower(&request, "harmony") else { panic!("lowers") };
     let pointers: Vec<&str> = errors.schemas.iter().map(|error| error.pointer.as_str()).collect();
     assert_eq!(pointers, ["/tools/1/function/parameters/type", "/tools/2/parameters/type"]);
@@ -156,7 +156,7 @@ fn contradictory_requests_are_refused() {
     }
     let most = |choice: ToolChoice| {
         let parallel = Parallel::AtMost(1_000.try_into().expect("positive"));
-        ToolRequest { parallel, tool_choice: choice, ..request() }
+        request().with_parallel(parallel).with_tool_choice(choice)
     };
     assert!(matches!(
         lower(&most(ToolChoice::Auto), "qwen3"),
@@ -184,7 +184,7 @@ fn stop_strings_and_bans_are_bounded() {
     assert_eq!(over(json!({"stop": [stop(50), stop(50)]}), "qwen3"), "fits");
     let banned = |limit: usize| {
         let (stop, bans) = (vec!["y".repeat(50)], vec!["x".repeat(150)]);
-        let mut request = ToolRequest { stop, bans, ..ToolRequest::default() };
+        let mut request = ToolRequest::default().with_stop(stop).with_bans(bans);
         request.limits.dispatch_bytes = limit;
         lower(&request, "qwen3")
     };

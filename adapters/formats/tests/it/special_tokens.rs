@@ -145,7 +145,7 @@ fn a_suffix_of_markers_is_read_from_the_vocabulary() {
         assert_eq!(bound.stop_tokens, [format!("<｜hy_end{suffix}｜>")]);
         assert_eq!(bound.text.excludes[1], format!("</think{suffix}>"));
         assert_eq!((&bound.name, &bound.detect), (&format.name, &format.detect));
-        let turn = Turn { text: "Hi".to_owned(), reasoning: "Hm".to_owned(), ..Turn::default() };
+        let turn = Turn::default().with_text("Hi").with_reasoning("Hm");
         let want = format!("<think{suffix}>Hm</think{suffix}>Hi");
         assert_eq!(bound.render(&turn).expect("renders"), want);
         assert!(bound.prompt_opens_reasoning(&format!("<think{suffix}>\n")));
@@ -209,7 +209,7 @@ fn a_written_out_marker_begins_a_call_as_documented() {
         let rig = Rig::new(format, Specials::Most);
         let request = request(r#"[{"name": "f"}]"#, &json!("auto"));
         let lowered = rig.format.lower(&request).expect("lowers");
-        let turn = Turn { text: "PLACE.".to_owned(), ..Turn::default() };
+        let turn = Turn::default().with_text("PLACE.");
         let wire = rig.format.render(&turn).expect("renders");
         let written_out: String = marker.chars().flat_map(|c| ['\0', c]).collect();
         let wire = wire.replace("PLACE", &written_out);

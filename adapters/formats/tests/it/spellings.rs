@@ -85,7 +85,8 @@ fn settings(name: &str, reasoning: Reasoning) -> Vec<Setting> {
     for (specials, parallel) in
         BOTH.iter().flat_map(|s| [Parallel::Any, Parallel::One].map(|p| (*s, p)))
     {
-        let request = ToolRequest { parallel, reasoning, ..request(TOOLS, &json!("auto")) };
+        let request =
+            request(TOOLS, &json!("auto")).with_parallel(parallel).with_reasoning(reasoning);
         let rig = Rig::new(format, specials);
         out.push(Setting { request, rig, at: format!("{name}, {specials:?}, {parallel:?}") });
     }
@@ -120,7 +121,7 @@ fn every_spelling_is_a_call_or_cannot_be_written() {
                 } else {
                     up_to_text(wire, text)
                 };
-                let turn = Turn { text: text.to_owned(), calls: weather(), ..Turn::default() };
+                let turn = Turn::default().with_text(text).with_calls(weather());
                 check(wire, &|run| written(run) && run.turn == turn, "is not the call");
                 check(
                     &wire.replace("get_weather", "get_wether"),

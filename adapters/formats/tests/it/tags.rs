@@ -9,7 +9,7 @@
 //!   doubled line feeds;
 //! * values that Command's tag writes as nested elements.
 
-use louver_formats::{Catalog, Reasoning, ToolRequest};
+use louver_formats::{Catalog, Reasoning};
 use serde_json::Value;
 
 use crate::harness::{request, shared};
@@ -213,14 +213,13 @@ fn sentences_of_structural_tags_are_turns() {
         let rig = Rig::new(Catalog::shipped().get(family).expect("family"), Specials::Fewest);
         let choice = &document["tool_choice"];
         let tools = document["tools"].as_array().expect("tools");
-        let request = ToolRequest {
-            reasoning: match (model, reasoning) {
+        let request = request(&serde_json::to_string(tools).expect("JSON"), choice).with_reasoning(
+            match (model, reasoning) {
                 ("llama", _) | (_, false) => Reasoning::Off,
                 ("harmony", true) => Reasoning::Optional,
                 (_, true) => Reasoning::Opened,
             },
-            ..request(&serde_json::to_string(tools).expect("JSON"), choice)
-        };
+        );
         let at = format!("{model}, {choice}, reasoning {reasoning}");
         let lowered = rig.format.lower(&request).unwrap_or_else(|e| panic!("{at}: {e}"));
         let session = rig.session(&lowered, &[], &[]);

@@ -1,7 +1,7 @@
 //! Chat templates of models, if this machine has them: the turns that they write are accepted by
 //! the family that is detected from them, and extracted again.
 
-use louver_formats::{Call, CallKind, Catalog, ModelHints, Reasoning, ToolRequest, Turn};
+use louver_formats::{Call, Catalog, ModelHints, Reasoning, Turn};
 use minijinja::Environment;
 use serde_json::{Value, json};
 
@@ -52,8 +52,7 @@ fn turns_of_real_templates() {
         let config: Value = serde_json::from_str(&config).expect("JSON");
         let template = config["chat_template"].as_str().expect("template");
         let catalog = Catalog::shipped();
-        let found =
-            catalog.detect(ModelHints { chat_template: Some(template), ..ModelHints::default() });
+        let found = catalog.detect(ModelHints::default().with_chat_template(template));
         assert_eq!(
             found.as_ref().map(|found| found.name.as_str()).ok(),
             detected,
@@ -63,41 +62,32 @@ fn turns_of_real_templates() {
         let weather = json!({"city": "São <b> \"Paulo\"", "days": 3});
         let ask = json!({"role": "user", "content": "Weather and time?"});
         let mut turns: Vec<(Value, Turn)> = Vec::new();
-        let of = |name: &str, arguments: &str| Call {
-            id: String::new(),
-            name: name.to_owned(),
-            arguments: arguments.to_owned(),
-            kind: CallKind::Function,
-        };
+        let of = |name: &str, arguments: &str| Call::new(name, arguments);
         let calls =
             vec![of("get_weather", &louver_formats::python_json(&weather)), of("get_time", "{}")];
         match model {
             "qwen3" => {
                 let message = json!({"role": "assistant", "content": "So:", "reasoning_content": "Hm, {x}",
                     "tool_calls": [call("get_weather", &weather, false), call("get_time", &json!({}), false)]});
-                let turn = Turn {
-                    text: "So:".into(),
-                    reasoning: "Hm, {x}".into(),
-                    calls,
-                    ..Turn::default()
-                };
+                let turn =
+                    Turn::default().with_text("So:").with_reasoning("Hm, {x}").with_calls(calls);
                 turns.push((message, turn));
             }
             "deepseek_v3" => {
                 let message = json!({"role": "assistant", "content": null,
                     "tool_calls": [call("get_weather", &weather, true), call("get_time", &json!({}), true)]});
                 let calls = vec![of("get_weather", &weather.to_string()), of("get_time", "{}")];
-                turns.push((message, Turn { calls, ..Turn::default() }));
+                turns.push((message, Turn::default().with_calls(calls)));
             }
             // This template writes no calls: they are given as text.
             _ => {
-                let turn = Turn { calls: calls[..1].to_vec(), ..Turn::default() };
+                let turn = Turn::default().with_calls(calls[..1].to_vec());
                 let message = json!({"role": "assistant", "content": rig.format.render(&turn).expect("renders")});
                 turns.push((message, turn));
             }
         }
         let text = json!({"role": "assistant", "content": "It is 5 < 7."});
-        let turn = Turn { text: "It is 5 < 7.".into(), ..Turn::default() };
+        let turn = Turn::default().with_text("It is 5 < 7.");
         turns.push((text, turn));
         for (message, want) in turns {
             let prompt = render(template, &json!([ask]), true);
@@ -107,8 +97,7 @@ fn turns_of_real_templates() {
                 wire.strip_suffix(stop).unwrap_or_else(|| panic!("{model}: {wire:?} has no end"));
             let opened = rig.format.prompt_opens_reasoning(&prompt);
             assert!(!opened, "{model}");
-            let request =
-                ToolRequest { reasoning: Reasoning::Optional, ..request(TOOLS, &json!("auto")) };
+            let request = request(TOOLS, &json!("auto")).with_reasoning(Reasoning::Optional);
             let lowered = rig.format.lower(&request).expect("lowers");
             let units = rig.units(wire);
             let session = rig.session(&lowered, &units, &[0, 1, 2]);

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use louver::limits::Limits;
 use louver::spec::json::Json;
 use louver_formats::{
-    BuiltinTool, Call, CallKind, Catalog, Cut, Incomplete, LoweredRequest, ReasoningBudget,
-    RenderOptions, Tool, Turn,
+    BuiltinTool, Call, Catalog, Cut, Incomplete, LoweredRequest, ReasoningBudget, RenderOptions,
+    Tool, Turn,
 };
 use serde::Deserialize;
 
@@ -107,27 +107,21 @@ struct CutOff {
 }
 
 fn call((name, arguments): &(String, String)) -> Call {
-    Call {
-        id: String::new(),
-        name: name.clone(),
-        arguments: arguments.clone(),
-        kind: CallKind::Function,
-    }
+    Call::new(name, arguments)
 }
 
 impl Accept {
     fn turn(&self) -> Turn {
-        let incomplete = self.cut.as_ref().map(|cut| Incomplete {
-            why: cut.why,
-            call: cut.call.as_ref().map(call),
-            partial: cut.partial.clone(),
+        let incomplete = self.cut.as_ref().map(|cut| {
+            Incomplete::new(cut.why)
+                .with_call(cut.call.as_ref().map(call))
+                .with_partial(cut.partial.clone())
         });
-        Turn {
-            text: self.text.clone(),
-            reasoning: self.reasoning.clone(),
-            calls: self.calls.iter().map(call).collect(),
-            incomplete,
-        }
+        Turn::default()
+            .with_text(self.text.clone())
+            .with_reasoning(self.reasoning.clone())
+            .with_calls(self.calls.iter().map(call).collect())
+            .with_incomplete(incomplete)
     }
 }
 
@@ -163,7 +157,9 @@ fn run(name: &str, vocabularies: &[Specials], wrong: &mut Vec<String>) -> usize 
             request.reasoning_budget = case.reasoning_budget.map(Most::budget);
             request.tools.extend(case.builtins.iter().map(builtin));
             let builtins: Vec<&str> = case.builtins.iter().map(|(name, _)| name.as_str()).collect();
-            let options = RenderOptions { opened: case.reasoning == "opened", builtins: &builtins };
+            let options = RenderOptions::default()
+                .with_opened(case.reasoning == "opened")
+                .with_builtins(&builtins);
             let lowered = match rig.format.lower(&request) {
                 Ok(lowered) => lowered,
                 Err(error) => {

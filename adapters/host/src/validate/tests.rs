@@ -17,17 +17,17 @@ fn lowered(mut request: ToolRequest) -> LoweredRequest {
 
 fn with_tools(tools: Value) -> ToolRequest {
     let tools = Tool::parse_list(&Json::from(tools)).unwrap();
-    ToolRequest { tools, ..ToolRequest::default() }
+    ToolRequest::default().with_tools(tools)
 }
 
 fn response_validators(schema: Value) -> SchemaValidators {
     let response_format = Some(ResponseFormat::Schema(Json::from(schema)));
-    let lowered = lowered(ToolRequest { response_format, ..ToolRequest::default() });
+    let lowered = lowered(ToolRequest::default().with_response_format(response_format));
     SchemaValidators::new(&lowered, &SchemaOptions::default())
 }
 
 fn text_turn(text: &str) -> Turn {
-    Turn { text: text.to_owned(), ..Turn::default() }
+    Turn::default().with_text(text)
 }
 
 /// The violations as (kind, pointer, message).
@@ -71,20 +71,12 @@ fn call_arguments_are_validated() {
     let tools = json!([{"name": "first", "parameters": {"type": "object"}}, {"name": "pick", "parameters": loose}]);
     let lowered = lowered(with_tools(tools));
     let validators = SchemaValidators::new(&lowered, &SchemaOptions::default());
-    let call = |name: &str, arguments: &str| Call {
-        id: String::new(),
-        name: name.to_owned(),
-        arguments: arguments.to_owned(),
-        kind: Default::default(),
-    };
-    let turn = Turn {
-        calls: vec![
-            call("first", r#"{"ids": [1, 1]}"#),
-            call("pick", r#"{"ids": [1, 2]}"#),
-            call("pick", r#"{"ids": [2, 2]}"#),
-        ],
-        ..Turn::default()
-    };
+    let call = |name: &str, arguments: &str| Call::new(name, arguments);
+    let turn = Turn::default().with_calls(vec![
+        call("first", r#"{"ids": [1, 1]}"#),
+        call("pick", r#"{"ids": [1, 2]}"#),
+        call("pick", r#"{"ids": [2, 2]}"#),
+    ]);
     let violations = validators.violations(&turn, true);
     let [violation] = &violations[..] else { panic!("{violations:?}") };
     assert_eq!(violation.part, CheckedPart::Call { index: 2, tool: "pick".to_owned() });
@@ -106,7 +98,7 @@ fn non_strict_tools_are_validated() {
         {"type": "function", "function": {"name": "strict", "parameters": parameters, "strict": true}},
         {"type": "function", "function": {"name": "loose", "parameters": parameters}},
     ]);
-    let request = ToolRequest { strictness: Strictness::AsFlagged, ..with_tools(tools) };
+    let request = with_tools(tools).with_strictness(Strictness::AsFlagged);
     let options = SchemaOptions::default();
     let validators = SchemaValidators::new(&lowered(request), &options);
     assert_eq!(
@@ -114,13 +106,8 @@ fn non_strict_tools_are_validated() {
         [Some("loose")]
     );
     let calls = |arguments: &str| {
-        let call = Call {
-            id: String::new(),
-            name: "loose".to_owned(),
-            arguments: arguments.to_owned(),
-            kind: Default::default(),
-        };
-        validators.violations(&Turn { calls: vec![call], ..Turn::default() }, true).len()
+        let call = Call::new("loose", arguments);
+        validators.violations(&Turn::default().with_calls(vec![call]), true).len()
     };
     assert_eq!((calls(r#"{"n": 1}"#), calls(r#"{"n": "1"}"#), calls("{}")), (0, 1, 1));
 }

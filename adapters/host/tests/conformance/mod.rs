@@ -64,7 +64,7 @@ pub(crate) fn check_all(wrap: Wrap<'_>) {
 fn calls_are_repeatable(wrap: Wrap<'_>) {
     let plan = plan();
     let run = |drawn_by: DrawnBy| {
-        let PreparedGeneration { hook, events, task } = prepare(&plan, drawn_by, AMPLE);
+        let PreparedGeneration { hook, events, task, .. } = prepare(&plan, drawn_by, AMPLE);
         let tokens = generate(&wrap(hook), AMPLE);
         let generation = finish((events, task), STOPPED).unwrap();
         assert_eq!(generation.report.drawn_by, drawn_by);
@@ -86,7 +86,7 @@ fn repeated_calls_count_once(wrap: Wrap<'_>) {
     let plan = plan();
     for drawn_by in [LOUVER, DrawnBy::Host] {
         let report = |calls: usize| {
-            let PreparedGeneration { hook, events, task } = prepare(&plan, drawn_by, AMPLE);
+            let PreparedGeneration { hook, events, task, .. } = prepare(&plan, drawn_by, AMPLE);
             let call = wrap(hook);
             let repeated = move |row: &mut Vec<f32>, context: &[u32]| {
                 (1..calls).for_each(|_| call(&mut row.clone(), context));
@@ -133,7 +133,7 @@ fn contexts_past_the_limit_are_no_fault(wrap: Wrap<'_>) {
     let plan = plan();
     let whole = turn_tokens(wrap, &plan, DrawnBy::Host);
     assert!(whole.len() > 3);
-    let PreparedGeneration { hook, events, task } = prepare(&plan, DrawnBy::Host, 3);
+    let PreparedGeneration { hook, events, task, .. } = prepare(&plan, DrawnBy::Host, 3);
     let call = wrap(hook);
     allowed(&call, &PROMPT, &[]);
     assert_eq!(allowed(&call, &PROMPT, &whole), [STOP]);
@@ -176,7 +176,7 @@ fn irregular_rows_become_usable(wrap: Wrap<'_>) {
             }
         }
         for drawn_by in [LOUVER, DrawnBy::Host] {
-            let PreparedGeneration { hook, events, task } = prepare(&plan, drawn_by, AMPLE);
+            let PreparedGeneration { hook, events, task, .. } = prepare(&plan, drawn_by, AMPLE);
             let call = wrap(hook);
             let mut context = PROMPT.to_vec();
             loop {
@@ -216,7 +216,7 @@ fn the_last_token_is_a_stop_token(wrap: Wrap<'_>) {
     let plan = plan();
     for limit in 1..40 {
         for drawn_by in [LOUVER, DrawnBy::Host] {
-            let PreparedGeneration { hook, events, task } = prepare(&plan, drawn_by, limit);
+            let PreparedGeneration { hook, events, task, .. } = prepare(&plan, drawn_by, limit);
             let call = wrap(hook);
             let tokens = generate(&call, limit);
             assert!(tokens.len() <= limit, "{limit}");
@@ -237,7 +237,7 @@ fn the_last_token_is_a_stop_token(wrap: Wrap<'_>) {
 
 fn cancelled_generations_end(wrap: Wrap<'_>) {
     let plan = plan();
-    let PreparedGeneration { hook, events, task } = prepare(&plan, LOUVER, AMPLE);
+    let PreparedGeneration { hook, events, task, .. } = prepare(&plan, LOUVER, AMPLE);
     let (call, tokens) = (wrap(hook), turn_tokens(wrap, &plan, LOUVER));
     assert_ne!(allowed(&call, &PROMPT, &tokens[..3]), [STOP]);
     events.cancel();
@@ -246,7 +246,7 @@ fn cancelled_generations_end(wrap: Wrap<'_>) {
     assert_eq!((generation.tokens.len(), generation.finish), (4, Finish::Cancelled));
     assert!(generation.turn.calls.is_empty());
     // Dropping the events cancels, too, and a cancelled generation may end before its first row.
-    let PreparedGeneration { hook, events, task: _task } = prepare(&plan, LOUVER, AMPLE);
+    let PreparedGeneration { hook, events, task: _task, .. } = prepare(&plan, LOUVER, AMPLE);
     drop(events);
     assert_eq!(allowed(&wrap(hook), &PROMPT, &[]), [STOP]);
     let PreparedGeneration { events, task, .. } = prepare(&plan, LOUVER, AMPLE);
@@ -259,7 +259,7 @@ fn faults_end_their_generation(wrap: Wrap<'_>) {
     let plan = plan();
     // A token that was not allowed, within the vocabulary, beyond it and beyond the row.
     for foreign in [STOP - 1, WIDTH as u32 - 1, u32::MAX] {
-        let PreparedGeneration { hook, events, task } = prepare(&plan, LOUVER, AMPLE);
+        let PreparedGeneration { hook, events, task, .. } = prepare(&plan, LOUVER, AMPLE);
         let call = wrap(hook);
         allowed(&call, &PROMPT, &[]);
         for generated in [&[foreign][..], &[foreign, 5], &[]] {
@@ -272,11 +272,11 @@ fn faults_end_their_generation(wrap: Wrap<'_>) {
         assert_eq!(token, foreign);
     }
     // A row without any allowed token, and one that a shim cannot read.
-    let PreparedGeneration { hook, events, task } = prepare(&plan, LOUVER, AMPLE);
+    let PreparedGeneration { hook, events, task, .. } = prepare(&plan, LOUVER, AMPLE);
     wrap(hook)(&mut vec![0.0; 2], &PROMPT);
     let nothing = GenerationError::Fault(Fault::NothingAllowed { width: 2 });
     assert_eq!(finish((events, task), STOPPED).unwrap_err(), nothing);
-    let PreparedGeneration { hook, events, task } = prepare(&plan, LOUVER, AMPLE);
+    let PreparedGeneration { hook, events, task, .. } = prepare(&plan, LOUVER, AMPLE);
     let mut row = vec![0.0; WIDTH];
     hook.refuse(&mut row, "on the moon".to_owned());
     assert_eq!(finite_ids(&row), [STOP]);
@@ -289,7 +289,7 @@ fn faults_end_their_generation(wrap: Wrap<'_>) {
         (failed, GenerationError::Host("out of memory".to_owned())),
         (None, GenerationError::HostGone),
     ] {
-        let PreparedGeneration { hook, events, task } = prepare(&plan, LOUVER, AMPLE);
+        let PreparedGeneration { hook, events, task, .. } = prepare(&plan, LOUVER, AMPLE);
         allowed(&wrap(hook), &PROMPT, &[]);
         assert_eq!(finish((events, task), end).unwrap_err(), expected);
     }
@@ -313,7 +313,7 @@ fn bypassed_hooks_are_faults(wrap: Wrap<'_>) {
     let tokens = turn_tokens(wrap, &plan, LOUVER);
     for drawn_by in [LOUVER, DrawnBy::Host] {
         for seen in 0..tokens.len() {
-            let PreparedGeneration { hook, events, task } = prepare(&plan, drawn_by, AMPLE);
+            let PreparedGeneration { hook, events, task, .. } = prepare(&plan, drawn_by, AMPLE);
             let call = wrap(hook);
             (0..=seen).for_each(|n| drop(allowed(&call, &PROMPT, &tokens[..n])));
             let result = finish((events, task), STOPPED);
@@ -339,7 +339,7 @@ fn dropped_extensions_change_nothing(wrap: Wrap<'_>) {
             }
         });
     };
-    let PreparedGeneration { hook, mut events, task } = prepare(&plan, LOUVER, AMPLE);
+    let PreparedGeneration { hook, mut events, task, .. } = prepare(&plan, LOUVER, AMPLE);
     let call = wrap(hook);
     drop_at_first_poll(&mut events);
     generate(&call, AMPLE);

@@ -6,7 +6,7 @@ use louver::{Engine, EngineOptions, Json, Vocabulary};
 use louver_formats::{Catalog, Reasoning, ToolRequest};
 use louver_host::{
     DrawnBy, EventStream, Finish, Generation, GenerationError, GenerationInput, GenerationTask,
-    LogitsHook, PlanError, PreparedGeneration, RunOptions, Sampling, TurnPlan,
+    LogitsHook, PlanError, PreparedGeneration, TurnPlan,
 };
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
@@ -65,14 +65,7 @@ pub(crate) fn plan_of(parameters: Value, options: EngineOptions) -> Result<TurnP
 }
 
 pub(crate) fn prepare(plan: &TurnPlan, drawn_by: DrawnBy, limit: usize) -> PreparedGeneration {
-    plan.generation(&GenerationInput {
-        prompt: &PROMPT,
-        limit,
-        sampling: Sampling::default(),
-        drawn_by,
-        options: RunOptions::default(),
-        earlier_ids: &[],
-    })
+    plan.generation(&GenerationInput::new(&PROMPT, limit, drawn_by))
 }
 
 /// The row of a fixed model for a number of generated tokens.

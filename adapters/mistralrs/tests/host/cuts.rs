@@ -121,7 +121,7 @@ async fn dropped_requests_end_their_preparation() {
         .with_parser_bytes(usize::MAX)
         .with_mask_bytes(usize::MAX);
     let engine = EngineOptions::default().with_limits(limits);
-    let options = LouverOptions { engine, ..LouverOptions::default() };
+    let options = LouverOptions::default().with_engine(engine);
     let (model, louver) = Louver::load_with(builder(), options).await.unwrap();
     // Some 120,000 characters, of which most begin no other word: seconds of preparation.
     let word = |n: u64| format!("{:016x}", n.wrapping_mul(0x9e37_79b9_7f4a_7c15)).repeat(2);
@@ -129,8 +129,8 @@ async fn dropped_requests_end_their_preparation() {
     let plan = louver.answer(&json!({"enum": words})).build().unwrap();
     let budget =
         PrepareBudget::default().with_masks(1 << 20).with_steps(1 << 24).with_candidates(1 << 20);
-    let overlap = Overlap { prepare: Some(budget), ..Overlap::default() };
-    let options = RunOptions { overlap, ..RunOptions::default() };
+    let overlap = Overlap::default().with_prepare(budget);
+    let options = RunOptions::default().with_overlap(overlap);
     let explored = || louver.engine().stats().candidates_explored;
 
     let stream = plan.stream_with(&model, request("Say a word."), options).await.unwrap();

@@ -66,7 +66,7 @@ async fn the_host_draws_on_request() {
     let generation = run_request(host, &plan, request("Well?"), host_draws()).await;
     assert_eq!(generation.report.drawn_by, DrawnBy::Host);
     check_calls(&generation.turn, &tools());
-    let seeded = RunOptions { seed: Some(1), ..host_draws() };
+    let seeded = host_draws().with_seed(1);
     let refused = plan.stream_with(&host.model, request("Well?"), seeded).await;
     assert!(matches!(refused, Err(RequestError::HostSeed)));
 }

@@ -29,8 +29,7 @@ async fn stream_with_many_calls(host: &Host, plan: &Plan, seed: u64) -> EventStr
         8.0,
     );
     let request = request("Go!").set_sampler_max_len(400).add_logits_processor(eager);
-    let options =
-        RunOptions { seed: Some(seed), truncation: Truncation::Safe, ..RunOptions::default() };
+    let options = RunOptions::default().with_seed(seed).with_truncation(Truncation::Safe);
     plan.stream_with(&host.model, request, options).await.unwrap()
 }
 
@@ -115,7 +114,7 @@ async fn plan_changes_at_the_end_of_a_turn_get_a_reply() {
     for length in 1..8 {
         let ending = prefer_tokens(stop_ids(&host.louver), 20.0);
         let request = request("x").set_sampler_max_len(length).add_logits_processor(ending);
-        let options = RunOptions { truncation: Truncation::Off, ..RunOptions::default() };
+        let options = RunOptions::default().with_truncation(Truncation::Off);
         let mut stream = plan.stream_with(&host.model, request, options).await.unwrap();
         for _ in 0..length {
             let extended = tokio::time::timeout(

@@ -132,10 +132,7 @@ async fn gguf_files_are_supported() {
         assert_eq!(read.max_context(), louver.max_context());
         assert_eq!(read.template().unwrap().source(), louver.template().unwrap().source());
         // A template that is given knows the tokens of the model's own.
-        let given = LouverOptions {
-            chat_template: Some("{{ bos_token }}".to_owned()),
-            ..LouverOptions::default()
-        };
+        let given = LouverOptions::default().with_chat_template("{{ bos_token }}".to_owned());
         let given = Louver::for_model_with(&model, given).await.unwrap();
         assert!(louver.template().unwrap().tokens()[1].is_some());
         assert_eq!(given.template().unwrap().tokens(), louver.template().unwrap().tokens());
@@ -168,10 +165,8 @@ async fn a_trained_model_makes_strict_calls_in_every_style() {
         return;
     };
     let template = shipped_template("chatml-tools").map(str::to_owned);
-    let options = |format: Option<&str>, template: Option<String>| LouverOptions {
-        format: format.map(str::to_owned),
-        chat_template: template,
-        ..LouverOptions::default()
+    let options = |format: Option<&str>, template: Option<String>| {
+        LouverOptions::default().with_format(format.map(str::to_owned)).with_chat_template(template)
     };
     let gguf = GgufModel::new(&file).unwrap().with_device(Device::Cpu);
     let (model, plain) = Louver::load_gguf(gguf, options(None, None)).await.unwrap();

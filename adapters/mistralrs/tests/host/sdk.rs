@@ -4,8 +4,8 @@ use louver::limits::Limits;
 use louver::spec::json::Json;
 use louver_mistralrs::{
     Completion, EnforcementLevel, Finish, LoadError, Louver, LouverOptions, Overlap, Parallel,
-    Phase, Prefetch, PrepareBudget, Reasoning, Record, RequestError, RequestExt, RunOptions,
-    Strictness, ToolChoice, Truncation,
+    Phase, Prefetch, PrepareBudget, Reasoning, Record, RequestError, RequestExt, Strictness,
+    ToolChoice, Truncation,
 };
 use mistralrs::{Function, RequestBuilder, TextMessageRole, Tool, ToolType};
 use serde_json::json;
@@ -72,7 +72,7 @@ async fn loaded_models_are_supported() {
     assert!(matches!(unbound.chat(request("Well?")).stream().await, Err(RequestError::NoModel)));
     let unknown = Louver::for_model_with(
         &host.model,
-        LouverOptions { format: Some("nope".into()), ..Default::default() },
+        LouverOptions::default().with_format("nope".to_owned()),
     );
     assert!(matches!(unknown.await, Err(LoadError::Format(_))));
 }
@@ -88,7 +88,7 @@ async fn required_calls_are_complete_at_every_limit() {
     for limit in (8..free.tokens.len() + 8).step_by(7) {
         let safe =
             run_request(host, &plan, request("Well?").set_sampler_max_len(limit), seeded(1)).await;
-        let off = RunOptions { truncation: Truncation::Off, ..seeded(1) };
+        let off = seeded(1).with_truncation(Truncation::Off);
         let off = run_request(host, &plan, request("Well?").set_sampler_max_len(limit), off).await;
         assert!(safe.tokens.len() <= limit && off.tokens.len() <= limit);
         match safe.report.completion {
@@ -117,10 +117,7 @@ async fn steps_are_recorded() {
     let host = &load_host(PrefixCache::Off).await;
     let plan = host.louver.tools(tools()).choice(ToolChoice::Required).parallel(Parallel::One);
     let plan = plan.reasoning(Reasoning::Off).build().unwrap();
-    let options = RunOptions {
-        record: Record::Trace { top: 3, bytes: 1 << 20, logprobs: None },
-        ..seeded(11)
-    };
+    let options = seeded(11).with_record(Record::Trace { top: 3, bytes: 1 << 20, logprobs: None });
     let mut stream = plan.stream_with(&host.model, request("Well?"), options).await.unwrap();
     let (mut steps, mut last) = (Vec::new(), 0);
     while stream.next().await.is_some() {
@@ -158,12 +155,11 @@ async fn steps_are_recorded() {
     assert_eq!(generation.report.forced_tokens, steps.iter().filter(|step| step.forced).count());
     // Recording and prefetching do not change the output.
     for prefetch in [Prefetch::Always, Prefetch::Off] {
-        let overlap = Overlap {
-            prepare: (prefetch == Prefetch::Always).then(PrepareBudget::default),
-            prefetch,
-        };
+        let overlap = Overlap::default()
+            .with_prepare((prefetch == Prefetch::Always).then(PrepareBudget::default))
+            .with_prefetch(prefetch);
         let again =
-            run_request(host, &plan, request("Well?"), RunOptions { overlap, ..seeded(11) }).await;
+            run_request(host, &plan, request("Well?"), seeded(11).with_overlap(overlap)).await;
         assert_eq!(again.tokens, generation.tokens);
         assert!(again.steps.is_empty());
     }

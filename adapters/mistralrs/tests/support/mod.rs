@@ -140,16 +140,16 @@ pub(crate) fn request(text: &str) -> RequestBuilder {
 
 /// The host draws.
 pub(crate) fn host_draws() -> RunOptions {
-    RunOptions { draw: Draw::Host, ..RunOptions::default() }
+    RunOptions::default().with_draw(Draw::Host)
 }
 
 pub(crate) fn seeded(seed: u64) -> RunOptions {
-    RunOptions { seed: Some(seed), ..RunOptions::default() }
+    RunOptions::default().with_seed(seed)
 }
 
 /// As [`seeded`], truncated at the length limit.
 pub(crate) fn seeded_truncating(seed: u64) -> RunOptions {
-    RunOptions { truncation: Truncation::Off, ..seeded(seed) }
+    seeded(seed).with_truncation(Truncation::Off)
 }
 
 /// Runs one request to its end.

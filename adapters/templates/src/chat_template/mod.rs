@@ -7,6 +7,7 @@ mod tools;
 
 use std::path::PathBuf;
 
+use louver::with_methods;
 use minijinja::value::Value;
 use minijinja::{Environment, ErrorKind, context};
 
@@ -63,12 +64,18 @@ const TOOL_TEMPLATE: &str = "tool_use";
 
 /// The sources of a model's chat templates.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct TemplateSources {
     /// The default template.
     pub default: Option<String>,
     /// The template for conversations with tools.
     pub tool_use: Option<String>,
 }
+
+with_methods!(TemplateSources {
+    with_default: default = impl Into<Option<String>>,
+    with_tool_use: tool_use = impl Into<Option<String>>,
+});
 
 impl TemplateSources {
     /// Reads a template, or a list of templates with names: of `{"name": NAME, "template": SOURCE}`

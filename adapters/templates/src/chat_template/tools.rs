@@ -1,11 +1,13 @@
 //! Tools in the format of chat templates.
 
 use louver::spec::json::Json;
+use louver::with_methods;
 use louver_formats::Tool;
 use serde_json::{Value, json};
 
 /// Inputs of the chat template besides the messages. A turn that may not call tools shows none.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct TemplateInput {
     /// The template's `tools`, in OpenAI's JSON format; undefined if empty.
     pub tools: Vec<Value>,
@@ -14,6 +16,12 @@ pub struct TemplateInput {
     /// The template's `enable_thinking`; undefined if `None`.
     pub enable_thinking: Option<bool>,
 }
+
+with_methods!(TemplateInput {
+    with_tools: tools = Vec<Value>,
+    with_builtin_tools: builtin_tools = Vec<String>,
+    with_enable_thinking: enable_thinking = impl Into<Option<bool>>,
+});
 
 impl TemplateInput {
     /// Converts a request's tools to the format that templates were trained with. Functions are

@@ -64,7 +64,7 @@ impl Checker {
             None => &[Reasoning::Off],
         };
         for (slot, reasoning) in checker.constraints.iter_mut().zip(openings) {
-            let request = ToolRequest { reasoning: *reasoning, ..request.clone() };
+            let request = request.clone().with_reasoning(*reasoning);
             let compiled = request.compile(&engine, &checker.format);
             *slot = Some(compiled.map_err(|error| error.to_string())?);
         }

@@ -23,6 +23,7 @@ use crate::written::WrittenTurns;
 
 /// The result of [`confirm`].
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Confirmation {
     /// How the template wants messages.
     pub style: MessageStyle,
@@ -32,6 +33,7 @@ pub struct Confirmation {
 
 /// The outcome of one turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CaseOutcome {
     /// What the turn is, for people.
     pub name: &'static str,
@@ -41,6 +43,7 @@ pub struct CaseOutcome {
 
 /// What came of a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Outcome {
     /// The grammar accepts it, and the extractor reads back what went in.
     Confirmed,

@@ -26,6 +26,7 @@ use crate::units::{common_end, marker_of, only_tag, units};
 
 /// What a template says of its wire format.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Probed {
     /// The description.
     pub format: WireFormat,

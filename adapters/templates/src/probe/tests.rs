@@ -1,6 +1,6 @@
 //! Derived formats write what their templates write: byte for byte, over random turns.
 
-use louver_formats::{ArgumentStyle, Call, CallKind, PythonLiterals, TextPlace, Turn};
+use louver_formats::{ArgumentStyle, Call, PythonLiterals, TextPlace, Turn};
 use serde_json::{Value, json};
 
 use super::samples::NAMES;
@@ -85,13 +85,11 @@ fn compare(template: &ChatTemplate, probed: &Probed, tokens: &[String]) -> Resul
     for _ in 0..300 {
         let input = turn(&mut numbers, &probed.format);
         let wire = turns.render(&input).map_err(|error| error.to_string())?.wire;
-        let calls = input.calls.iter().enumerate().map(|(k, (name, arguments))| Call {
-            id: probed.style.id(k, name),
-            name: (*name).to_owned(),
-            arguments: louver_formats::python_json(arguments),
-            kind: CallKind::Function,
+        let calls = input.calls.iter().enumerate().map(|(k, (name, arguments))| {
+            Call::new(*name, louver_formats::python_json(arguments))
+                .with_id(probed.style.id(k, name))
         });
-        let turn = Turn { text: input.text.to_owned(), calls: calls.collect(), ..Turn::default() };
+        let turn = Turn::default().with_text(input.text).with_calls(calls.collect());
         // What cannot be written in the style (a string with its own end) is not a turn.
         let Ok(written) = probed.format.render(&turn) else { continue };
         let block = reasoning_block(&probed.format, &wire);

@@ -76,6 +76,7 @@ enum OneOrMany {
 /// Why a `response_template` cannot become a wire format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("response_template: {}{problem}", prefix(pointer))]
+#[non_exhaustive]
 pub struct ResponseTemplateError {
     /// JSON pointer into the template.
     pub pointer: String,
@@ -85,6 +86,7 @@ pub struct ResponseTemplateError {
 
 /// What a `response_template` says and the wire format does not enforce, or what it leaves open.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ResponseTemplateWarning {
     /// JSON pointer into the template.
     pub pointer: String,

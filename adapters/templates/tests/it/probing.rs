@@ -37,7 +37,7 @@ pub(crate) fn case(name: &str) -> Case {
 
 pub(crate) fn checkpoint(case: &Case) -> Checkpoint {
     let template = ChatTemplate::new(&case.template, [None, Some(case.tokens[0].clone()), None]);
-    Checkpoint { template, special_tokens: case.tokens.clone(), ..Checkpoint::default() }
+    Checkpoint::default().with_template(template).with_special_tokens(case.tokens.clone())
 }
 
 /// What is wrong with the outcome of a case.
@@ -117,7 +117,7 @@ fn contradicted_families_are_refused() {
         {%- if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif -%}"#;
         let source = source.replace("BEGIN", begin);
         let template = ChatTemplate::new(&source, [None, Some("<|im_end|>".to_owned()), None]);
-        let mut checkpoint = Checkpoint { template, ..Checkpoint::default() };
+        let mut checkpoint = Checkpoint::default().with_template(template);
         let refused = |checkpoint: &Checkpoint| {
             let found = resolve(checkpoint, &Catalog::shipped(), "test");
             matches!(found, Err(error) if matches!(*error.family, FamilyError::Contradicted { .. }))

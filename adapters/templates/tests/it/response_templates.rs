@@ -107,10 +107,8 @@ fn a_missing_chat_template_is_told() {
     let value = serde_json::json!({"start_anchor": "a", "fields": {"tool_calls": {
         "open": "<c>", "close": "</c>", "content": "json",
         "transform": {"function": "{content}"}}}});
-    let mut checkpoint = Checkpoint {
-        response_template: Some(ResponseTemplate::from_value(&value)),
-        ..Checkpoint::default()
-    };
+    let mut checkpoint =
+        Checkpoint::default().with_response_template(ResponseTemplate::from_value(&value));
     let error = resolve(&checkpoint, &Catalog::empty(), "test").expect_err("no format");
     assert!(error.to_string().ends_with("; the model has no chat template"), "{error}");
     checkpoint.template = ChatTemplate::new("{% for", [None, None, None]);

@@ -80,8 +80,9 @@ impl LouverCompiler {
         let format = &self.formats[tools.format as usize];
         let tools = Tool::parse_list(&tools.list).map_err(text)?;
         let limits = self.engine.options().limits.clone();
-        let lowered =
-            format.lower(&ToolRequest { tools, limits, ..ToolRequest::default() }).map_err(text)?;
+        let lowered = format
+            .lower(&ToolRequest::default().with_tools(tools).with_limits(limits))
+            .map_err(text)?;
         self.grammar(lowered.grammar().clone())
     }
 

@@ -123,7 +123,7 @@ pub(super) fn partition_formats() -> Result<(Vec<String>, Vec<String>)> {
     let catalog = Catalog::shipped();
     let usable = |name: &String| {
         let format = catalog.get(name).ok()?.clone().bind(engine.vocab());
-        let request = ToolRequest { reasoning: Reasoning::Off, ..request.clone() };
+        let request = request.clone().with_reasoning(Reasoning::Off);
         engine.compile(format.lower(&request).ok()?.grammar().clone()).ok()
     };
     Ok(catalog.names().into_iter().partition(|name| usable(name).is_some()))

@@ -313,12 +313,10 @@ impl Bench {
     ) -> Result<(usize, Timing)> {
         let Arrangement { constrained, free, prompt, .. } = arrangement;
         let plan = if setup.is_constrained() { constrained } else { free };
-        let params = RequestParams {
-            sampling: Some(self.sampling()),
-            processors: vec![self.endless.clone()],
-            options: options(seed, setup),
-            ..RequestParams::default()
-        };
+        let params = RequestParams::default()
+            .with_sampling(self.sampling())
+            .with_processors(vec![self.endless.clone()])
+            .with_options(options(seed, setup));
         let streams = plan.start(&self.model, prompt.clone(), params).await?;
         let stream = streams.into_iter().next().context("one choice, one stream")?;
         let generation = stream.finish().await?;
@@ -362,14 +360,20 @@ fn endless(stops: Vec<usize>) -> Arc<dyn CustomLogitsProcessor> {
 
 fn options(seed: u64, setup: Setup) -> RunOptions {
     let overlap = match setup {
-        Setup::ConstrainedNoOverlap => Overlap { prepare: None, prefetch: Prefetch::Off },
+        Setup::ConstrainedNoOverlap => {
+            Overlap::default().with_prepare(None).with_prefetch(Prefetch::Off)
+        }
         _ => Overlap::default(),
     };
     let (draw, seed) = match setup {
         Setup::ConstrainedHostDraws => (Draw::Host, None),
         _ => (Draw::Louver, Some(seed)),
     };
-    RunOptions { draw, seed, truncation: Truncation::Off, overlap, ..RunOptions::default() }
+    RunOptions::default()
+        .with_draw(draw)
+        .with_seed(seed)
+        .with_truncation(Truncation::Off)
+        .with_overlap(overlap)
 }
 
 impl Measurement {

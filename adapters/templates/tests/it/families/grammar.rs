@@ -58,7 +58,7 @@ impl TurnGrammar {
             None => &[Reasoning::Off],
         };
         let constraints = openings.iter().map(|reasoning| {
-            let request = ToolRequest { reasoning: *reasoning, ..request.clone() };
+            let request = request.clone().with_reasoning(*reasoning);
             request.compile(&engine, &format).map_err(|error| error.to_string())
         });
         let constraints = constraints.collect::<Result<_, _>>()?;

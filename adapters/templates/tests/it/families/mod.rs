@@ -152,13 +152,11 @@ impl FamilyTemplate {
     /// The checkpoint, with the type of its model or without.
     fn checkpoint(&self, is_configured: bool) -> Checkpoint {
         let ids = &self.checkpoint;
-        Checkpoint {
-            template: Ok(self.template()),
-            tokens: ids.tokens.iter().chain(&ids.added).cloned().collect(),
-            special_tokens: ids.tokens.clone(),
-            model_type: ids.model_type.clone().filter(|_| is_configured),
-            ..Checkpoint::default()
-        }
+        Checkpoint::default()
+            .with_template(Ok(self.template()))
+            .with_tokens(ids.tokens.iter().chain(&ids.added).cloned().collect())
+            .with_special_tokens(ids.tokens.clone())
+            .with_model_type(ids.model_type.clone().filter(|_| is_configured))
     }
 }
 

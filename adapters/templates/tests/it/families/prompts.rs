@@ -1,7 +1,7 @@
 //! Markers in prompts: what a user or a tool writes begins no call and opens no reasoning. The turn
 //! begins at the end of the prompt.
 
-use louver_formats::{Call, CallKind, Catalog, Turn, WireFormat, python_json};
+use louver_formats::{Call, Catalog, Turn, WireFormat, python_json};
 use louver_templates::{MessageStyle, TemplateInput, openai_message, resolve};
 use serde_json::{Value, json};
 
@@ -12,13 +12,12 @@ use super::{FamilyTemplate, check_all};
 
 /// A call as the family writes it, and the begin of a block of reasoning.
 fn markers(format: &WireFormat) -> Result<String, String> {
-    let call = Call {
-        id: call_id(MessageStyle::default(), 0, "plan_route"),
-        name: "plan_route".to_owned(),
-        arguments: "{\"from\": \"Oslo\"}".to_owned(),
-        kind: CallKind::Function,
-    };
-    let turn = Turn { calls: vec![call], ..Turn::default() };
+    let call = Call::new("plan_route", "{\"from\": \"Oslo\"}").with_id(call_id(
+        MessageStyle::default(),
+        0,
+        "plan_route",
+    ));
+    let turn = Turn::default().with_calls(vec![call]);
     let call = format.render(&turn).map_err(|error| error.to_string())?;
     let begin = format.reasoning.as_ref().map(|reasoning| reasoning.begin.write());
     Ok(format!("See {}{}", call, begin.unwrap_or_default()).trim().to_owned())
@@ -48,7 +47,7 @@ fn check(case: &FamilyTemplate) -> Result<(), String> {
     let grammar = TurnGrammar::new(format, case, true)?;
     let (template, tools) = (case.template(), tools(format, case));
     let writer = TurnWriter::new(case, style, tools.clone())?;
-    let input = TemplateInput { tools, ..TemplateInput::default() };
+    let input = TemplateInput::default().with_tools(tools);
     let message = Message { text: "It is 7 km away.".to_owned(), ..Message::default() };
     let generation = writer.write(&message, format)?.text;
     let markers = markers(&grammar.format)?;

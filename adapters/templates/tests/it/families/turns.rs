@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 
 use louver_formats::{
-    ArgumentStyle, Call, CallKind, Catalog, PythonLiterals, RenderOptions, Turn, WireFormat,
-    python_json,
+    ArgumentStyle, Call, Catalog, PythonLiterals, RenderOptions, Turn, WireFormat, python_json,
 };
 use louver_templates::{ChatTemplate, MessageStyle, TemplateInput, openai_message, resolve};
 use serde_json::{Value, json};
@@ -51,7 +50,7 @@ impl<'a> TurnWriter<'a> {
         tools: Vec<Value>,
     ) -> Result<TurnWriter<'a>, String> {
         let (template, opened) = (case.template(), String::new());
-        let input = TemplateInput { tools, ..TemplateInput::default() };
+        let input = TemplateInput::default().with_tools(tools);
         let mut writer = TurnWriter { case, template, style, input, before: String::new(), opened };
         writer.before = writer.conversation(None, false)? + &case.header;
         let prompt = writer.conversation(None, true)?;
@@ -124,11 +123,8 @@ pub(super) fn call_id(style: MessageStyle, k: usize, name: &str) -> String {
 
 /// The turn that the family should read.
 fn expected(case: &FamilyTemplate, style: MessageStyle, turn: &Message, is_led: bool) -> Turn {
-    let calls = turn.calls.iter().enumerate().map(|(k, (name, arguments))| Call {
-        id: call_id(style, k, name),
-        name: (*name).to_owned(),
-        arguments: python_json(arguments),
-        kind: CallKind::Function,
+    let calls = turn.calls.iter().enumerate().map(|(k, (name, arguments))| {
+        Call::new(*name, python_json(arguments)).with_id(call_id(style, k, name))
     });
     let calls_are_empty = turn.calls.is_empty();
     let text = match calls_are_empty {
@@ -148,7 +144,7 @@ fn expected(case: &FamilyTemplate, style: MessageStyle, turn: &Message, is_led: 
         reasoning = reasoning.strip_prefix('\n').unwrap_or(reasoning);
     }
     let (reasoning, calls) = (reasoning.to_owned(), calls.collect());
-    Turn { text, reasoning, calls, ..Turn::default() }
+    Turn::default().with_text(text).with_reasoning(reasoning).with_calls(calls)
 }
 
 /// What is read otherwise. Arguments are compared as values.
@@ -170,7 +166,7 @@ fn difference(want: &Turn, read: &Turn) -> Option<String> {
 /// What the family writes for a turn, begun as the template does.
 fn rendered(format: &WireFormat, turn: &Turn, written: &WrittenTurn) -> Result<String, String> {
     let render = |opened| {
-        let options = RenderOptions { opened, ..RenderOptions::default() };
+        let options = RenderOptions::default().with_opened(opened);
         format.render_with(turn, options).map_err(|error| error.to_string())
     };
     let Some(reasoning) = &format.reasoning else { return render(false) };

@@ -109,12 +109,7 @@ mod tests {
         for case in &cases {
             let validators = crate::tool_turn::ToolValidators::new(&case.tools).unwrap();
             for call in &case.calls {
-                let call = louver_mistralrs::Call {
-                    id: String::new(),
-                    name: call.name.clone(),
-                    arguments: call.arguments.to_string(),
-                    kind: louver_mistralrs::CallKind::Function,
-                };
+                let call = louver_mistralrs::Call::new(&call.name, call.arguments.to_string());
                 assert_eq!(validators.fault(&call), None, "{}", case.id);
             }
         }

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use louver_mistralrs::{Call, CallKind, TemplateInput, Timing};
+use louver_mistralrs::{Call, TemplateInput, Timing};
 use mistralrs::{
     Constraint, NormalRequest, Request, RequestMessage, Response, SamplingParams, StopTokens,
 };
@@ -28,7 +28,7 @@ fn call_begin(format: &str) -> &'static str {
 pub(super) async fn turn(model: &ToolModel, case: &Case, max_tokens: usize) -> Result<ToolTurn> {
     let tools = case.tools.as_array().map(Vec::as_slice).unwrap_or_default();
     let messages = [json!({"role": "user", "content": case.question})];
-    let input = TemplateInput { tools: tools.to_vec(), ..TemplateInput::default() };
+    let input = TemplateInput::default().with_tools(tools.to_vec());
     let template = model.louver.template().map_err(Clone::clone)?;
     let prompt =
         template.render(&messages, &input)? + call_begin(model.louver.format().unwrap_or_default());
@@ -57,10 +57,8 @@ pub(super) async fn turn(model: &ToolModel, case: &Case, max_tokens: usize) -> R
                 calls: read(&choice.text).into_iter().collect(),
                 is_truncated: choice.finish_reason == "length",
                 tokens: usage.completion_tokens,
-                timing: Timing {
-                    steps: Duration::from_secs_f32(usage.total_completion_time_sec.max(0.0)),
-                    ..Timing::default()
-                },
+                timing: Timing::default()
+                    .with_steps(Duration::from_secs_f32(usage.total_completion_time_sec.max(0.0))),
                 text: choice.text,
             })
         }
@@ -92,10 +90,5 @@ fn schema(tools: &[Value]) -> Value {
 /// The call of an answer.
 fn read(text: &str) -> Option<Call> {
     let value: Value = serde_json::from_str(text.trim()).ok()?;
-    Some(Call {
-        id: String::new(),
-        name: value["name"].as_str()?.to_owned(),
-        arguments: value["arguments"].to_string(),
-        kind: CallKind::Function,
-    })
+    Some(Call::new(value["name"].as_str()?, value["arguments"].to_string()))
 }

@@ -59,7 +59,6 @@ fn plain(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use louver_mistralrs::CallKind;
     use serde_json::json;
 
     use super::*;
@@ -70,12 +69,7 @@ mod tests {
             "type": "object",
             "properties": {"a": {}, "unit": {"type": "string", "default": "cm"}},
         }}}]);
-        let call = |name: &str, arguments: Value| Call {
-            id: String::new(),
-            name: name.to_owned(),
-            arguments: arguments.to_string(),
-            kind: CallKind::Function,
-        };
+        let call = |name: &str, arguments: Value| Call::new(name, arguments.to_string());
         let expected = |arguments: Value| ExpectedCall { name: "f".to_owned(), arguments };
         for (wanted, made, same) in [
             (json!({"a": 1}), json!({"a": 1.0}), true),
