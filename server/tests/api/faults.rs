@@ -92,7 +92,7 @@ async fn full_servers_reject_requests_and_stay_healthy() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_time_out() {
-    let server = Server::start("[limits.requests]\ntimeout_s = 0.5").await;
+    let server = Server::start("[limits.requests]\ntimeout_s = 2.0").await;
     assert_eq!(server.chat(&long_request()).await.error(), (408, "timeout".to_owned(), None));
     let (answer, first) = server.begin(&long_request()).await;
     let text = first + &rest(answer).await;

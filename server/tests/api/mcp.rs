@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
-use crate::support::{Answer, Server, ask, data, long_request};
+use crate::support::{Answer, Server, TIMEOUT, ask, data, long_request};
 
 fn schema() -> Value {
     json!({"type": "object", "properties": {"number": {"type": "integer", "minimum": 1, "maximum": 500}},
@@ -32,7 +32,8 @@ impl Holds {
 
     /// Waits until another call of `hold` runs.
     async fn wait(&self) {
-        self.running.acquire().await.unwrap().forget();
+        let running = tokio::time::timeout(TIMEOUT, self.running.acquire()).await;
+        running.expect("a call of `hold` runs").unwrap().forget();
     }
 }
 
@@ -210,7 +211,8 @@ async fn calls_of_mcp_tools_hold_no_slot() {
 #[tokio::test(flavor = "multi_thread")]
 async fn deadlines_hold_during_and_after_calls_of_mcp_tools() {
     let holds = Holds::new();
-    let server = start_with(holds.clone(), "[limits.requests]\ntimeout_s = 3").await;
+    // Long enough for the call to begin on a slow machine.
+    let server = start_with(holds.clone(), "[limits.requests]\ntimeout_s = 10").await;
     let held = async || {
         let body = request("hold", json!({}));
         server.post("/v1/responses", body.to_string()).await.error()
