@@ -182,12 +182,19 @@ impl Program {
         let first = self.instances[instance.index()].first;
         let others = std::mem::take(&mut self.scratch.others);
         let mut targets = std::mem::take(&mut self.scratch.targets);
+        let part = match &self.instances[instance.index()].source {
+            StateSource::Sets(_, part) => Some(*part),
+            _ => None,
+        };
         // The closures of single targets: all alternatives of a loop lead to the same one.
         let mut closed: HashMap<u32, Option<StateId>> = HashMap::default();
         for same in others.chunk_by(|a, b| a.lo == b.lo) {
             targets.clear();
             targets.extend(same.iter().map(|e| e.to));
-            let single = if let [one] = targets[..] { Some(one) } else { None };
+            let single = match (&targets[..], part) {
+                (&[target], Some(part)) => Some(rule_nfa.part(part).skip_epsilons(target)),
+                _ => None,
+            };
             let known = single.and_then(|target| closed.get(&target).copied());
             let to = known.unwrap_or_else(|| self.target_state(instance, &targets));
             if let Some(target) = single {
