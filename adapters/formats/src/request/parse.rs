@@ -102,7 +102,7 @@ fn parse_response_format(body: &Json, errors: &mut Vec<RequestError>) -> Option<
         Some("text") => None,
         Some("json_object") => Some(ResponseFormat::Schema(any_object())),
         Some("json_schema") => {
-            let Some(schema) = response_schema(response, errors) else { return None };
+            let schema = response_schema(response, errors)?;
             let in_properties = "a JSON Schema: its members belong in `properties`";
             match expected_instead(schema, in_properties) {
                 None => Some(ResponseFormat::Schema(schema.clone())),
