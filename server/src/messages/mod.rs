@@ -104,7 +104,7 @@ async fn count_tokens(State(app): State<App>, request: Request) -> Result<Respon
     let rules = BodyRules::new(false, &parts.headers);
     let parse = move |body, app: &_| parse(&body, app, rules);
     let ((mut request, _), share) = read_json(&app, &parts.headers, body, parse).await?;
-    request.body_share = share;
+    request.body.share = share;
     let served = app.model(request.model.as_deref())?.clone();
     let count = move || {
         let count = || -> Result<usize, ApiError> {

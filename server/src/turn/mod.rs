@@ -83,7 +83,6 @@ impl Default for Prompt {
 }
 
 /// A generation request, independent of the route it arrived on.
-// Many fields: what a body of any route may ask for.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TurnRequest {
     /// The model's name; `None` selects the first model.
@@ -108,10 +107,17 @@ pub(crate) struct TurnRequest {
     pub(crate) pointers: PointerMap,
     /// The tools that the server runs, if the request offers any.
     pub(crate) server_tools: Option<Arc<ServerTools>>,
+    /// The body as it was sent.
+    pub(crate) body: SentBody,
+}
+
+/// What is kept of a request's body.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SentBody {
     /// The route and the request as sent, if a trace is to be recorded.
-    pub(crate) trace_source: Option<(&'static str, Value)>,
+    pub(crate) traced: Option<(&'static str, Value)>,
     /// Pays for the memory of the request.
-    pub(crate) body_share: BodyShare,
+    pub(crate) share: BodyShare,
 }
 
 impl TurnRequest {
@@ -245,7 +251,7 @@ impl TurnRequest {
             n_choices: self.choices_per_prompt(),
             ..SamplingParams::neutral()
         };
-        let record = match (self.trace_source.is_some(), sampling.logprobs) {
+        let record = match (self.body.traced.is_some(), sampling.logprobs) {
             (true, logprobs) => {
                 let bytes = app.config().limits.traces.trace_bytes;
                 Record::Trace {

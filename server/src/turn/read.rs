@@ -22,11 +22,11 @@ pub(crate) async fn read_request<T: Send + 'static>(
     let (parts, body) = request.into_parts();
     let parsed = read_json(app, &parts.headers, body, move |body, app| {
         let (mut request, other) = parse(&body, app)?;
-        request.trace_source = request.extension.trace.then(|| (route, to_value(&body)));
+        request.body.traced = request.extension.trace.then(|| (route, to_value(&body)));
         Ok((request, other))
     });
     let ((mut request, other), share) = parsed.await?;
-    request.body_share = share;
+    request.body.share = share;
     request.id = fresh_id(id_prefix);
     Ok((request, other))
 }

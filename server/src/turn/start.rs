@@ -74,7 +74,7 @@ impl TurnStarter<'_> {
         served.check_choices(request.choices(), request.choices_pointer())?;
         let planning = enter_planning(app, served, choices, Admission::First).await?;
         let mut params = request.params(app, served);
-        let trace_source = request.trace_source.take().map(|(route, body)| TraceSource {
+        let trace_source = request.body.traced.take().map(|(route, body)| TraceSource {
             id: request.id.clone(),
             route,
             body: body.into(),
