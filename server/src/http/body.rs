@@ -107,7 +107,12 @@ async fn collect(
             drain(&mut stream, limit * DRAIN_FACTOR, limits.read_timeout_s.0).await;
             return Err(too_long(limit));
         }
-        collected.add(&chunk, limits.bodies_bytes, budget).await?;
+        if let Err(full) = collected.add(&chunk, limits.bodies_bytes, budget).await {
+            drop(collected);
+            // A client that is still sending can read the response then.
+            drain(&mut stream, limit, BUDGET_TIMEOUT).await;
+            return Err(full);
+        }
     }
     Ok(collected)
 }
