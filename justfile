@@ -114,7 +114,8 @@ door-rate tokenizer rounds="5" folder="target/door-original": (door-copy folder)
     cd {{folder}} && cargo build --release --example rate
     cd adapters/llguidance/mistralrs && cargo build --release --example rate
     cd {{folder}} && cargo run --release --example rate -- {{tokenizer}} {{rounds}}
-    cd adapters/llguidance/mistralrs && cargo run --release --example rate -- {{tokenizer}} {{rounds}}
+    cd adapters/llguidance/mistralrs && \
+        cargo run --release --example rate -- {{tokenizer}} {{rounds}}
 
 # MaskBench through the interface of llguidance, beside the original (needs ../shared/data).
 door-bench every="1":

@@ -184,14 +184,12 @@ fn template_sources(
     find: &dyn Fn(&str) -> Option<PathBuf>,
     config: &Value,
 ) -> Result<(TemplateSources, Option<PathBuf>), CheckpointError> {
-    let source = |file: &str| find(file).map(|path| read(&path)).transpose();
-    let files = TemplateSources {
-        default: source("chat_template.jinja")?,
-        tool_use: source("additional_chat_templates/tool_use.jinja")?,
-    };
+    let [default, tool_use] =
+        ["chat_template.jinja", "additional_chat_templates/tool_use.jinja"].map(find);
+    let source = |file: &Option<PathBuf>| file.as_deref().map(read).transpose();
+    let files = TemplateSources { default: source(&default)?, tool_use: source(&tool_use)? };
     if !files.is_empty() {
-        let named = ["chat_template.jinja", "additional_chat_templates/tool_use.jinja"];
-        return Ok((files, named.into_iter().find_map(find)));
+        return Ok((files, default.or(tool_use)));
     }
     let path = find("chat_template.json");
     let file: Value = read_json(path.clone())?;

@@ -73,14 +73,14 @@ pub(super) fn lowered(
             expected: "a request without repeated members",
         });
     };
-    let place = Place {
+    let origins = MemberOrigins {
         is_list: matches!(spec, Json::Array(_)),
         has_choice: !options.tool_choice.is_null(),
     };
     let strictness =
         if options.strict_as_flagged { Strictness::AsFlagged } else { Strictness::All };
     let request = ToolRequest::parse(&Json::Object(body))
-        .map_err(|errors| place.request_errors(errors))?
+        .map_err(|errors| origins.request_errors(errors))?
         .with_reasoning(options.reasoning)
         .with_strictness(strictness)
         .with_schema_options(options.schema)
@@ -88,10 +88,10 @@ pub(super) fn lowered(
     let format =
         Catalog::shipped().named_or_file(options.format.as_deref().unwrap_or(DEFAULT_FORMAT))?;
     let lowered = format.with_text_markers().lower(&request);
-    let lowered = lowered.map_err(|error| place.lower_error(error))?;
+    let lowered = lowered.map_err(|error| origins.lower_error(error))?;
     let (mut warnings, mut relaxed) = (lowered.warnings().to_vec(), lowered.relaxed().to_vec());
-    warnings.iter_mut().for_each(|warning| place.shorten(&mut warning.pointer));
-    relaxed.iter_mut().for_each(|error| place.shorten(&mut error.pointer));
+    warnings.iter_mut().for_each(|warning| origins.shorten(&mut warning.pointer));
+    relaxed.iter_mut().for_each(|error| origins.shorten(&mut error.pointer));
     Ok(LoweredSpec {
         grammar: Grammar::clone(lowered.grammar()),
         warnings: SpecWarnings::of_document(&warnings),
@@ -101,14 +101,14 @@ pub(super) fn lowered(
 
 /// Where the members of a request come from: errors name the places of the spec and the options.
 #[derive(Clone, Copy)]
-struct Place {
+struct MemberOrigins {
     /// Whether the spec is the list of tools.
     is_list: bool,
     /// Whether the options have the choice.
     has_choice: bool,
 }
 
-impl Place {
+impl MemberOrigins {
     /// Makes the pointer into a request one into the spec.
     fn shorten(self, pointer: &mut String) {
         if self.is_list

@@ -105,9 +105,8 @@ impl<'a> SchemaLowering<'a, '_> {
                     facets.max = Some(facets.max.map_or(most, |max| max.min(most)));
                 }
                 _ => {
-                    return Err(
-                        "the number of possible values of the elements is unknown; list them in `enum`",
-                    );
+                    return Err("the number of possible values of the elements is unknown; list \
+                                them in `enum`");
                 }
             }
         }
