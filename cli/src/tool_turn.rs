@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use jsonschema::Validator;
-use louver::front::json_schema::{Integers, SchemaOptions, Whitespace};
+use louver::front::json_schema::{SchemaOptions, Whitespace};
 use louver::spec::json::Json;
 use louver_formats::{Reading, Tool, ToolRequest, WireFormat};
 use louver_mistralrs::{
@@ -146,7 +146,7 @@ impl From<Generation> for ToolTurn {
 
 /// JSON in the format of training data.
 fn training_format() -> SchemaOptions {
-    SchemaOptions::default().with_whitespace(Whitespace::PythonLike).with_integers(Integers::Digits)
+    SchemaOptions::closed().with_whitespace(Whitespace::PythonLike)
 }
 
 /// A request that selects the most likely token.

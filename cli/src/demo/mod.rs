@@ -2,6 +2,7 @@
 //! with random weights.
 
 mod agent;
+mod columns;
 mod output;
 mod stats;
 mod tasks;

@@ -5,6 +5,8 @@ use std::io::{self, IsTerminal, Write};
 use louver_mistralrs::Event;
 use serde_json::{Value, json};
 
+use super::columns::{ColumnSize, Columns};
+
 /// The output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OutputStyle {
@@ -36,12 +38,14 @@ pub(super) struct Output {
     /// Whether a line is incomplete.
     has_open_line: bool,
     has_colours: bool,
+    /// The columns that are being written.
+    columns: Option<Columns>,
 }
 
 impl Output {
     pub(super) fn new(style: OutputStyle) -> Output {
         let has_colours = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-        Output { style, turn: 0, printed: 0, has_open_line: false, has_colours }
+        Output { style, turn: 0, printed: 0, has_open_line: false, has_colours, columns: None }
     }
 
     /// The text in a colour, if standard output is a terminal.
@@ -61,6 +65,45 @@ impl Output {
         if self.style == OutputStyle::Text {
             self.end_line();
             self.write(&format!("{}\n", text.as_ref()));
+        }
+    }
+
+    /// Prints a line of text behind a label.
+    pub(super) fn print_labelled(&mut self, paint: Paint, label: &str, text: &str) {
+        let line = self.label(label) + text;
+        self.print_line(self.paint(paint, &line));
+    }
+
+    /// A label as it begins a line.
+    fn label(&self, name: &str) -> String {
+        match self.columns {
+            Some(_) => format!("{name:<7} "),
+            None => format!("  {name:<10} "),
+        }
+    }
+
+    /// What is printed from here on stands in the left of two columns, if there is room for them.
+    pub(super) fn begin_columns(&mut self) {
+        if self.style == OutputStyle::Text
+            && let Some(size) = ColumnSize::of_terminal()
+        {
+            self.columns = Some(Columns::new(size));
+        }
+    }
+
+    /// What is printed from here on stands in the right column.
+    pub(super) fn next_column(&mut self) {
+        self.printed = 0;
+        if let Some(columns) = &mut self.columns {
+            let next = columns.next();
+            write_out(&next);
+        }
+    }
+
+    /// What is printed from here on stands below the columns.
+    pub(super) fn end_columns(&mut self) {
+        if let Some(columns) = self.columns.take() {
+            write_out(&columns.end());
         }
     }
 
@@ -93,11 +136,12 @@ impl Output {
             return self.record(value);
         }
         match event {
-            Event::TextDelta { delta } => self.stream("  text       ", delta),
-            Event::ReasoningDelta { delta } => self.stream("  reasoning  ", delta),
+            Event::TextDelta { delta } => self.stream("text", delta),
+            Event::ReasoningDelta { delta } => self.stream("reasoning", delta),
             Event::CallStart { name, .. } => {
                 self.end_line();
-                self.write(&format!("  call       {name}("));
+                let label = self.label("call");
+                self.write(&format!("{label}{name}("));
                 self.has_open_line = true;
             }
             Event::ArgumentsDelta { delta, .. } => self.write(&printable(delta)),
@@ -106,7 +150,7 @@ impl Output {
                 self.has_open_line = false;
             }
             Event::Incomplete { why, .. } => {
-                self.print_line(format!("  cut off    inside: {why:?}"))
+                self.print_labelled(Paint::Plain, "cut off", &format!("inside: {why:?}"))
             }
             _ => self.end_line(),
         }
@@ -114,7 +158,8 @@ impl Output {
 
     fn stream(&mut self, label: &str, delta: &str) {
         if !self.has_open_line {
-            self.write(label);
+            let label = self.label(label);
+            self.write(&label);
             self.has_open_line = true;
         }
         let remaining = MAX_TEXT_CHARS.saturating_sub(self.printed);
@@ -133,9 +178,16 @@ impl Output {
     }
 
     fn write(&mut self, text: &str) {
-        let mut out = io::stdout().lock();
-        let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        match &mut self.columns {
+            Some(columns) => write_out(&columns.write(text)),
+            None => write_out(text),
+        }
     }
+}
+
+fn write_out(text: &str) {
+    let mut out = io::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
 /// Escapes control characters, so that model output cannot control the terminal.

@@ -37,12 +37,15 @@ pub(super) async fn run(
     let validators = ToolValidators::new(&tools)?;
     let tasks = tasks::tasks();
     let mut counts = [Counts::default(), Counts::default()];
-    for (n, task) in tasks.iter().enumerate() {
-        output.turn(&format!("{} of {}: {}", n + 1, tasks.len(), task.question));
-        for (mode, counts) in MODES.into_iter().zip(&mut counts) {
-            let label = label(mode);
-            output.record(json!({"type": "mode", "mode": label}));
-            output.print_line(output.paint(Paint::Dim, &format!("  {label}")));
+    for task in &tasks {
+        output.turn(task.question);
+        output.begin_columns();
+        for (n, (mode, counts)) in MODES.into_iter().zip(&mut counts).enumerate() {
+            if n > 0 {
+                output.next_column();
+            }
+            output.record(json!({"type": "mode", "mode": label(mode)}));
+            output.print_line(output.paint(Paint::Dim, heading(mode)));
             let request = greedy_request(args.max_tokens.unwrap_or(MAX_TOKENS) as usize)
                 .set_sampler_temperature(args.temperature.unwrap_or(0.0))
                 .add_message(TextMessageRole::User, task.question);
@@ -51,6 +54,7 @@ pub(super) async fn run(
             let turn = model.generate_calls(mode, request, |event| output.event(event)).await?;
             counts.add(task, &turn, &validators, output);
         }
+        output.end_columns();
     }
     let [without, with] = &counts;
     output.print_line("");
@@ -65,6 +69,13 @@ fn label(mode: CallMode) -> &'static str {
     match mode {
         CallMode::Unconstrained => "without",
         CallMode::Constrained => "Louver",
+    }
+}
+
+fn heading(mode: CallMode) -> &'static str {
+    match mode {
+        CallMode::Unconstrained => "without Louver",
+        CallMode::Constrained => "with Louver",
     }
 }
 
@@ -89,14 +100,13 @@ impl Counts {
                 "type": "call_check", "name": call.name, "arguments": call.arguments,
                 "valid": fault.is_none(), "fault": fault, "result": result,
             }));
-            let (paint, text) = match (fault, &result) {
-                (Some(fault), _) => (Paint::Bad, format!("  INVALID    {fault}")),
+            match (fault, &result) {
+                (Some(fault), _) => output.print_labelled(Paint::Bad, "INVALID", &fault),
                 (None, result) => {
                     let result = result.as_ref().map(Value::to_string).unwrap_or_default();
-                    (Paint::Plain, format!("  result     {result}"))
+                    output.print_labelled(Paint::Plain, "result", &result);
                 }
-            };
-            output.print_line(output.paint(paint, &text));
+            }
             self.valid += usize::from(result.is_some());
             results.push(result);
         }
@@ -107,7 +117,7 @@ impl Counts {
             (false, true) => (Paint::Bad, "wrong: no call can be read"),
             (false, false) => (Paint::Bad, "wrong"),
         };
-        output.print_line(output.paint(paint, &format!("             {text}")));
+        output.print_labelled(paint, "", text);
         output.record(json!({"type": "task_check", "question": task.question, "right": is_right}));
     }
 
