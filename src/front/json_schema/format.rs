@@ -13,6 +13,22 @@ pub(super) struct DefinedFormat {
     pub(super) pattern: String,
     /// The greatest length of a text, in code points.
     pub(super) max: Option<u32>,
+    /// What texts that certainly do not have the format do not match, if `pattern` describes only
+    /// some of its texts. The others are neither of the format nor of its negation.
+    wider: Option<String>,
+}
+
+impl DefinedFormat {
+    /// The pattern whose complement is the negation of the format.
+    pub(super) fn wider(&self) -> &str {
+        self.wider.as_ref().unwrap_or(&self.pattern)
+    }
+}
+
+/// Whether `max` is of the format with this pattern, and longer texts may have the format: its
+/// octets are limited, and not its characters.
+pub(super) fn is_narrower_length(pattern: &str, max: u32) -> bool {
+    max == MAX_IDN_MAILBOX && lookup("idn-email").is_some_and(|format| format.pattern == pattern)
 }
 
 /// Looks up a format by name. `None` if it is not known: then it is an annotation. Schemas of
@@ -29,11 +45,11 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
 /// All formats, made once per process.
 static FORMATS: LazyLock<Vec<DefinedFormat>> = LazyLock::new(|| {
     let format = |name, max, pattern: String| {
-        let pattern = format!("^(?:{pattern})$");
-        DefinedFormat { name, pattern, max }
+        let whole = |pattern: &str| format!("^(?:{pattern})$");
+        let wider = wider(name).map(|wider| whole(&wider));
+        DefinedFormat { name, pattern: whole(&pattern), max, wider }
     };
     let hex = |n: u8| format!("[0-9A-Fa-f]{{{n}}}");
-    let pointer = "(?:/(?:[^~/]|~[01])*)*";
     vec![
         format("date-time", None, format!("{DATE}[Tt]{TIME}")),
         format("email", Some(MAX_MAILBOX), email()),
@@ -43,19 +59,40 @@ static FORMATS: LazyLock<Vec<DefinedFormat>> = LazyLock::new(|| {
         format("uri", None, uri("", "")),
         format("uri-reference", None, uri_reference("", "")),
         format("uri-template", None, uri_template()),
-        format("json-pointer", None, pointer.to_owned()),
+        format("json-pointer", None, POINTER.to_owned()),
         format("date", None, DATE.to_owned()),
         format("time", None, TIME.to_owned()),
         format("idn-email", Some(MAX_IDN_MAILBOX), idn_email()),
         format("idn-hostname", Some(MAX_HOST), idn_host()),
         format("iri", None, uri(UCSCHAR, IPRIVATE)),
         format("iri-reference", None, uri_reference(UCSCHAR, IPRIVATE)),
-        format("relative-json-pointer", None, format!("(?:0|[1-9][0-9]*)(?:#|{pointer})")),
+        format("relative-json-pointer", None, format!("(?:0|[1-9][0-9]*)(?:#|{POINTER})")),
         format("regex", None, regex()),
         format("duration", None, DURATION.to_owned()),
         format("uuid", None, [8, 4, 4, 4, 12].map(hex).join("-")),
     ]
 });
+
+/// All texts of a format that has others than its pattern describes.
+fn wider(name: &str) -> Option<String> {
+    let time =
+        r"(?:[01]\d|2[0-3]):[0-5]\d:(?:[0-5]\d|60)(?:\.\d+)?(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)";
+    Some(match name {
+        "time" => time.to_owned(),
+        "date-time" => format!("{DATE}[Tt]{time}"),
+        "email" | "idn-email" => r"[^@]*@[\s\S]*".to_owned(),
+        "hostname" => list("[A-Za-z0-9-]{1,63}", r"\."),
+        "idn-hostname" => r"[A-Za-z0-9.\u{80}-\u{10FFFF}-]+".to_owned(),
+        "uri-template" => r"(?:[^{}]|\{[^{}]+\})*".to_owned(),
+        "relative-json-pointer" => format!(r"(?:0|[1-9]\d*)(?:[+-]\d+)?(?:#|{POINTER})"),
+        // An escape has a character.
+        "regex" => r"(?:[^\\]|\\[\s\S])*".to_owned(),
+        _ => return None,
+    })
+}
+
+/// RFC 6901.
+const POINTER: &str = "(?:/(?:[^~/]|~[01])*)*";
 
 /// The length of a host name without the root's dot (RFC 1123, section 2.1; RFC 1035).
 const MAX_HOST: u32 = 253;

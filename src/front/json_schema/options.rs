@@ -174,9 +174,10 @@ pub enum Undeclared {
     /// Allowed, as JSON Schema specifies.
     #[default]
     Allowed,
-    /// Forbidden, unless the schema constrains them. An object with `properties` or
-    /// `patternProperties` has no other members, except required ones. An array with `prefixItems`
-    /// has no further elements. The grammar accepts fewer texts than the schema, never more.
+    /// Forbidden, unless the schema constrains them, be it by `additionalProperties: true`, or
+    /// needs them (`minProperties`, `minItems`). An object with `properties` or `patternProperties`
+    /// has no other members, except required ones. An array with `prefixItems` has no further
+    /// elements. The grammar accepts fewer texts than the schema, never more.
     Forbidden,
 }
 
@@ -365,6 +366,19 @@ with_methods!(SchemaOptions {
 });
 
 impl SchemaOptions {
+    /// The options of turns of a model in the server and the SDK: the defaults, but what a schema
+    /// does not declare is [forbidden](Undeclared::Forbidden). Models make up members where any may
+    /// stand.
+    ///
+    /// ```
+    /// use louver::front::json_schema::{SchemaOptions, Undeclared};
+    ///
+    /// assert_eq!(SchemaOptions::closed().undeclared, Undeclared::Forbidden);
+    /// ```
+    pub fn closed() -> SchemaOptions {
+        SchemaOptions::default().with_undeclared(Undeclared::Forbidden)
+    }
+
     /// Fuel for compiling a schema of this many bytes, in units. A policy that relaxes has twice
     /// the fuel of [`Limits::compile_budget`]: what a limit refuses is lowered again.
     pub fn compile_budget(&self, limits: &Limits, source_bytes: usize) -> u64 {

@@ -61,7 +61,8 @@ impl<'a> SchemaLowering<'a, '_> {
     }
 
     /// Lowers numbers listed by `enum` or `const`. Each comes with its text in the schema, which is
-    /// accepted regardless of the options. Texts without an automaton are appended to `scalars`.
+    /// accepted regardless of the options, unless it is no integer in draft 4 and an integer is
+    /// asked for. Texts without an automaton are appended to `scalars`.
     pub(super) fn listed_numbers(
         &mut self,
         mut numbers: Vec<(Decimal, &str)>,
@@ -75,6 +76,9 @@ impl<'a> SchemaLowering<'a, '_> {
                 && (self.zero_fraction() || types.meets(JsonTypes::FRACTION)),
             exponents: exponents == Exponents::Allowed,
         };
+        let is_draft_4 = self.normalizer.reader.doc.dialect(LocId::ROOT) <= Draft::Draft4;
+        let takes_all_texts = !is_draft_4 || types.meets(JsonTypes::FRACTION);
+        let is_taken = |text: &str| takes_all_texts || !text.contains(['.', 'e', 'E']);
         self.numbers.listed += numbers.len();
         if self.numbers.listed > MAX_LISTED_WITH_EXPONENT || exponents != Exponents::Allowed {
             for (value, text) in numbers {
@@ -85,7 +89,9 @@ impl<'a> SchemaLowering<'a, '_> {
                     );
                 }
                 scalars.extend(plain.map(|plain| plain.as_bytes().into()));
-                scalars.push(text.as_bytes().into());
+                if is_taken(text) {
+                    scalars.push(text.as_bytes().into());
+                }
             }
             return Expr::Never;
         }
@@ -102,7 +108,8 @@ impl<'a> SchemaLowering<'a, '_> {
                 Err(error) => return self.too_large(&error),
             }
         }
-        let texts = numbers.iter().map(|(_, text)| text.as_bytes());
+        let texts = numbers.iter().filter(|(_, text)| is_taken(text));
+        let texts = texts.map(|(_, text)| text.as_bytes());
         scalars.extend(
             texts
                 .filter(|text| !dfa.accepts(text.iter().copied().map(u32::from)))

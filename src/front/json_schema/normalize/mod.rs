@@ -368,8 +368,10 @@ impl<'a> Normalizer<'a> {
                 if both.types.is_empty() {
                     return true;
                 }
+                let earlier = self.reader.set_all_texts(true);
                 let (empty, unknown) =
                     self.probe(|normalizer| normalizer.is_empty(&both, EMPTINESS_DEPTH));
+                self.reader.set_all_texts(earlier);
                 empty && !unknown
             })
         })

@@ -8,10 +8,11 @@
 use std::rc::Rc;
 
 use super::super::error::SchemaErrorReason as Reason;
+use super::super::format;
 use super::super::read::doc::{LocId, Locs};
 use super::super::read::facets::{
     ArrayFacets, ArrayPart, Bound, Contains, Evaluates, Facets, JsonTypes, NameTest, NumberFacets,
-    ObjectFacets, ObjectPart, PatternUse, StringFacets, UnenforcedKeyword, Witness,
+    ObjectFacets, ObjectPart, StringFacets, UnenforcedKeyword, Witness,
 };
 use super::super::read::keywords::{Conditional, ParsedKeywords};
 use super::{Alternatives, FUEL_PER_LOCATION, Normalizer};
@@ -380,14 +381,17 @@ fn negate_numbers(number: &NumberFacets, out: &mut Vec<Facets<'_>>) {
 
 /// Adds one alternative for each constraint on strings.
 fn negate_strings<'a>(string: &StringFacets<'a>, out: &mut Vec<Facets<'a>>) {
-    for (min, max) in violated_bounds(string.min, string.max) {
+    let is_exact = |max: &u32| {
+        !string.patterns.iter().any(|pattern| format::is_narrower_length(pattern.source, *max))
+    };
+    for (min, max) in violated_bounds(string.min, string.max.filter(is_exact)) {
         let mut facets = of_types(JsonTypes::STRING);
         (facets.string.min, facets.string.max) = (min, max);
         out.push(facets);
     }
     for pattern in &string.patterns {
         let mut facets = of_types(JsonTypes::STRING);
-        facets.string.patterns.push(PatternUse { negated: !pattern.negated, ..pattern.clone() });
+        facets.string.patterns.push(pattern.negation());
         out.push(facets);
     }
 }

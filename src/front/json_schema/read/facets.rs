@@ -31,10 +31,21 @@ pub(crate) use number::{Bound, NumberFacets, divides};
 pub(crate) struct PatternUse<'a> {
     /// The text, of the document or of a format.
     pub(crate) source: &'a str,
+    /// The pattern in place of `source` once this use is negated: for formats a wider one, if
+    /// `source` does not describe all of their texts.
+    pub(crate) opposite: &'a str,
     pub(crate) negated: bool,
     /// Where the schema asserts it, for error messages.
     pub(crate) loc: LocId,
     pub(crate) keyword: &'static str,
+}
+
+impl PatternUse<'_> {
+    /// The opposite assertion.
+    pub(crate) fn negation(&self) -> Self {
+        let (source, opposite) = (self.opposite, self.source);
+        PatternUse { source, opposite, negated: !self.negated, ..self.clone() }
+    }
 }
 
 impl PartialEq for PatternUse<'_> {

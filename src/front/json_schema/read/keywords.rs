@@ -248,7 +248,8 @@ impl<'a> SchemaReader<'a> {
         let Some(source) = value.as_str() else {
             return self.malformed(loc, "pattern", "must be a string");
         };
-        let pattern = PatternUse { source, negated: false, loc, keyword: "pattern" };
+        let pattern =
+            PatternUse { source, opposite: source, negated: false, loc, keyword: "pattern" };
         if self.pattern(&pattern).is_some() {
             return parsed.facets.string.patterns.push(pattern);
         }
@@ -328,8 +329,9 @@ impl<'a> SchemaReader<'a> {
         let refuse_unknown = asserted || self.options.formats == Formats::RefuseUnknown;
         match format::lookup(name) {
             Some(format) => {
+                let (source, opposite) = (&*format.pattern, format.wider());
                 let use_of_pattern =
-                    PatternUse { source: &format.pattern, negated: false, loc, keyword: "format" };
+                    PatternUse { source, opposite, negated: false, loc, keyword: "format" };
                 let string = &mut parsed.facets.string;
                 string.patterns.push(use_of_pattern);
                 string.max = min_bound(string.max, format.max);

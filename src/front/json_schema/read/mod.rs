@@ -93,12 +93,21 @@ pub(super) struct SchemaReader<'a> {
     pub(super) contradictions: Vec<SchemaError>,
     /// The location that is being read, for errors of no other location.
     pub(super) current: LocId,
-    /// Parsed patterns, by source; `None` if they cannot be used.
-    patterns: HashMap<&'a str, Option<Arc<CachedPattern>>>,
+    patterns: Patterns<'a>,
     /// What is relaxed because of limits.
     pub(super) relaxations: Relaxations,
     /// Where work was done, and where limits were reached.
     work: WorkLog,
+}
+
+/// The patterns of a schema.
+#[derive(Default)]
+struct Patterns<'a> {
+    /// By source; `None` if they cannot be used.
+    parsed: HashMap<&'a str, Option<Arc<CachedPattern>>>,
+    /// Whether formats are read by patterns that describe all of their texts; see
+    /// [`SchemaReader::set_all_texts`].
+    has_all_texts: bool,
 }
 
 impl<'a> SchemaReader<'a> {
@@ -117,7 +126,7 @@ impl<'a> SchemaReader<'a> {
             relaxed: Vec::new(),
             contradictions: Vec::new(),
             current: LocId::ROOT,
-            patterns: HashMap::default(),
+            patterns: Patterns::default(),
             relaxations,
             work: WorkLog::begin(),
         }
@@ -276,15 +285,24 @@ impl<'a> SchemaReader<'a> {
         loc
     }
 
+    /// Whether formats have all of their texts from now on, also those that their patterns leave
+    /// out, as when schemas are compared: two branches of `oneOf` are not disjoint if these are in
+    /// both. Returns the earlier setting.
+    pub(super) fn set_all_texts(&mut self, has_all_texts: bool) -> bool {
+        std::mem::replace(&mut self.patterns.has_all_texts, has_all_texts)
+    }
+
     /// The parsed pattern, memoized; `None` if it is malformed or unsupported (reported).
     pub(super) fn pattern(&mut self, used: &PatternUse<'a>) -> Option<Arc<CachedPattern>> {
-        if let Some(pattern) = self.patterns.get(used.source) {
+        let is_widened = self.patterns.has_all_texts && !used.negated;
+        let source = if is_widened { used.opposite } else { used.source };
+        if let Some(pattern) = self.patterns.parsed.get(source) {
             return pattern.clone();
         }
-        if !self.spend(FUEL_PER_PATTERN_BYTE * used.source.len()) {
+        if !self.spend(FUEL_PER_PATTERN_BYTE * source.len()) {
             return None;
         }
-        let pattern = match cached_pattern(used.source, self.limits) {
+        let pattern = match cached_pattern(source, self.limits) {
             Ok(pattern) => Some(pattern),
             Err(error) => {
                 let text = error.to_string();
@@ -301,7 +319,7 @@ impl<'a> SchemaReader<'a> {
                 None
             }
         };
-        self.patterns.insert(used.source, pattern.clone());
+        self.patterns.parsed.insert(source, pattern.clone());
         pattern
     }
 

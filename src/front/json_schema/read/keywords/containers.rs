@@ -96,7 +96,8 @@ impl<'a> SchemaReader<'a> {
                 matched.named.push((name, self.doc.child(loc, step, schema)));
                 continue;
             }
-            let pattern = PatternUse { source, negated: false, loc, keyword: "patternProperties" };
+            let keyword = "patternProperties";
+            let pattern = PatternUse { source, opposite: source, negated: false, loc, keyword };
             if self.pattern(&pattern).is_some() {
                 matched.patterns.push((pattern, self.doc.child(loc, step, schema)));
             } else {
