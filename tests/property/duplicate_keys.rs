@@ -37,6 +37,12 @@ const SCHEMAS: &[&str] = &[
     r#"{"type": "object", "properties": {"a": {"type": "array", "uniqueItems": true, "items": {"type": "integer"}}}}"#,
     r#"{"type": "object", "patternProperties": {"ab": {"type": "integer"}, "b": {"type": "integer"}, "^.?a": {}}}"#,
     r#"{"prefixItems": [{"type": "object"}, {"type": "object"}], "type": "array"}"#,
+    // Elements that are objects, of which one must be special: an alternative dies at their end.
+    r#"{"type": "array", "items": {"type": "object"}, "contains": {"required": ["b"]}}"#,
+    r#"{"type": "array", "contains": {"type": "object", "minProperties": 2}, "maxContains": 2}"#,
+    r#"{"type": "array", "items": {"type": "object"}, "not": {"items": {"maxProperties": 1}}}"#,
+    r#"{"type": "array", "items": {"properties": {"a": {}, "b": {}}, "additionalProperties": false}, "contains": {"type": "object", "required": ["b"]}}"#,
+    r#"{"type": "object", "additionalProperties": {"type": "array", "items": {"type": "object"}, "contains": {"required": ["a", "b"]}}}"#,
 ];
 
 /// A union of fifty object types. Keys are text in each of them, with different exceptions.
@@ -69,6 +75,9 @@ const GRAMMARS: &[&str] = &[
     // Consecutive objects, without separators.
     "root ::= object+\nobject ::= \"{\" (n \":\" v (\",\" n \":\" v)*)? \"}\"\n\
      v ::= \"1\" | object\nn% ::= \"\\\"\" [ab]* \"\\\"\"\n",
+    // Objects of two kinds: the end of one decides.
+    "root ::= object* special object*\nobject ::= \"{\" (n \":1,\")* \"}\"\n\
+     special ::= \"{\" (n \":1,\")* \"1}\"\nn% ::= \"\\\"\" [ab]* \"\\\"\"\n",
     // Consecutive keys.
     "root ::= \"{\" n* \"}\"\nn% ::= \"\\\"\" [ab]* \"\\\"\"\n",
     // Within budgets.

@@ -360,20 +360,33 @@ impl Parser {
         Ok(duplicates)
     }
 
-    /// Drops the keys of rules that call no more of them after a symbol.
+    /// Drops the keys of rules that call no more of them after a symbol, and of rules that cannot
+    /// read it. The latter must go before the step: what is predicted after it may return to the
+    /// same frame, as the next element of an array does, and would have the keys of this one.
     fn drop_ended_rules(&mut self, list: &mut KeyList, base: ConfigId, symbol: Symbol) {
         if list.is_empty() {
             return;
         }
-        for Item { state, frame, .. } in SmallVec::<[Item; 8]>::from(self.store().items(base)) {
+        let mut items = SmallVec::<[Item; 8]>::from(self.store().items(base));
+        let mut all_read = true;
+        for &Item { state, frame, .. } in &items {
             if list.iter().any(|(owner, _)| *owner == frame) {
                 let program = self.program_mut();
                 program.expand(state);
-                let mut targets = symbol.targets(program, state);
+                let mut targets = symbol.targets(program, state).peekable();
+                all_read &= targets.peek().is_some();
                 if targets.any(|to| program.ends_unique_keys(state, to)) {
                     list.retain(|(owner, _)| *owner != frame);
                 }
             }
+        }
+        if !all_read {
+            let program = self.program_mut();
+            items.retain(|item| {
+                program.expand(item.state);
+                symbol.targets(program, item.state).next().is_some()
+            });
+            self.retain_open_frames(list, &items);
         }
     }
 
@@ -403,7 +416,7 @@ impl Parser {
             }
         }
         list.retain(|(_, register)| *register != RegisterId::EMPTY);
-        self.retain_open_frames(list, base);
+        self.retain_open_frames(list, self.store().items(base));
     }
 
     /// Whether text that a rule with this frame reads cannot affect keys.

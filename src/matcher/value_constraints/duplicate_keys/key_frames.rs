@@ -25,12 +25,11 @@ impl Parser {
         within(a, b) && within(b, a)
     }
 
-    /// Removes the frames of rules that are no longer open. Cost: the open frames, up to the last
-    /// one in the list.
-    pub(super) fn retain_open_frames(&self, list: &mut KeyList, config: ConfigId) {
+    /// Keeps the frames that these items have or return to. Cost: their number, up to the last one
+    /// in the list.
+    pub(super) fn retain_open_frames<'s>(&'s self, list: &mut KeyList, mut items: &'s [Item]) {
         let mut missing: FrameList = list.iter().map(|&(frame, _)| frame).collect();
         let (mut queue, mut hashed): (Vec<FrameId>, HashSet<FrameId>) = Default::default();
-        let mut items = self.store().items(config);
         let mut next_frame = 0;
         while !missing.is_empty() {
             for &Item { frame, .. } in items {
