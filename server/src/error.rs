@@ -5,7 +5,7 @@
 use std::fmt;
 
 use axum::body::Body;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use louver::compile::CompileError;
 use louver::front::json_schema::{SchemaError, SchemaErrorReason};
@@ -17,6 +17,12 @@ use serde_json::{Value, json};
 
 use crate::limits::Seconds;
 use crate::request::pointers::PointerMap;
+
+/// The code of a request whose work has reached its deadline.
+pub(crate) const DEADLINE: &str = "timeout";
+
+/// The header by which the official clients of both APIs know whether to repeat a request.
+const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
 /// The category of an error. It decides the HTTP status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -249,6 +255,10 @@ impl IntoResponse for ApiError {
             }
             ErrorKind::Unauthorized => {
                 headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            }
+            // Clients repeat a 408, which would do the same work as often again.
+            ErrorKind::Timeout if self.first.code == DEADLINE => {
+                headers.insert(SHOULD_RETRY, HeaderValue::from_static("false"));
             }
             _ => {}
         }

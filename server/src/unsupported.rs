@@ -6,18 +6,29 @@ use axum::routing::any;
 use crate::error::{ApiError, ErrorKind};
 use crate::state::App;
 
-/// The routes, what is not supported, and what to use instead.
-const ROUTES: [(&str, &str, &str); 15] = [
+/// The routes, with all below them, what is not supported, and what to use instead.
+const ROUTES: &[(&str, &str, &str)] = &[
     ("/v1/embeddings", "embeddings are not supported", "use a server for embedding models"),
-    ("/v1/images/generations", "images are not supported", "use a server for image models"),
-    ("/v1/images/edits", "images are not supported", "use a server for image models"),
-    ("/v1/images/variations", "images are not supported", "use a server for image models"),
-    ("/v1/audio/speech", "audio is not supported", "use a server for speech models"),
-    ("/v1/audio/transcriptions", "audio is not supported", "use a server for speech models"),
-    ("/v1/audio/translations", "audio is not supported", "use a server for speech models"),
+    ("/v1/images", "images are not supported", "use a server for image models"),
+    ("/v1/videos", "videos are not supported", "use a server for video models"),
+    ("/v1/audio", "audio is not supported", "use a server for speech models"),
+    ("/v1/realtime", "sessions are not supported", "send each turn to /v1/responses"),
     ("/v1/moderations", "moderation is not supported", "use a server for moderation models"),
+    ("/v1/fine_tuning", "models are not trained", "serve a trained model"),
+    ("/v1/evals", "evaluations are not run", "see `louver bench serve bfcl`"),
+    (
+        "/v1/chat/completions/{id}",
+        "chat completions are not stored",
+        "use /v1/responses, which stores its responses",
+    ),
     ("/v1/batches", "batches are not supported", "send each request to its own route"),
     ("/v1/files", "files are not stored", "put their text into the messages"),
+    ("/v1/uploads", "files are not stored", "put their text into the messages"),
+    ("/v1/vector_stores", "files are not stored", "put their text into the messages"),
+    ("/v1/containers", "code is not run", "offer a tool that runs it"),
+    ("/v1/skills", "skills are not stored", "put their text into the messages"),
+    ("/v1/assistants", "assistants are not stored", "use /v1/responses"),
+    ("/v1/threads", "conversations are not stored", "use `previous_response_id`"),
     ("/v1/conversations", "conversations are not stored", "use `previous_response_id`"),
     (
         "/v1/responses/input_tokens",
@@ -31,8 +42,10 @@ const ROUTES: [(&str, &str, &str); 15] = [
 
 /// The routes.
 pub(crate) fn routes() -> Router<App> {
-    ROUTES.into_iter().fold(Router::new(), |router, (route, what, replacement)| {
-        router.route(route, any(move || async move { refusal(what, replacement) }))
+    ROUTES.iter().fold(Router::new(), |router, &(route, what, replacement)| {
+        let refuse = move || async move { refusal(what, replacement) };
+        let below = format!("{route}/{{*below}}");
+        router.route(route, any(refuse)).route(&below, any(refuse))
     })
 }
 

@@ -13,6 +13,8 @@ mod bounds;
 mod cases;
 #[path = "api/check.rs"]
 mod check;
+#[path = "api/clients.rs"]
+mod clients;
 #[path = "api/completions.rs"]
 mod completions;
 #[path = "api/faults.rs"]

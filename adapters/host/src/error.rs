@@ -45,8 +45,12 @@ pub enum RequestError {
         /// The token.
         token: u32,
     },
-    /// The prompt leaves no room for output.
-    #[error("the prompt has {tokens} tokens, the model's context {limit}")]
+    /// The prompt leaves no room for output. Clients of both APIs look for parts of this text, and
+    /// shorten the conversation.
+    #[error(
+        "prompt is too long: {tokens} tokens > {limit} maximum (the model's maximum context \
+         length is {limit} tokens)"
+    )]
     TooLong {
         /// The prompt's length.
         tokens: usize,
@@ -54,7 +58,7 @@ pub enum RequestError {
         limit: usize,
     },
     /// The prompt's text exceeds a limit or cannot fit the context; it is not tokenized.
-    #[error("the prompt has {bytes} bytes, more than the {limit} that are tokenized")]
+    #[error("prompt is too long: {bytes} bytes > {limit} maximum that are tokenized")]
     TooManyBytes {
         /// The text's length.
         bytes: usize,

@@ -17,11 +17,11 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("request-id");
 pub(crate) const ANTHROPIC_VERSION: HeaderName = HeaderName::from_static("anthropic-version");
 
 /// Whether responses have the format of Anthropic's API: on its routes, and for its clients on
-/// those of models, which both APIs have.
+/// those of models, which both APIs have, and where nothing is served.
 pub(crate) fn is_messages_request(route: &Route, headers: &HeaderMap) -> bool {
     match route.path {
         routes::MESSAGES => true,
-        routes::MODELS => headers.contains_key(ANTHROPIC_VERSION),
+        routes::MODELS | routes::OTHER => headers.contains_key(ANTHROPIC_VERSION),
         _ => false,
     }
 }

@@ -12,11 +12,18 @@
 use louver::spec::json::Json;
 
 use crate::messages::call_id;
-use crate::request::member_table::refuse_structure;
+use crate::request::member_table::{refuse_members, refuse_structure};
 use crate::request::members::{Faults, Members};
 use crate::request::messages::is_null;
 use crate::request::pointers::PointerMap;
 use crate::request::{object, text};
+
+/// Members that messages of Chat Completions have, and the blocks that stand for them here.
+const CHAT_MEMBERS: [(&str, &str); 3] = [
+    ("tool_calls", "calls are blocks of type \"tool_use\" in `content`"),
+    ("function_call", "calls are blocks of type \"tool_use\" in `content`"),
+    ("tool_call_id", "results are blocks of type \"tool_result\" in `content`"),
+];
 
 /// The first line of a tool result with `is_error`, for which chat templates have no place.
 const ERROR_LINE: &str = "Error:";
@@ -72,7 +79,9 @@ impl<'f> ConversationTranslator<'f> {
     pub(super) fn read(&mut self, body: &Members<'_>) {
         if body.get("system").is_some() {
             let parts = self.texts(body, "system");
-            self.message("/system", "system").parts.extend(parts);
+            if parts.iter().any(|part| part.get("text").and_then(Json::as_str) != Some("")) {
+                self.message("/system", "system").parts.extend(parts);
+            }
         }
         let Some(entries) = body.required(self.faults, "messages", Members::array) else { return };
         if entries.is_empty() {
@@ -107,6 +116,7 @@ impl<'f> ConversationTranslator<'f> {
 
     fn entry(&mut self, entry: &Members<'_>, pointer: &str) {
         refuse_structure(entry, self.faults);
+        refuse_members(entry, &CHAT_MEMBERS, self.faults);
         entry.require(self.faults, "role");
         let role = match entry.one_of(self.faults, "role", &["user", "assistant", "system"]) {
             Some("user") => "user",

@@ -271,6 +271,15 @@ pub(crate) fn refuse_structure(members: &Members<'_>, faults: &mut Faults) {
     }
 }
 
+/// Reports members that the messages of another API have, with what stands for them here.
+pub(crate) fn refuse_members(members: &Members<'_>, others: &[(&str, &str)], faults: &mut Faults) {
+    for (name, instead) in others {
+        if members.get(name).is_some_and(|value| !is_neutral(name, value)) {
+            members.fail(faults, name, "unsupported", format!("not in messages here: {instead}"));
+        }
+    }
+}
+
 fn may_request_structure(name: &str) -> bool {
     let name = name.to_lowercase();
     STRUCTURE_NAME_PARTS.iter().any(|part| name.contains(part))
@@ -286,6 +295,11 @@ const WITHOUT_DEFAULT: [&str; 3] = ["think", "thinking", "enable_thinking"];
 fn is_neutral(name: &str, value: &Json) -> bool {
     match value {
         Json::Null => true,
+        // An empty object turns the search on.
+        Json::Object(_) if name == "web_search_options" => false,
+        Json::Object(biases) if name == "logit_bias" => {
+            biases.iter().all(|(_, bias)| matches!(bias, Json::Number(n) if n.as_str() == "0"))
+        }
         Json::Bool(_) if WITHOUT_DEFAULT.contains(&name) => false,
         Json::Bool(value) => *value == TRUE_BY_DEFAULT.contains(&name),
         Json::Array(items) => items.is_empty(),
@@ -297,7 +311,7 @@ fn is_neutral(name: &str, value: &Json) -> bool {
                     | ("min_tokens" | "min_new_tokens" | "n_indent" | "top_logprobs", "0")
             )
         }
-        Json::String(_) => false,
+        Json::String(value) => name == "function_call" && value == "none",
     }
 }
 

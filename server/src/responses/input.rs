@@ -3,7 +3,7 @@
 use louver::spec::json::Json;
 use louver_formats::CallKind;
 
-use crate::request::member_table::refuse_structure;
+use crate::request::member_table::{refuse_members, refuse_structure};
 use crate::request::members::{Faults, Members};
 use crate::request::messages::call_members;
 use crate::request::pointers::PointerMap;
@@ -33,6 +33,13 @@ const OPENAI_CALLS: [(&str, &str); 7] = [
     ("apply_patch_call", "operation"),
 ];
 
+/// Members that messages of Chat Completions have, and the items that stand for them here.
+const CHAT_MEMBERS: [(&str, &str); 3] = [
+    ("tool_calls", "calls are items of type \"function_call\""),
+    ("function_call", "calls are items of type \"function_call\""),
+    ("tool_call_id", "results are items of type \"function_call_output\""),
+];
+
 const NOT_STORED: &str = "it was not stored, or newer ones replaced it; send the item itself";
 
 impl<'s> InputTranslator<'s> {
@@ -43,17 +50,20 @@ impl<'s> InputTranslator<'s> {
     /// Reads the instructions, the items of the previous response's conversation, and the input.
     pub(crate) fn read(&mut self, body: &Members<'_>, earlier: &[Json]) {
         self.pointers.insert("/messages", "/input");
-        if let Some(instructions) = body.string(&mut self.faults, "instructions") {
+        let instructions = body.string(&mut self.faults, "instructions");
+        if let Some(instructions) = instructions.filter(|text| !text.is_empty()) {
             let members = [("role", text("system")), ("content", text(instructions))];
             self.message("/instructions", members);
         }
         let sent = body.get("input").and_then(Json::as_array).unwrap_or_default();
         let sent = sent.iter().enumerate().map(|(j, item)| (item, format!("/input/{j}")));
-        let earlier = earlier.iter().map(|item| (item, "/previous_response_id".to_owned()));
-        for (item, pointer) in with_results_in_turn(earlier.chain(sent)) {
+        let stored = earlier.iter().map(|item| (item, "/previous_response_id".to_owned()));
+        for (item, pointer) in with_results_in_turn(stored.chain(sent)) {
             self.item(item, pointer);
         }
         match body.get("input") {
+            // The conversation goes on as it is.
+            None if !earlier.is_empty() => {}
             None => drop(body.require(&mut self.faults, "input")),
             Some(Json::String(input)) => {
                 let members = [("role", text("user")), ("content", text(input))];
@@ -61,7 +71,7 @@ impl<'s> InputTranslator<'s> {
                 let content = format!("/messages/{}/content", self.messages.len() - 1);
                 self.pointers.insert(content, "/input");
             }
-            Some(Json::Array(items)) if items.is_empty() => {
+            Some(Json::Array(items)) if items.is_empty() && earlier.is_empty() => {
                 body.fail(&mut self.faults, "input", "out_of_range", "must not be empty");
             }
             Some(Json::Array(_)) => {}
@@ -100,12 +110,13 @@ impl<'s> InputTranslator<'s> {
             let message = "there is no such member: `text` belongs in the body itself";
             members.fail(&mut self.faults, "text", "unknown_member", message);
         }
-        match kind.or_else(|| members.get("role").map(|_| "message")) {
-            Some("message") => {
-                let copied = members.iter().filter(|(name, _)| ["role", "content"].contains(name));
-                let copied = copied.map(|(name, value)| (name, value.clone()));
-                self.message(&pointer, copied);
-            }
+        // `type` may be left out of messages and of references.
+        let implied = || match members.get("role") {
+            Some(_) => Some("message"),
+            None => is_reference(item).then_some("item_reference"),
+        };
+        match kind.or_else(implied) {
+            Some("message") => self.message_item(&members, &pointer),
             Some("function_call") => self.call(&members, CallKind::Function),
             Some("custom_tool_call") => self.call(&members, CallKind::Custom),
             Some("function_call_output" | "custom_tool_call_output") => {
@@ -145,6 +156,17 @@ impl<'s> InputTranslator<'s> {
             },
             None => drop(members.require(&mut self.faults, "type")),
         }
+    }
+
+    fn message_item(&mut self, members: &Members<'_>, pointer: &str) {
+        refuse_members(members, &CHAT_MEMBERS, &mut self.faults);
+        if members.get("role").and_then(Json::as_str) == Some("tool") {
+            let message =
+                "there is no such role: results are items of type \"function_call_output\"";
+            return members.fail(&mut self.faults, "role", "unsupported", message);
+        }
+        let copied = members.iter().filter(|(name, _)| ["role", "content"].contains(name));
+        self.message(pointer, copied.map(|(name, value)| (name, value.clone())));
     }
 
     /// The message of a tool's result, which is the member `output`.
@@ -250,6 +272,18 @@ impl<'s> InputTranslator<'s> {
             self.messages.push(object([("role", text("assistant"))]));
         }
         self.calls.push(call);
+    }
+}
+
+/// Whether an item stands for one of a stored response, by its id.
+pub(crate) fn is_reference(item: &Json) -> bool {
+    let Json::Object(members) = item else { return false };
+    match members.get_non_null("type") {
+        Some(kind) => kind.as_str() == Some("item_reference"),
+        None => {
+            members.get("id").is_some()
+                && members.iter().all(|(name, _)| ["id", "type"].contains(&name))
+        }
     }
 }
 

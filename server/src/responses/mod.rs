@@ -39,6 +39,7 @@ use crate::state::App;
 use crate::turn::{self, TurnRequest, read_request};
 
 use call_pointers::call_pointers;
+use input::is_reference;
 use items::OutputItems;
 use object::ResponseBuilder;
 use query::check_query;
@@ -129,8 +130,7 @@ fn resolve_references(
         return Ok(None);
     };
     let reference = |item: &Json| {
-        let member = |name: &str| item.get(name).and_then(Json::as_str);
-        let id = member("id").filter(|_| member("type") == Some("item_reference"))?;
+        let id = item.get("id").and_then(Json::as_str).filter(|_| is_reference(item))?;
         app.responses().item(id, owner)
     };
     let limit = app.config().limits.http.body_bytes;

@@ -35,7 +35,6 @@ impl ResponseBuilder {
     pub(crate) fn new(body: &Json, stored: Option<(App, ConversationSource)>) -> ResponseBuilder {
         let member_or =
             |name: &str, default: Value| body.get_non_null(name).map_or(default, to_value);
-        let text = |format: Value| json!({"format": format});
         let format = body.pointer("/text/format").filter(|format| **format != Json::Null);
         let mut format = format.map_or_else(|| json!({"type": "text"}), to_value);
         if format["type"] == "json_schema" {
@@ -43,6 +42,12 @@ impl ResponseBuilder {
         }
         let mut tools = member_or("tools", json!([]));
         set_applied_strictness(&mut tools);
+        let mut choice = member_or("tool_choice", "auto".into());
+        flatten(&mut choice);
+        let mut text = json!({"format": format});
+        if let Some(verbosity) = body.pointer("/text/verbosity").filter(|of| **of != Json::Null) {
+            text["verbosity"] = to_value(verbosity);
+        }
         let effort = body.pointer("/reasoning/effort").map_or(Value::Null, to_value);
         let base = json!({
             "id": null,
@@ -62,8 +67,8 @@ impl ResponseBuilder {
             "reasoning": {"effort": effort, "summary": null},
             "store": stored.is_some(),
             "temperature": member_or("temperature", 1.0.into()),
-            "text": text(format),
-            "tool_choice": member_or("tool_choice", "auto".into()),
+            "text": text,
+            "tool_choice": choice,
             "tools": tools,
             "top_p": member_or("top_p", 1.0.into()),
             "truncation": "disabled",
@@ -138,11 +143,35 @@ impl ResponseBuilder {
 /// Sets `strict` of the functions among these tools, also within namespaces, to what is applied.
 fn set_applied_strictness(tools: &mut Value) {
     for tool in tools.as_array_mut().into_iter().flatten() {
+        flatten(tool);
         if tool["type"] == "function" {
             set_default_strict(tool);
         } else if let Some(tools) = tool.get_mut("tools") {
             set_applied_strictness(tools);
         }
+    }
+}
+
+/// Puts a tool or a choice of tools into the form of this API: what Chat Completions has in a member
+/// with the name of the type stands beside `type`.
+fn flatten(entry: &mut Value) {
+    let Some(members) = entry.as_object_mut() else { return };
+    if !members.contains_key("type") {
+        members.insert("type".to_owned(), "function".into());
+    }
+    let kind = members["type"].as_str().unwrap_or_default().to_owned();
+    if let Some(Value::Object(inner)) = members.get(&kind) {
+        let inner = inner.clone();
+        members.remove(&kind);
+        members.extend(inner);
+    }
+    if kind == "allowed_tools" {
+        members
+            .get_mut("tools")
+            .and_then(Value::as_array_mut)
+            .into_iter()
+            .flatten()
+            .for_each(flatten);
     }
 }
 

@@ -14,7 +14,7 @@ use crate::error::ApiFault;
 use crate::mcp::McpServers;
 use crate::request::members::{Faults, Members};
 use crate::request::pointers::PointerMap;
-use crate::request::{object, text};
+use crate::request::{object, replace_member, text};
 use crate::responses::mcp::McpSelection;
 use crate::turn::ServerTools;
 
@@ -93,6 +93,16 @@ impl ToolNames {
         };
         let tools: ServerTools = self.meanings.iter().filter_map(owned).collect();
         (!tools.is_empty()).then(|| Arc::new(tools))
+    }
+
+    /// The offered names of the tools of an MCP server, sorted.
+    fn of_server(&self, server: &str) -> Vec<&str> {
+        let is_of_server =
+            |tool: &OfferedTool| matches!(tool, OfferedTool::Mcp { label, .. } if label == server);
+        let tools = self.meanings.iter().filter(|(_, tool)| is_of_server(tool));
+        let mut offered: Vec<&str> = tools.map(|(offered, _)| offered.as_str()).collect();
+        offered.sort_unstable();
+        offered
     }
 
     /// The offered name of a tool. Without a namespace, a tool's own name is found in a namespace
@@ -329,7 +339,7 @@ impl<'s> ToolTranslator<'s> {
             Some(_) => non_empty_name(&reader, faults),
             None => members.get("name").and_then(Json::as_str).unwrap_or_default(),
         };
-        let own_name = own_name.to_owned();
+        let (own_name, has_name) = (own_name.to_owned(), !own_name.is_empty());
         let offered = match namespace {
             Some(namespace) => {
                 let offered = offered_name(namespace.name, &own_name);
@@ -341,7 +351,9 @@ impl<'s> ToolTranslator<'s> {
             None => own_name,
         };
         let tool = offered_tool(members, namespace, &offered);
-        self.offer(tool, pointer, &offered, faults);
+        // A name that is missing is a fault already, and not that of another tool.
+        let name = if has_name { &*offered } else { "" };
+        self.offer(tool, pointer, name, faults);
         Some(offered)
     }
 
@@ -352,6 +364,10 @@ impl<'s> ToolTranslator<'s> {
         if let Some(&k) = known {
             (self.offered[k], self.sources[k]) = (tool, pointer);
             return;
+        }
+        if let Some(&first) = self.by_name.get(name).filter(|_| !name.is_empty()) {
+            let message = format!("{name:?} is already the name of {}", self.sources[first]);
+            return faults.push(ApiFault::at(pointer, "invalid_tool", message));
         }
         if self.offered.len() == self.max_tools {
             return faults.push(ApiFault::too_many(pointer, self.max_tools, "tools"));
@@ -364,13 +380,17 @@ impl<'s> ToolTranslator<'s> {
 
 /// A tool as it is offered: strict by default, as the Responses API is, under its offered name.
 fn offered_tool(members: &Object, namespace: Option<Namespace<'_>>, offered: &str) -> Json {
-    let is_function = members.get("type").and_then(Json::as_str) == Some("function");
+    let kind = members.get("type").and_then(Json::as_str);
+    let is_function = kind.is_none_or(|kind| kind == "function");
     let is_set = |name: &str| members.get_non_null(name).is_some();
+    // As Chat Completions has it.
+    let nested = members.get("function").and_then(Json::as_object).filter(|_| is_function);
     let is_changed = |name: &str| {
         NEUTRAL_MEMBERS.contains(&name)
             || ["allowed_callers", "async"].contains(&name)
             || (namespace.is_some() && ["name", "description"].contains(&name))
             || (name == "strict" && !is_set("strict"))
+            || (name == "function" && nested.is_some())
     };
     let kept = members.iter().filter(|(name, _)| !is_changed(name));
     let mut out: Vec<(&str, Json)> = kept.map(|(name, value)| (name, value.clone())).collect();
@@ -383,8 +403,15 @@ fn offered_tool(members: &Object, namespace: Option<Namespace<'_>>, offered: &st
             out.push(("description", text(&lines.join("\n"))));
         }
     }
-    if is_function && !is_set("strict") && !is_set("function") {
-        out.push(("strict", Json::Bool(true)));
+    match nested {
+        Some(function) => {
+            let is_strict = function.get_non_null("strict").cloned().unwrap_or(Json::Bool(true));
+            out.push(("function", replace_member(function, "strict", is_strict)));
+        }
+        None if is_function && !is_set("strict") && !is_set("function") => {
+            out.push(("strict", Json::Bool(true)));
+        }
+        None => {}
     }
     object(out)
 }
@@ -421,29 +448,62 @@ fn is_hosted(kind: &str) -> bool {
 
 /// A tool choice under the offered names.
 pub(crate) fn translate_choice(choice: &Json, names: &ToolNames) -> Json {
-    match choice {
-        Json::Object(members) => {
-            let member = |name: &str| members.get(name).and_then(Json::as_str);
-            if member("type") == Some(OfferedTool::SEARCH) {
-                return object([("type", text("function")), ("name", text(OfferedTool::SEARCH))]);
-            }
-            // A tool of an MCP server is a function of the namespace with its label.
-            let is_mcp = member("type") == Some("mcp") && member("name").is_some();
-            let is_tool = is_mcp || matches!(member("type"), Some("function" | "custom"));
-            let namespace = member(if is_mcp { "server_label" } else { "namespace" });
-            let translate = |name: &str, value: &Json| match (name, value) {
-                ("name", Json::String(own)) if is_tool => text(&names.offered(namespace, own)),
-                ("type", _) if is_mcp => text("function"),
-                ("tools", Json::Array(tools)) => {
-                    Json::Array(tools.iter().map(|tool| translate_choice(tool, names)).collect())
-                }
-                _ => value.clone(),
-            };
-            let is_dropped =
-                |name: &str| (is_tool && name == "namespace") || (is_mcp && name == "server_label");
-            let kept = members.iter().filter(|(name, _)| !is_dropped(name));
-            object(kept.map(|(name, value)| (name, translate(name, value))))
-        }
-        choice => choice.clone(),
+    let Json::Object(members) = choice else { return choice.clone() };
+    if let Some(label) = chosen_server(members) {
+        let tools = Json::Array(functions_of_server(label, names));
+        return object([
+            ("type", text("allowed_tools")),
+            ("mode", text("required")),
+            ("tools", tools),
+        ]);
     }
+    let member = |name: &str| members.get(name).and_then(Json::as_str);
+    if member("type") == Some(OfferedTool::SEARCH) {
+        return chosen_function(OfferedTool::SEARCH);
+    }
+    // A tool of an MCP server is a function of the namespace with its label.
+    let is_mcp = member("type") == Some("mcp") && member("name").is_some();
+    let is_tool = is_mcp || matches!(member("type"), Some("function" | "custom"));
+    let namespace = member(if is_mcp { "server_label" } else { "namespace" });
+    let translate = |name: &str, value: &Json| match (name, value) {
+        ("name", Json::String(own)) if is_tool => text(&names.offered(namespace, own)),
+        ("type", _) if is_mcp => text("function"),
+        ("tools", Json::Array(tools)) => {
+            Json::Array(tools.iter().flat_map(|tool| allowed_tools(tool, names)).collect())
+        }
+        _ => value.clone(),
+    };
+    let is_dropped =
+        |name: &str| (is_tool && name == "namespace") || (is_mcp && name == "server_label");
+    let kept = members.iter().filter(|(name, _)| !is_dropped(name));
+    object(kept.map(|(name, value)| (name, translate(name, value))))
+}
+
+/// An entry of a list of allowed tools under the offered names. One that names an MCP server only
+/// stands for all of its tools.
+fn allowed_tools(tool: &Json, names: &ToolNames) -> Vec<Json> {
+    match tool.as_object().and_then(chosen_server) {
+        Some(label) => functions_of_server(label, names),
+        None => vec![translate_choice(tool, names)],
+    }
+}
+
+/// The label of an MCP server, if a choice is one of all its tools.
+fn chosen_server(members: &Object) -> Option<&str> {
+    let is_mcp = members.get("type").and_then(Json::as_str) == Some("mcp");
+    let is_whole = is_mcp && members.get_non_null("name").is_none();
+    members.get("server_label").and_then(Json::as_str).filter(|_| is_whole)
+}
+
+/// A choice of each tool of a server. Of a server that offers none, its label is returned as the
+/// name of a tool, which is then refused.
+fn functions_of_server(label: &str, names: &ToolNames) -> Vec<Json> {
+    match &names.of_server(label)[..] {
+        [] => vec![chosen_function(label)],
+        offered => offered.iter().map(|name| chosen_function(name)).collect(),
+    }
+}
+
+fn chosen_function(name: &str) -> Json {
+    object([("type", text("function")), ("name", text(name))])
 }

@@ -106,6 +106,7 @@ pub(crate) fn translate(
     if let Some(text) = members.object(&mut faults, "text") {
         let advice = ": use `text.format`";
         text.refuse_unknown_with(&mut faults, &["format", "verbosity"], advice);
+        text.one_of(&mut faults, "verbosity", &["low", "medium", "high"]);
         let format = translate_format(&text, &mut pointers, &mut faults);
         let is_constraint =
             |format: &Json| format.get("type").and_then(Json::as_str) != Some("text");
@@ -135,6 +136,13 @@ pub(crate) fn translate(
 
 fn check_options(members: &Members<'_>, faults: &mut Faults) {
     members.boolean(faults, "store");
+    // They have no effect, and come back in the response.
+    members.string(faults, "user");
+    if let Some(metadata) = members.object(faults, "metadata") {
+        for name in metadata.names() {
+            metadata.string(faults, name);
+        }
+    }
     if members.one_of(faults, "truncation", &["disabled", "auto"]) == Some("auto") {
         members.fail(faults, "truncation", "unsupported", "conversations are not shortened");
     }

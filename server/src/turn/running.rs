@@ -11,7 +11,7 @@ use futures::stream::FuturesUnordered;
 use louver_mistralrs::{Completion, EventStream, GenerationError, Plan, RequestParams};
 
 use crate::admission::Admission;
-use crate::error::{ApiError, ErrorKind};
+use crate::error::{ApiError, DEADLINE, ErrorKind};
 use crate::http::phase::ServerPhase;
 use crate::metrics::ModelLabels;
 use crate::served_model::ServedModel;
@@ -111,7 +111,7 @@ impl RunningTurn {
                 tokio::select! {
                     biased;
                     () = tokio::time::sleep_until(options.deadline.into()) => {
-                        ApiError::timeout("timeout", "requests.timeout_s", limit)
+                        ApiError::timeout(DEADLINE, "requests.timeout_s", limit)
                     }
                     () = app.phases().reached(ServerPhase::Cancelling) => ApiError::stopping(),
                 }

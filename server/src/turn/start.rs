@@ -9,7 +9,7 @@ use tokio::time::timeout_at;
 use tracing::Span;
 
 use crate::admission::Admission;
-use crate::error::ApiError;
+use crate::error::{ApiError, DEADLINE};
 use crate::http::phase::ServerPhase;
 use crate::metrics::ModelLabels;
 use crate::request::pointers::PointerMap;
@@ -35,7 +35,7 @@ pub(crate) async fn start(
     let served = app.model(request.model.as_deref())?.clone();
     let limit = served.settings.limits.requests.timeout_s;
     let deadline = arrived + limit.0;
-    let timed_out = |_| ApiError::timeout("timeout", "requests.timeout_s", limit);
+    let timed_out = |_| ApiError::timeout(DEADLINE, "requests.timeout_s", limit);
     let started = timeout_at(
         deadline.into(),
         TurnStarter { app, served, arrived, deadline, pointers: &pointers }.start(request),

@@ -4,7 +4,7 @@ use louver::fuel::CancelToken;
 use tokio::time::timeout;
 
 use crate::admission::Admission;
-use crate::error::{ApiError, ErrorKind};
+use crate::error::{ApiError, DEADLINE, ErrorKind};
 use crate::http::body::run_blocking;
 use crate::http::spawn_owned;
 use crate::state::App;
@@ -58,7 +58,7 @@ pub(crate) async fn run_check<T: Send + 'static>(
         let permit = app.check_gate().acquire(1, waiting, Admission::First).await?;
         BlockingWork::default().run(permit, work).await
     };
-    let timed_out = |_| ApiError::timeout("timeout", "requests.check_timeout_s", limit);
+    let timed_out = |_| ApiError::timeout(DEADLINE, "requests.check_timeout_s", limit);
     spawn_owned(timeout(limit.0, checked)).await.map_err(timed_out)?
 }
 

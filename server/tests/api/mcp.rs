@@ -185,6 +185,27 @@ async fn calls_of_mcp_tools_run_on_their_server() {
     assert!(!listed, "{next}");
 }
 
+/// A choice of a server is one of all its tools.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_whole_mcp_server_is_chosen() {
+    let server = start().await;
+    let whole = json!({"type": "mcp", "server_label": "numbers"});
+    let allowed = json!({"type": "allowed_tools", "mode": "required", "tools": [whole]});
+    for choice in [whole, allowed] {
+        let body = request("double", json!({"tool_choice": choice, "max_output_tokens": 60}));
+        let answer = server.post("/v1/responses", body.to_string()).await;
+        let response = answer.json();
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        assert_eq!(response["output"][1]["type"], "mcp_call", "{response}");
+        assert_eq!(response["tool_choice"], body["tool_choice"]);
+    }
+    let choice = json!({"type": "mcp", "server_label": "letters"});
+    let unknown = request("double", json!({"tool_choice": choice}));
+    let answer = server.post("/v1/responses", unknown.to_string()).await;
+    assert_eq!(answer.error().0, 400, "{}", answer.text);
+    assert!(answer.text.contains("letters"), "{}", answer.text);
+}
+
 /// The only slot is free while a call runs. The next round waits for it, though nothing else may.
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_of_mcp_tools_hold_no_slot() {

@@ -370,7 +370,7 @@ async fn budgets_of_interleaved_thinking_may_exceed_the_length() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn errors_have_anthropics_format_on_these_routes_only() {
+async fn errors_have_anthropics_format_on_these_routes_and_for_its_clients() {
     let server = Server::start("api_keys = [\"secret\"]").await;
     let request = |path: &str, header: &str, key: &str| {
         let request = server.client.post(format!("{}{path}", server.base));
@@ -393,7 +393,10 @@ async fn errors_have_anthropics_format_on_these_routes_only() {
     }
     let answer = server.send(request("/v1/messages/nothing", "x-api-key", "secret")).await;
     assert_eq!((answer.status, &answer.json()["type"]), (404, &json!("error")));
-    let answer = server.send(request("/v1/nothing", "x-api-key", "secret")).await;
+    let answer = server.send(request("/v1/chat/nothing", "x-api-key", "secret")).await;
+    assert_eq!((answer.status, &answer.json()["type"]), (404, &json!("error")));
+    let other = server.client.get(format!("{}/v1/nothing", server.base));
+    let answer = server.send(other.header("x-api-key", "secret")).await;
     assert_eq!((answer.status, answer.json().get("type")), (404, None));
     assert!(!answer.headers.contains_key("request-id"));
     let get = server.client.get(format!("{}/v1/messages", server.base));
@@ -407,6 +410,9 @@ async fn unsupported_routes_name_the_way_out() {
     for (path, part) in [
         ("/v1/embeddings", "embedding models"),
         ("/v1/images/generations", "image models"),
+        ("/v1/messages/batches/b/cancel", "/v1/messages"),
+        ("/v1/conversations/c/items", "previous_response_id"),
+        ("/v1/chat/completions/c", "/v1/responses"),
         ("/v1/audio/speech", "speech models"),
         ("/v1/audio/transcriptions", "speech models"),
         ("/v1/conversations", "previous_response_id"),
