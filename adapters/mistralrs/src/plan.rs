@@ -95,7 +95,8 @@ impl PlanBuilder {
         })
     }
 
-    /// Sets the schema options.
+    /// Sets the schema options. By default, members that a schema does not declare are forbidden
+    /// ([`SchemaOptions::closed`]).
     pub fn schema_options(self, options: SchemaOptions) -> Self {
         self.with(|request| request.schema_options = options)
     }
@@ -457,7 +458,8 @@ impl Louver {
 
     /// Begins a plan of a turn with these tools.
     pub fn tools(&self, tools: impl Into<ToolList>) -> PlanBuilder {
-        PlanBuilder { louver: self.clone(), tools: tools.into(), request: ToolRequest::default() }
+        let request = ToolRequest::default().with_schema_options(SchemaOptions::closed());
+        PlanBuilder { louver: self.clone(), tools: tools.into(), request }
     }
 
     /// Begins a plan of a turn that matches this JSON Schema.

@@ -1,4 +1,4 @@
-//! Two columns on a terminal, written one after the other: first the left, then the right beside it.
+//! Two columns on a terminal: first the left one is written, then the right one beside it.
 
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;

@@ -49,7 +49,9 @@ pub struct Config {
     pub cors_origins: Vec<String>,
     /// Handling of schema keywords that cannot be enforced.
     pub policy: Policy,
-    /// Schema options. Their `policy` is set by the member above.
+    /// Schema options, by default [`SchemaOptions::closed`]. Their `policy` is set by the member
+    /// above.
+    #[serde(deserialize_with = "schema_options")]
     pub schema_options: SchemaOptions,
     /// Schema documents that references of schemas may lead to: files, and folders of `*.json`.
     pub registry: Vec<PathBuf>,
@@ -90,7 +92,7 @@ impl Default for Config {
             allowed_hosts: Vec::new(),
             cors_origins: Vec::new(),
             policy: Policy::default(),
-            schema_options: SchemaOptions::default(),
+            schema_options: SchemaOptions::closed(),
             registry: Vec::new(),
             strict_tools: StrictTools::default(),
             reasoning: ReasoningDefault::default(),
@@ -120,6 +122,12 @@ pub enum UnknownMembers {
     Ignore,
     /// Reject the request.
     Refuse,
+}
+
+/// Reads the members of a table of schema options. The others have this configuration's defaults.
+fn schema_options<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SchemaOptions, D::Error> {
+    let members = Overrides::<SchemaOptions>::deserialize(deserializer)?;
+    Ok(members.apply(&SchemaOptions::closed()))
 }
 
 impl Config {
