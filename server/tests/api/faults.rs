@@ -150,13 +150,13 @@ async fn prompts_are_bounded_before_tokenization() {
     let server = Server::start("[limits.requests]\nprompt_bytes = 100000000").await;
     let message = refused(server.chat(&of(2_000_000)).await);
     let limit: usize =
-        message.split("the ").last().unwrap().split(' ').next().unwrap().parse().unwrap();
+        message.split("> ").last().unwrap().split(' ').next().unwrap().parse().unwrap();
     assert_eq!(limit % 8192, 0, "{message}");
     // A prompt that is too long after tokenization has the same error.
     let answer = server.chat(&of(limit - 1000)).await;
     assert_eq!(answer.error().1, "context_length_exceeded");
     assert!(
-        answer.json()["error"]["message"].as_str().unwrap().contains(" tokens, "),
+        answer.json()["error"]["message"].as_str().unwrap().contains(" tokens > "),
         "{}",
         answer.text
     );
