@@ -400,7 +400,7 @@ mod tests {
             reasoning: ReasoningDefault::Required,
             reasoning_budget: Some(7),
             draw: Draw::Host,
-            schema_options: SchemaOptions::default()
+            schema_options: SchemaOptions::closed()
                 .with_policy(Policy::BestEffort)
                 .with_whitespace(Whitespace::Compact)
                 .with_max_digits(Some(9)),

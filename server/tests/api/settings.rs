@@ -112,3 +112,30 @@ async fn a_model_bounds_its_own_generations() {
     let (answer, ()) = tokio::join!(waiting, others);
     assert_eq!(answer.status, 200, "{}", answer.text);
 }
+
+/// By default an object has no members that its schema does not declare.
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_are_closed_unless_options_or_the_schema_open_them() {
+    let server = Server::start("").await;
+    let answers = async |schema: serde_json::Value, options: serde_json::Value| {
+        let mut answers = Vec::new();
+        for seed in 0..6 {
+            let format = json!({"type": "json_schema", "json_schema": {"schema": schema}});
+            let louver = json!({"whitespace": "compact", "schema_options": options});
+            let body = json!({"response_format": format, "seed": seed, "max_tokens": 80, "louver": louver});
+            let answer = server.chat(&ask(body)).await;
+            assert_eq!(answer.status, 200, "{}", answer.text);
+            let content = answer.json()["choices"][0]["message"]["content"].clone();
+            answers.push(content.as_str().expect("text").to_owned());
+        }
+        answers
+    };
+    let schema = json!({"type": "object", "properties": {}});
+    assert_eq!(answers(schema.clone(), json!({})).await, ["{}"; 6]);
+    let open = json!({"type": "object", "properties": {}, "additionalProperties": true});
+    for answers in
+        [answers(schema, json!({"undeclared": "allowed"})).await, answers(open, json!({})).await]
+    {
+        assert!(answers.iter().any(|answer| answer != "{}"), "{answers:?}");
+    }
+}
