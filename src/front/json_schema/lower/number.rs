@@ -6,7 +6,6 @@
 //! facet. Numbers with an exponent come from [`super::exponent`]. Finished automata of non-listed
 //! numbers are cached for the whole process, because different schemas use the same few bounds.
 
-use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::super::options::{Dialect as Draft, Exponents, Integers, SchemaOptions};
@@ -206,11 +205,8 @@ fn number_dfa(
         return restrict_digits(accepted_signs(facets).dfa().clone(), cap);
     }
     let mut parts = Vec::new();
-    if let Some(bound) = &facets.low {
-        parts.push((comparison_dfa(bound, Ordering::Greater)?, true));
-    }
-    if let Some(bound) = &facets.high {
-        parts.push((comparison_dfa(bound, Ordering::Less)?, true));
+    for (bound, order) in facets.bounds() {
+        parts.push((comparison_dfa(bound, order)?, true));
     }
     for unit in &facets.multiples {
         parts.push((multiples_dfa(unit)?, true));

@@ -361,14 +361,10 @@ fn objects_with<'a>(witness: Witness<'a>) -> Facets<'a> {
 
 /// Adds one alternative for each constraint on numbers.
 fn negate_numbers(number: &NumberFacets, out: &mut Vec<Facets<'_>>) {
-    if let Some(bound) = number.low.clone() {
+    for (bound, order) in number.bounds() {
         let mut facets = of_types(JsonTypes::NUMBER);
-        facets.number.add_upper_bound(Bound { exclusive: !bound.exclusive, ..bound });
-        out.push(facets);
-    }
-    if let Some(bound) = number.high.clone() {
-        let mut facets = of_types(JsonTypes::NUMBER);
-        facets.number.add_lower_bound(Bound { exclusive: !bound.exclusive, ..bound });
+        let outside = Bound { exclusive: !bound.exclusive, ..bound.clone() };
+        facets.number.add_bound(outside, order.reverse());
         out.push(facets);
     }
     for unit in &number.multiples {

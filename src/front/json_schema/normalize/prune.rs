@@ -475,8 +475,7 @@ fn negated_property<'a>(part: &ObjectPart<'a>) -> Option<(&'a str, LocId)> {
 
 /// As [`Normalizer::subsumes`], for numbers.
 fn subsumes_numbers(a: &NumberFacets, b: &NumberFacets) -> bool {
-    let bounds = !a.low.as_ref().is_some_and(|bound| b.is_tightened_from_below_by(bound))
-        && !a.high.as_ref().is_some_and(|bound| b.is_tightened_from_above_by(bound));
+    let bounds = !a.bounds().any(|(bound, order)| b.is_tightened_by(bound, order));
     // Spellings of numbers depend on whether there are any of these.
     let alike = |a: &[_], b: &[_]| a.is_empty() == b.is_empty();
     bounds

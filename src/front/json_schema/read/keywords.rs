@@ -9,6 +9,7 @@
 mod applicators;
 mod containers;
 
+use std::cmp::Ordering;
 use std::rc::Rc;
 
 use super::super::error::SchemaErrorReason as Reason;
@@ -296,24 +297,17 @@ impl<'a> SchemaReader<'a> {
             _ => return self.malformed(loc, keyword, "must be a number"),
         };
         let flag = |name: &str| object.get(name) == Some(&Json::Bool(true));
-        match keyword {
-            "minimum" => facets
-                .number
-                .add_lower_bound(Bound { value: number, exclusive: flag("exclusiveMinimum") }),
-            "exclusiveMinimum" => {
-                facets.number.add_lower_bound(Bound { value: number, exclusive: true })
-            }
-            "maximum" => facets
-                .number
-                .add_upper_bound(Bound { value: number, exclusive: flag("exclusiveMaximum") }),
-            "exclusiveMaximum" => {
-                facets.number.add_upper_bound(Bound { value: number, exclusive: true })
-            }
+        let (order, exclusive) = match keyword {
+            "minimum" => (Ordering::Greater, flag("exclusiveMinimum")),
+            "exclusiveMinimum" => (Ordering::Greater, true),
+            "maximum" => (Ordering::Less, flag("exclusiveMaximum")),
+            "exclusiveMaximum" => (Ordering::Less, true),
             _ if number.is_zero() || number.is_negative() => {
-                self.malformed(loc, "multipleOf", "must be positive")
+                return self.malformed(loc, "multipleOf", "must be positive");
             }
-            _ => facets.number.add_multiple(&number),
-        }
+            _ => return facets.number.add_multiple(&number),
+        };
+        facets.number.add_bound(Bound { value: number, exclusive }, order);
     }
 
     /// Parses `format`, as [`Formats`] and the vocabularies say.
