@@ -249,7 +249,7 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
         if let Some(expr) = self.values.by_types.get(&key) {
             return expr.clone();
         }
-        let facets = Facets { types, ..Facets::any() };
+        let facets = Facets::of_types(types);
         let (mut parts, mut scalars) = (Vec::new(), Vec::new());
         self.lower_facets(&facets, &mut parts, &mut scalars);
         let out = self.union_rule(parts, scalars, "any");

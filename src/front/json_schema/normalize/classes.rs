@@ -318,7 +318,7 @@ impl<'a> Normalizer<'a> {
         base: &Allowed,
         class: &[usize],
     ) -> Facets<'a> {
-        let mut out = Facets { types: JsonTypes::OBJECT, ..Facets::any() };
+        let mut out = Facets::of_types(JsonTypes::OBJECT);
         let name = atoms.name;
         let has = |atom: usize| class.contains(&atom);
         if class == [ABSENT] {
@@ -341,9 +341,7 @@ impl<'a> Normalizer<'a> {
             _ => self.reader.doc.union_of(loc, listed),
         };
         let schema = if has(OTHER) { union.negated() } else { union };
-        let mut part = ObjectPart::new(vec![(name, schema)]);
-        part.evaluates = Evaluates::Nothing;
-        out.object.parts.push(Rc::new(part));
+        out.object.parts.push(Rc::new(ObjectPart::of_member(name, schema)));
         out
     }
 

@@ -170,7 +170,7 @@ impl<'a> Normalizer<'a> {
             Conditional::Dependency { keyword, trigger, names, schema } => {
                 let mut absent = Facets::any();
                 absent.object.forbidden.push(trigger);
-                let mut brought = Facets { types: JsonTypes::OBJECT, ..Facets::any() };
+                let mut brought = Facets::of_types(JsonTypes::OBJECT);
                 brought.object.required.extend(names);
                 let mut present = brought.clone();
                 present.object.required.insert(0, trigger);

@@ -250,7 +250,7 @@ impl<'a> Normalizer<'a> {
             if loc.is_negated() {
                 return self.negate_values(loc.negated(), &[value]);
             }
-            return Rc::new(vec![Facets { values: Some(Rc::new(vec![value])), ..Facets::any() }]);
+            return Rc::new(vec![Facets::of_values(vec![value])]);
         }
         let Some(parts) = self.reader.doc.union_operands(loc) else {
             return self.always_true.clone();

@@ -88,7 +88,7 @@ impl<'a> Normalizer<'a> {
                 let applied = self.apply_unevaluated_properties(facets, schema);
                 let part = applied.object.parts.get(facets.object.parts.len());
                 let witness = part.and_then(|part| additional_witness(part));
-                out.extend(witness.map(|w| facets.clone().conjoin(&objects_with(w))));
+                out.extend(witness.map(|w| facets.clone().conjoin(&with_witness(w))));
             }
             if let Some(schema) = elements {
                 let applied = self.apply_unevaluated_items(facets, loc, schema);
@@ -131,13 +131,13 @@ impl<'a> Normalizer<'a> {
                 }
             }
             Conditional::Dependency { trigger, names, schema, .. } => {
-                let mut present = of_types(JsonTypes::OBJECT);
-                present.object.required.push(trigger);
+                let required = vec![trigger];
+                let present = ObjectFacets { required, ..ObjectFacets::default() };
                 for name in names {
-                    let mut facets = present.clone();
-                    facets.object.forbidden.push(name);
-                    out.push(facets);
+                    let forbidden = vec![name];
+                    out.push(Facets::objects(ObjectFacets { forbidden, ..present.clone() }));
                 }
+                let present = Facets::objects(present);
                 if let Some(schema) = schema {
                     out.extend(
                         self.expand(schema.negated())
@@ -184,7 +184,7 @@ impl<'a> Normalizer<'a> {
             // Contradictory keywords leave no listed value; then every value violates them.
             out.extend(self.negate_values(loc, values).iter().cloned());
         } else if types != JsonTypes::ALL {
-            out.push(of_types(JsonTypes::ALL.minus(types)));
+            out.push(Facets::of_types(JsonTypes::ALL.minus(types)));
         }
         negate_numbers(&number, out);
         negate_strings(&string, out);
@@ -195,29 +195,22 @@ impl<'a> Normalizer<'a> {
     /// Adds one alternative for each constraint on arrays.
     fn negate_arrays(&mut self, array: &ArrayFacets, out: &mut Vec<Facets<'a>>) {
         for (min, max) in violated_bounds(array.min, array.max) {
-            let mut facets = of_types(JsonTypes::ARRAY);
-            (facets.array.min, facets.array.max) = (min, max);
-            out.push(facets);
+            out.push(Facets::arrays(ArrayFacets { min, max, ..ArrayFacets::default() }));
         }
         for part in &array.parts {
             self.negate_array_part(part, out);
         }
         for contains in &array.contains {
             for (min, max) in violated_bounds(contains.min, contains.max) {
-                let mut facets = of_types(JsonTypes::ARRAY);
-                facets.array.add_contains(Contains {
-                    min,
-                    max,
-                    evaluates: Evaluates::Nothing,
-                    ..contains.clone()
-                });
-                out.push(facets);
+                let mut array = ArrayFacets::default();
+                let evaluates = Evaluates::Nothing;
+                array.add_contains(Contains { min, max, evaluates, ..contains.clone() });
+                out.push(Facets::arrays(array));
             }
         }
         if let Some(loc) = array.unique {
-            let mut facets = of_types(JsonTypes::ARRAY);
-            (facets.array.min, facets.array.repeats) = (2, Some(loc));
-            out.push(facets);
+            let repeats = Some(loc);
+            out.push(Facets::arrays(ArrayFacets { min: 2, repeats, ..ArrayFacets::default() }));
         }
     }
 
@@ -240,11 +233,7 @@ impl<'a> Normalizer<'a> {
         let booleans: Vec<&'a Json> = BOOLEANS.iter().filter(|b| !named(b)).collect();
         let mut out = vec![rest];
         if booleans.len() == 1 {
-            out.push(Facets {
-                types: JsonTypes::BOOLEAN,
-                values: Some(Rc::new(booleans)),
-                ..Facets::any()
-            });
+            out.push(Facets { types: JsonTypes::BOOLEAN, ..Facets::of_values(booleans) });
         }
         let mut out = Rc::new(out);
         for others in compound {
@@ -256,54 +245,35 @@ impl<'a> Normalizer<'a> {
     /// The values that are not this array.
     fn values_but_array(&mut self, loc: LocId, items: &'a [Json]) -> Vec<Facets<'a>> {
         let length = u32::try_from(items.len()).unwrap_or(u32::MAX);
-        let mut out =
-            vec![of_types(JsonTypes::ALL.minus(JsonTypes::ARRAY)), of_types(JsonTypes::ARRAY)];
-        out[1].array.min = length.saturating_add(1);
-        if length > 0 {
-            let mut shorter = of_types(JsonTypes::ARRAY);
-            shorter.array.max = Some(length - 1);
-            out.push(shorter);
+        let mut out = vec![Facets::of_types(JsonTypes::ALL.minus(JsonTypes::ARRAY))];
+        for (min, max) in violated_bounds(length, Some(length)) {
+            out.push(Facets::arrays(ArrayFacets { min, max, ..ArrayFacets::default() }));
         }
         for (i, item) in items.iter().enumerate() {
             if !self.reader.spend(FUEL_PER_POSITION * (i + 1)) {
                 break;
             }
-            let mut facets = of_types(JsonTypes::ARRAY);
-            (facets.array.min, facets.array.max) = (length, Some(length));
-            let mut prefix = vec![LocId::TRUE; i];
-            prefix.push(self.reader.doc.constant_location(loc, item).negated());
-            facets.array.parts.push(Rc::new(ArrayPart {
-                prefix,
-                rest: None,
-                evaluates: Evaluates::Nothing,
-            }));
-            out.push(facets);
+            let other = self.reader.doc.constant_location(loc, item).negated();
+            let parts = vec![Rc::new(ArrayPart::of_element(i, other))];
+            let (min, max) = (length, Some(length));
+            out.push(Facets::arrays(ArrayFacets { parts, min, max, ..ArrayFacets::default() }));
         }
         out
     }
 
     /// The values that are not this object.
     fn values_but_object(&mut self, loc: LocId, object: &'a Object) -> Vec<Facets<'a>> {
-        let mut out = vec![of_types(JsonTypes::ALL.minus(JsonTypes::OBJECT))];
-        out.push(objects_with(Witness {
+        let mut out = vec![Facets::of_types(JsonTypes::ALL.minus(JsonTypes::OBJECT))];
+        out.push(with_witness(Witness {
             matching: None,
             not_named: object.iter().map(|(name, _)| name).collect(),
             not_matching: Vec::new(),
             schema: LocId::TRUE,
         }));
         for (name, value) in object.iter() {
-            let mut without = of_types(JsonTypes::OBJECT);
-            without.object.forbidden.push(name);
-            out.push(without);
-            let mut differs = of_types(JsonTypes::OBJECT);
-            differs.object.required.push(name);
-            let mut part = ObjectPart::new(vec![(
-                name,
-                self.reader.doc.constant_location(loc, value).negated(),
-            )]);
-            part.evaluates = Evaluates::Nothing;
-            differs.object.parts.push(Rc::new(part));
-            out.push(differs);
+            out.push(without_member(name));
+            let other = self.reader.doc.constant_location(loc, value).negated();
+            out.push(with_member(name, ObjectPart::of_member(name, other)));
         }
         out
     }
@@ -314,16 +284,9 @@ impl<'a> Normalizer<'a> {
             if !self.reader.spend(FUEL_PER_POSITION * (i + 1)) {
                 break;
             }
-            let mut facets = of_types(JsonTypes::ARRAY);
-            let mut prefix = vec![LocId::TRUE; i];
-            prefix.push(schema.negated());
-            facets.array.min = i as u32 + 1;
-            facets.array.parts.push(Rc::new(ArrayPart {
-                prefix,
-                rest: None,
-                evaluates: Evaluates::Nothing,
-            }));
-            out.push(facets);
+            let parts = vec![Rc::new(ArrayPart::of_element(i, schema.negated()))];
+            let min = i as u32 + 1;
+            out.push(Facets::arrays(ArrayFacets { parts, min, ..ArrayFacets::default() }));
         }
         out.extend(violated_rest(part));
     }
@@ -346,45 +309,50 @@ fn in_place_schemas(parsed: &ParsedKeywords<'_>) -> Vec<LocId> {
 fn violated_rest<'a>(part: &ArrayPart) -> Option<Facets<'a>> {
     let schema = part.rest?.negated();
     let from = part.prefix.len() as u32;
-    let mut facets = of_types(JsonTypes::ARRAY);
     let evaluates = Evaluates::Nothing;
-    facets.array.contains.push(Contains { schema, min: 1, max: None, from, evaluates });
-    Some(facets)
+    let contains = vec![Contains { schema, min: 1, max: None, from, evaluates }];
+    Some(Facets::arrays(ArrayFacets { contains, ..ArrayFacets::default() }))
 }
 
-/// Objects with this witness.
-fn objects_with<'a>(witness: Witness<'a>) -> Facets<'a> {
-    let mut facets = of_types(JsonTypes::OBJECT);
-    facets.object.witnesses.push(Rc::new(witness));
-    facets
+/// The objects with this witness.
+fn with_witness<'a>(witness: Witness<'a>) -> Facets<'a> {
+    let witnesses = vec![Rc::new(witness)];
+    Facets::objects(ObjectFacets { witnesses, ..ObjectFacets::default() })
+}
+
+/// The objects without a member of this name.
+fn without_member(name: &str) -> Facets<'_> {
+    Facets::objects(ObjectFacets { forbidden: vec![name], ..ObjectFacets::default() })
+}
+
+/// The objects with a member of this name that satisfy a part.
+fn with_member<'a>(name: &'a str, part: ObjectPart<'a>) -> Facets<'a> {
+    let (required, parts) = (vec![name], vec![Rc::new(part)]);
+    Facets::objects(ObjectFacets { required, parts, ..ObjectFacets::default() })
 }
 
 /// Adds one alternative for each constraint on numbers.
 fn negate_numbers(number: &NumberFacets, out: &mut Vec<Facets<'_>>) {
     for (bound, order) in number.bounds() {
-        let mut facets = of_types(JsonTypes::NUMBER);
+        let mut number = NumberFacets::default();
         let outside = Bound { exclusive: !bound.exclusive, ..bound.clone() };
-        facets.number.add_bound(outside, order.reverse());
-        out.push(facets);
+        number.add_bound(outside, order.reverse());
+        out.push(Facets::numbers(number));
     }
     for unit in &number.multiples {
-        let mut facets = of_types(JsonTypes::NUMBER);
-        facets.number.not_multiples.push(unit.clone());
-        out.push(facets);
+        let not_multiples = vec![unit.clone()];
+        out.push(Facets::numbers(NumberFacets { not_multiples, ..NumberFacets::default() }));
     }
 }
 
 /// Adds one alternative for each constraint on strings.
 fn negate_strings<'a>(string: &StringFacets<'a>, out: &mut Vec<Facets<'a>>) {
     for (min, max) in violated_bounds(string.min, string.max) {
-        let mut facets = of_types(JsonTypes::STRING);
-        (facets.string.min, facets.string.max) = (min, max);
-        out.push(facets);
+        out.push(Facets::strings(StringFacets { min, max, ..StringFacets::default() }));
     }
     for pattern in &string.patterns {
-        let mut facets = of_types(JsonTypes::STRING);
-        facets.string.patterns.push(PatternUse { negated: !pattern.negated, ..pattern.clone() });
-        out.push(facets);
+        let patterns = vec![PatternUse { negated: !pattern.negated, ..pattern.clone() }];
+        out.push(Facets::strings(StringFacets { patterns, ..StringFacets::default() }));
     }
 }
 
@@ -401,17 +369,11 @@ fn additional_witness<'a>(part: &ObjectPart<'a>) -> Option<Witness<'a>> {
 /// Adds one alternative for each constraint on objects.
 fn negate_objects<'a>(object: &ObjectFacets<'a>, out: &mut Vec<Facets<'a>>) {
     for (min, max) in violated_bounds(object.min, object.max) {
-        let mut facets = of_types(JsonTypes::OBJECT);
-        (facets.object.min, facets.object.max) = (min, max);
-        out.push(facets);
+        out.push(Facets::objects(ObjectFacets { min, max, ..ObjectFacets::default() }));
     }
-    for &name in &object.required {
-        let mut facets = of_types(JsonTypes::OBJECT);
-        facets.object.forbidden.push(name);
-        out.push(facets);
-    }
+    out.extend(object.required.iter().map(|name| without_member(name)));
     for &names in &object.names {
-        out.push(objects_with(Witness {
+        out.push(with_witness(Witness {
             matching: Some(NameTest::Schema(names.negated())),
             not_named: Vec::new(),
             not_matching: Vec::new(),
@@ -426,14 +388,11 @@ fn negate_objects<'a>(object: &ObjectFacets<'a>, out: &mut Vec<Facets<'a>>) {
                 not_matching: Vec::new(),
                 schema: schema.negated(),
             };
-            out.push(objects_with(witness));
+            out.push(with_witness(witness));
         }
-        out.extend(additional_witness(part).map(objects_with));
+        out.extend(additional_witness(part).map(with_witness));
         for &(name, schema) in &part.properties {
-            let mut facets = of_types(JsonTypes::OBJECT);
-            facets.object.required.push(name);
-            facets.object.parts.push(Rc::new(ObjectPart::new(vec![(name, schema.negated())])));
-            out.push(facets);
+            out.push(with_member(name, ObjectPart::new(vec![(name, schema.negated())])));
         }
     }
 }
@@ -443,9 +402,4 @@ fn violated_bounds(min: u32, max: Option<u32>) -> impl Iterator<Item = (u32, Opt
     let below = (min > 0).then(|| (0, Some(min - 1)));
     let above = max.filter(|&max| max < u32::MAX).map(|max| (max + 1, None));
     below.into_iter().chain(above)
-}
-
-/// No constraint but the types.
-fn of_types<'a>(types: JsonTypes) -> Facets<'a> {
-    Facets { types, ..Facets::any() }
 }

@@ -18,8 +18,8 @@ use std::rc::Rc;
 use super::super::options::{MemberOrder, Undeclared};
 use super::super::read::doc::LocId;
 use super::super::read::facets::{
-    Evaluates, Facets, JsonTypes, MembershipTest, NumberFacets, ObjectFacets, ObjectPart,
-    StringFacets, Witness, common_item, divides, is_subset, min_bound,
+    Facets, JsonTypes, MembershipTest, NumberFacets, ObjectFacets, ObjectPart, StringFacets,
+    Witness, common_item, divides, is_subset, min_bound,
 };
 use super::super::read::shared_facets::SharedFacets;
 use super::super::schema_key::{SchemaHash, equal_schemas};
@@ -267,9 +267,7 @@ impl<'a> Normalizer<'a> {
                         facets.required.push(name);
                     }
                     if !self.reader.doc.is_always_true(witness.schema) {
-                        let mut part = ObjectPart::new(vec![(name, witness.schema)]);
-                        part.evaluates = Evaluates::Nothing;
-                        facets.parts.push(Rc::new(part));
+                        facets.parts.push(Rc::new(ObjectPart::of_member(name, witness.schema)));
                     }
                 }
                 _ if self.reader.doc.is_always_true(witness.schema)

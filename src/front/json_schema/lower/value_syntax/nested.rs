@@ -235,10 +235,7 @@ impl<'a> SchemaLowering<'a, '_> {
         if facets.allows_all() && others == JsonTypes::default() {
             return Dispatch::until(style.mark.clone()).into();
         }
-        let mut strings = Facets { types: JsonTypes::STRING, ..Facets::any() };
-        if !facets.allows_all() {
-            *strings.string = facets.clone();
-        }
+        let strings = Facets::strings(facets.clone());
         let text = self.raw_string(&strings, others, &style.strings());
         Expr::seq([text, style.mark()])
     }
