@@ -1,6 +1,7 @@
 //! Strings of Python.
 
 use super::super::SchemaLowering;
+use super::TextSpelling;
 use crate::front::regex::{CountedDfa, SCALARS, spell_not_ascii};
 use crate::fsm::ByteSet;
 use crate::ids::RuleId;
@@ -70,7 +71,7 @@ fn python_char(quote: u8) -> Expr {
 }
 
 /// One code point of the ranges, which are sorted, in a Python string, escaped only where required.
-fn python_spell(ranges: &[(u32, u32)], quote: u8) -> Expr {
+pub(super) fn python_spell(ranges: &[(u32, u32)], quote: u8) -> Expr {
     let (mut plain, mut short, mut hex) = (ByteSet::EMPTY, ByteSet::EMPTY, Vec::new());
     for &(lo, hi) in ranges {
         for code in lo..=hi.min(0x7F) {
@@ -126,6 +127,6 @@ impl SchemaLowering<'_, '_> {
 
     /// The texts of automata, each with bounds on the length, as Python strings.
     pub(super) fn python_text(&mut self, parts: &[CountedDfa]) -> Expr {
-        quoted(|quote| self.spell_parts(parts, &mut |ranges| python_spell(ranges, quote)))
+        quoted(|quote| self.spell_parts(parts, TextSpelling::Python(quote)))
     }
 }

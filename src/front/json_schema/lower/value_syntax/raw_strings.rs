@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::super::super::read::facets::{Facets, JsonTypes, StringFacets};
 use super::super::SchemaLowering;
+use super::TextSpelling;
 use super::lookalikes::lookalike_dfa;
 use super::python_values::{PythonValues, python_words};
 use crate::cache::ProcessCache;
@@ -294,7 +295,7 @@ impl<'a> SchemaLowering<'a, '_> {
     fn spell_framed(&mut self, framed: &[FramedTexts], lengths: Lengths) -> Result<Expr, TooLarge> {
         let mut out = Vec::new();
         for FramedTexts { lead, texts, trail } in framed {
-            let spelled = self.spell_of_length(texts, lengths, &mut spell_utf8)?;
+            let spelled = self.spell_of_length(texts, lengths, TextSpelling::Utf8)?;
             out.push(Expr::seq([lead.clone(), spelled, trail.clone()]));
         }
         Ok(Expr::alt(out))
@@ -303,7 +304,7 @@ impl<'a> SchemaLowering<'a, '_> {
     /// The texts that satisfy the facets and contain none of the forbidden texts, as UTF-8.
     pub(super) fn raw_text(&mut self, facets: &StringFacets<'a>, forbidden: &[&[u8]]) -> Expr {
         let parts = self.raw_text_parts(facets, forbidden);
-        self.spell_parts(&parts, &mut spell_utf8)
+        self.spell_parts(&parts, TextSpelling::Utf8)
     }
 
     /// The automata over code points of the texts that satisfy the facets and contain none of the
