@@ -155,11 +155,12 @@ impl<'a> Normalizer<'a> {
         for schema in schemas.into_iter().take(MAX_COMPARED) {
             let mut all = given.clone();
             all.push(schema);
-            let (narrowed, unknown) = self.probe(|normalizer| {
+            let narrowed = self.probe(|normalizer| {
                 let conj = normalizer.conjunction(all);
                 normalizer.alternatives(&conj)
             });
-            if !unknown && listed.iter().all(|other| self.disjoint(&narrowed, other)) {
+            let Some(narrowed) = narrowed else { continue };
+            if listed.iter().all(|other| self.disjoint(&narrowed, other)) {
                 atoms.listed.push(schema);
                 listed.push(narrowed);
             }
@@ -168,8 +169,7 @@ impl<'a> Normalizer<'a> {
 
     /// The values of a schema, if they are certainly finitely many and certainly known.
     fn listed_values(&mut self, loc: LocId) -> Option<Vec<&'a Json>> {
-        let (values, unknown) = self.probe(|normalizer| normalizer.finite_values(smallvec![loc]));
-        values.filter(|_| !unknown)
+        self.probe(|normalizer| normalizer.finite_values(smallvec![loc])).flatten()
     }
 
     /// Whether none of the values that a schema lists satisfies its negation, at `loc`. If the
@@ -178,10 +178,10 @@ impl<'a> Normalizer<'a> {
         if self.reader.options.policy == Policy::Strict {
             return true;
         }
-        let (satisfied, unknown) = self.probe(|normalizer| {
+        let satisfied = self.probe(|normalizer| {
             values.iter().any(|value| normalizer.satisfies(smallvec![loc], value))
         });
-        !satisfied && !unknown
+        satisfied == Some(false)
     }
 
     /// The atoms that a schema of the member allows.
@@ -250,8 +250,7 @@ impl<'a> Normalizer<'a> {
             if let Some(types) = self.reader.type_only(loc) {
                 return Some(types.meets(JsonTypes::of(value)));
             }
-            let (holds, unknown) = self.probe(|normalizer| normalizer.satisfies(vec![loc], value));
-            return (!unknown).then_some(holds);
+            return self.probe(|normalizer| normalizer.satisfies(vec![loc], value));
         }
         match loc.is_negated() {
             _ if is_listed => Some((listed == loc || listed == loc.negated()) != loc.is_negated()),

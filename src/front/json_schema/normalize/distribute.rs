@@ -138,8 +138,8 @@ impl<'a> Normalizer<'a> {
             return false;
         }
         if choices.is_empty() {
-            let (reduced, unknown) = self.probe(|normalizer| normalizer.reduce(base.clone()));
-            run.out.extend(if unknown { Some(base) } else { reduced });
+            let reduced = self.probe(|normalizer| normalizer.reduce(base.clone()));
+            run.out.extend(reduced.unwrap_or(Some(base)));
             return self.check_count(run);
         }
         let Some((name, at)) = self.discriminator(&base, &choices, resolved) else {

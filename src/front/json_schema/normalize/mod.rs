@@ -368,21 +368,20 @@ impl<'a> Normalizer<'a> {
                 if both.types.is_empty() {
                     return true;
                 }
-                let (empty, unknown) =
-                    self.probe(|normalizer| normalizer.is_empty(&both, EMPTINESS_DEPTH));
-                empty && !unknown
+                self.probe(|normalizer| normalizer.is_empty(&both, EMPTINESS_DEPTH)) == Some(true)
             })
         })
     }
 
-    /// Runs a query that may meet a location whose expansion is in progress. Returns its result,
-    /// and whether that happened: then the result is unknown.
-    fn probe<T>(&mut self, query: impl FnOnce(&mut Self) -> T) -> (T, bool) {
+    /// Runs a query that may meet a location whose expansion is in progress. `None`: that happened,
+    /// so the result is unknown.
+    fn probe<T>(&mut self, query: impl FnOnce(&mut Self) -> T) -> Option<T> {
         let before = std::mem::replace(&mut self.probe_is_unknown, false);
         self.probe_depth += 1;
         let result = query(self);
         self.probe_depth -= 1;
-        (result, std::mem::replace(&mut self.probe_is_unknown, before))
+        let is_unknown = std::mem::replace(&mut self.probe_is_unknown, before);
+        (!is_unknown).then_some(result)
     }
 
     /// Spends the fuel for conjoining two facets.

@@ -283,14 +283,14 @@ impl<'a> Normalizer<'a> {
 
     /// Whether a required member certainly serves as a witness.
     fn is_met(&mut self, facets: &ObjectFacets<'a>, witness: &Witness<'a>) -> bool {
-        let (met, unknown) = self.probe(|normalizer| {
+        let met = self.probe(|normalizer| {
             facets.required.iter().any(|name| {
                 normalizer.can_be_witness(witness, name)
                     && (normalizer.reader.doc.is_always_true(witness.schema)
                         || normalizer.member_schemas(facets, name).contains(&witness.schema))
             })
         });
-        met && !unknown
+        met == Some(true)
     }
 
     /// The possible names of a witness, if all names of members are known.
@@ -331,14 +331,14 @@ impl<'a> Normalizer<'a> {
             self.contradictions.insert(conj, true);
             return true;
         }
-        let (empty, unknown) = self.probe(|normalizer| {
+        let empty = self.probe(|normalizer| {
             let alternatives = normalizer.alternatives(&conj);
             alternatives.iter().all(|f| normalizer.is_empty(f, PROBE_DEPTH))
         });
-        if !unknown {
+        if let Some(empty) = empty {
             self.contradictions.insert(conj, empty);
         }
-        empty && !unknown
+        empty == Some(true)
     }
 
     /// Whether one location is the negation of a schema that equals another one, as often in
