@@ -92,12 +92,7 @@ impl<'a> Normalizer<'a> {
             && self.reader.spend(FUEL_PER_LOCATION + object.len())
         {
             let parsed = self.reader.parse_keywords(loc, object);
-            self.reserve_memo();
-            let memo = std::mem::replace(&mut self.memo[loc.table_index()], Expansion::InProgress);
-            self.depth += 1;
-            self.join_keywords(loc, parsed, all);
-            self.depth -= 1;
-            self.memo[loc.table_index()] = memo;
+            self.while_in_progress(loc, |normalizer| normalizer.join_keywords(loc, parsed, all));
             all.joined.push(loc);
         }
         self.reader.enter(outer);

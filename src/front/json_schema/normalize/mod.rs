@@ -211,10 +211,27 @@ impl<'a> Normalizer<'a> {
             self.reader.report(loc, "", Reason::Limit(what));
             return self.always_true.clone();
         }
-        self.reserve_memo();
-        self.memo[loc.table_index()] = Expansion::InProgress;
+        let out = self.while_in_progress(loc, |normalizer| normalizer.expand_schema(loc));
+        self.memo[loc.table_index()] = self.expansion_of(&out);
+        out
+    }
+
+    /// Does work during which the expansion of a location counts as in progress.
+    fn while_in_progress<T>(&mut self, loc: LocId, work: impl FnOnce(&mut Self) -> T) -> T {
+        if self.memo.len() < 2 * self.reader.doc.len() {
+            self.memo.resize(2 * self.reader.doc.len(), Expansion::Missing);
+        }
+        let known = std::mem::replace(&mut self.memo[loc.table_index()], Expansion::InProgress);
         self.depth += 1;
-        let out = match self.reader.doc.json(loc) {
+        let out = work(self);
+        self.depth -= 1;
+        self.memo[loc.table_index()] = known;
+        out
+    }
+
+    /// The alternatives of the schema at a location.
+    fn expand_schema(&mut self, loc: LocId) -> Alternatives<'a> {
+        match self.reader.doc.json(loc) {
             _ if self.reader.doc.is_synthetic(loc) => self.expand_synthetic(loc),
             Json::Bool(allows) if *allows != loc.is_negated() => self.always_true.clone(),
             Json::Bool(_) => Rc::new(Vec::new()),
@@ -224,23 +241,10 @@ impl<'a> Normalizer<'a> {
                 self.expand_object(loc, parsed)
             }
             _ => {
-                self.reader.report(
-                    loc,
-                    "",
-                    Reason::Malformed("a schema must be an object or a boolean".into()),
-                );
+                let what = "a schema must be an object or a boolean";
+                self.reader.report(loc, "", Reason::Malformed(what.into()));
                 self.always_true.clone()
             }
-        };
-        self.depth -= 1;
-        self.memo[loc.table_index()] = self.expansion_of(&out);
-        out
-    }
-
-    /// Makes room in the memo for all locations.
-    fn reserve_memo(&mut self) {
-        if self.memo.len() < 2 * self.reader.doc.len() {
-            self.memo.resize(2 * self.reader.doc.len(), Expansion::Missing);
         }
     }
 
@@ -288,13 +292,7 @@ impl<'a> Normalizer<'a> {
         let loc = self.reader.follow_references(loc);
         let mut all = Conjuncts::new(Rc::new(vec![base.clone()]));
         self.join(loc, (loc, ""), &mut all);
-        self.reserve_memo();
-        let memo = std::mem::replace(&mut self.memo[loc.table_index()], Expansion::InProgress);
-        self.depth += 1;
-        let out = self.conjoin(loc, all);
-        self.depth -= 1;
-        self.memo[loc.table_index()] = memo;
-        out
+        self.while_in_progress(loc, |normalizer| normalizer.conjoin(loc, all))
     }
 
     /// The conjunction of two lists of alternatives: all pairs, without contradictory and subsumed
