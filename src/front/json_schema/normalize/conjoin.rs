@@ -17,10 +17,8 @@ pub(super) struct Conjuncts<'a> {
     out: Alternatives<'a>,
     /// Disjunctions that are expanded.
     choices: Vec<Choice<'a>>,
-    /// Keywords that are not expanded yet, with their schemas.
-    any_of: Vec<(LocId, &'static str, Vec<LocId>)>,
-    one_of: Vec<(LocId, Vec<LocId>)>,
-    conditionals: Vec<(LocId, Conditional<'a>)>,
+    /// Schemas with disjunctions that are not expanded yet.
+    parsed: Vec<(LocId, ParsedKeywords<'a>)>,
     /// The locations whose keywords have been added.
     joined: Vec<LocId>,
 }
@@ -28,14 +26,7 @@ pub(super) struct Conjuncts<'a> {
 impl<'a> Conjuncts<'a> {
     /// A conjunction of these alternatives only.
     pub(super) fn new(out: Alternatives<'a>) -> Self {
-        Conjuncts {
-            out,
-            choices: Vec::new(),
-            any_of: Vec::new(),
-            one_of: Vec::new(),
-            conditionals: Vec::new(),
-            joined: Vec::new(),
-        }
+        Conjuncts { out, choices: Vec::new(), parsed: Vec::new(), joined: Vec::new() }
     }
 }
 
@@ -44,10 +35,10 @@ impl<'a> Normalizer<'a> {
     pub(super) fn join_keywords(
         &mut self,
         loc: LocId,
-        parsed: ParsedKeywords<'a>,
+        mut parsed: ParsedKeywords<'a>,
         all: &mut Conjuncts<'a>,
     ) {
-        let ParsedKeywords { facets, all_of, any_of, one_of, conditionals, .. } = parsed;
+        let facets = std::mem::replace(&mut parsed.facets, Facets::any());
         if facets.types.is_empty() {
             self.reader.note_contradictory_keywords(loc);
         }
@@ -55,12 +46,10 @@ impl<'a> Normalizer<'a> {
             let own = if facets.types.is_empty() { Vec::new() } else { vec![facets] };
             all.out = self.product(all.out.clone(), own.into(), loc, "");
         }
-        for other in all_of {
+        for &other in &parsed.all_of {
             self.join(other, (loc, "allOf"), all);
         }
-        all.any_of.extend(any_of.into_iter().map(|(keyword, branches)| (loc, keyword, branches)));
-        all.one_of.extend(one_of.into_iter().map(|branches| (loc, branches)));
-        all.conditionals.extend(conditionals.into_iter().map(|conditional| (loc, conditional)));
+        all.parsed.push((loc, parsed));
     }
 
     /// Adds a location to a conjunction. Its choices are expanded last, given all else that holds.
@@ -78,8 +67,7 @@ impl<'a> Normalizer<'a> {
             let next = self.expand(loc);
             if next.len() != 1 && !self.is_limit_placeholder(&next) {
                 let source = if loc.is_negated() { (loc, "") } else { source };
-                let (alternatives, implied_by) = (next, Rc::default());
-                return all.choices.push(Choice { source, alternatives, implied_by });
+                return all.choices.push(Choice::new(source, next));
             }
             all.out = self.product(all.out.clone(), next, source.0, source.1);
             if loc.is_negated() {
@@ -132,19 +120,23 @@ impl<'a> Normalizer<'a> {
 
     /// The alternatives of a conjunction.
     pub(super) fn conjoin(&mut self, loc: LocId, mut all: Conjuncts<'a>) -> Alternatives<'a> {
-        for (loc, keyword, branches) in all.any_of {
-            let alternatives = self.expand_any_of(loc, &branches).into();
-            let (source, implied_by) = ((loc, keyword), Rc::default());
-            all.choices.push(Choice { source, alternatives, implied_by });
+        for (loc, parsed) in &all.parsed {
+            for (keyword, branches) in &parsed.any_of {
+                let alternatives = self.expand_any_of(*loc, branches).into();
+                all.choices.push(Choice::new((*loc, keyword), alternatives));
+            }
         }
-        for (loc, branches) in all.one_of {
-            let alternatives = self.expand_one_of(loc, &all.out, &branches);
-            let (source, implied_by) = ((loc, "oneOf"), Rc::default());
-            all.choices.push(Choice { source, alternatives, implied_by });
+        for (loc, parsed) in &all.parsed {
+            for branches in &parsed.one_of {
+                let alternatives = self.expand_one_of(*loc, &all.out, branches);
+                all.choices.push(Choice::new((*loc, "oneOf"), alternatives));
+            }
         }
-        for (loc, conditional) in all.conditionals {
-            let choice = self.expand_conditional(loc, conditional);
-            all.choices.push(choice);
+        for (loc, parsed) in all.parsed {
+            for conditional in parsed.conditionals {
+                let choice = self.expand_conditional(loc, conditional);
+                all.choices.push(choice);
+            }
         }
         self.distribute(loc, all.out, all.choices)
     }

@@ -40,6 +40,11 @@ pub(super) struct Choice<'a> {
 }
 
 impl<'a> Choice<'a> {
+    /// A choice between these alternatives.
+    pub(super) fn new(source: (LocId, &'static str), alternatives: Alternatives<'a>) -> Choice<'a> {
+        Choice { source, alternatives, implied_by: Rc::default() }
+    }
+
     /// The choice in the class of an atom, given what its facets allow.
     fn restricted_to(&self, atom: usize, tested: &[Tested<'a>]) -> Choice<'a> {
         let (first, second) = tested.split_at(self.alternatives.len());
