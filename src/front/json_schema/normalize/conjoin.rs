@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::super::error::SchemaErrorReason as Reason;
 use super::super::read::doc::{LocId, Locs};
-use super::super::read::facets::{Facets, JsonTypes, UnenforcedKeyword};
+use super::super::read::facets::{Facets, JsonTypes};
 use super::super::read::keywords::{Conditional, ParsedKeywords};
 use super::distribute::Choice;
 use super::{Alternatives, Expansion, FUEL_PER_LOCATION, Normalizer};
@@ -194,16 +194,12 @@ impl<'a> Normalizer<'a> {
                  `unevaluatedItems`: use `additionalProperties` or `items`"
             );
             // If that is relaxed, everything counts as evaluated.
-            let (types, keyword, reason) = (JsonTypes::ALL, "anyOf", Reason::Limit(what));
-            self.reader.relax(loc, keyword, reason.clone());
+            let reason = Reason::Limit(what);
+            self.reader.relax(loc, "anyOf", reason.clone());
             let mut open = Facets::any();
-            open.unenforced.push(UnenforcedKeyword { types, loc, keyword, reason });
-            open.evaluate_all();
-            return branches
-                .iter()
-                .flat_map(|&branch| self.expand(branch).to_vec())
-                .map(|facets| facets.conjoin(&open))
-                .collect();
+            self.reader.push_unenforced(&mut open, JsonTypes::ALL, (loc, "anyOf"), reason);
+            let all = branches.iter().flat_map(|&branch| self.expand(branch).to_vec());
+            return all.map(|facets| facets.conjoin(&open)).collect();
         }
         let mut out = Vec::new();
         for chosen in 1..1usize << branches.len() {

@@ -219,7 +219,7 @@ impl<'a> SchemaReader<'a> {
 
     /// Notes that a keyword which constrains values of these types is not enforced. Which members
     /// and elements it evaluates is unknown, so all of them count as evaluated.
-    pub(super) fn push_unenforced(
+    pub(crate) fn push_unenforced(
         &self,
         facets: &mut Facets<'a>,
         types: JsonTypes,
