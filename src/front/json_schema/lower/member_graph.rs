@@ -101,25 +101,6 @@ enum Position {
     AfterMember(Remaining),
 }
 
-impl Position {
-    /// A unique index among the positions of an object of `members` declared members.
-    fn index(self, members: usize) -> usize {
-        let (kind, remaining) = match self {
-            Position::BeforeMember(remaining) => (0, remaining),
-            Position::BeforeDeclared(remaining) => (1, remaining),
-            Position::AfterMember(remaining) => (2, remaining),
-        };
-        let index = match remaining {
-            Remaining::From(Sequence::Declared, position) => 2 * position,
-            Remaining::From(Sequence::RequiredFirst, position) => 2 * position + 1,
-            Remaining::Except(taken) => taken as usize,
-        };
-        let positions =
-            if let Remaining::Except(_) = remaining { 1 << members } else { 2 * (members + 1) };
-        kind * positions + index
-    }
-}
-
 /// The sequences of declared members.
 struct Sequences {
     declared: Vec<usize>,
@@ -229,11 +210,6 @@ impl CountedBounds {
         }
     }
 
-    /// Whether nothing is counted.
-    fn is_none(&self) -> bool {
-        self.min == 0 && self.max.is_none() && self.witnesses == 0
-    }
-
     /// How many different counts a position of a graph may have.
     fn layers(&self) -> usize {
         (self.max.unwrap_or(0) as usize + 1).saturating_mul(self.min as usize + 1) << self.witnesses
@@ -341,7 +317,6 @@ impl<'a> SchemaLowering<'a, '_> {
         let graph = MemberOrderGraph {
             graph: Graph::default(),
             nodes: HashMap::default(),
-            by_position: bounds.is_none().then(|| vec![u32::MAX; 3 * (positions + 1)]),
             pending: Vec::new(),
             bounds,
             members: &members,
@@ -372,8 +347,6 @@ impl<'a> SchemaLowering<'a, '_> {
 struct MemberOrderGraph<'m> {
     graph: Graph,
     nodes: HashMap<(Position, MemberCounts), u32>,
-    /// Without counts: the nodes by index of their position.
-    by_position: Option<Vec<u32>>,
     pending: Vec<(Position, MemberCounts, u32)>,
     bounds: CountedBounds,
     members: &'m ObjectMembers,
@@ -438,23 +411,11 @@ impl MemberOrderGraph<'_> {
 
     /// The node of this position with these counts; a new one is queued.
     fn node(&mut self, position: Position, counts: MemberCounts) -> u32 {
-        let next = self.graph.nodes;
-        let node = match &mut self.by_position {
-            Some(nodes) => {
-                let slot = &mut nodes[position.index(self.members.declared.len())];
-                if *slot == u32::MAX {
-                    *slot = next;
-                }
-                *slot
-            }
-            None => *self.nodes.entry((position, counts)).or_insert(next),
-        };
-        if node != next {
-            return node;
-        }
-        let node = self.graph.node();
-        self.pending.push((position, counts, node));
-        node
+        *self.nodes.entry((position, counts)).or_insert_with(|| {
+            let node = self.graph.node();
+            self.pending.push((position, counts, node));
+            node
+        })
     }
 
     /// Adds the edges of a node before any member.
