@@ -10,6 +10,8 @@
 //! With [`MemberOrder::Declared`], a graph has two sequences of declared members: as declared, and
 //! required ones first. They share the nodes of their common suffix.
 
+use smallvec::{SmallVec, smallvec};
+
 use super::super::options::MemberOrder;
 use super::super::read::facets::ObjectFacets;
 use super::SchemaLowering;
@@ -31,30 +33,14 @@ const MAX_MEMBER_RULES: usize = 4;
 pub(super) struct ObjectMember {
     /// Variants of name, colon and value, each with the witnesses (one bit each) that the member
     /// then serves as. Ascending by number of bits; a variant with fewer bits has more values.
-    pub(super) first: (u32, Expr),
-    pub(super) more: Vec<(u32, Expr)>,
+    pub(super) variants: SmallVec<[(u32, Expr); 1]>,
     pub(super) required: bool,
 }
 
 impl ObjectMember {
     /// A member that is not a witness.
     pub(super) fn new(body: Expr, required: bool) -> ObjectMember {
-        ObjectMember { first: (0, body), more: Vec::new(), required }
-    }
-
-    /// The variants, with their witnesses.
-    fn variants(&self) -> impl Iterator<Item = &(u32, Expr)> {
-        [&self.first].into_iter().chain(&self.more)
-    }
-
-    /// The expressions of the variants.
-    pub(super) fn bodies_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
-        [&mut self.first].into_iter().chain(&mut self.more).map(|(_, body)| body)
-    }
-
-    /// The expressions of the variants.
-    fn into_bodies(self) -> impl Iterator<Item = Expr> {
-        [self.first].into_iter().chain(self.more).map(|(_, body)| body)
+        ObjectMember { variants: smallvec![(0, body)], required }
     }
 }
 
@@ -266,15 +252,13 @@ impl<'a> SchemaLowering<'a, '_> {
         let mut unique = Vec::with_capacity(members.declared.len());
         for member in members.declared {
             let required = member.required;
-            unique.extend(member.into_bodies().map(|body| ir::Member { body, required }));
+            let bodies = member.variants.into_iter().map(|(_, body)| body);
+            unique.extend(bodies.map(|body| ir::Member { body, required }));
         }
+        let additional = members.additional.into_iter().flat_map(|member| member.variants);
         let set = Members {
             unique,
-            repeatable: members
-                .additional
-                .into_iter()
-                .flat_map(ObjectMember::into_bodies)
-                .collect(),
+            repeatable: additional.map(|(_, body)| body).collect(),
             separator: comma.clone(),
             min: bounds.min.max(u32::from(may_be_empty)),
             count_repeatable: members.distinct_names,
@@ -336,7 +320,7 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// Makes a rule of each variant of a member.
     fn make_rule(&mut self, member: &mut ObjectMember) {
-        for body in member.bodies_mut() {
+        for (_, body) in &mut member.variants {
             let whole = std::mem::replace(body, Expr::Never);
             *body = Expr::Ref(self.rule("member".into(), whole));
         }
@@ -473,7 +457,7 @@ impl MemberOrderGraph<'_> {
     ) {
         let Some(next) = self.count_member(counts, is_additional) else { return };
         let mut reached: Vec<(u32, u32)> = Vec::new();
-        for (witnesses, body) in member.variants() {
+        for (witnesses, body) in &member.variants {
             let missing = next.missing & !witnesses;
             // A variant with fewer witnesses that reaches the same count has all values of this
             // one.

@@ -140,7 +140,7 @@ impl<'a> SchemaLowering<'a, '_> {
     /// Marks the name of a member as compared with the other names of its object.
     /// `always_infinite`: there are infinitely many names under every prefix.
     fn make_name_distinct(&mut self, member: &mut ObjectMember, always_infinite: bool) {
-        for body in member.bodies_mut() {
+        for (_, body) in &mut member.variants {
             let Expr::Seq(parts) = body else { continue };
             let Some(name) = parts.first_mut() else { continue };
             let Expr::Ref(rule) = *name else { continue };
@@ -305,11 +305,12 @@ impl<'a> SchemaLowering<'a, '_> {
         }
         values.sort_by_key(|(witnesses, _)| witnesses.count_ones());
         let punctuation = self.punctuation();
-        let mut variants = values.into_iter().map(|(witnesses, value)| {
+        let variants = values.into_iter().map(|(witnesses, value)| {
             let value = (value, after.clone());
             (witnesses, member_expr(name.clone(), &punctuation.colon, value))
         });
-        Some(ObjectMember { first: variants.next()?, more: variants.collect(), required })
+        let member = ObjectMember { variants: variants.collect(), required };
+        (!member.variants.is_empty()).then_some(member)
     }
 
     /// The additional members, one for each class of names, and how many names there are.
