@@ -210,21 +210,14 @@ impl<'a> SchemaLowering<'a, '_> {
         facets: &ObjectFacets<'a>,
         declared: &[&str],
     ) -> Option<(Vec<ObjectMember>, Vec<usize>)> {
-        /// So few are searched linearly.
-        const FEW: usize = 8;
-        let ranks: HashMap<&str, usize> = match facets.required.len() {
-            0..=FEW => HashMap::default(),
-            _ => facets.required.iter().enumerate().map(|(i, name)| (*name, i)).collect(),
-        };
+        let ranks: HashMap<&str, usize> =
+            facets.required.iter().enumerate().map(|(i, name)| (*name, i)).collect();
         let mut members = Vec::with_capacity(declared.len());
         let mut required: Vec<(usize, usize)> = Vec::new();
         for &name in declared {
             let locs = self.normalizer.member_schemas(facets, name);
             let first_loc = locs.first().copied();
-            let rank = match facets.required.len() {
-                0..=FEW => facets.required.iter().position(|other| *other == name),
-                _ => ranks.get(name).copied(),
-            };
+            let rank = ranks.get(name).copied();
             let key = self.syntax.name(name, self.spelling());
             let after = self.syntax.after_member(Some(name));
             let candidates = self.witness_candidates(facets, |normalizer, witness| {
