@@ -158,7 +158,7 @@ impl<'a> SchemaLowering<'a, '_> {
         let exact = exact_positions(facets, &contains);
         let punctuation = self.punctuation();
         let Delimiters { open, close, comma, empty } = &punctuation.brackets;
-        let (mut builder, start) = CountingGraph::new(open.clone(), contains.len());
+        let mut builder = CountingGraph::new(open.clone(), contains.len());
         let (mut exclusive, mut elements) = (ExclusiveSets::new(&contains), HashMap::default());
         while let Some(((position, counts), node)) = builder.pending.pop() {
             if !self.has_room_for_node(&builder) {
@@ -167,7 +167,7 @@ impl<'a> SchemaLowering<'a, '_> {
             if position >= facets.min as usize
                 && counts.iter().zip(&contains).all(|(count, c)| *count >= c.min)
             {
-                builder.close(start, node, position, (empty, close));
+                builder.close(node, position, (empty, close));
             }
             if facets.max.is_some_and(|max| position >= max as usize) {
                 continue;
@@ -296,7 +296,7 @@ impl<'a> SchemaLowering<'a, '_> {
         let Delimiters { open, close, comma, empty } = &punctuation.brackets;
         // The key of a node: the set of values, or the position after two equal elements; and the
         // counts of the `contains`. They are needed as `from` makes them depend on the order.
-        let (mut builder, start) = CountingGraph::new(open.clone(), contains.len());
+        let mut builder = CountingGraph::new(open.clone(), contains.len());
         while let Some(((taken, counted), node)) = builder.pending.pop() {
             if !self.has_room_for_node(&builder) {
                 return self.report_unique_limit(loc, values.len());
@@ -307,7 +307,7 @@ impl<'a> SchemaLowering<'a, '_> {
             let enough = counted.iter().zip(&facets.contains).all(|(count, c)| *count >= c.min);
             if position >= facets.min as usize && enough && is_repeated == facets.repeats.is_some()
             {
-                builder.close(start, node, position, (empty, close));
+                builder.close(node, position, (empty, close));
             }
             if position >= max_len {
                 continue;
@@ -486,30 +486,28 @@ type CountKey = (usize, Vec<u32>);
 #[derive(Default)]
 struct CountingGraph {
     graph: Graph,
-    end: u32,
     nodes: HashMap<CountKey, u32>,
     pending: Vec<(CountKey, u32)>,
 }
 
 impl CountingGraph {
     /// A graph with its start, and a node after the opening bracket for which all counts are zero.
-    /// Returns the start node as well.
-    fn new(open: Expr, contains: usize) -> (CountingGraph, u32) {
+    fn new(open: Expr, contains: usize) -> CountingGraph {
         let mut builder = CountingGraph::default();
-        let start = builder.graph.node();
-        builder.end = builder.graph.node();
+        let (start, end) = (builder.graph.node(), builder.graph.node());
         builder.graph.start = start;
-        builder.graph.ends.push(builder.end);
+        builder.graph.ends.push(end);
         let first = builder.node((0, vec![0; contains]));
         builder.graph.edge(start, open, first);
-        (builder, start)
+        builder
     }
 
     /// Adds the end of the array after `position` elements.
-    fn close(&mut self, start: u32, node: u32, position: usize, (empty, close): (&Expr, &Expr)) {
+    fn close(&mut self, node: u32, position: usize, (empty, close): (&Expr, &Expr)) {
+        let end = self.graph.ends[0];
         match position {
-            0 => self.graph.edge(start, empty.clone(), self.end),
-            _ => self.graph.edge(node, close.clone(), self.end),
+            0 => self.graph.edge(self.graph.start, empty.clone(), end),
+            _ => self.graph.edge(node, close.clone(), end),
         }
     }
 
