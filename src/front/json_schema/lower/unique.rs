@@ -15,7 +15,6 @@ use super::super::read::facets::{
     ArrayFacets, Bound, Facets, JsonTypes, MembershipTest, NumberFacets, ObjectFacets, StringFacets,
 };
 use super::SchemaLowering;
-use super::array::Comparison;
 use crate::decimal::{Decimal, common_multiple};
 use crate::fsm::{Combine, Dfa};
 use crate::ir::Expr;
@@ -144,14 +143,16 @@ impl<'a> SchemaLowering<'a, '_> {
         let unbounded =
             facets.max.is_none() && facets.contains.iter().all(|contains| contains.max.is_none());
         if enough && (unbounded || facets.contains.len() == 1 && facets.prefix() == 0) {
-            return Ok(self.counted_array(facets, Comparison::Compared));
+            return Ok(self.counted_array(facets, true).0);
         }
-        let mut few = false;
-        let list = self.counted_array(facets, Comparison::CheckFew(&mut few));
-        match few {
-            true => Err("a position may have no more values than there are elements before it, \
+        let (list, elements) = self.counted_array(facets, true);
+        let possible = elements.into_iter().filter(|(_, element)| *element != Expr::Never);
+        let mut possible: Vec<Locs> = possible.map(|((_, locs), _)| locs).collect();
+        possible.sort_unstable();
+        match possible.into_iter().all(|locs| self.has_many_values(locs)) {
+            false => Err("a position may have no more values than there are elements before it, \
                  as `contains` counts some of them"),
-            false => Ok(list),
+            true => Ok(list),
         }
     }
 
