@@ -1,4 +1,5 @@
-//! Memo of lowered values, so that equal conjunctions of schemas share their rules.
+//! Memo of lowered values, so that equal conjunctions of schemas share their rules; and the rules
+//! that all schemas have in common.
 
 use super::super::normalize::Conjunction;
 use super::super::read::doc::{LocId, Locs};
@@ -47,5 +48,45 @@ impl ValueMemo {
             }
         }
         conjoined
+    }
+}
+
+/// A rule that does not depend on the schema.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum CommonRule {
+    /// White space between tokens.
+    Space,
+    String,
+    /// The rest of a string.
+    Tail,
+    /// A character that is not plain ASCII and the rest of a string.
+    SpecialTail,
+    /// The same two rules for strings of Python with this quote.
+    PythonTail(u8),
+    PythonSpecialTail(u8),
+    Number,
+    Integer,
+    /// Any value.
+    Json,
+    Object,
+    Array,
+    /// Names of members that are distinct in each object.
+    DistinctName,
+}
+
+impl CommonRule {
+    /// The name of the rule in the grammar.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            CommonRule::Space => "ws",
+            CommonRule::String => "string",
+            CommonRule::Tail | CommonRule::PythonTail(_) => "string-tail",
+            CommonRule::SpecialTail | CommonRule::PythonSpecialTail(_) => "special-tail",
+            CommonRule::Number | CommonRule::Integer => "number",
+            CommonRule::Json => "json",
+            CommonRule::Object => "json-object",
+            CommonRule::Array => "json-array",
+            CommonRule::DistinctName => "name",
+        }
     }
 }

@@ -43,17 +43,17 @@ use super::read::facets::{Facets, JsonTypes};
 use super::read::relaxations::Attempt;
 use super::read::{SchemaReader, SchemaSource};
 use crate::fuel::{self, OutOfFuel};
+use crate::hash::HashMap;
 use crate::ids::RuleId;
 use crate::ir::{Expr, GrammarBuilder, Literal, ProductiveRules};
 use attempts::{LoweringError, WithErrors};
 use containers::ContainerRules;
-use memo::ValueMemo;
+use memo::{CommonRule, ValueMemo};
 use names::NameMemo;
 use number::NumberMemo;
 use punctuation::Punctuation;
 use spelling::Spelling;
 use string::StringMemo;
-use unconstrained::CommonRules;
 use value_syntax::{ValueStyle, ValueSyntax};
 use value_types::ValueTypes;
 
@@ -74,8 +74,8 @@ pub(super) struct SchemaLowering<'a, 'b> {
     values: ValueMemo,
     /// Rules of objects and arrays.
     containers: ContainerRules<'a>,
-    /// Rules of unconstrained values.
-    common_rules: CommonRules,
+    /// Rules that do not depend on the schema.
+    common_rules: HashMap<CommonRule, RuleId>,
     /// Delimiters and white space, made on first use.
     punctuation: Option<Rc<Punctuation>>,
     /// Memo of strings and of their characters.
@@ -106,7 +106,7 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
             location: LocId::ROOT,
             values: ValueMemo::default(),
             containers: ContainerRules::default(),
-            common_rules: CommonRules::default(),
+            common_rules: HashMap::default(),
             punctuation: None,
             strings: StringMemo::default(),
             numbers: NumberMemo::default(),
