@@ -2,7 +2,7 @@
 //! that all schemas have in common.
 
 use super::super::normalize::Conjunction;
-use super::super::read::doc::{LocId, Locs};
+use super::super::read::doc::LocId;
 use super::super::read::facets::JsonTypes;
 use crate::hash::HashMap;
 use crate::ir::Expr;
@@ -10,10 +10,8 @@ use crate::ir::Expr;
 /// The expressions of the values that have been lowered.
 #[derive(Default)]
 pub(super) struct ValueMemo {
-    /// By location.
-    by_location: Vec<Option<Expr>>,
-    /// By conjunction of several locations, or of none.
-    by_conjunction: HashMap<Conjunction, Expr>,
+    /// By conjunction.
+    pub(super) by_conjunction: HashMap<Conjunction, Expr>,
     /// Values that are constrained by type only: by those types, and those that a reader expects.
     pub(super) by_types: HashMap<(JsonTypes, JsonTypes), Expr>,
     /// By conjunction: the types that a reader expects of its values, between nested tags.
@@ -21,23 +19,6 @@ pub(super) struct ValueMemo {
 }
 
 impl ValueMemo {
-    /// The values of a conjunction, if they have been lowered.
-    pub(super) fn get(&self, locs: &[LocId]) -> Option<&Expr> {
-        match locs {
-            [only] => self.by_location.get(only.table_index()).and_then(Option::as_ref),
-            _ => self.by_conjunction.get(locs),
-        }
-    }
-
-    /// Keeps the values of a conjunction. `locations`: how many there are so far.
-    pub(super) fn insert(&mut self, locs: Locs, values: Expr, locations: usize) {
-        let [only] = locs[..] else { return drop(self.by_conjunction.insert(locs, values)) };
-        if self.by_location.len() <= only.table_index() {
-            self.by_location.resize(2 * locations, None);
-        }
-        self.by_location[only.table_index()] = Some(values);
-    }
-
     /// For the first location of each conjunction, all locations that are conjoined with it. A
     /// conjunction is lowered at its first location.
     pub(super) fn conjoined(&self) -> HashMap<LocId, Vec<LocId>> {

@@ -222,7 +222,7 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
     /// As [`SchemaLowering::lower_value`], without generics.
     fn lower_locations(&mut self, mut locs: Locs) -> Expr {
         self.normalizer.canonicalize(&mut locs);
-        if let Some(expr) = self.values.get(&locs) {
+        if let Some(expr) = self.values.by_conjunction.get(&locs) {
             return expr.clone();
         }
         let types = match locs[..] {
@@ -239,7 +239,7 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
             None => self.lower_conjunction(&locs),
         };
         (self.location, self.expected) = (outer, outer_expected);
-        self.values.insert(locs, out.clone(), self.normalizer.reader.doc.len());
+        self.values.by_conjunction.insert(locs, out.clone());
         out
     }
 
