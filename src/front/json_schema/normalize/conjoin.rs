@@ -80,7 +80,9 @@ impl<'a> Normalizer<'a> {
             && self.reader.spend(FUEL_PER_LOCATION + object.len())
         {
             let parsed = self.reader.parse_keywords(loc, object);
-            self.while_in_progress(loc, |normalizer| normalizer.join_keywords(loc, parsed, all));
+            self.while_in_progress(&[loc], |normalizer| {
+                normalizer.join_keywords(loc, parsed, all);
+            });
             all.joined.push(loc);
         }
         self.reader.enter(outer);
@@ -111,7 +113,7 @@ impl<'a> Normalizer<'a> {
             && self.depth < limits.depth
             && self.reader.doc.len() <= limits.nodes
             && self.reader.doc.depth(loc) < limits.depth
-            && match self.memo.get(loc.table_index()) {
+            && match self.expansions.get(&[loc][..]) {
                 None | Some(Expansion::Missing) => true,
                 Some(Expansion::InProgress) => false,
                 Some(Expansion::Done(out)) => out.len() > FEW || self.is_limit_placeholder(out),

@@ -67,10 +67,8 @@ enum Expansion<'a> {
 pub(super) struct Normalizer<'a> {
     /// The reader of the schema's keywords, with its errors and limits.
     pub(super) reader: SchemaReader<'a>,
-    /// Expansions of locations, by [`LocId::table_index`].
-    memo: Vec<Expansion<'a>>,
-    /// Expansions of conjunctions of several locations.
-    conjunctions: HashMap<Conjunction, Expansion<'a>>,
+    /// Memo: expansions of conjunctions.
+    expansions: HashMap<Conjunction, Expansion<'a>>,
     /// Memo: whether a conjunction certainly allows no value.
     contradictions: HashMap<Conjunction, bool>,
     /// Memo: hashes of schemas, by [`LocId::index`].
@@ -95,8 +93,7 @@ impl<'a> Normalizer<'a> {
     pub(super) fn new(source: SchemaSource<'a>, attempt: Attempt) -> Self {
         Normalizer {
             reader: SchemaReader::new(source, attempt),
-            memo: Vec::new(),
-            conjunctions: HashMap::default(),
+            expansions: HashMap::default(),
             contradictions: HashMap::default(),
             schema_hashes: HashMap::default(),
             always_true: Rc::new(vec![Facets::any()]),
@@ -132,25 +129,23 @@ impl<'a> Normalizer<'a> {
             [only] => return self.expand(*only),
             _ => {}
         }
-        let state = self.conjunctions.get(conj).cloned().unwrap_or_default();
-        if let Some(out) = self.known_alternatives(conj[0], state) {
+        if let Some(out) = self.known_alternatives(conj) {
             return out;
         }
-        self.conjunctions.insert(conj.into(), Expansion::InProgress);
-        self.depth += 1;
-        let mut all = Conjuncts::new(self.always_true.clone());
-        for &loc in conj.iter() {
-            self.join(loc, (loc, ""), &mut all);
-        }
-        let out = self.conjoin(conj[0], all);
-        self.depth -= 1;
-        self.conjunctions.insert(conj.into(), self.expansion_of(&out));
+        let out = self.while_in_progress(conj, |normalizer| {
+            let mut all = Conjuncts::new(normalizer.always_true.clone());
+            conj.iter().for_each(|&loc| normalizer.join(loc, (loc, ""), &mut all));
+            normalizer.conjoin(conj[0], all)
+        });
+        self.keep_expansion(conj, &out);
         out
     }
 
-    /// The alternatives of a location or a conjunction that is not to be expanded: it has been, or
-    /// it is being expanded already, or it is nested too deep.
-    fn known_alternatives(&mut self, loc: LocId, state: Expansion<'a>) -> Option<Alternatives<'a>> {
+    /// The alternatives of a conjunction that is not to be expanded: it has been, or it is being
+    /// expanded already, or it is nested too deep.
+    fn known_alternatives(&mut self, conj: &[LocId]) -> Option<Alternatives<'a>> {
+        let loc = conj[0];
+        let state = self.expansions.get(conj).cloned().unwrap_or_default();
         let is_deep =
             self.depth >= self.reader.limits.depth && !self.reader.is_relaxed_to_types(loc);
         match state {
@@ -174,16 +169,16 @@ impl<'a> Normalizer<'a> {
         Some(self.always_true.clone())
     }
 
-    /// What the memo holds once a location or a conjunction has been expanded: nothing, if the
-    /// result is unknown.
-    fn expansion_of(&self, out: &Alternatives<'a>) -> Expansion<'a> {
-        if self.probe_is_unknown { Expansion::Missing } else { Expansion::Done(out.clone()) }
+    /// Keeps the result of an expansion, unless it is unknown.
+    fn keep_expansion(&mut self, conj: &[LocId], out: &Alternatives<'a>) {
+        if !self.probe_is_unknown {
+            self.expansions.insert(conj.into(), Expansion::Done(out.clone()));
+        }
     }
 
     /// The alternatives of one location.
     fn expand(&mut self, loc: LocId) -> Alternatives<'a> {
-        let state = self.memo.get(loc.table_index()).cloned().unwrap_or_default();
-        if let Some(out) = self.known_alternatives(loc, state) {
+        if let Some(out) = self.known_alternatives(&[loc]) {
             return out;
         }
         let outer = self.reader.enter(loc);
@@ -211,21 +206,18 @@ impl<'a> Normalizer<'a> {
             self.reader.report(loc, "", Reason::Limit(what));
             return self.always_true.clone();
         }
-        let out = self.while_in_progress(loc, |normalizer| normalizer.expand_schema(loc));
-        self.memo[loc.table_index()] = self.expansion_of(&out);
+        let out = self.while_in_progress(&[loc], |normalizer| normalizer.expand_schema(loc));
+        self.keep_expansion(&[loc], &out);
         out
     }
 
-    /// Does work during which the expansion of a location counts as in progress.
-    fn while_in_progress<T>(&mut self, loc: LocId, work: impl FnOnce(&mut Self) -> T) -> T {
-        if self.memo.len() < 2 * self.reader.doc.len() {
-            self.memo.resize(2 * self.reader.doc.len(), Expansion::Missing);
-        }
-        let known = std::mem::replace(&mut self.memo[loc.table_index()], Expansion::InProgress);
+    /// Does work during which the expansion of a conjunction counts as in progress.
+    fn while_in_progress<T>(&mut self, conj: &[LocId], work: impl FnOnce(&mut Self) -> T) -> T {
+        let known = self.expansions.insert(conj.into(), Expansion::InProgress);
         self.depth += 1;
         let out = work(self);
         self.depth -= 1;
-        self.memo[loc.table_index()] = known;
+        self.expansions.insert(conj.into(), known.unwrap_or_default());
         out
     }
 
@@ -292,7 +284,7 @@ impl<'a> Normalizer<'a> {
         let loc = self.reader.follow_references(loc);
         let mut all = Conjuncts::new(Rc::new(vec![base.clone()]));
         self.join(loc, (loc, ""), &mut all);
-        self.while_in_progress(loc, |normalizer| normalizer.conjoin(loc, all))
+        self.while_in_progress(&[loc], |normalizer| normalizer.conjoin(loc, all))
     }
 
     /// The conjunction of two lists of alternatives: all pairs, without contradictory and subsumed
@@ -340,7 +332,7 @@ impl<'a> Normalizer<'a> {
 
     /// The locations that are conjoined with a location in a product that exceeded a limit.
     pub(super) fn overflowed_with(&self, loc: LocId) -> impl Iterator<Item = LocId> {
-        let overflowed = self.conjunctions.iter().filter(move |(conj, alternatives)| {
+        let overflowed = self.expansions.iter().filter(move |(conj, alternatives)| {
             conj.contains(&loc)
                 && matches!(alternatives, Expansion::Done(out) if self.is_limit_placeholder(out))
         });

@@ -37,11 +37,6 @@ impl LocId {
         LocId((index as u32) << 1)
     }
 
-    /// Index into a table of locations and negated locations.
-    pub(crate) fn table_index(self) -> usize {
-        self.0 as usize
-    }
-
     /// Index into a table of locations, whether negated or not.
     pub(crate) fn index(self) -> usize {
         (self.0 >> 1) as usize
