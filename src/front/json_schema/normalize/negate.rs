@@ -57,7 +57,7 @@ impl<'a> Normalizer<'a> {
             self.negate_conditional(conditional, &mut out);
         }
         let unevaluated = [unevaluated_properties, unevaluated_items]
-            .map(|schema| schema.filter(|&schema| !self.reader.doc.is_trivially_true(schema)));
+            .map(|schema| schema.filter(|&schema| !self.reader.doc.is_always_true(schema)));
         if unevaluated != [None, None] {
             self.negate_unevaluated(positive, object, unevaluated, &mut out);
         }

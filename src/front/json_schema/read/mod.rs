@@ -254,18 +254,12 @@ impl<'a> SchemaReader<'a> {
     /// Follows schemas that consist of a reference only.
     pub(super) fn follow_references(&mut self, mut loc: LocId) -> LocId {
         for _ in 0..64 {
-            if loc.is_negated() {
+            let Some(object) = self.doc.object(loc).filter(|_| !loc.is_negated()) else {
                 return loc;
-            }
-            let Some(reference) = self.doc.locs[loc.index()].reference else { return loc };
-            let is_relaxed =
-                |object| self.treatment(loc, object, "$ref") != KeywordTreatment::Enforced;
-            if self.doc.object(loc).is_some_and(is_relaxed) {
-                return loc;
-            }
-            if self.doc.dialect(loc) > Dialect::Draft7
-                && self.doc.object(loc).is_some_and(|object| object.len() > 1)
-            {
+            };
+            let Some(reference) = object.get("$ref").and_then(Json::as_str) else { return loc };
+            let has_others = self.doc.dialect(loc) > Dialect::Draft7 && object.len() > 1;
+            if has_others || self.treatment(loc, object, "$ref") != KeywordTreatment::Enforced {
                 return loc;
             }
             match self.doc.resolve(loc, reference) {
