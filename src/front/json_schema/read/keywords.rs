@@ -106,7 +106,7 @@ impl<'a> SchemaReader<'a> {
                 KeywordTreatment::Dropped => {
                     self.drop_keyword(loc, (name, value), &mut parsed.facets)
                 }
-                _ => self.parse_keyword(loc, object, (name, value), &mut parsed),
+                _ => self.parse_keyword(loc, object, (keyword.name(), value), &mut parsed),
             }
         }
         if vocabularies.has_applicators() {
@@ -122,7 +122,7 @@ impl<'a> SchemaReader<'a> {
         &mut self,
         loc: LocId,
         object: &'a Object,
-        (name, value): (&'a str, &'a Json),
+        (name, value): (&'static str, &'a Json),
         parsed: &mut ParsedKeywords<'a>,
     ) {
         let facets = &mut parsed.facets;
@@ -142,7 +142,7 @@ impl<'a> SchemaReader<'a> {
                 self.parse_number_keyword(loc, object, (name, value), facets);
             }
             "required" => self.parse_required(loc, value, facets),
-            "propertyNames" => facets.object.names.push(self.child(loc, "propertyNames", value)),
+            "propertyNames" => facets.object.names.push(self.child(loc, name, value)),
             "contains" => self.parse_contains(loc, object, value, facets),
             "uniqueItems" => match value {
                 Json::Bool(true) => facets.array.unique = Some(loc),
@@ -158,6 +158,12 @@ impl<'a> SchemaReader<'a> {
     /// The location of a keyword's value.
     fn child(&mut self, loc: LocId, keyword: &'static str, value: &'a Json) -> LocId {
         self.doc.child(loc, PointerStep::Keyword(keyword), value)
+    }
+
+    /// The locations of the elements of a keyword's value.
+    fn children(&mut self, loc: LocId, keyword: &'static str, items: &'a [Json]) -> Vec<LocId> {
+        let items = items.iter().enumerate();
+        items.map(|(i, item)| self.doc.child(loc, PointerStep::Index(keyword, i), item)).collect()
     }
 
     /// The types that a schema allows, if it has no assertion but `type`. Not for negated
