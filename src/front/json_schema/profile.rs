@@ -6,6 +6,7 @@
 
 use std::fmt;
 
+use super::read::facets::JsonTypes;
 use crate::hash::HashSet;
 use crate::spec::json::{Json, Object, push_token};
 
@@ -52,9 +53,6 @@ const NOT_PERMITTED: &[&str] = &[
     "maxLength",
     "default",
 ];
-
-/// The types that the subset allows.
-const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "object", "array", "null"];
 
 /// The formats that the subset allows.
 const FORMATS: [&str; 9] =
@@ -168,7 +166,7 @@ impl<'a> StrictModeCheck<'a> {
             Some(Json::Array(names)) => names.iter().filter_map(Json::as_str).collect(),
             _ => Vec::new(),
         };
-        for name in types.iter().filter(|name| !TYPES.contains(name)) {
+        for name in types.iter().filter(|name| JsonTypes::named(name).is_none()) {
             self.error(path, format!("'{name}' is not a valid type."));
         }
         self.check_string(object, path);

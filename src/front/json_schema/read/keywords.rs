@@ -192,9 +192,10 @@ impl<'a> SchemaReader<'a> {
             let help = unknown.map(|name| {
                 let synonym =
                     TYPE_SYNONYMS.iter().find(|(other, _)| other.eq_ignore_ascii_case(name));
+                let names = JsonTypes::NAMES.map(|(name, _)| name);
                 let meant = synonym
                     .map(|(_, meant)| *meant)
-                    .or_else(|| similar(&name.to_lowercase(), TYPE_NAMES, self.errors.len()));
+                    .or_else(|| similar(&name.to_lowercase(), names, self.errors.len()));
                 format!(": {name:?} is not a type{}", suggestion(meant))
             });
             let what = format!(
@@ -374,9 +375,6 @@ impl<'a> SchemaReader<'a> {
         self.report(loc, keyword, Reason::Malformed(format!("`{keyword}` {what}")));
     }
 }
-
-/// All type names, for suggestions.
-const TYPE_NAMES: [&str; 7] = ["null", "boolean", "integer", "number", "string", "array", "object"];
 
 /// Names of types in programming languages and databases, for suggestions.
 const TYPE_SYNONYMS: [(&str, &str); 11] = [
