@@ -27,11 +27,11 @@
 //!   |                 conjoin        allOf, anyOf, if, dependencies
 //!   |                 one_of         oneOf
 //!   |                 distribute     choices multiplied out; classes: by a discriminator
-//!   |                 unevaluated    unevaluatedProperties, unevaluatedItems
+//!   |                 unevaluated    unevaluatedProperties, unevaluatedItems;
+//!   |                                Undeclared::Forbidden
 //!   |                 negate         not: one alternative for each keyword that can fail
 //!   |                 prune          contradictory and subsumed alternatives are removed
 //!   |                 eval           evaluates facets on a value; tests for emptiness
-//!   |                 closed         Undeclared::Forbidden
 //!   v
 //!   |  lower/       Facets -> grammar rules.
 //!   |                 mod            values by type; memo: which were lowered

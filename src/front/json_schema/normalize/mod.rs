@@ -14,7 +14,6 @@
 //! and conjunctions are memoized.
 
 mod classes;
-mod closed;
 mod conjoin;
 mod distribute;
 mod eval;
