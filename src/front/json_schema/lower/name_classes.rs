@@ -4,9 +4,7 @@
 use std::sync::Arc;
 
 use super::super::read::doc::{LocId, Locs};
-use super::super::read::facets::{
-    Facets, JsonTypes, NameTest, ObjectFacets, PatternUse, StringFacets,
-};
+use super::super::read::facets::{Facets, JsonTypes, NameTest, ObjectFacets, PatternUse};
 use super::SchemaLowering;
 use super::unique::count_words;
 use super::value_syntax::CountedNames;
@@ -204,9 +202,7 @@ impl<'a> SchemaLowering<'a, '_> {
                 texts.into_iter().filter(|text| self.normalizer.accepts_text(&facets.string, text));
             return Some(Dfa::texts(accepted));
         }
-        let unconstrained = StringFacets::default();
-        let string = if facets.string.allows_all() { &unconstrained } else { &facets.string };
-        self.normalizer.text_dfa(string).map(|dfa| (*dfa).clone())
+        self.normalizer.text_dfa(&facets.string).map(|dfa| (*dfa).clone())
     }
 }
 

@@ -304,7 +304,7 @@ impl<'a> Facets<'a> {
     }
 
     /// Removes types whose bounds contradict each other, and listed values of removed types.
-    pub(super) fn drop_contradictory_types(&mut self) {
+    pub(crate) fn drop_contradictory_types(&mut self) {
         if !self.number.is_unconstrained() && self.number.is_contradictory() {
             self.types = self.types.minus(JsonTypes::NUMBER);
         }

@@ -3,7 +3,6 @@
 //!
 //! Such a text can look like a value of another type, which [`AmbiguousText`] resolves.
 
-use std::rc::Rc;
 use std::sync::Arc;
 
 use super::super::super::read::facets::{Facets, JsonTypes, StringFacets};
@@ -16,7 +15,6 @@ use crate::front::regex::{CountedDfa, Lengths, SCALARS, spell_dfa, spell_utf8};
 use crate::front::text_search::contains;
 use crate::fsm::{Combine, Dfa, TooLarge, WordSearch};
 use crate::ir::{Dispatch, Expr, Trigger, regular};
-use crate::spec::json::Json;
 
 /// Strings written without quotes and escapes.
 #[derive(Clone, Debug, PartialEq)]
@@ -435,13 +433,6 @@ fn optional(text: &[u8]) -> Expr {
 pub(super) fn restrict<'a>(facets: &Facets<'a>, types: JsonTypes) -> Option<Facets<'a>> {
     let mut out = facets.clone();
     out.types = out.types.intersect(types);
-    if let Some(values) = &facets.values {
-        let restricted: Vec<&Json> =
-            values.iter().copied().filter(|value| types.meets(JsonTypes::of(value))).collect();
-        if restricted.is_empty() {
-            return None;
-        }
-        out.values = Some(Rc::new(restricted));
-    }
+    out.drop_contradictory_types();
     (!out.types.is_empty()).then_some(out)
 }
