@@ -35,6 +35,8 @@ pub(super) mod value_types;
 use std::borrow::Cow;
 use std::rc::Rc;
 
+use smallvec::smallvec;
+
 use super::error::{SchemaError, SchemaErrorReason as Reason, SchemaErrors};
 use super::normalize::Normalizer;
 use super::options::{Policy, SchemaOptions, Undeclared};
@@ -179,7 +181,9 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
             ValueStyle::Syntax(ValueSyntax::Elements(_)) => {
                 (self.outermost_elements(), ValueTypes::default())
             }
-            ValueStyle::Syntax(_) => (self.lower_value(vec![LocId::ROOT]), ValueTypes::default()),
+            ValueStyle::Syntax(_) => {
+                (self.lower_value(smallvec![LocId::ROOT]), ValueTypes::default())
+            }
         }
     }
 
@@ -215,12 +219,7 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
     }
 
     /// The values that satisfy all of the locations.
-    fn lower_value(&mut self, locs: impl Into<Locs>) -> Expr {
-        self.lower_locations(locs.into())
-    }
-
-    /// As [`SchemaLowering::lower_value`], without generics.
-    fn lower_locations(&mut self, mut locs: Locs) -> Expr {
+    fn lower_value(&mut self, mut locs: Locs) -> Expr {
         self.normalizer.canonicalize(&mut locs);
         if let Some(expr) = self.values.by_conjunction.get(&locs) {
             return expr.clone();

@@ -158,8 +158,7 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// As [`SchemaLowering::allowed_names`], with bounds on the length apart from the automaton.
     fn counted_names(&mut self, names: &[LocId]) -> Option<CountedNames> {
-        let conj = self.normalizer.conjunction(names);
-        let alternatives = self.normalizer.alternatives(&conj);
+        let alternatives = self.normalizer.alternatives_of(names.iter().copied());
         if let [facets] = &alternatives[..]
             && facets.types.meets(JsonTypes::STRING)
             && facets.values.is_none()
@@ -181,9 +180,8 @@ impl<'a> SchemaLowering<'a, '_> {
         if names.is_empty() {
             return self.or_report_limit(loc, Dfa::counted(&SCALARS, 0, None, limit));
         }
-        let conj = self.normalizer.conjunction(names);
         let mut out = Dfa::empty_language();
-        for f in self.normalizer.alternatives(&conj).iter() {
+        for f in self.normalizer.alternatives_of(names.iter().copied()).iter() {
             let names = self.string_automaton(f)?;
             out = self.or_report_limit(loc, out.combine(&names, Combine::Or, limit))?;
         }

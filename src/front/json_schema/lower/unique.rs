@@ -174,9 +174,8 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// Whether an object or an array may satisfy all of the locations.
     fn may_be_container(&mut self, locs: Locs) -> bool {
-        let conj = self.normalizer.conjunction(locs);
         let containers = JsonTypes::OBJECT.union(JsonTypes::ARRAY);
-        self.normalizer.alternatives(&conj).iter().any(|facets| match &facets.values {
+        self.normalizer.alternatives_of(locs).iter().any(|facets| match &facets.values {
             Some(values) => values.iter().any(|value| containers.meets(JsonTypes::of(value))),
             None => containers.meets(facets.types),
         })
@@ -184,8 +183,7 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// Bounds on the number of values that satisfy all of the locations.
     fn count_values(&mut self, locs: Locs, depth: u32) -> ValueCount {
-        let conj = self.normalizer.conjunction(locs);
-        let alternatives = self.normalizer.alternatives(&conj);
+        let alternatives = self.normalizer.alternatives_of(locs);
         let counts: Vec<ValueCount> =
             alternatives.iter().map(|facets| self.count_facets(facets, depth)).collect();
         let count = counts.into_iter().fold(ValueCount::exactly(0), ValueCount::union);

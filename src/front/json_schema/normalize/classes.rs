@@ -155,10 +155,7 @@ impl<'a> Normalizer<'a> {
         for schema in schemas.into_iter().take(MAX_COMPARED) {
             let mut all = given.clone();
             all.push(schema);
-            let narrowed = self.probe(|normalizer| {
-                let conj = normalizer.conjunction(all);
-                normalizer.alternatives(&conj)
-            });
+            let narrowed = self.probe(|normalizer| normalizer.alternatives_of(all));
             let Some(narrowed) = narrowed else { continue };
             if listed.iter().all(|other| self.disjoint(&narrowed, other)) {
                 atoms.listed.push(schema);
@@ -178,9 +175,8 @@ impl<'a> Normalizer<'a> {
         if self.reader.options.policy == Policy::Strict {
             return true;
         }
-        let satisfied = self.probe(|normalizer| {
-            values.iter().any(|value| normalizer.satisfies(smallvec![loc], value))
-        });
+        let satisfied =
+            self.probe(|normalizer| values.iter().any(|value| normalizer.satisfies([loc], value)));
         satisfied == Some(false)
     }
 
@@ -250,7 +246,7 @@ impl<'a> Normalizer<'a> {
             if let Some(types) = self.reader.type_only(loc) {
                 return Some(types.meets(JsonTypes::of(value)));
             }
-            return self.probe(|normalizer| normalizer.satisfies(vec![loc], value));
+            return self.probe(|normalizer| normalizer.satisfies([loc], value));
         }
         match loc.is_negated() {
             _ if is_listed => Some((listed == loc || listed == loc.negated()) != loc.is_negated()),

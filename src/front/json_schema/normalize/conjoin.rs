@@ -5,7 +5,7 @@
 use std::rc::Rc;
 
 use super::super::error::SchemaErrorReason as Reason;
-use super::super::read::doc::{LocId, Locs};
+use super::super::read::doc::LocId;
 use super::super::read::facets::{Facets, JsonTypes};
 use super::super::read::keywords::{Conditional, ParsedKeywords};
 use super::distribute::Choice;
@@ -163,8 +163,7 @@ impl<'a> Normalizer<'a> {
                 brought.object.required.extend(names);
                 let mut present = brought.clone();
                 present.object.required.insert(0, trigger);
-                let conj = self.conjunction(schema.into_iter().collect::<Locs>());
-                let schemas = self.alternatives(&conj);
+                let schemas = self.alternatives_of(schema);
                 let with = |facets: &Facets<'a>| {
                     let all = schemas.iter().map(|schema| facets.clone().conjoin(schema));
                     all.collect::<Vec<_>>()
@@ -178,8 +177,7 @@ impl<'a> Normalizer<'a> {
 
     /// The alternatives of one or two locations.
     fn conjoin_with_optional(&mut self, first: LocId, second: Option<LocId>) -> Vec<Facets<'a>> {
-        let conj = self.conjunction([first].into_iter().chain(second).collect::<Locs>());
-        self.alternatives(&conj).to_vec()
+        self.alternatives_of([first].into_iter().chain(second)).to_vec()
     }
 
     /// The alternatives of `anyOf`. With `unevaluated...` keywords, every non-empty set of branches

@@ -105,8 +105,8 @@ impl<'a> Normalizer<'a> {
 
     /// The canonical conjunction of locations: references are followed, trivially true schemas
     /// dropped.
-    pub(super) fn conjunction(&mut self, locs: impl Into<Locs>) -> Conjunction {
-        let mut locs = locs.into();
+    pub(super) fn conjunction(&mut self, locs: impl IntoIterator<Item = LocId>) -> Conjunction {
+        let mut locs = locs.into_iter().collect();
         self.canonicalize(&mut locs);
         locs
     }
@@ -121,7 +121,16 @@ impl<'a> Normalizer<'a> {
         locs.dedup();
     }
 
-    /// The alternatives of a canonical conjunction. An empty list: no value satisfies it.
+    /// The alternatives of the conjunction of locations. An empty list: no value satisfies it.
+    pub(super) fn alternatives_of(
+        &mut self,
+        locs: impl IntoIterator<Item = LocId>,
+    ) -> Alternatives<'a> {
+        let conj = self.conjunction(locs);
+        self.alternatives(&conj)
+    }
+
+    /// As [`Normalizer::alternatives_of`], of a canonical conjunction.
     pub(super) fn alternatives(&mut self, conj: &[LocId]) -> Alternatives<'a> {
         match conj {
             [] => return self.always_true.clone(),
@@ -251,8 +260,7 @@ impl<'a> Normalizer<'a> {
             return self.always_true.clone();
         };
         if loc.is_negated() {
-            let conj = self.conjunction(parts.iter().map(|part| part.negated()).collect::<Locs>());
-            return self.alternatives(&conj);
+            return self.alternatives_of(parts.iter().map(|part| part.negated()));
         }
         Rc::new(parts.iter().flat_map(|&part| self.expand(part).to_vec()).collect())
     }

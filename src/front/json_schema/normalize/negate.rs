@@ -8,7 +8,7 @@
 use std::rc::Rc;
 
 use super::super::error::SchemaErrorReason as Reason;
-use super::super::read::doc::{LocId, Locs};
+use super::super::read::doc::LocId;
 use super::super::read::facets::{
     ArrayFacets, ArrayPart, Bound, Contains, Evaluates, Facets, JsonTypes, NameTest, NumberFacets,
     ObjectFacets, ObjectPart, PatternUse, StringFacets, UnenforcedKeyword, Witness,
@@ -47,8 +47,8 @@ impl<'a> Normalizer<'a> {
             out.extend(self.expand(schema.negated()).iter().cloned());
         }
         for (_, branches) in any_of {
-            let conj = self.conjunction(branches.into_iter().map(LocId::negated).collect::<Locs>());
-            out.extend(self.alternatives(&conj).iter().cloned());
+            let none = self.alternatives_of(branches.into_iter().map(LocId::negated));
+            out.extend(none.iter().cloned());
         }
         for branches in one_of {
             self.negate_one_of(positive, &branches, &mut out);
@@ -125,8 +125,8 @@ impl<'a> Normalizer<'a> {
                     [(condition, then), (condition.negated(), otherwise)]
                 {
                     if let Some(consequence) = consequence {
-                        let conj = self.conjunction(vec![condition, consequence.negated()]);
-                        out.extend(self.alternatives(&conj).iter().cloned());
+                        let violated = self.alternatives_of([condition, consequence.negated()]);
+                        out.extend(violated.iter().cloned());
                     }
                 }
             }
@@ -156,13 +156,12 @@ impl<'a> Normalizer<'a> {
         if branches.len() > MAX_BRANCHES {
             return self.report_not_negatable(loc, "oneOf", out);
         }
-        let none = self.conjunction(branches.iter().map(|b| b.negated()).collect::<Locs>());
-        out.extend(self.alternatives(&none).iter().cloned());
+        let none = self.alternatives_of(branches.iter().map(|b| b.negated()));
+        out.extend(none.iter().cloned());
         for (i, &first) in branches.iter().enumerate() {
             for &second in &branches[i + 1..] {
                 // Two equal branches are one conjunct. That is right: both hold or neither does.
-                let both = self.conjunction(vec![first, second]);
-                out.extend(self.alternatives(&both).iter().cloned());
+                out.extend(self.alternatives_of([first, second]).iter().cloned());
             }
         }
     }

@@ -320,7 +320,7 @@ impl<'a> Normalizer<'a> {
 
     /// Whether certainly no value satisfies all of the locations.
     pub(super) fn is_contradictory(&mut self, locs: &[LocId]) -> bool {
-        let conj = self.conjunction(locs);
+        let conj = self.conjunction(locs.iter().copied());
         if let Some(&empty) = self.contradictions.get(&conj[..]) {
             return empty;
         }

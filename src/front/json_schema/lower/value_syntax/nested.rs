@@ -126,7 +126,7 @@ impl<'a> SchemaLowering<'a, '_> {
     /// written.
     pub(in super::super) fn types_by_node(&mut self) -> ValueTypes {
         let mut nodes = ValueNodes::default();
-        nodes.index(vec![self.normalizer.conjunction(vec![LocId::ROOT])]);
+        nodes.index(vec![self.normalizer.conjunction([LocId::ROOT])]);
         let mut out = Vec::new();
         while let Some(conjunctions) = nodes.found.get(out.len()).cloned() {
             if out.len() >= MAX_VALUE_NODES || !self.normalizer.reader.spend(conjunctions.len()) {

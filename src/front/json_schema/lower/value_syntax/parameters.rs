@@ -24,8 +24,7 @@ impl<'a> SchemaLowering<'a, '_> {
         &mut self,
         style: &ParameterStyle,
     ) -> (Expr, ValueTypes) {
-        let conj = self.normalizer.conjunction(vec![LocId::ROOT]);
-        let alternatives = self.normalizer.alternatives(&conj);
+        let alternatives = self.normalizer.alternatives_of([LocId::ROOT]);
         let alternatives: Vec<Facets<'_>> = alternatives
             .iter()
             .map(|facets| self.with_undeclared_option(facets).into_owned())
@@ -73,9 +72,7 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// The types of the values that satisfy the subschemas at `locs`.
     fn value_types(&mut self, locs: &[LocId]) -> JsonTypes {
-        let conj = self.normalizer.conjunction(locs);
-        let alternatives = self.normalizer.alternatives(&conj);
-        Self::types_of(&alternatives)
+        Self::types_of(&self.normalizer.alternatives_of(locs.iter().copied()))
     }
 
     /// Lowers the parameters of one alternative.
@@ -241,7 +238,7 @@ impl<'a> SchemaLowering<'a, '_> {
         present: JsonTypes,
         style: &ParameterStyle,
     ) -> Expr {
-        let conj = self.normalizer.conjunction(locs);
+        let conj = self.normalizer.conjunction(locs.iter().copied());
         let alternatives = self.normalizer.alternatives(&conj);
         let here = conj.first().copied().unwrap_or(self.location);
         let outer = std::mem::replace(&mut self.location, here);
