@@ -222,7 +222,7 @@ impl<'a> SchemaLowering<'a, '_> {
                 "`order: any` with more than {MAX_ANY_ORDER_GRAPH} declared members, where \
                  members are known only by what they satisfy: use `order: declared`"
             );
-            self.normalizer.reader.report_limit(self.location, &["properties"], what);
+            self.report_limit(&["properties"], what);
             return Expr::Never;
         }
         if has_additional && bounds.min as usize > declared + 1 && !members.distinct_names {
@@ -286,8 +286,7 @@ impl<'a> SchemaLowering<'a, '_> {
             let what = format!(
                 "counting {declared} members in {layers} counts needs more than {MAX_NODES} nodes"
             );
-            let keywords = ["minProperties", "maxProperties", "not"];
-            self.normalizer.reader.report_limit(self.location, &keywords, what);
+            self.report_limit(&["minProperties", "maxProperties", "not"], what);
             return Expr::Never;
         }
         if unordered {

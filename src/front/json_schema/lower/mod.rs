@@ -213,6 +213,16 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
         LoweringError::Restart(Attempt { features, relaxations }, errors)
     }
 
+    /// Reports a limit at the first of these keywords that the current location has.
+    fn report_limit(&mut self, keywords: &[&'static str], what: String) {
+        self.normalizer.reader.report_limit(self.location, keywords, what);
+    }
+
+    /// The largest number of states of an automaton.
+    fn max_states(&self) -> usize {
+        self.normalizer.reader.limits.automaton_states
+    }
+
     /// Adds a rule.
     fn rule(&mut self, name: String, body: Expr) -> RuleId {
         self.builder.rule(name, body)
@@ -309,7 +319,7 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
             scalars.extend(words.into_iter().map(Literal::from));
         }
         if types.meets(JsonTypes::NUMBER) {
-            let number = self.number(&facets.number, types, self.location);
+            let number = self.number(&facets.number, types);
             parts.push(self.scalar(number));
         }
         if types.meets(JsonTypes::STRING) {

@@ -97,8 +97,8 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// The names of an automaton over code points, with both quotes.
     fn quoted_names(&mut self, names: &Dfa, lengths: Lengths) -> Expr {
-        let (loc, spelled) = (self.location, self.quoted_text(names, lengths));
-        self.or_report_limit(loc, spelled).unwrap_or(Expr::Never)
+        let spelled = self.quoted_text(names, lengths);
+        self.or_report_limit(spelled).unwrap_or(Expr::Never)
     }
 
     /// A rule with these names that are distinct in each object.

@@ -125,8 +125,7 @@ impl<'a> SchemaLowering<'a, '_> {
                  (from negated `additionalProperties`, `patternProperties` or `propertyNames`): \
                  name them in `required`"
             );
-            let keywords = ["not", "if", "oneOf"];
-            self.normalizer.reader.report_limit(self.location, &keywords, what);
+            self.report_limit(&["not", "if", "oneOf"], what);
         }
         are_too_many
     }

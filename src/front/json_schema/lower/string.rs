@@ -155,9 +155,8 @@ impl<'a> SchemaLowering<'a, '_> {
         }
         // Prefer an automaton, if it is small enough, to an unanchored search and to counters
         // over texts of several code points.
-        let has_automaton = |states: usize| {
-            compiled.search_dfa(self.normalizer.reader.limits.automaton_states.min(states)).is_ok()
-        };
+        let has_automaton =
+            |states: usize| compiled.search_dfa(self.max_states().min(states)).is_ok();
         if facets.min == 0
             && facets.max.is_none()
             && let Some(anchored) = pattern.is_anchored()
@@ -201,7 +200,7 @@ impl<'a> SchemaLowering<'a, '_> {
                 _ => texts,
             });
         }
-        let exact = dfa.of_length(min, max, self.normalizer.reader.limits.automaton_states)?;
+        let exact = dfa.of_length(min, max, self.max_states())?;
         Ok(if exact.is_empty() { Expr::Never } else { self.text_graph(&exact, spelling) })
     }
 

@@ -49,14 +49,14 @@ impl SchemaLowering<'_, '_> {
     /// The rule of all numbers.
     pub(super) fn number_rule(&mut self) -> RuleId {
         self.common_rule(CommonRule::Number, |this| {
-            this.bounded(&NumberFacets::default(), JsonTypes::NUMBER, this.location)
+            this.bounded(&NumberFacets::default(), JsonTypes::NUMBER)
         })
     }
 
     /// The rule of all integers.
     pub(super) fn integer_rule(&mut self) -> RuleId {
         self.common_rule(CommonRule::Integer, |this| {
-            this.bounded(&NumberFacets::default(), JsonTypes::INTEGER, this.location)
+            this.bounded(&NumberFacets::default(), JsonTypes::INTEGER)
         })
     }
 

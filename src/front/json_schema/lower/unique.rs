@@ -195,7 +195,7 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// The number of values of alternatives that allow only strings, overlapping ones counted once.
     fn count_string_union(&mut self, alternatives: &[Facets<'a>]) -> Option<ValueCount> {
-        let limit = self.normalizer.reader.limits.automaton_states;
+        let limit = self.max_states();
         let mut union = Dfa::empty_language();
         for facets in alternatives {
             let strings = match &facets.values {

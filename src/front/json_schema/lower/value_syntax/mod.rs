@@ -224,8 +224,7 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// The automaton of all texts except the given ones.
     pub(super) fn all_but(&mut self, excluded: &[&str]) -> Option<Dfa> {
-        let limit = self.normalizer.reader.limits.automaton_states;
-        match Dfa::texts(excluded).complement(&SCALARS, limit) {
+        match Dfa::texts(excluded).complement(&SCALARS, self.max_states()) {
             Ok(dfa) => Some(dfa),
             Err(error) => {
                 self.too_large(&error);
@@ -246,8 +245,7 @@ impl<'a> SchemaLowering<'a, '_> {
     /// Reports that an automaton is too large.
     pub(super) fn too_large(&mut self, error: &TooLarge) -> Expr {
         let what = format!("text in another syntax than JSON, or constants: {error}");
-        let keywords = ["pattern", "format", "enum", "const", "maxLength"];
-        self.normalizer.reader.report_limit(self.location, &keywords, what);
+        self.report_limit(&["pattern", "format", "enum", "const", "maxLength"], what);
         Expr::Never
     }
 }

@@ -265,7 +265,7 @@ impl<'a> SchemaLowering<'a, '_> {
     /// escapes.
     pub(super) fn nested_names(&mut self, style: &NestedStyle, names: &CountedNames) -> Expr {
         let item = Dfa::word(style.item.chars().map(u32::from));
-        let limit = self.normalizer.reader.limits.automaton_states;
+        let limit = self.max_states();
         let names = match names.0.combine(&item, Combine::Minus, limit) {
             Ok(others) => self.bare_names(&(others, names.1)),
             Err(error) => self.too_large(&error),

@@ -269,7 +269,7 @@ impl<'a> SchemaLowering<'a, '_> {
             forbidden: raw.forbidden().iter().map(|text| text.to_vec()).collect(),
             frame: [raw.lead.clone(), raw.trail.clone()],
             quotes: raw.quotes.clone(),
-            limit: self.normalizer.reader.limits.automaton_states,
+            limit: self.max_states(),
         }
     }
 
@@ -312,7 +312,7 @@ impl<'a> SchemaLowering<'a, '_> {
         facets: &StringFacets<'a>,
         forbidden: &[&[u8]],
     ) -> Vec<CountedDfa> {
-        let limit = self.normalizer.reader.limits.automaton_states;
+        let limit = self.max_states();
         let parts = self.normalizer.text_parts(facets).unwrap_or_default();
         let without = |(dfa, lengths): CountedDfa| {
             let without = without_texts(&dfa, forbidden, TextPosition::Anywhere, limit)?;
