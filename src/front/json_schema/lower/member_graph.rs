@@ -37,6 +37,9 @@ pub(super) struct ObjectMember {
     pub(super) required: bool,
 }
 
+/// The syntax of values cannot write the name of a member.
+pub(super) struct UnwritableName;
+
 impl ObjectMember {
     /// A member that is not a witness.
     pub(super) fn new(body: Expr, required: bool) -> ObjectMember {

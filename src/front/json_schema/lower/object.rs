@@ -14,7 +14,7 @@ use super::super::options::{AdditionalNames, MemberOrder};
 use super::super::read::doc::{LocId, Locs};
 use super::super::read::facets::{ObjectFacets, Witness};
 use super::SchemaLowering;
-use super::member_graph::{ObjectMember, ObjectMembers};
+use super::member_graph::{ObjectMember, ObjectMembers, UnwritableName};
 use super::name_classes::{matched_locations, name_tests, uniform_undeclared};
 use super::names::NameSet;
 use super::punctuation::Delimiters;
@@ -84,7 +84,7 @@ impl<'a> SchemaLowering<'a, '_> {
         }
         let names: Vec<&str> =
             declared.iter().copied().chain(finite.iter().map(String::as_str)).collect();
-        let Some((declared, required)) = self.declared_members(facets, &names) else {
+        let Some((declared, required)) = self.object_members(facets, &names) else {
             return Expr::Never;
         };
         if additional.is_empty() && facets.min as usize > declared.len() {
@@ -202,12 +202,37 @@ impl<'a> SchemaLowering<'a, '_> {
         names
     }
 
-    /// The declared members that can be present, and the indices of the required ones in the order
-    /// of `required`. `None`: a required member allows no value.
-    fn declared_members(
+    /// The declared members of an object.
+    fn object_members(
         &mut self,
         facets: &ObjectFacets<'a>,
         declared: &[&str],
+    ) -> Option<(Vec<ObjectMember>, Vec<usize>)> {
+        self.declared_members(facets, declared, |lowering, name, locs, required| {
+            let key = lowering.syntax.name(name, lowering.spelling());
+            let is_written = key != Expr::Never;
+            let after = lowering.syntax.after_member(Some(name));
+            let candidates = lowering.witness_candidates(facets, |normalizer, witness| {
+                normalizer.can_be_witness(witness, name)
+            });
+            let member = lowering.member_variants((key, after, locs), &candidates, required);
+            if member.is_some() && !is_written { Err(UnwritableName) } else { Ok(member) }
+        })
+    }
+
+    /// The declared members that can be present, and the indices of the required ones in the order
+    /// of `required`. `None`: a required member allows no value. `lower` lowers the member of a
+    /// name, given the schemas of its value and whether it is required.
+    pub(super) fn declared_members<'n>(
+        &mut self,
+        facets: &ObjectFacets<'a>,
+        declared: &[&'n str],
+        mut lower: impl FnMut(
+            &mut Self,
+            &'n str,
+            Locs,
+            bool,
+        ) -> Result<Option<ObjectMember>, UnwritableName>,
     ) -> Option<(Vec<ObjectMember>, Vec<usize>)> {
         let ranks: HashMap<&str, usize> =
             facets.required.iter().enumerate().map(|(i, name)| (*name, i)).collect();
@@ -215,32 +240,28 @@ impl<'a> SchemaLowering<'a, '_> {
         let mut required: Vec<(usize, usize)> = Vec::new();
         for &name in declared {
             let locs = self.normalizer.member_schemas(facets, name);
-            let first_loc = locs.first().copied();
+            let first = locs.first().copied().filter(|&loc| loc != LocId::FALSE);
+            let loc = first.unwrap_or(self.location);
             let rank = ranks.get(name).copied();
-            let key = self.syntax.name(name, self.spelling());
-            let after = self.syntax.after_member(Some(name));
-            let candidates = self.witness_candidates(facets, |normalizer, witness| {
-                normalizer.can_be_witness(witness, name)
-            });
-            let loc = first_loc.filter(|&loc| loc != LocId::FALSE).unwrap_or(self.location);
-            let is_written = key != Expr::Never;
             let member = match self.normalizer.accepts_name(facets, name) {
-                true => self.member_variants((key, after, locs), &candidates, rank.is_some()),
-                false => None,
+                true => lower(self, name, locs, rank.is_some()),
+                false => Ok(None),
             };
-            if member.is_some() && !is_written {
-                let what = format!("the wire format cannot write the name {name:?}");
-                self.normalizer.reader.report(loc, "", Reason::Unsupported(what));
-            } else if let Some(member) = member {
-                required.extend(rank.map(|rank| (rank, members.len())));
-                members.push(member);
-            } else if rank.is_some() {
-                self.normalizer.reader.note_contradiction(
-                    loc,
-                    "",
-                    &format!("required member {name:?} allows no value"),
-                );
-                return None;
+            match member {
+                Ok(Some(member)) => {
+                    required.extend(rank.map(|rank| (rank, members.len())));
+                    members.push(member);
+                }
+                Ok(None) if rank.is_some() => {
+                    let what = format!("required member {name:?} allows no value");
+                    self.normalizer.reader.note_contradiction(loc, "", &what);
+                    return None;
+                }
+                Ok(None) => {}
+                Err(UnwritableName) => {
+                    let what = format!("the wire format cannot write the name {name:?}");
+                    self.normalizer.reader.report(loc, "", Reason::Unsupported(what));
+                }
             }
         }
         required.sort_unstable();
