@@ -362,11 +362,9 @@ impl SchemaOptions {
     pub(crate) fn require_strict(&self) -> Result<(), SchemaErrors> {
         match self.policy {
             Policy::Strict => Ok(()),
-            Policy::Validate | Policy::BestEffort => Err(SchemaErrors(vec![SchemaError {
-                pointer: String::new(),
-                keyword: String::new(),
-                reason: SchemaErrorReason::Policy,
-            }])),
+            Policy::Validate | Policy::BestEffort => {
+                Err(SchemaErrors(vec![SchemaError::of_schema(SchemaErrorReason::Policy)]))
+            }
         }
     }
 }

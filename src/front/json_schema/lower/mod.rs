@@ -155,11 +155,8 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
         if !productive.derives_text(&value) {
             let mut errors = self.normalizer.reader.contradictions;
             if errors.is_empty() {
-                errors.push(SchemaError {
-                    pointer: String::new(),
-                    keyword: String::new(),
-                    reason: Reason::Unsatisfiable("no value satisfies the schema".into()),
-                });
+                let reason = Reason::Unsatisfiable("no value satisfies the schema".into());
+                errors.push(SchemaError::of_schema(reason));
             }
             return Err(LoweringError::Refused(SchemaErrors(errors)));
         }
