@@ -122,12 +122,6 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
         Spelling { non_ascii, escapes }
     }
 
-    /// Sets the syntax of values.
-    fn with_syntax(mut self, syntax: ValueSyntax) -> Self {
-        self.syntax = syntax;
-        self
-    }
-
     /// Lowers the root schema. Returns the rule of the value with the types that its reader
     /// expects, and what was relaxed.
     pub(super) fn lower_root(
