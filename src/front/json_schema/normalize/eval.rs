@@ -51,15 +51,12 @@ impl<'a> Normalizer<'a> {
             return true;
         }
         let length = text.chars().count();
-        length >= facets.min as usize
-            && facets.max.is_none_or(|max| length <= max as usize)
+        is_within(length, (facets.min, facets.max))
             && !facets.excluded.contains(&text)
             && facets.patterns.iter().all(|p| {
                 let Some(forms) = self.reader.counted_dfas(p) else { return true };
-                let accepts = |(dfa, (min, max)): &CountedDfa| {
-                    let fits =
-                        length >= *min as usize && max.is_none_or(|max| length <= max as usize);
-                    fits && self.reader.matches(dfa, text)
+                let accepts = |(dfa, lengths): &CountedDfa| {
+                    is_within(length, *lengths) && self.reader.matches(dfa, text)
                 };
                 forms.iter().any(accepts) != p.negated
             })
@@ -67,8 +64,7 @@ impl<'a> Normalizer<'a> {
 
     /// Whether an array satisfies the facets.
     fn accepts_array(&mut self, facets: &ArrayFacets, items: &[Json]) -> bool {
-        items.len() >= facets.min as usize
-            && facets.max.is_none_or(|max| items.len() <= max as usize)
+        is_within(items.len(), (facets.min, facets.max))
             && items.iter().enumerate().all(|(i, item)| self.satisfies(facets.element(i), item))
             && facets.contains.iter().all(|contains| {
                 let counted = items.iter().skip(contains.from as usize);
@@ -97,8 +93,7 @@ impl<'a> Normalizer<'a> {
 
     /// Whether an object satisfies the facets.
     fn accepts_object(&mut self, facets: &ObjectFacets<'a>, object: &Object) -> bool {
-        object.len() >= facets.min as usize
-            && facets.max.is_none_or(|max| object.len() <= max as usize)
+        is_within(object.len(), (facets.min, facets.max))
             && facets.required.iter().all(|name| object.get(name).is_some())
             && facets.forbidden.iter().all(|name| object.get(name).is_none())
             && object.iter().all(|(name, value)| {
@@ -345,6 +340,11 @@ fn texts(
         return Ok(all);
     }
     all.without(&Dfa::texts(&facets.excluded), limit).map(Arc::new)
+}
+
+/// Whether a length or a count is within the bounds.
+fn is_within(count: usize, (min, max): Lengths) -> bool {
+    count >= min as usize && max.is_none_or(|max| count <= max as usize)
 }
 
 /// Whether certainly no word has a length within the bounds.
