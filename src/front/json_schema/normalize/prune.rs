@@ -227,18 +227,17 @@ impl<'a> Normalizer<'a> {
             if locs.contains(&loc.negated()) {
                 return false;
             }
-            if !locs.is_empty() && !locs.contains(&loc) {
+            let mut is_implied = locs.contains(&loc);
+            if !locs.is_empty() && !is_implied {
                 locs.push(loc);
                 if self.is_contradictory(&locs) {
                     return false;
                 }
                 locs.pop();
                 locs.push(loc.negated());
-                if !self.is_contradictory(&locs) {
-                    facets.parts.insert(i, part);
-                    i += 1;
-                }
-            } else if locs.is_empty() {
+                is_implied = self.is_contradictory(&locs);
+            }
+            if !is_implied {
                 facets.parts.insert(i, part);
                 i += 1;
             }
