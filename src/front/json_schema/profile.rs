@@ -96,18 +96,11 @@ pub fn openai_strict(schema: &Json) -> Vec<ProfileError> {
             check.error(&[], "root schema must not be 'anyOf'.".into())
         }
         Some("object") => {}
-        Some(other) => {
-            check.error(
-                &[],
-                format!(
-                    "schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{other}\"'."
-                ),
-            );
+        other => {
+            let other = other.unwrap_or("None");
+            let what = "schema must be a JSON Schema of 'type: \"object\"', got 'type: ";
+            check.error(&[], format!("{what}\"{other}\"'."));
         }
-        None => check.error(
-            &[],
-            "schema must be a JSON Schema of 'type: \"object\"', got 'type: \"None\"'.".into(),
-        ),
     }
     check.pending.push((schema, Vec::new(), 0));
     while let Some((schema, path, level)) = check.pending.pop() {
