@@ -59,7 +59,7 @@ pub(super) enum RelaxationLevel {
 /// What is known of a keyword.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Keyword {
-    name: &'static str,
+    pub(super) name: &'static str,
     /// The first and the last dialect that define it. In others it is an annotation.
     dialects: (Dialect, Dialect),
     /// The vocabulary that defines it.
@@ -94,11 +94,6 @@ impl Keyword {
         static BY_NAME: LazyLock<HashMap<&'static str, &'static Keyword>> =
             LazyLock::new(|| KEYWORDS.iter().map(|keyword| (keyword.name, keyword)).collect());
         BY_NAME.get(name).copied()
-    }
-
-    /// Its name.
-    pub(super) fn name(&self) -> &'static str {
-        self.name
     }
 
     /// Whether a dialect defines it.

@@ -77,7 +77,7 @@ impl<'s> Walk<'s> {
                 self.warn(place, unknown_name(name, value, members));
                 continue;
             };
-            match (keyword.name(), value.as_str()) {
+            match (keyword.name, value.as_str()) {
                 ("format", _) => self.format(value, place),
                 ("$schema", Some(uri)) if Dialect::named(uri).is_none() => {
                     let message = "no dialect that is known: without its metaschema in a \
@@ -179,10 +179,9 @@ fn meant(name: &str) -> Option<&'static str> {
     // Names that begin so are taken out on purpose.
     let is_disabled = name.starts_with("x-") || name.starts_with(['_', '@', '#']);
     let is_meant = |keyword: &&Keyword| {
-        keyword.vocabulary != KeywordVocabulary::Annotation
-            && is_similar(name, keyword.name(), SHORT)
+        keyword.vocabulary != KeywordVocabulary::Annotation && is_similar(name, keyword.name, SHORT)
     };
-    keywords().find(is_meant).filter(|_| !is_disabled).map(Keyword::name)
+    keywords().find(is_meant).filter(|_| !is_disabled).map(|keyword| keyword.name)
 }
 
 /// Whether a name differs from a known one in little: in capitals, underscores and hyphens, or in

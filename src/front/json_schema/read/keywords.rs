@@ -106,7 +106,7 @@ impl<'a> SchemaReader<'a> {
                 KeywordTreatment::Dropped => {
                     self.drop_keyword(loc, (name, value), &mut parsed.facets)
                 }
-                _ => self.parse_keyword(loc, object, (keyword.name(), value), &mut parsed),
+                _ => self.parse_keyword(loc, object, (keyword.name, value), &mut parsed),
             }
         }
         if vocabularies.has_applicators() {
