@@ -49,14 +49,12 @@ impl<'a> Choice<'a> {
     fn restricted_to(&self, atom: usize, tested: &[Tested<'a>]) -> Choice<'a> {
         let (first, second) = tested.split_at(self.alternatives.len());
         let restrict = |list: &Alternatives<'a>, tested: &[Tested<'a>]| -> Alternatives<'a> {
-            let possible =
-                list.iter().zip(tested).filter(|(_, test)| test.allowed.possible.contains(atom));
-            let facets =
-                possible.map(
-                    |(facets, test)| {
-                        if test.allowed.implied.contains(atom) { &test.rest } else { facets }
-                    },
-                );
+            let tested = list.iter().zip(tested);
+            let possible = tested.filter(|(_, test)| test.allowed.possible.contains(atom));
+            let facets = possible.map(|(facets, test)| match test.allowed.implied.contains(atom) {
+                true => &test.rest,
+                false => facets,
+            });
             Rc::new(facets.cloned().collect())
         };
         Choice {
