@@ -11,6 +11,7 @@ use super::lower::value_syntax::{ParameterStyle, ValueStyle, ValueSyntax};
 use super::lower::value_types::ValueTypes;
 use super::options::{Formats, Policy, SchemaOptions};
 use super::read::SchemaSource;
+use super::read::facets::JsonTypes;
 use super::read::registry::Registry;
 use super::{LoweredValue, finish, lower_into};
 use crate::front::text_search::contains;
@@ -195,8 +196,8 @@ impl<'o> DeferralCheck<'o> {
         if depth > MAX_DEPTH || !self.count(1 + object.len()) {
             return false;
         }
-        let Some(types) = type_names(object) else { return false };
-        if position == ValuePosition::Parameters && types != ["object"] {
+        let Some(types) = types_of(object) else { return false };
+        if position == ValuePosition::Parameters && types != JsonTypes::OBJECT {
             return false;
         }
         let member = match position {
@@ -207,7 +208,7 @@ impl<'o> DeferralCheck<'o> {
             "type" | "example" => true,
             _ if is_annotation(keyword) => true,
             "$schema" => depth == 0 && value.as_str().is_some_and(is_dialect),
-            "properties" if types != ["object"] && self.declares_item(value) => false,
+            "properties" if types != JsonTypes::OBJECT && self.declares_item(value) => false,
             "properties" => self.properties_can_be_deferred(value, (position, member), depth),
             "required" => lists_declared_members(object, value),
             "items" => {
@@ -230,12 +231,12 @@ impl<'o> DeferralCheck<'o> {
             }
             "format" => self.options.formats == Formats::Annotate,
             "minimum" | "maximum" => {
-                (types == ["integer"] || types == ["number"])
+                (types == JsonTypes::INTEGER || types == JsonTypes::NUMBER)
                     && !lists_values(object)
                     && self.count(NODES_OF_BOUND)
             }
-            "minLength" | "maxLength" => types == ["string"] && !lists_values(object),
-            "minItems" | "maxItems" => types == ["array"],
+            "minLength" | "maxLength" => types == JsonTypes::STRING && !lists_values(object),
+            "minItems" | "maxItems" => types == JsonTypes::ARRAY,
             // A reader may not be able to tell the branches apart.
             "anyOf" if matches!(self.syntax, ValueSyntax::Nested(_)) => false,
             "anyOf" => {
@@ -303,17 +304,15 @@ impl<'o> DeferralCheck<'o> {
     fn values_are_plain(
         &mut self,
         object: &Object,
-        types: TypeNames<'_>,
+        types: JsonTypes,
         values: &[Json],
         position: ValuePosition,
     ) -> bool {
         if values.is_empty() || !self.count(values.len()) {
             return false;
         }
-        let allows =
-            |kinds: &[&str]| types.is_empty() || types.iter().any(|name| kinds.contains(name));
         if values[0].as_str().is_none() {
-            return allows(&["integer", "number"])
+            return types.meets(JsonTypes::NUMBER)
                 && all_distinct(
                     values.iter().map(|value| {
                         as_i64(value).filter(|n| (-MAX_BOUND..=MAX_BOUND).contains(n))
@@ -325,7 +324,7 @@ impl<'o> DeferralCheck<'o> {
         let delimiters = self.delimiters(position).unwrap_or_default();
         let is_plain = |text: &&str| !delimiters.iter().any(|mark| contains(text, mark));
         let texts = values.iter().map(|value| value.as_str().filter(is_plain));
-        allows(&["string"]) && !bounded && all_distinct(texts)
+        types.meets(JsonTypes::STRING) && !bounded && all_distinct(texts)
     }
 
     /// Whether all branches of `anyOf` can be deferred.
@@ -348,18 +347,9 @@ fn all_distinct<T: Ord>(values: impl Iterator<Item = Option<T>>) -> bool {
     values.windows(2).all(|pair| pair[0] != pair[1])
 }
 
-/// Type names; an empty list allows all types.
-type TypeNames<'a> = &'a [&'a str];
-
-/// All type names.
-const TYPES: [&[&str]; 7] =
-    [&["string"], &["number"], &["integer"], &["boolean"], &["object"], &["array"], &["null"]];
-
-/// The type of a schema, as a list of at most one name; `None` if `type` is not a type name.
-fn type_names(object: &Object) -> Option<TypeNames<'static>> {
-    let Some(value) = object.get("type") else { return Some(&[]) };
-    let name = value.as_str()?;
-    TYPES.into_iter().find(|types| *types == [name])
+/// The types that a schema allows; `None` if `type` is not a type name.
+fn types_of(object: &Object) -> Option<JsonTypes> {
+    object.get("type").map_or(Some(JsonTypes::ALL), |name| JsonTypes::named(name.as_str()?))
 }
 
 /// Whether the URI is that of draft 7 or 2020-12.

@@ -41,6 +41,11 @@ pub enum SchemaErrorReason {
 }
 
 impl SchemaError {
+    /// An error of the schema as a whole.
+    pub(super) fn of_schema(reason: SchemaErrorReason) -> SchemaError {
+        SchemaError { pointer: String::new(), keyword: String::new(), reason }
+    }
+
     /// Advice for the author of the schema.
     pub fn hint(&self) -> &'static str {
         match self.reason {

@@ -1,10 +1,12 @@
 //! The keywords of JSON Schema: one row for each, with all that is known of a keyword before its
 //! value is read. A keyword without a row is an unknown one, which is not read.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use super::options::Dialect::{self, Draft4, Draft6, Draft7, Draft201909, Draft202012};
 use crate::hash::HashMap;
+use crate::spec::json::Json;
 
 /// What a JSON value within a schema document is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +59,7 @@ pub(super) enum RelaxationLevel {
 /// What is known of a keyword.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Keyword {
-    name: &'static str,
+    pub(super) name: &'static str,
     /// The first and the last dialect that define it. In others it is an annotation.
     dialects: (Dialect, Dialect),
     /// The vocabulary that defines it.
@@ -94,11 +96,6 @@ impl Keyword {
         BY_NAME.get(name).copied()
     }
 
-    /// Its name.
-    pub(super) fn name(&self) -> &'static str {
-        self.name
-    }
-
     /// Whether a dialect defines it.
     pub(super) fn is_defined_in(&self, dialect: Dialect) -> bool {
         (self.dialects.0..=self.dialects.1).contains(&dialect)
@@ -110,9 +107,25 @@ pub(super) fn keywords() -> impl Iterator<Item = &'static Keyword> {
     KEYWORDS.iter()
 }
 
-/// What the value of a keyword is.
-pub(super) fn keyword_position(keyword: &str) -> SchemaPosition {
-    Keyword::lookup(keyword).map_or(SchemaPosition::Data, |keyword| keyword.value)
+/// The subschemas in the value of a keyword, each with its token in a JSON pointer below the
+/// keyword: a name or an index. A value that is itself a schema has none.
+pub(super) fn subschemas<'s>(
+    keyword: &str,
+    value: &'s Json,
+) -> Vec<(Option<Cow<'s, str>>, &'s Json)> {
+    use SchemaPosition::{Data, Schema, SchemaList, SchemaMap, SchemaOrList};
+    let position = Keyword::lookup(keyword).map_or(Data, |keyword| keyword.value);
+    match (position, value) {
+        (SchemaMap, Json::Object(members)) => {
+            members.iter().map(|(name, schema)| (Some(name.into()), schema)).collect()
+        }
+        (SchemaList | SchemaOrList, Json::Array(items)) => {
+            let items = items.iter().enumerate();
+            items.map(|(index, schema)| (Some(index.to_string().into()), schema)).collect()
+        }
+        (Schema | SchemaOrList, schema) => vec![(None, schema)],
+        _ => Vec::new(),
+    }
 }
 
 /// Whether a keyword is an annotation in every dialect.

@@ -27,21 +27,21 @@
 //!   |                 conjoin        allOf, anyOf, if, dependencies
 //!   |                 one_of         oneOf
 //!   |                 distribute     choices multiplied out; classes: by a discriminator
-//!   |                 unevaluated    unevaluatedProperties, unevaluatedItems
+//!   |                 unevaluated    unevaluatedProperties, unevaluatedItems;
+//!   |                                Undeclared::Forbidden
 //!   |                 negate         not: one alternative for each keyword that can fail
 //!   |                 prune          contradictory and subsumed alternatives are removed
 //!   |                 eval           evaluates facets on a value; tests for emptiness
-//!   |                 closed         Undeclared::Forbidden
 //!   v
 //!   |  lower/       Facets -> grammar rules.
-//!   |                 mod            values by type; memo: which were lowered
+//!   |                 mod            values by type; memo: lowered values, common rules
 //!   |                 attempts       repeated attempts: more features, more relaxed
 //!   |                 containers     rules of objects and arrays, from a queue
 //!   |                 constants      listed values
-//!   |                 productive     does the grammar derive any text
 //!   |                 object         members: values, witnesses
 //!   |                 names          spelling of names; name_classes: additional names
 //!   |                 member_graph   orders and counts of members
+//!   |                 unconstrained  rules of all strings, all arrays and so on
 //!   |                 array          positions, contains, small uniqueItems
 //!   |                 unique         uniqueItems by comparison
 //!   |                 string         patterns, lengths; spelling: escapes

@@ -51,6 +51,12 @@ fn default_max() -> u32 {
     40
 }
 
+impl Default for Whitespace {
+    fn default() -> Self {
+        Whitespace::Flexible { max: default_max() }
+    }
+}
+
 impl Serialize for Whitespace {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         Whitespace::serialize(self, serializer)
@@ -296,7 +302,7 @@ pub enum Policy {
 
 /// Options for lowering a schema.
 // Many fields: options that users set one by one; no algorithm changes them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct SchemaOptions {
@@ -327,26 +333,6 @@ pub struct SchemaOptions {
     /// The largest number of digits of a number before the decimal point, after it, and in its
     /// exponent.
     pub max_digits: Option<u32>,
-}
-
-impl Default for SchemaOptions {
-    fn default() -> Self {
-        SchemaOptions {
-            whitespace: Whitespace::Flexible { max: default_max() },
-            formats: Formats::default(),
-            integers: Integers::default(),
-            exponents: Exponents::default(),
-            order: MemberOrder::default(),
-            undeclared: Undeclared::default(),
-            additional_names: AdditionalNames::default(),
-            unique_items: UniqueItems::default(),
-            policy: Policy::default(),
-            dialect: Dialect::default(),
-            non_ascii: NonAscii::default(),
-            escapes: Escapes::default(),
-            max_digits: None,
-        }
-    }
 }
 
 with_methods!(SchemaOptions {
@@ -390,11 +376,9 @@ impl SchemaOptions {
     pub(crate) fn require_strict(&self) -> Result<(), SchemaErrors> {
         match self.policy {
             Policy::Strict => Ok(()),
-            Policy::Validate | Policy::BestEffort => Err(SchemaErrors(vec![SchemaError {
-                pointer: String::new(),
-                keyword: String::new(),
-                reason: SchemaErrorReason::Policy,
-            }])),
+            Policy::Validate | Policy::BestEffort => {
+                Err(SchemaErrors(vec![SchemaError::of_schema(SchemaErrorReason::Policy)]))
+            }
         }
     }
 }

@@ -6,6 +6,7 @@
 
 use std::fmt;
 
+use super::read::facets::JsonTypes;
 use crate::hash::HashSet;
 use crate::spec::json::{Json, Object, push_token};
 
@@ -53,9 +54,6 @@ const NOT_PERMITTED: &[&str] = &[
     "default",
 ];
 
-/// The types that the subset allows.
-const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "object", "array", "null"];
-
 /// The formats that the subset allows.
 const FORMATS: [&str; 9] =
     ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
@@ -98,18 +96,11 @@ pub fn openai_strict(schema: &Json) -> Vec<ProfileError> {
             check.error(&[], "root schema must not be 'anyOf'.".into())
         }
         Some("object") => {}
-        Some(other) => {
-            check.error(
-                &[],
-                format!(
-                    "schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{other}\"'."
-                ),
-            );
+        other => {
+            let other = other.unwrap_or("None");
+            let what = "schema must be a JSON Schema of 'type: \"object\"', got 'type: ";
+            check.error(&[], format!("{what}\"{other}\"'."));
         }
-        None => check.error(
-            &[],
-            "schema must be a JSON Schema of 'type: \"object\"', got 'type: \"None\"'.".into(),
-        ),
     }
     check.pending.push((schema, Vec::new(), 0));
     while let Some((schema, path, level)) = check.pending.pop() {
@@ -168,7 +159,7 @@ impl<'a> StrictModeCheck<'a> {
             Some(Json::Array(names)) => names.iter().filter_map(Json::as_str).collect(),
             _ => Vec::new(),
         };
-        for name in types.iter().filter(|name| !TYPES.contains(name)) {
+        for name in types.iter().filter(|name| JsonTypes::named(name).is_none()) {
             self.error(path, format!("'{name}' is not a valid type."));
         }
         self.check_string(object, path);

@@ -3,8 +3,10 @@
 //! JSON Schema ignores unknown keywords and formats, so that `requried` constrains nothing, without
 //! an error.
 
+use std::borrow::Cow;
+
 use super::format;
-use super::keyword::{Keyword, KeywordVocabulary, SchemaPosition, keywords};
+use super::keyword::{Keyword, KeywordVocabulary, keywords, subschemas};
 use super::options::Dialect;
 use crate::front::DocumentWarning;
 use crate::front::diagnostic::{is_same_name, suggestion};
@@ -51,8 +53,8 @@ pub fn warnings(schema: &Json) -> Vec<DocumentWarning> {
 /// A walk over the subschemas of a schema.
 #[derive(Default)]
 struct Walk<'s> {
-    /// The step to each place from the one before, whose index it has.
-    steps: Vec<(Option<usize>, Step<'s>)>,
+    /// The token of each place in its JSON pointer, after the place whose index it has.
+    steps: Vec<(Option<usize>, Cow<'s, str>)>,
     /// Schemas that are not visited yet, with the indices of their places.
     pending: Vec<(&'s Json, Option<usize>)>,
     /// The number of names that were compared with the keywords.
@@ -62,17 +64,11 @@ struct Walk<'s> {
     found: Vec<DocumentWarning>,
 }
 
-#[derive(Clone, Copy)]
-enum Step<'s> {
-    Member(&'s str),
-    Element(usize),
-}
-
 impl<'s> Walk<'s> {
     fn schema(&mut self, schema: &'s Json, at: Option<usize>) {
         let Json::Object(members) = schema else { return };
         for (name, value) in members.iter() {
-            let place = self.step(at, Step::Member(name));
+            let place = self.step(at, name.into());
             let Some(keyword) = Keyword::lookup(name) else {
                 self.compared += 1;
                 if self.compared > MAX_COMPARED {
@@ -81,7 +77,7 @@ impl<'s> Walk<'s> {
                 self.warn(place, unknown_name(name, value, members));
                 continue;
             };
-            match (keyword.name(), value.as_str()) {
+            match (keyword.name, value.as_str()) {
                 ("format", _) => self.format(value, place),
                 ("$schema", Some(uri)) if Dialect::named(uri).is_none() => {
                     let message = "no dialect that is known: without its metaschema in a \
@@ -91,23 +87,9 @@ impl<'s> Walk<'s> {
                 ("pattern", Some(pattern)) => self.warn(place, delimited(pattern)),
                 _ => {}
             }
-            match (keyword.value, value) {
-                (SchemaPosition::Schema | SchemaPosition::SchemaOrList, Json::Object(_)) => {
-                    self.pending.push((value, Some(place)));
-                }
-                (SchemaPosition::SchemaList | SchemaPosition::SchemaOrList, Json::Array(items)) => {
-                    for (index, item) in items.iter().enumerate() {
-                        let place = self.step(Some(place), Step::Element(index));
-                        self.pending.push((item, Some(place)));
-                    }
-                }
-                (SchemaPosition::SchemaMap, Json::Object(schemas)) => {
-                    for (name, schema) in schemas.iter() {
-                        let place = self.step(Some(place), Step::Member(name));
-                        self.pending.push((schema, Some(place)));
-                    }
-                }
-                _ => {}
+            for (token, schema) in subschemas(name, value) {
+                let place = token.map_or(place, |token| self.step(Some(place), token));
+                self.pending.push((schema, Some(place)));
             }
         }
     }
@@ -129,8 +111,8 @@ impl<'s> Walk<'s> {
     }
 
     /// The index of a new place.
-    fn step(&mut self, from: Option<usize>, step: Step<'s>) -> usize {
-        self.steps.push((from, step));
+    fn step(&mut self, from: Option<usize>, token: Cow<'s, str>) -> usize {
+        self.steps.push((from, token));
         self.steps.len() - 1
     }
 
@@ -139,10 +121,7 @@ impl<'s> Walk<'s> {
         let places: Vec<usize> = to_root.collect();
         let mut pointer = String::new();
         for place in places.into_iter().rev() {
-            match self.steps[place].1 {
-                Step::Member(name) => push_token(&mut pointer, name),
-                Step::Element(index) => push_token(&mut pointer, &index.to_string()),
-            }
+            push_token(&mut pointer, &self.steps[place].1);
         }
         pointer
     }
@@ -200,10 +179,9 @@ fn meant(name: &str) -> Option<&'static str> {
     // Names that begin so are taken out on purpose.
     let is_disabled = name.starts_with("x-") || name.starts_with(['_', '@', '#']);
     let is_meant = |keyword: &&Keyword| {
-        keyword.vocabulary != KeywordVocabulary::Annotation
-            && is_similar(name, keyword.name(), SHORT)
+        keyword.vocabulary != KeywordVocabulary::Annotation && is_similar(name, keyword.name, SHORT)
     };
-    keywords().find(is_meant).filter(|_| !is_disabled).map(Keyword::name)
+    keywords().find(is_meant).filter(|_| !is_disabled).map(|keyword| keyword.name)
 }
 
 /// Whether a name differs from a known one in little: in capitals, underscores and hyphens, or in

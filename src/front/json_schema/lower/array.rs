@@ -33,15 +33,8 @@ fn fits_graph(values: usize, most: usize) -> bool {
     sets <= MAX_NODES
 }
 
-/// Whether the elements of a counted array are compared with each other (`uniqueItems`).
-pub(super) enum Comparison<'f> {
-    /// Not compared.
-    None,
-    /// Compared by the parser.
-    Compared,
-    /// Compared by the parser. The flag is set if some element has few possible values.
-    CheckFew(&'f mut bool),
-}
+/// The elements of a counted array: by whether they are first, and by their schemas.
+pub(super) type CountedElements = HashMap<(bool, Locs), Expr>;
 
 impl<'a> SchemaLowering<'a, '_> {
     /// An array with these facets, with its brackets.
@@ -73,7 +66,7 @@ impl<'a> SchemaLowering<'a, '_> {
             }
         }
         if !facets.contains.is_empty() {
-            return self.counted_array(facets, Comparison::None);
+            return self.counted_array(facets, false).0;
         }
         self.positional_array(facets, false)
     }
@@ -139,35 +132,38 @@ impl<'a> SchemaLowering<'a, '_> {
     }
 
     /// An array with `contains`. An element may count for any of the schemas that it satisfies.
-    /// Only an upper bound requires that the other elements do not satisfy the schema.
+    /// Only an upper bound requires that the other elements do not satisfy the schema. Returns the
+    /// elements as well. `compared`: the elements are compared with each other.
     pub(super) fn counted_array(
         &mut self,
         facets: &ArrayFacets,
-        mut compared: Comparison<'_>,
-    ) -> Expr {
+        compared: bool,
+    ) -> (Expr, CountedElements) {
+        let mut elements = CountedElements::default();
         let contains: Vec<&Contains> =
             facets.contains.iter().filter(|c| c.min > 0 || c.max.is_some()).collect();
         if contains.is_empty() {
             let facets = ArrayFacets { contains: Vec::new(), unique: None, ..facets.clone() };
-            return self.positional_array(&facets, !matches!(compared, Comparison::None));
+            return (self.positional_array(&facets, compared), elements);
         }
         if contains.len() > MAX_CONTAINS {
             let what = format!("more than {MAX_CONTAINS} `contains` together");
-            return self.report_counting_limit(contains[0].schema, what);
+            return (self.report_counting_limit(contains[0].schema, what), elements);
         }
         let exact = exact_positions(facets, &contains);
         let punctuation = self.punctuation();
         let Delimiters { open, close, comma, empty } = &punctuation.brackets;
-        let (mut builder, start) = CountingGraph::new(open.clone(), contains.len());
-        let (mut exclusive, mut elements) = (ExclusiveSets::new(&contains), HashMap::default());
+        let mut builder = CountingGraph::new(open.clone(), contains.len());
+        let mut exclusive = ExclusiveSets::new(&contains);
         while let Some(((position, counts), node)) = builder.pending.pop() {
             if !self.has_room_for_node(&builder) {
-                return self.report_counting_limit(contains[0].schema, counting_limit());
+                let refused = self.report_counting_limit(contains[0].schema, counting_limit());
+                return (refused, elements);
             }
             if position >= facets.min as usize
                 && counts.iter().zip(&contains).all(|(count, c)| *count >= c.min)
             {
-                builder.close(start, node, position, (empty, close));
+                builder.close(node, position, (empty, close));
             }
             if facets.max.is_some_and(|max| position >= max as usize) {
                 continue;
@@ -189,7 +185,7 @@ impl<'a> SchemaLowering<'a, '_> {
                     continue;
                 };
                 let lead = if position == 0 { Expr::Empty } else { comma.clone() };
-                let element = self.counted_element((lead, locs), &mut compared, &mut elements);
+                let element = self.counted_element((lead, locs), compared, &mut elements);
                 if element == Expr::Never {
                     exclusive.add(at, satisfied);
                     continue;
@@ -198,7 +194,7 @@ impl<'a> SchemaLowering<'a, '_> {
                 builder.graph.edge(node, element, after);
             }
         }
-        Expr::Graph(Box::new(builder.graph))
+        (Expr::Graph(Box::new(builder.graph)), elements)
     }
 
     /// Reports that elements cannot be counted; the array then has no value.
@@ -212,19 +208,14 @@ impl<'a> SchemaLowering<'a, '_> {
     fn counted_element(
         &mut self,
         (lead, locs): (Expr, Locs),
-        compared: &mut Comparison<'_>,
-        elements: &mut HashMap<(bool, Locs), Expr>,
+        compared: bool,
+        elements: &mut CountedElements,
     ) -> Expr {
         let key = (lead == Expr::Empty, locs);
         if let Some(element) = elements.get(&key) {
             return element.clone();
         }
-        let locs = key.1.clone();
-        if let Comparison::CheckFew(few) = compared {
-            **few |= self.lower_value(locs.clone()) != Expr::Never
-                && !self.has_many_values(locs.clone());
-        }
-        let element = match self.array_element(locs, !matches!(compared, Comparison::None)) {
+        let element = match self.array_element(key.1.clone(), compared) {
             Expr::Never => Expr::Never,
             element => Expr::Ref(self.rule("element".into(), Expr::seq([lead, element]))),
         };
@@ -296,7 +287,7 @@ impl<'a> SchemaLowering<'a, '_> {
         let Delimiters { open, close, comma, empty } = &punctuation.brackets;
         // The key of a node: the set of values, or the position after two equal elements; and the
         // counts of the `contains`. They are needed as `from` makes them depend on the order.
-        let (mut builder, start) = CountingGraph::new(open.clone(), contains.len());
+        let mut builder = CountingGraph::new(open.clone(), contains.len());
         while let Some(((taken, counted), node)) = builder.pending.pop() {
             if !self.has_room_for_node(&builder) {
                 return self.report_unique_limit(loc, values.len());
@@ -307,7 +298,7 @@ impl<'a> SchemaLowering<'a, '_> {
             let enough = counted.iter().zip(&facets.contains).all(|(count, c)| *count >= c.min);
             if position >= facets.min as usize && enough && is_repeated == facets.repeats.is_some()
             {
-                builder.close(start, node, position, (empty, close));
+                builder.close(node, position, (empty, close));
             }
             if position >= max_len {
                 continue;
@@ -486,30 +477,28 @@ type CountKey = (usize, Vec<u32>);
 #[derive(Default)]
 struct CountingGraph {
     graph: Graph,
-    end: u32,
     nodes: HashMap<CountKey, u32>,
     pending: Vec<(CountKey, u32)>,
 }
 
 impl CountingGraph {
     /// A graph with its start, and a node after the opening bracket for which all counts are zero.
-    /// Returns the start node as well.
-    fn new(open: Expr, contains: usize) -> (CountingGraph, u32) {
+    fn new(open: Expr, contains: usize) -> CountingGraph {
         let mut builder = CountingGraph::default();
-        let start = builder.graph.node();
-        builder.end = builder.graph.node();
+        let (start, end) = (builder.graph.node(), builder.graph.node());
         builder.graph.start = start;
-        builder.graph.ends.push(builder.end);
+        builder.graph.ends.push(end);
         let first = builder.node((0, vec![0; contains]));
         builder.graph.edge(start, open, first);
-        (builder, start)
+        builder
     }
 
     /// Adds the end of the array after `position` elements.
-    fn close(&mut self, start: u32, node: u32, position: usize, (empty, close): (&Expr, &Expr)) {
+    fn close(&mut self, node: u32, position: usize, (empty, close): (&Expr, &Expr)) {
+        let end = self.graph.ends[0];
         match position {
-            0 => self.graph.edge(start, empty.clone(), self.end),
-            _ => self.graph.edge(node, close.clone(), self.end),
+            0 => self.graph.edge(self.graph.start, empty.clone(), end),
+            _ => self.graph.edge(node, close.clone(), end),
         }
     }
 

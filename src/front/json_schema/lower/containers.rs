@@ -28,7 +28,7 @@ enum PendingBody<'a> {
 #[derive(Default)]
 pub(super) struct ContainerRules<'a> {
     /// Memo of containers whose content is constrained by type only.
-    uniform: HashMap<UniformContainer, Expr>,
+    uniform: HashMap<UniformContainer, RuleId>,
     /// Declared rules whose bodies are still to be lowered.
     queue: Vec<(RuleId, LocId, PendingBody<'a>)>,
     /// The number of lowered bodies.
@@ -72,11 +72,8 @@ impl<'a> SchemaLowering<'a, '_> {
         if facets.allows_all() {
             return Expr::Ref(self.any_array_rule());
         }
-        let body = PendingBody::Array(facets.clone());
-        match self.uniform_array(facets) {
-            Some(key) => self.declare_uniform(key, "array ", body),
-            None => self.declare_container("array ", body),
-        }
+        let key = self.uniform_array(facets);
+        self.declare_container(key, "array ", PendingBody::Array(facets.clone()))
     }
 
     /// Objects with these facets, as a rule.
@@ -84,11 +81,8 @@ impl<'a> SchemaLowering<'a, '_> {
         if facets.allows_all() {
             return Expr::Ref(self.any_object_rule());
         }
-        let body = PendingBody::Object(facets.clone());
-        match self.uniform_object(facets) {
-            Some(key) => self.declare_uniform(key, "object ", body),
-            None => self.declare_container("object ", body),
-        }
+        let key = self.uniform_object(facets);
+        self.declare_container(key, "object ", PendingBody::Object(facets.clone()))
     }
 
     /// The key of an array that is constrained by length and element type only. Between nested tags
@@ -125,27 +119,21 @@ impl<'a> SchemaLowering<'a, '_> {
         is_uniform.then_some(UniformContainer::Object(types))
     }
 
-    /// As [`SchemaLowering::declare_container`], with one rule for all containers with this key.
-    fn declare_uniform(
+    /// Declares the rule of a container, and queues its body. Containers with one key have one
+    /// rule.
+    fn declare_container(
         &mut self,
-        key: UniformContainer,
+        key: Option<UniformContainer>,
         kind: &str,
         body: PendingBody<'a>,
     ) -> Expr {
-        if let Some(expr) = self.containers.uniform.get(&key) {
-            return expr.clone();
+        if let Some(&rule) = key.as_ref().and_then(|key| self.containers.uniform.get(key)) {
+            return Expr::Ref(rule);
         }
-        let out = self.declare_container(kind, body);
-        self.containers.uniform.insert(key, out.clone());
-        out
-    }
-
-    /// Declares the rule of a container, and queues its body.
-    fn declare_container(&mut self, kind: &str, body: PendingBody<'a>) -> Expr {
-        let rule = self
-            .builder
-            .declare([kind, self.normalizer.reader.doc.rule_name(self.location)].concat());
+        let name = [kind, self.normalizer.reader.doc.rule_name(self.location)].concat();
+        let rule = self.builder.declare(name);
         self.containers.queue.push((rule, self.location, body));
+        self.containers.uniform.extend(key.map(|key| (key, rule)));
         Expr::Ref(rule)
     }
 }

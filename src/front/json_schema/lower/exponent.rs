@@ -116,11 +116,10 @@ fn least_exponent(digit: u8, units: &[Decimal]) -> Option<i64> {
 /// satisfies the facets with this sign.
 fn magnitude_bounds(facets: &NumberFacets, negative: bool) -> Option<[Option<Bound>; 2]> {
     let mut out = [None, None];
-    for (bound, from_below) in [(&facets.low, true), (&facets.high, false)] {
-        let Some(bound) = bound else { continue };
+    for (bound, order) in facets.bounds() {
         let has_sign = !bound.value.is_zero() && bound.value.is_negative() == negative;
         let magnitude = Bound { value: bound.value.abs(), ..*bound };
-        match (from_below == negative, has_sign) {
+        match ((order == Ordering::Greater) == negative, has_sign) {
             (true, true) => out[1] = Some(magnitude),
             (true, false) => return None,
             (false, true) => out[0] = Some(magnitude),

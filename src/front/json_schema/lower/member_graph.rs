@@ -10,6 +10,8 @@
 //! With [`MemberOrder::Declared`], a graph has two sequences of declared members: as declared, and
 //! required ones first. They share the nodes of their common suffix.
 
+use smallvec::{SmallVec, smallvec};
+
 use super::super::options::MemberOrder;
 use super::super::read::facets::ObjectFacets;
 use super::SchemaLowering;
@@ -31,30 +33,17 @@ const MAX_MEMBER_RULES: usize = 4;
 pub(super) struct ObjectMember {
     /// Variants of name, colon and value, each with the witnesses (one bit each) that the member
     /// then serves as. Ascending by number of bits; a variant with fewer bits has more values.
-    pub(super) first: (u32, Expr),
-    pub(super) more: Vec<(u32, Expr)>,
+    pub(super) variants: SmallVec<[(u32, Expr); 1]>,
     pub(super) required: bool,
 }
+
+/// The syntax of values cannot write the name of a member.
+pub(super) struct UnwritableName;
 
 impl ObjectMember {
     /// A member that is not a witness.
     pub(super) fn new(body: Expr, required: bool) -> ObjectMember {
-        ObjectMember { first: (0, body), more: Vec::new(), required }
-    }
-
-    /// The variants, with their witnesses.
-    fn variants(&self) -> impl Iterator<Item = &(u32, Expr)> {
-        [&self.first].into_iter().chain(&self.more)
-    }
-
-    /// The expressions of the variants.
-    pub(super) fn bodies_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
-        [&mut self.first].into_iter().chain(&mut self.more).map(|(_, body)| body)
-    }
-
-    /// The expressions of the variants.
-    fn into_bodies(self) -> impl Iterator<Item = Expr> {
-        [self.first].into_iter().chain(self.more).map(|(_, body)| body)
+        ObjectMember { variants: smallvec![(0, body)], required }
     }
 }
 
@@ -99,25 +88,6 @@ enum Position {
     BeforeDeclared(Remaining),
     /// A member has just ended.
     AfterMember(Remaining),
-}
-
-impl Position {
-    /// A unique index among the positions of an object of `members` declared members.
-    fn index(self, members: usize) -> usize {
-        let (kind, remaining) = match self {
-            Position::BeforeMember(remaining) => (0, remaining),
-            Position::BeforeDeclared(remaining) => (1, remaining),
-            Position::AfterMember(remaining) => (2, remaining),
-        };
-        let index = match remaining {
-            Remaining::From(Sequence::Declared, position) => 2 * position,
-            Remaining::From(Sequence::RequiredFirst, position) => 2 * position + 1,
-            Remaining::Except(taken) => taken as usize,
-        };
-        let positions =
-            if let Remaining::Except(_) = remaining { 1 << members } else { 2 * (members + 1) };
-        kind * positions + index
-    }
 }
 
 /// The sequences of declared members.
@@ -229,11 +199,6 @@ impl CountedBounds {
         }
     }
 
-    /// Whether nothing is counted.
-    fn is_none(&self) -> bool {
-        self.min == 0 && self.max.is_none() && self.witnesses == 0
-    }
-
     /// How many different counts a position of a graph may have.
     fn layers(&self) -> usize {
         (self.max.unwrap_or(0) as usize + 1).saturating_mul(self.min as usize + 1) << self.witnesses
@@ -260,7 +225,7 @@ impl<'a> SchemaLowering<'a, '_> {
                 "`order: any` with more than {MAX_ANY_ORDER_GRAPH} declared members, where \
                  members are known only by what they satisfy: use `order: declared`"
             );
-            self.normalizer.reader.report_limit(self.location, &["properties"], what);
+            self.report_limit(&["properties"], what);
             return Expr::Never;
         }
         if has_additional && bounds.min as usize > declared + 1 && !members.distinct_names {
@@ -290,15 +255,13 @@ impl<'a> SchemaLowering<'a, '_> {
         let mut unique = Vec::with_capacity(members.declared.len());
         for member in members.declared {
             let required = member.required;
-            unique.extend(member.into_bodies().map(|body| ir::Member { body, required }));
+            let bodies = member.variants.into_iter().map(|(_, body)| body);
+            unique.extend(bodies.map(|body| ir::Member { body, required }));
         }
+        let additional = members.additional.into_iter().flat_map(|member| member.variants);
         let set = Members {
             unique,
-            repeatable: members
-                .additional
-                .into_iter()
-                .flat_map(ObjectMember::into_bodies)
-                .collect(),
+            repeatable: additional.map(|(_, body)| body).collect(),
             separator: comma.clone(),
             min: bounds.min.max(u32::from(may_be_empty)),
             count_repeatable: members.distinct_names,
@@ -326,8 +289,7 @@ impl<'a> SchemaLowering<'a, '_> {
             let what = format!(
                 "counting {declared} members in {layers} counts needs more than {MAX_NODES} nodes"
             );
-            let keywords = ["minProperties", "maxProperties", "not"];
-            self.normalizer.reader.report_limit(self.location, &keywords, what);
+            self.report_limit(&["minProperties", "maxProperties", "not"], what);
             return Expr::Never;
         }
         if unordered {
@@ -341,7 +303,6 @@ impl<'a> SchemaLowering<'a, '_> {
         let graph = MemberOrderGraph {
             graph: Graph::default(),
             nodes: HashMap::default(),
-            by_position: bounds.is_none().then(|| vec![u32::MAX; 3 * (positions + 1)]),
             pending: Vec::new(),
             bounds,
             members: &members,
@@ -361,7 +322,7 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// Makes a rule of each variant of a member.
     fn make_rule(&mut self, member: &mut ObjectMember) {
-        for body in member.bodies_mut() {
+        for (_, body) in &mut member.variants {
             let whole = std::mem::replace(body, Expr::Never);
             *body = Expr::Ref(self.rule("member".into(), whole));
         }
@@ -372,8 +333,6 @@ impl<'a> SchemaLowering<'a, '_> {
 struct MemberOrderGraph<'m> {
     graph: Graph,
     nodes: HashMap<(Position, MemberCounts), u32>,
-    /// Without counts: the nodes by index of their position.
-    by_position: Option<Vec<u32>>,
     pending: Vec<(Position, MemberCounts, u32)>,
     bounds: CountedBounds,
     members: &'m ObjectMembers,
@@ -438,23 +397,11 @@ impl MemberOrderGraph<'_> {
 
     /// The node of this position with these counts; a new one is queued.
     fn node(&mut self, position: Position, counts: MemberCounts) -> u32 {
-        let next = self.graph.nodes;
-        let node = match &mut self.by_position {
-            Some(nodes) => {
-                let slot = &mut nodes[position.index(self.members.declared.len())];
-                if *slot == u32::MAX {
-                    *slot = next;
-                }
-                *slot
-            }
-            None => *self.nodes.entry((position, counts)).or_insert(next),
-        };
-        if node != next {
-            return node;
-        }
-        let node = self.graph.node();
-        self.pending.push((position, counts, node));
-        node
+        *self.nodes.entry((position, counts)).or_insert_with(|| {
+            let node = self.graph.node();
+            self.pending.push((position, counts, node));
+            node
+        })
     }
 
     /// Adds the edges of a node before any member.
@@ -512,7 +459,7 @@ impl MemberOrderGraph<'_> {
     ) {
         let Some(next) = self.count_member(counts, is_additional) else { return };
         let mut reached: Vec<(u32, u32)> = Vec::new();
-        for (witnesses, body) in member.variants() {
+        for (witnesses, body) in &member.variants {
             let missing = next.missing & !witnesses;
             // A variant with fewer witnesses that reaches the same count has all values of this
             // one.

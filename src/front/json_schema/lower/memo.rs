@@ -1,7 +1,8 @@
-//! Memo of lowered values, so that equal conjunctions of schemas share their rules.
+//! Memo of lowered values, so that equal conjunctions of schemas share their rules; and the rules
+//! that all schemas have in common.
 
 use super::super::normalize::Conjunction;
-use super::super::read::doc::{LocId, Locs};
+use super::super::read::doc::LocId;
 use super::super::read::facets::JsonTypes;
 use crate::hash::HashMap;
 use crate::ir::Expr;
@@ -9,10 +10,8 @@ use crate::ir::Expr;
 /// The expressions of the values that have been lowered.
 #[derive(Default)]
 pub(super) struct ValueMemo {
-    /// By location.
-    by_location: Vec<Option<Expr>>,
-    /// By conjunction of several locations, or of none.
-    by_conjunction: HashMap<Conjunction, Expr>,
+    /// By conjunction.
+    pub(super) by_conjunction: HashMap<Conjunction, Expr>,
     /// Values that are constrained by type only: by those types, and those that a reader expects.
     pub(super) by_types: HashMap<(JsonTypes, JsonTypes), Expr>,
     /// By conjunction: the types that a reader expects of its values, between nested tags.
@@ -20,23 +19,6 @@ pub(super) struct ValueMemo {
 }
 
 impl ValueMemo {
-    /// The values of a conjunction, if they have been lowered.
-    pub(super) fn get(&self, locs: &[LocId]) -> Option<&Expr> {
-        match locs {
-            [only] => self.by_location.get(only.table_index()).and_then(Option::as_ref),
-            _ => self.by_conjunction.get(locs),
-        }
-    }
-
-    /// Keeps the values of a conjunction. `locations`: how many there are so far.
-    pub(super) fn insert(&mut self, locs: Locs, values: Expr, locations: usize) {
-        let [only] = locs[..] else { return drop(self.by_conjunction.insert(locs, values)) };
-        if self.by_location.len() <= only.table_index() {
-            self.by_location.resize(2 * locations, None);
-        }
-        self.by_location[only.table_index()] = Some(values);
-    }
-
     /// For the first location of each conjunction, all locations that are conjoined with it. A
     /// conjunction is lowered at its first location.
     pub(super) fn conjoined(&self) -> HashMap<LocId, Vec<LocId>> {
@@ -47,5 +29,45 @@ impl ValueMemo {
             }
         }
         conjoined
+    }
+}
+
+/// A rule that does not depend on the schema.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum CommonRule {
+    /// White space between tokens.
+    Space,
+    String,
+    /// The rest of a string.
+    Tail,
+    /// A character that is not plain ASCII and the rest of a string.
+    SpecialTail,
+    /// The same two rules for strings of Python with this quote.
+    PythonTail(u8),
+    PythonSpecialTail(u8),
+    Number,
+    Integer,
+    /// Any value.
+    Json,
+    Object,
+    Array,
+    /// Names of members that are distinct in each object.
+    DistinctName,
+}
+
+impl CommonRule {
+    /// The name of the rule in the grammar.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            CommonRule::Space => "ws",
+            CommonRule::String => "string",
+            CommonRule::Tail | CommonRule::PythonTail(_) => "string-tail",
+            CommonRule::SpecialTail | CommonRule::PythonSpecialTail(_) => "special-tail",
+            CommonRule::Number | CommonRule::Integer => "number",
+            CommonRule::Json => "json",
+            CommonRule::Object => "json-object",
+            CommonRule::Array => "json-array",
+            CommonRule::DistinctName => "name",
+        }
     }
 }

@@ -35,6 +35,8 @@ pub(super) mod value_types;
 use std::borrow::Cow;
 use std::rc::Rc;
 
+use smallvec::smallvec;
+
 use super::error::{SchemaError, SchemaErrorReason as Reason, SchemaErrors};
 use super::normalize::Normalizer;
 use super::options::{Policy, SchemaOptions, Undeclared};
@@ -43,17 +45,17 @@ use super::read::facets::{Facets, JsonTypes};
 use super::read::relaxations::Attempt;
 use super::read::{SchemaReader, SchemaSource};
 use crate::fuel::{self, OutOfFuel};
+use crate::hash::HashMap;
 use crate::ids::RuleId;
 use crate::ir::{Expr, GrammarBuilder, Literal, ProductiveRules};
 use attempts::{LoweringError, WithErrors};
 use containers::ContainerRules;
-use memo::ValueMemo;
+use memo::{CommonRule, ValueMemo};
 use names::NameMemo;
 use number::NumberMemo;
 use punctuation::Punctuation;
 use spelling::Spelling;
 use string::StringMemo;
-use unconstrained::CommonRules;
 use value_syntax::{ValueStyle, ValueSyntax};
 use value_types::ValueTypes;
 
@@ -74,8 +76,8 @@ pub(super) struct SchemaLowering<'a, 'b> {
     values: ValueMemo,
     /// Rules of objects and arrays.
     containers: ContainerRules<'a>,
-    /// Rules of unconstrained values.
-    common_rules: CommonRules,
+    /// Rules that do not depend on the schema.
+    common_rules: HashMap<CommonRule, RuleId>,
     /// Delimiters and white space, made on first use.
     punctuation: Option<Rc<Punctuation>>,
     /// Memo of strings and of their characters.
@@ -106,7 +108,7 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
             location: LocId::ROOT,
             values: ValueMemo::default(),
             containers: ContainerRules::default(),
-            common_rules: CommonRules::default(),
+            common_rules: HashMap::default(),
             punctuation: None,
             strings: StringMemo::default(),
             numbers: NumberMemo::default(),
@@ -118,12 +120,6 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
     fn spelling(&self) -> Spelling {
         let SchemaOptions { non_ascii, escapes, .. } = self.normalizer.reader.options;
         Spelling { non_ascii, escapes }
-    }
-
-    /// Sets the syntax of values.
-    fn with_syntax(mut self, syntax: ValueSyntax) -> Self {
-        self.syntax = syntax;
-        self
     }
 
     /// Lowers the root schema. Returns the rule of the value with the types that its reader
@@ -153,11 +149,8 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
         if !productive.derives_text(&value) {
             let mut errors = self.normalizer.reader.contradictions;
             if errors.is_empty() {
-                errors.push(SchemaError {
-                    pointer: String::new(),
-                    keyword: String::new(),
-                    reason: Reason::Unsatisfiable("no value satisfies the schema".into()),
-                });
+                let reason = Reason::Unsatisfiable("no value satisfies the schema".into());
+                errors.push(SchemaError::of_schema(reason));
             }
             return Err(LoweringError::Refused(SchemaErrors(errors)));
         }
@@ -179,7 +172,9 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
             ValueStyle::Syntax(ValueSyntax::Elements(_)) => {
                 (self.outermost_elements(), ValueTypes::default())
             }
-            ValueStyle::Syntax(_) => (self.lower_value(vec![LocId::ROOT]), ValueTypes::default()),
+            ValueStyle::Syntax(_) => {
+                (self.lower_value(smallvec![LocId::ROOT]), ValueTypes::default())
+            }
         }
     }
 
@@ -209,20 +204,25 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
         LoweringError::Restart(Attempt { features, relaxations }, errors)
     }
 
+    /// Reports a limit at the first of these keywords that the current location has.
+    fn report_limit(&mut self, keywords: &[&'static str], what: String) {
+        self.normalizer.reader.report_limit(self.location, keywords, what);
+    }
+
+    /// The largest number of states of an automaton.
+    fn max_states(&self) -> usize {
+        self.normalizer.reader.limits.automaton_states
+    }
+
     /// Adds a rule.
     fn rule(&mut self, name: String, body: Expr) -> RuleId {
         self.builder.rule(name, body)
     }
 
     /// The values that satisfy all of the locations.
-    fn lower_value(&mut self, locs: impl Into<Locs>) -> Expr {
-        self.lower_locations(locs.into())
-    }
-
-    /// As [`SchemaLowering::lower_value`], without generics.
-    fn lower_locations(&mut self, mut locs: Locs) -> Expr {
+    fn lower_value(&mut self, mut locs: Locs) -> Expr {
         self.normalizer.canonicalize(&mut locs);
-        if let Some(expr) = self.values.get(&locs) {
+        if let Some(expr) = self.values.by_conjunction.get(&locs) {
             return expr.clone();
         }
         let types = match locs[..] {
@@ -239,7 +239,7 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
             None => self.lower_conjunction(&locs),
         };
         (self.location, self.expected) = (outer, outer_expected);
-        self.values.insert(locs, out.clone(), self.normalizer.reader.doc.len());
+        self.values.by_conjunction.insert(locs, out.clone());
         out
     }
 
@@ -249,7 +249,7 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
         if let Some(expr) = self.values.by_types.get(&key) {
             return expr.clone();
         }
-        let facets = Facets { types, ..Facets::any() };
+        let facets = Facets::of_types(types);
         let (mut parts, mut scalars) = (Vec::new(), Vec::new());
         self.lower_facets(&facets, &mut parts, &mut scalars);
         let out = self.union_rule(parts, scalars, "any");
@@ -310,7 +310,7 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
             scalars.extend(words.into_iter().map(Literal::from));
         }
         if types.meets(JsonTypes::NUMBER) {
-            let number = self.number(&facets.number, types, self.location);
+            let number = self.number(&facets.number, types);
             parts.push(self.scalar(number));
         }
         if types.meets(JsonTypes::STRING) {

@@ -4,14 +4,12 @@
 use std::sync::Arc;
 
 use super::super::read::doc::{LocId, Locs};
-use super::super::read::facets::{
-    Facets, JsonTypes, NameTest, ObjectFacets, PatternUse, StringFacets,
-};
+use super::super::read::facets::{Facets, JsonTypes, NameTest, ObjectFacets, PatternUse};
 use super::SchemaLowering;
 use super::unique::count_words;
 use super::value_syntax::CountedNames;
 use crate::front::regex::{Lengths, SCALARS};
-use crate::fsm::{Combine, Dfa, LanguageClass};
+use crate::fsm::{Combine, Dfa, LanguageClass, TooLarge};
 
 /// The largest number of classes of additional names.
 const MAX_NAME_CLASSES: usize = 64;
@@ -78,8 +76,6 @@ impl<'a> SchemaLowering<'a, '_> {
         facets: &ObjectFacets<'a>,
         tests: &[NameTest<'a>],
     ) -> Option<NameClasses<'a>> {
-        let limit = self.normalizer.reader.limits.automaton_states;
-        let loc = self.location;
         if let ([NameTest::Pattern(pattern)], []) = (tests, &facets.names[..]) {
             let (inside, outside) = (
                 self.normalizer.reader.pattern_dfa(pattern)?,
@@ -91,8 +87,7 @@ impl<'a> SchemaLowering<'a, '_> {
         }
         if tests.len() > MAX_NAME_TESTS {
             let what = format!("more than {MAX_NAME_TESTS} patterns of names together");
-            let keywords = ["patternProperties"];
-            self.normalizer.reader.report_limit(loc, &keywords, what);
+            self.report_limit(&["patternProperties"], what);
             return None;
         }
         let (universe, lengths) = self.counted_names(&facets.names)?;
@@ -104,11 +99,10 @@ impl<'a> SchemaLowering<'a, '_> {
             });
         }
         let others: Vec<&Dfa> = automata.iter().map(|dfa| &**dfa).collect();
-        let classes = self.or_report_limit(loc, universe.split(&others, limit))?;
+        let classes = self.or_report_limit(universe.split(&others, self.max_states()))?;
         if classes.len() > MAX_NAME_CLASSES {
             let what = format!("patterns divide names into more than {MAX_NAME_CLASSES} classes");
-            let keywords = ["patternProperties"];
-            self.normalizer.reader.report_limit(loc, &keywords, what);
+            self.report_limit(&["patternProperties"], what);
             return None;
         }
         let matched = |answers: Vec<bool>| {
@@ -128,40 +122,32 @@ impl<'a> SchemaLowering<'a, '_> {
         (names, lengths): (&NameClass, Lengths),
         declared: &Dfa,
     ) -> Option<CountedNames> {
-        let limit = self.normalizer.reader.limits.automaton_states;
+        let limit = self.max_states();
         let names = match names {
             NameClass::Automaton(dfa) => dfa.clone(),
             NameClass::Partition(class) => Arc::new(class.automaton()),
         };
-        let loc = self.location;
-        let remaining = self.or_report_limit(loc, names.without(declared, limit))?;
+        let remaining = self.or_report_limit(names.without(declared, limit))?;
         let (min, max) = lengths;
         if lengths == (0, None) || count_words(&remaining, min, max).is_inexhaustible() {
             return (!remaining.is_empty()).then_some((remaining, lengths));
         }
-        let exact = self.or_report_limit(loc, remaining.of_length(min, max, limit))?;
+        let exact = self.or_report_limit(remaining.of_length(min, max, limit))?;
         (!exact.is_empty()).then_some((exact, (0, None)))
     }
 
     /// The value of a result; an error is reported as a limit.
-    pub(super) fn or_report_limit<T, E: ToString>(
-        &mut self,
-        loc: LocId,
-        result: Result<T, E>,
-    ) -> Option<T> {
-        result
-            .map_err(|error| {
-                let what = format!("the names of members: {}", error.to_string());
-                let keywords = ["propertyNames", "patternProperties"];
-                self.normalizer.reader.report_limit(loc, &keywords, what);
-            })
-            .ok()
+    pub(super) fn or_report_limit<T>(&mut self, result: Result<T, TooLarge>) -> Option<T> {
+        if let Err(error) = &result {
+            let what = format!("the names of members: {error}");
+            self.report_limit(&["propertyNames", "patternProperties"], what);
+        }
+        result.ok()
     }
 
     /// As [`SchemaLowering::allowed_names`], with bounds on the length apart from the automaton.
     fn counted_names(&mut self, names: &[LocId]) -> Option<CountedNames> {
-        let conj = self.normalizer.conjunction(names);
-        let alternatives = self.normalizer.alternatives(&conj);
+        let alternatives = self.normalizer.alternatives_of(names.iter().copied());
         if let [facets] = &alternatives[..]
             && facets.types.meets(JsonTypes::STRING)
             && facets.values.is_none()
@@ -178,16 +164,14 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// The names that satisfy all of the locations (`propertyNames`).
     fn allowed_names(&mut self, names: &[LocId]) -> Option<Dfa> {
-        let limit = self.normalizer.reader.limits.automaton_states;
-        let loc = self.location;
+        let limit = self.max_states();
         if names.is_empty() {
-            return self.or_report_limit(loc, Dfa::counted(&SCALARS, 0, None, limit));
+            return self.or_report_limit(Dfa::counted(&SCALARS, 0, None, limit));
         }
-        let conj = self.normalizer.conjunction(names);
         let mut out = Dfa::empty_language();
-        for f in self.normalizer.alternatives(&conj).iter() {
+        for f in self.normalizer.alternatives_of(names.iter().copied()).iter() {
             let names = self.string_automaton(f)?;
-            out = self.or_report_limit(loc, out.combine(&names, Combine::Or, limit))?;
+            out = self.or_report_limit(out.combine(&names, Combine::Or, limit))?;
         }
         Some(out)
     }
@@ -204,9 +188,7 @@ impl<'a> SchemaLowering<'a, '_> {
                 texts.into_iter().filter(|text| self.normalizer.accepts_text(&facets.string, text));
             return Some(Dfa::texts(accepted));
         }
-        let unconstrained = StringFacets::default();
-        let string = if facets.string.allows_all() { &unconstrained } else { &facets.string };
-        self.normalizer.text_dfa(string).map(|dfa| (*dfa).clone())
+        self.normalizer.text_dfa(&facets.string).map(|dfa| (*dfa).clone())
     }
 }
 

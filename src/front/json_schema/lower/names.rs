@@ -1,6 +1,7 @@
 //! Names of members: their spellings, and the rules of names that are compared within an object.
 
 use super::SchemaLowering;
+use super::memo::CommonRule;
 use super::spelling::plain_ascii;
 use super::value_syntax::{CountedNames, ValueSyntax, bare_complement};
 use crate::front::regex::Lengths;
@@ -96,14 +97,14 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// The names of an automaton over code points, with both quotes.
     fn quoted_names(&mut self, names: &Dfa, lengths: Lengths) -> Expr {
-        let (loc, spelled) = (self.location, self.quoted_text(names, lengths));
-        self.or_report_limit(loc, spelled).unwrap_or(Expr::Never)
+        let spelled = self.quoted_text(names, lengths);
+        self.or_report_limit(spelled).unwrap_or(Expr::Never)
     }
 
     /// A rule with these names that are distinct in each object.
     pub(super) fn distinct_name_rule(&mut self, name: RuleId) -> RuleId {
         let rule = match name == self.string_rule() {
-            true => self.common_rule(|rules| &mut rules.name, "name", |_| Expr::Ref(name)),
+            true => self.common_rule(CommonRule::DistinctName, |_| Expr::Ref(name)),
             false => name,
         };
         self.builder.attributes(rule).unique_key = true;

@@ -6,7 +6,6 @@
 //! facet. Numbers with an exponent come from [`super::exponent`]. Finished automata of non-listed
 //! numbers are cached for the whole process, because different schemas use the same few bounds.
 
-use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::super::options::{Dialect as Draft, Exponents, Integers, SchemaOptions};
@@ -100,7 +99,7 @@ impl<'a> SchemaLowering<'a, '_> {
         let values: Vec<Decimal> = numbers.iter().map(|(value, _)| value.clone()).collect();
         let mut dfa = listed_dfa(&values, spellings);
         if let Some(cap) = max_digits {
-            let limit = self.normalizer.reader.limits.automaton_states;
+            let limit = self.max_states();
             match digit_cap_dfa(cap, limit)
                 .and_then(|capped| dfa.combine(&capped, Combine::And, limit))
             {
@@ -120,7 +119,7 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// Lowers a number of the given types (integers, fractions or both) with the given facets.
     /// Equal requests share one rule.
-    pub(super) fn number(&mut self, facets: &NumberFacets, types: JsonTypes, at: LocId) -> Expr {
+    pub(super) fn number(&mut self, facets: &NumberFacets, types: JsonTypes) -> Expr {
         let types = types.intersect(JsonTypes::NUMBER);
         if facets.allows_all() {
             match types {
@@ -133,7 +132,7 @@ impl<'a> SchemaLowering<'a, '_> {
         if let Some(cached) = self.numbers.by_facets.get(&key) {
             return cached.clone();
         }
-        let body = self.bounded(facets, types, at);
+        let body = self.bounded(facets, types);
         let out = if body == Expr::Never {
             Expr::Never
         } else {
@@ -145,7 +144,7 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// The automaton of the numbers of the given types that satisfy the facets. Reports a conflict
     /// if there are none, and a limit if the automaton is too large.
-    pub(super) fn bounded(&mut self, facets: &NumberFacets, types: JsonTypes, at: LocId) -> Expr {
+    pub(super) fn bounded(&mut self, facets: &NumberFacets, types: JsonTypes) -> Expr {
         let mantissa = match types {
             JsonTypes::INTEGER if self.zero_fraction() => MantissaSyntax::ZeroFraction,
             JsonTypes::INTEGER => MantissaSyntax::Digits,
@@ -153,10 +152,7 @@ impl<'a> SchemaLowering<'a, '_> {
             _ => MantissaSyntax::Decimal,
         };
         let syntax = NumberSyntax { mantissa, exponents: self.normalizer.reader.options.exponents };
-        let (cap, limit) = (
-            self.normalizer.reader.options.max_digits,
-            self.normalizer.reader.limits.automaton_states,
-        );
+        let (cap, limit) = (self.normalizer.reader.options.max_digits, self.max_states());
         let key = (facets.clone(), syntax, cap);
         if let Some(cached) = AUTOMATA.lock().get(&key) {
             return Expr::Automaton(cached);
@@ -166,11 +162,8 @@ impl<'a> SchemaLowering<'a, '_> {
         }
         match number_dfa(facets, types, syntax, cap, limit) {
             Ok(dfa) if dfa.is_empty() => {
-                self.normalizer.reader.note_contradiction(
-                    at,
-                    "",
-                    "no number lies within the bounds",
-                );
+                let what = "no number lies within the bounds";
+                self.normalizer.reader.note_contradiction(self.location, "", what);
                 Expr::Never
             }
             Ok(dfa) => {
@@ -179,8 +172,7 @@ impl<'a> SchemaLowering<'a, '_> {
                 Expr::Automaton(dfa)
             }
             Err(what) => {
-                let keywords = ["multipleOf", "minimum", "maximum"];
-                self.normalizer.reader.report_limit(at, &keywords, what);
+                self.report_limit(&["multipleOf", "minimum", "maximum"], what);
                 Expr::Never
             }
         }
@@ -213,11 +205,8 @@ fn number_dfa(
         return restrict_digits(accepted_signs(facets).dfa().clone(), cap);
     }
     let mut parts = Vec::new();
-    if let Some(bound) = &facets.low {
-        parts.push((comparison_dfa(bound, Ordering::Greater)?, true));
-    }
-    if let Some(bound) = &facets.high {
-        parts.push((comparison_dfa(bound, Ordering::Less)?, true));
+    for (bound, order) in facets.bounds() {
+        parts.push((comparison_dfa(bound, order)?, true));
     }
     for unit in &facets.multiples {
         parts.push((multiples_dfa(unit)?, true));

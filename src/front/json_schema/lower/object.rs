@@ -14,7 +14,7 @@ use super::super::options::{AdditionalNames, MemberOrder};
 use super::super::read::doc::{LocId, Locs};
 use super::super::read::facets::{ObjectFacets, Witness};
 use super::SchemaLowering;
-use super::member_graph::{ObjectMember, ObjectMembers};
+use super::member_graph::{ObjectMember, ObjectMembers, UnwritableName};
 use super::name_classes::{matched_locations, name_tests, uniform_undeclared};
 use super::names::NameSet;
 use super::punctuation::Delimiters;
@@ -84,7 +84,7 @@ impl<'a> SchemaLowering<'a, '_> {
         }
         let names: Vec<&str> =
             declared.iter().copied().chain(finite.iter().map(String::as_str)).collect();
-        let Some((declared, required)) = self.declared_members(facets, &names) else {
+        let Some((declared, required)) = self.object_members(facets, &names) else {
             return Expr::Never;
         };
         if additional.is_empty() && facets.min as usize > declared.len() {
@@ -125,8 +125,7 @@ impl<'a> SchemaLowering<'a, '_> {
                  (from negated `additionalProperties`, `patternProperties` or `propertyNames`): \
                  name them in `required`"
             );
-            let keywords = ["not", "if", "oneOf"];
-            self.normalizer.reader.report_limit(self.location, &keywords, what);
+            self.report_limit(&["not", "if", "oneOf"], what);
         }
         are_too_many
     }
@@ -140,7 +139,7 @@ impl<'a> SchemaLowering<'a, '_> {
     /// Marks the name of a member as compared with the other names of its object.
     /// `always_infinite`: there are infinitely many names under every prefix.
     fn make_name_distinct(&mut self, member: &mut ObjectMember, always_infinite: bool) {
-        for body in member.bodies_mut() {
+        for (_, body) in &mut member.variants {
             let Expr::Seq(parts) = body else { continue };
             let Some(name) = parts.first_mut() else { continue };
             let Expr::Ref(rule) = *name else { continue };
@@ -203,52 +202,66 @@ impl<'a> SchemaLowering<'a, '_> {
         names
     }
 
-    /// The declared members that can be present, and the indices of the required ones in the order
-    /// of `required`. `None`: a required member allows no value.
-    fn declared_members(
+    /// The declared members of an object.
+    fn object_members(
         &mut self,
         facets: &ObjectFacets<'a>,
         declared: &[&str],
     ) -> Option<(Vec<ObjectMember>, Vec<usize>)> {
-        /// So few are searched linearly.
-        const FEW: usize = 8;
-        let ranks: HashMap<&str, usize> = match facets.required.len() {
-            0..=FEW => HashMap::default(),
-            _ => facets.required.iter().enumerate().map(|(i, name)| (*name, i)).collect(),
-        };
+        self.declared_members(facets, declared, |lowering, name, locs, required| {
+            let key = lowering.syntax.name(name, lowering.spelling());
+            let is_written = key != Expr::Never;
+            let after = lowering.syntax.after_member(Some(name));
+            let candidates = lowering.witness_candidates(facets, |normalizer, witness| {
+                normalizer.can_be_witness(witness, name)
+            });
+            let member = lowering.member_variants((key, after, locs), &candidates, required);
+            if member.is_some() && !is_written { Err(UnwritableName) } else { Ok(member) }
+        })
+    }
+
+    /// The declared members that can be present, and the indices of the required ones in the order
+    /// of `required`. `None`: a required member allows no value. `lower` lowers the member of a
+    /// name, given the schemas of its value and whether it is required.
+    pub(super) fn declared_members<'n>(
+        &mut self,
+        facets: &ObjectFacets<'a>,
+        declared: &[&'n str],
+        mut lower: impl FnMut(
+            &mut Self,
+            &'n str,
+            Locs,
+            bool,
+        ) -> Result<Option<ObjectMember>, UnwritableName>,
+    ) -> Option<(Vec<ObjectMember>, Vec<usize>)> {
+        let ranks: HashMap<&str, usize> =
+            facets.required.iter().enumerate().map(|(i, name)| (*name, i)).collect();
         let mut members = Vec::with_capacity(declared.len());
         let mut required: Vec<(usize, usize)> = Vec::new();
         for &name in declared {
             let locs = self.normalizer.member_schemas(facets, name);
-            let first_loc = locs.first().copied();
-            let rank = match facets.required.len() {
-                0..=FEW => facets.required.iter().position(|other| *other == name),
-                _ => ranks.get(name).copied(),
-            };
-            let key = self.syntax.name(name, self.spelling());
-            let after = self.syntax.after_member(Some(name));
-            let candidates = self.witness_candidates(facets, |normalizer, witness| {
-                normalizer.can_be_witness(witness, name)
-            });
-            let loc = first_loc.filter(|&loc| loc != LocId::FALSE).unwrap_or(self.location);
-            let is_written = key != Expr::Never;
+            let first = locs.first().copied().filter(|&loc| loc != LocId::FALSE);
+            let loc = first.unwrap_or(self.location);
+            let rank = ranks.get(name).copied();
             let member = match self.normalizer.accepts_name(facets, name) {
-                true => self.member_variants((key, after, locs), &candidates, rank.is_some()),
-                false => None,
+                true => lower(self, name, locs, rank.is_some()),
+                false => Ok(None),
             };
-            if member.is_some() && !is_written {
-                let what = format!("the wire format cannot write the name {name:?}");
-                self.normalizer.reader.report(loc, "", Reason::Unsupported(what));
-            } else if let Some(member) = member {
-                required.extend(rank.map(|rank| (rank, members.len())));
-                members.push(member);
-            } else if rank.is_some() {
-                self.normalizer.reader.note_contradiction(
-                    loc,
-                    "",
-                    &format!("required member {name:?} allows no value"),
-                );
-                return None;
+            match member {
+                Ok(Some(member)) => {
+                    required.extend(rank.map(|rank| (rank, members.len())));
+                    members.push(member);
+                }
+                Ok(None) if rank.is_some() => {
+                    let what = format!("required member {name:?} allows no value");
+                    self.normalizer.reader.note_contradiction(loc, "", &what);
+                    return None;
+                }
+                Ok(None) => {}
+                Err(UnwritableName) => {
+                    let what = format!("the wire format cannot write the name {name:?}");
+                    self.normalizer.reader.report(loc, "", Reason::Unsupported(what));
+                }
             }
         }
         required.sort_unstable();
@@ -305,11 +318,12 @@ impl<'a> SchemaLowering<'a, '_> {
         }
         values.sort_by_key(|(witnesses, _)| witnesses.count_ones());
         let punctuation = self.punctuation();
-        let mut variants = values.into_iter().map(|(witnesses, value)| {
+        let variants = values.into_iter().map(|(witnesses, value)| {
             let value = (value, after.clone());
             (witnesses, member_expr(name.clone(), &punctuation.colon, value))
         });
-        Some(ObjectMember { first: variants.next()?, more: variants.collect(), required })
+        let member = ObjectMember { variants: variants.collect(), required };
+        (!member.variants.is_empty()).then_some(member)
     }
 
     /// The additional members, one for each class of names, and how many names there are.

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use super::super::options::Whitespace;
 use super::SchemaLowering;
+use super::memo::CommonRule;
 use super::value_syntax::{NestedStyle, ValueSyntax};
 use crate::ir::Expr;
 
@@ -47,15 +48,9 @@ impl SchemaLowering<'_, '_> {
 
     /// The white space between JSON tokens.
     pub(super) fn gap(&mut self) -> Expr {
-        if let Some(rule) = self.common_rules.space {
-            return Expr::Ref(rule);
-        }
         match self.normalizer.reader.options.whitespace.gap() {
             Expr::Empty => Expr::Empty,
-            gap => {
-                let rule = self.rule("ws".into(), gap);
-                Expr::Ref(*self.common_rules.space.insert(rule))
-            }
+            gap => Expr::Ref(self.common_rule(CommonRule::Space, |_| gap)),
         }
     }
 

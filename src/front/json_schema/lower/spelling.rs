@@ -34,17 +34,12 @@ fn cached_automaton(
     cells: &'static [ProcessCell<Expr>; 3],
     non_ascii: NonAscii,
 ) -> Expr {
-    let index = match non_ascii {
-        NonAscii::Either => 0,
-        NonAscii::Raw => 1,
-        NonAscii::Escaped => 2,
-    };
     let build = || {
         let expr = make(non_ascii);
         regular::automaton(&expr, &[], MAX_STATES)
             .map_or(expr, |dfa| Expr::Automaton(dfa.minimize().into()))
     };
-    cells[index].get_or_make(build).clone()
+    cells[non_ascii as usize].get_or_make(build).clone()
 }
 
 /// One code point of a JSON string, in any spelling.

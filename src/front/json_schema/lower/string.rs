@@ -10,8 +10,9 @@
 use super::super::options::Escapes;
 use super::super::read::facets::{JsonTypes, PatternUse, StringFacets};
 use super::SchemaLowering;
-use super::spelling::plain_ascii;
-use crate::front::regex::{Lengths, SCALARS, edges_by_target, spell_not_ascii};
+use super::spelling::{Spelling, plain_ascii};
+use super::value_syntax::TextSpelling;
+use crate::front::regex::{Lengths, SCALARS, spell_not_ascii};
 use crate::fsm::{ByteSet, Dfa, Edge, ExactSteps, TooLarge};
 use crate::hash::HashMap;
 use crate::ids::RuleId;
@@ -109,26 +110,9 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// The texts of an automaton with a length within the bounds, as JSON strings.
     pub(super) fn quoted_text(&mut self, dfa: &Dfa, lengths: Lengths) -> Result<Expr, TooLarge> {
-        let quote = || Expr::text("\"");
-        if dfa.is_empty() {
-            return Ok(Expr::Never);
-        }
-        let (min, max) = effective_lengths(dfa, lengths);
-        if (min, max) == (0, None) {
-            return Ok(Expr::seq([quote(), self.text_graph(dfa)]));
-        }
-        let spelling = self.spelling();
-        let class = counted_class(dfa, (min, max), &mut |ranges| spelling.spell(ranges));
-        let edges =
-            |lowering: &mut Self, graph: &mut Graph| lowering.spelled_edges(dfa, |_| false, graph);
-        if let Some(texts) = class.or_else(|| self.counted_texts(dfa, (min, max), edges)) {
-            return Ok(Expr::seq([quote(), texts, quote()]));
-        }
-        let exact = dfa.of_length(min, max, self.normalizer.reader.limits.automaton_states)?;
-        Ok(match exact.is_empty() {
-            true => Expr::Never,
-            false => Expr::seq([quote(), self.text_graph(&exact)]),
-        })
+        let spelling = TextSpelling::Json(self.spelling());
+        let text = self.spell_of_length(dfa, lengths, spelling)?;
+        Ok(Expr::seq([Expr::text("\""), text]))
     }
 
     /// Lowers a string with one pattern to an expression with the structure of the pattern. Drops
@@ -171,9 +155,8 @@ impl<'a> SchemaLowering<'a, '_> {
         }
         // Prefer an automaton, if it is small enough, to an unanchored search and to counters
         // over texts of several code points.
-        let has_automaton = |states: usize| {
-            compiled.search_dfa(self.normalizer.reader.limits.automaton_states.min(states)).is_ok()
-        };
+        let has_automaton =
+            |states: usize| compiled.search_dfa(self.max_states().min(states)).is_ok();
         if facets.min == 0
             && facets.max.is_none()
             && let Some(anchored) = pattern.is_anchored()
@@ -195,61 +178,88 @@ impl<'a> SchemaLowering<'a, '_> {
         None
     }
 
-    /// The texts of an automaton over code points with a length within the bounds; `spell` spells
-    /// the ranges of an edge.
+    /// The texts of an automaton over code points with a length within the bounds; JSON strings with
+    /// the closing quote.
     pub(super) fn spell_of_length(
         &mut self,
         dfa: &Dfa,
         lengths: Lengths,
-        spell: &mut dyn FnMut(&[(u32, u32)]) -> Expr,
+        spelling: TextSpelling,
     ) -> Result<Expr, TooLarge> {
         if dfa.is_empty() {
             return Ok(Expr::Never);
         }
         let (min, max) = effective_lengths(dfa, lengths);
         if (min, max) == (0, None) {
-            return Ok(self.spelled_graph(dfa, spell));
+            return Ok(self.text_graph(dfa, spelling));
         }
-        if let Some(counted) = counted_class(dfa, (min, max), spell) {
-            return Ok(counted);
+        let class = counted_class(dfa, (min, max), spelling);
+        if let Some(texts) = class.or_else(|| self.counted_texts(dfa, (min, max), spelling)) {
+            return Ok(match spelling {
+                TextSpelling::Json(_) => Expr::seq([texts, Expr::text("\"")]),
+                _ => texts,
+            });
         }
-        let edges = |lowering: &mut Self, graph: &mut Graph| {
-            lowering.add_spelled_edges(dfa, spell, graph);
-        };
-        if let Some(counted) = self.counted_texts(dfa, (min, max), edges) {
-            return Ok(counted);
-        }
-        let exact = dfa.of_length(min, max, self.normalizer.reader.limits.automaton_states)?;
-        Ok(if exact.is_empty() { Expr::Never } else { self.spelled_graph(&exact, spell) })
+        let exact = dfa.of_length(min, max, self.max_states())?;
+        Ok(if exact.is_empty() { Expr::Never } else { self.text_graph(&exact, spelling) })
     }
 
-    /// The texts of an automaton over code points as a graph; `spell` spells the ranges of an edge.
-    fn spelled_graph(&mut self, dfa: &Dfa, spell: &mut dyn FnMut(&[(u32, u32)]) -> Expr) -> Expr {
-        let ends = (0..dfa.len() as u32).filter(|&state| dfa.is_final(state)).collect();
-        let mut graph = Graph { nodes: dfa.len() as u32, ends, ..Graph::default() };
-        self.add_spelled_edges(dfa, spell, &mut graph);
+    /// The texts of an automaton over code points as a graph; JSON strings with the closing quote.
+    fn text_graph(&mut self, dfa: &Dfa, spelling: TextSpelling) -> Expr {
+        let TextSpelling::Json(_) = spelling else {
+            return Expr::Graph(Box::new(self.spelled_graph(dfa, |_| false, spelling)));
+        };
+        let mut graph = self.spelled_graph(dfa, |state| is_universal(dfa, state), spelling);
+        let end = graph.node();
+        for state in std::mem::replace(&mut graph.ends, vec![end]) {
+            let close = match is_universal(dfa, state) {
+                true => Expr::Ref(self.tail_rule()),
+                false => Expr::text("\""),
+            };
+            graph.edge(state, close, end);
+        }
         Expr::Graph(Box::new(graph))
     }
 
-    /// Adds the edges of an automaton over code points to a graph. Automata repeat the same few
-    /// classes of characters outside ASCII, so that each of these is a rule.
-    fn add_spelled_edges(
+    /// An automaton over code points as a graph over bytes, without the edges of the states that
+    /// `skip` selects.
+    fn spelled_graph(
         &mut self,
         dfa: &Dfa,
-        spell: &mut dyn FnMut(&[(u32, u32)]) -> Expr,
-        graph: &mut Graph,
-    ) {
-        for from in 0..dfa.len() as u32 {
-            for (to, mut ascii) in edges_by_target(dfa, from) {
-                let others = split_ascii(&mut ascii);
-                if !ascii.is_empty() {
-                    graph.edge(from, spell(&ascii), to);
-                }
-                if !others.is_empty() {
-                    graph.edge(from, Expr::Ref(self.not_ascii_rule(others)), to);
+        skip: impl Fn(u32) -> bool,
+        spelling: TextSpelling,
+    ) -> Graph {
+        let ends = (0..dfa.len() as u32).filter(|&state| dfa.is_final(state)).collect();
+        let mut graph = Graph { nodes: dfa.len() as u32, ends, ..Graph::default() };
+        let (mut edges, mut ranges): (Vec<Edge>, Ranges) = (Vec::new(), Vec::new());
+        for state in (0..dfa.len() as u32).filter(|&state| !skip(state)) {
+            edges.clear();
+            edges.extend_from_slice(dfa.edges(state));
+            edges.sort_by_key(|e| e.to);
+            for parallel in edges.chunk_by(|a, b| a.to == b.to) {
+                ranges.clear();
+                ranges.extend(parallel.iter().map(|e| (e.lo, e.hi)));
+                let symbols = match spelling {
+                    TextSpelling::Json(spelling) => self.spell_shared(&ranges, spelling),
+                    _ => self.spell_unescaped(&ranges, spelling),
+                };
+                for symbol in symbols.into_iter().filter(|symbol| *symbol != Expr::Never) {
+                    graph.edge(state, symbol, parallel[0].to);
                 }
             }
         }
+        graph
+    }
+
+    /// As [`TextSpelling::spell`], in two parts, either of which may be [`Expr::Never`]: ASCII, and
+    /// a shared rule for the rest, which is never escaped.
+    fn spell_unescaped(&mut self, ranges: &[(u32, u32)], spelling: TextSpelling) -> [Expr; 2] {
+        let [ascii, others] = split_ascii(ranges);
+        let others = match others.is_empty() {
+            true => Expr::Never,
+            false => Expr::Ref(self.not_ascii_rule(others)),
+        };
+        [spelling.spell(&ascii), others]
     }
 
     /// The rule of one code point of these ranges outside ASCII, in UTF-8.
@@ -267,21 +277,19 @@ impl<'a> SchemaLowering<'a, '_> {
     ///
     /// `None` if the product of automaton and lengths has so few states that it is built instead.
     /// Also `None` if the lengths at which a state can end are not eventually periodic with a short
-    /// period. `edges` adds the edges of the automaton to the graph.
+    /// period.
     fn counted_texts(
         &mut self,
         dfa: &Dfa,
         (min, max): Lengths,
-        edges: impl FnOnce(&mut Self, &mut Graph),
+        spelling: TextSpelling,
     ) -> Option<Expr> {
         /// Up to this many states, the product automaton is built instead.
         const MAX_PRODUCT_STATES: usize = 256;
         if dfa.len().saturating_mul(max.unwrap_or(min) as usize + 1) <= MAX_PRODUCT_STATES {
             return None;
         }
-        let ends: Vec<u32> = (0..dfa.len() as u32).filter(|&state| dfa.is_final(state)).collect();
-        let mut graph = Graph { nodes: dfa.len() as u32, ends, ..Graph::default() };
-        edges(self, &mut graph);
+        let graph = self.spelled_graph(dfa, |_| false, spelling);
         let counted = Counted { graph, min, max };
         let ends = &counted.graph.ends;
         let levels = ExactSteps::new(dfa.len(), &counted.steps(), ends, (min, max))?;
@@ -291,29 +299,23 @@ impl<'a> SchemaLowering<'a, '_> {
     /// As [`Spelling::spell`](super::spelling::Spelling::spell), in two parts, either of which may
     /// be [`Expr::Never`]: plain ASCII, and a shared rule for the rest. The edges of automata
     /// repeat the same few classes many times.
-    pub(super) fn spell_shared(&mut self, ranges: &[(u32, u32)]) -> [Expr; 2] {
+    fn spell_shared(&mut self, ranges: &[(u32, u32)], spelling: Spelling) -> [Expr; 2] {
         if let Some(spelled) = self.strings.ranges.get(ranges) {
             return spelled.clone();
         }
-        let spelling = self.spelling();
+        let [ascii, others] = split_ascii(ranges);
+        let mut plain = ByteSet::EMPTY;
+        ascii.iter().for_each(|&(lo, hi)| plain.insert_range(lo as u8, hi as u8));
+        let plain = plain.intersect(&plain_ascii());
         let special: Ranges = match spelling.escapes {
             Escapes::Any => ranges.to_vec(),
             // Plain characters are never escaped.
             Escapes::Required => {
-                let plain = plain_ascii();
-                let ascii = ranges.iter().flat_map(|&(lo, hi)| lo..=hi.min(0x7F));
-                let ascii =
-                    ascii.filter(|&code| !plain.contains(code as u8)).map(|code| (code, code));
-                let rest =
-                    ranges.iter().filter(|(_, hi)| *hi >= 0x80).map(|&(lo, hi)| (lo.max(0x80), hi));
-                ascii.chain(rest).collect()
+                let codes = ascii.into_iter().flat_map(|(lo, hi)| lo..=hi);
+                let escaped = codes.filter(|&code| !plain.contains(code as u8));
+                escaped.map(|code| (code, code)).chain(others).collect()
             }
         };
-        let mut ascii = ByteSet::EMPTY;
-        for &(lo, hi) in ranges.iter().filter(|(lo, _)| *lo < 0x80) {
-            ascii = ascii.union(&ByteSet::range(lo as u8, hi.min(0x7F) as u8));
-        }
-        let ascii = ascii.intersect(&plain_ascii());
         let rest = match self.strings.classes.get(&special) {
             _ if special.is_empty() => Expr::Never,
             Some(&rule) => Expr::Ref(rule),
@@ -326,45 +328,9 @@ impl<'a> SchemaLowering<'a, '_> {
                 }
             },
         };
-        let spelled = [Expr::class(ascii), rest];
+        let spelled = [Expr::class(plain), rest];
         self.strings.ranges.insert(ranges.into(), spelled.clone());
         spelled
-    }
-
-    /// The texts of an automaton over code points as a graph, closing quote included.
-    pub(super) fn text_graph(&mut self, dfa: &Dfa) -> Expr {
-        let mut graph = Graph { nodes: dfa.len() as u32 + 1, ..Graph::default() };
-        let end = dfa.len() as u32;
-        graph.ends.push(end);
-        self.spelled_edges(dfa, |state| is_universal(dfa, state), &mut graph);
-        for state in 0..dfa.len() as u32 {
-            if is_universal(dfa, state) {
-                graph.edge(state, Expr::Ref(self.tail_rule()), end);
-            } else if dfa.is_final(state) {
-                graph.edge(state, Expr::text("\""), end);
-            }
-        }
-        Expr::Graph(Box::new(graph))
-    }
-
-    /// Adds the edges of an automaton over code points to a graph, spelled as bytes. Leaves out the
-    /// edges of the states that `skip` selects.
-    fn spelled_edges(&mut self, dfa: &Dfa, skip: impl Fn(u32) -> bool, graph: &mut Graph) {
-        let (mut edges, mut ranges): (Vec<Edge>, Ranges) = (Vec::new(), Vec::new());
-        for state in (0..dfa.len() as u32).filter(|&state| !skip(state)) {
-            edges.clear();
-            edges.extend_from_slice(dfa.edges(state));
-            edges.sort_by_key(|e| e.to);
-            for parallel in edges.chunk_by(|a, b| a.to == b.to) {
-                ranges.clear();
-                ranges.extend(parallel.iter().map(|e| (e.lo, e.hi)));
-                for symbol in
-                    self.spell_shared(&ranges).into_iter().filter(|symbol| *symbol != Expr::Never)
-                {
-                    graph.edge(state, symbol, parallel[0].to);
-                }
-            }
-        }
     }
 }
 
@@ -374,28 +340,25 @@ type Ranges = Vec<(u32, u32)>;
 /// The words of an automaton of a sequence of classes of which the last one repeats, with a length
 /// within the bounds. Every step reads one code point, so that a repeat counts the length. `None`
 /// for other automata.
-fn counted_class(
-    dfa: &Dfa,
-    (min, max): Lengths,
-    spell: &mut dyn FnMut(&[(u32, u32)]) -> Expr,
-) -> Option<Expr> {
+fn counted_class(dfa: &Dfa, (min, max): Lengths, spelling: TextSpelling) -> Option<Expr> {
     let (first, looped) = class_sequence(dfa)?;
     let steps = first.len() as u32;
     if max.is_some_and(|max| max < steps) {
         return None;
     }
     let rest = (min.saturating_sub(steps), max.map(|max| max - steps));
-    let rest = Expr::repeat(spell(&looped), rest.0, rest.1);
-    Some(Expr::seq(first.iter().map(|ranges| spell(ranges)).chain([rest]).collect::<Vec<_>>()))
+    let rest = Expr::repeat(spelling.spell(&looped), rest.0, rest.1);
+    Some(Expr::seq(first.iter().map(|ranges| spelling.spell(ranges)).chain([rest])))
 }
 
-/// Takes what is outside of ASCII from sorted ranges of code points.
-fn split_ascii(ranges: &mut Ranges) -> Ranges {
-    let others = ranges.iter().filter(|(_, hi)| *hi >= 0x80).map(|&(lo, hi)| (lo.max(0x80), hi));
-    let others = others.collect();
-    ranges.retain(|(lo, _)| *lo < 0x80);
-    ranges.iter_mut().for_each(|(_, hi)| *hi = (*hi).min(0x7F));
-    others
+/// Divides ranges of code points into those of ASCII and all others.
+fn split_ascii(ranges: &[(u32, u32)]) -> [Ranges; 2] {
+    let ascii = ranges.iter().filter(|(lo, _)| *lo < 0x80);
+    let others = ranges.iter().filter(|(_, hi)| *hi >= 0x80);
+    [
+        ascii.map(|&(lo, hi)| (lo, hi.min(0x7F))).collect(),
+        others.map(|&(lo, hi)| (lo.max(0x80), hi)).collect(),
+    ]
 }
 
 /// Recognises an automaton of a fixed sequence of classes followed by any number of one class.

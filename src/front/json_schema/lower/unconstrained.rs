@@ -3,64 +3,25 @@
 use super::super::read::facets::{JsonTypes, NumberFacets, StringFacets};
 use super::SchemaLowering;
 use super::constants::word_set;
+use super::memo::CommonRule;
 use super::names::NameSet;
 use super::punctuation::Delimiters;
 use super::value_syntax::{PythonDialect, ValueSyntax};
 use crate::ids::RuleId;
 use crate::ir::{Expr, Literal};
 
-/// Rules of unconstrained values, made on first use.
-#[derive(Default)]
-pub(super) struct CommonRules {
-    /// White space between tokens.
-    pub(super) space: Option<RuleId>,
-    pub(super) string: Option<RuleId>,
-    /// The rest of a string.
-    pub(super) tail: Option<RuleId>,
-    /// A non-ASCII character and the rest of a string.
-    pub(super) special_tail: Option<RuleId>,
-    /// For each quote of Python, the same two rules.
-    pub(super) python_tails: Option<[(RuleId, RuleId); 2]>,
-    pub(super) number: Option<RuleId>,
-    pub(super) integer: Option<RuleId>,
-    pub(super) json: Option<RuleId>,
-    pub(super) object: Option<RuleId>,
-    /// Names of members that are distinct in each object.
-    pub(super) name: Option<RuleId>,
-    pub(super) array: Option<RuleId>,
-}
-
-/// The field of a rule.
-type CommonRuleField = fn(&mut CommonRules) -> &mut Option<RuleId>;
-
 impl SchemaLowering<'_, '_> {
-    /// The rule in a field; made on first use, from a body that does not refer to it.
+    /// A common rule. It is made on first use; its body may refer to it.
     pub(super) fn common_rule(
         &mut self,
-        field: CommonRuleField,
-        name: &str,
+        kind: CommonRule,
         body: impl FnOnce(&mut Self) -> Expr,
     ) -> RuleId {
-        if let Some(rule) = *field(&mut self.common_rules) {
+        if let Some(&rule) = self.common_rules.get(&kind) {
             return rule;
         }
-        let body = body(self);
-        let rule = self.builder.rule(name, body);
-        *field(&mut self.common_rules).insert(rule)
-    }
-
-    /// As [`SchemaLowering::common_rule`], for a body that may refer to the rule.
-    fn recursive_common_rule(
-        &mut self,
-        field: CommonRuleField,
-        name: &str,
-        body: impl FnOnce(&mut Self) -> Expr,
-    ) -> RuleId {
-        if let Some(rule) = *field(&mut self.common_rules) {
-            return rule;
-        }
-        let rule = self.builder.declare(name);
-        *field(&mut self.common_rules) = Some(rule);
+        let rule = self.builder.declare(kind.name());
+        self.common_rules.insert(kind, rule);
         let body = body(self);
         self.builder.define(rule, body);
         rule
@@ -68,52 +29,40 @@ impl SchemaLowering<'_, '_> {
 
     /// The rule of all strings.
     pub(super) fn string_rule(&mut self) -> RuleId {
-        self.common_rule(
-            |rules| &mut rules.string,
-            "string",
-            |this| match this.syntax.is_json() {
-                true => Expr::seq([Expr::text("\""), Expr::Ref(this.tail_rule())]),
-                false => this.non_json_string(&StringFacets::default()),
-            },
-        )
+        self.common_rule(CommonRule::String, |this| match this.syntax.is_json() {
+            true => Expr::seq([Expr::text("\""), Expr::Ref(this.tail_rule())]),
+            false => this.non_json_string(&StringFacets::default()),
+        })
     }
 
     /// The rule of the rest of an unconstrained string, closing quote included.
     pub(super) fn tail_rule(&mut self) -> RuleId {
-        self.common_rule(|rules| &mut rules.tail, "string-tail", |this| this.spelling().free_tail())
+        self.common_rule(CommonRule::Tail, |this| this.spelling().free_tail())
     }
 
     /// The rule of a character that is not plain ASCII (escaped only where JSON requires it), and
     /// the rest of an unconstrained string.
     pub(super) fn special_tail_rule(&mut self) -> RuleId {
-        self.common_rule(
-            |rules| &mut rules.special_tail,
-            "special-tail",
-            |this| this.spelling().special_tail(),
-        )
+        self.common_rule(CommonRule::SpecialTail, |this| this.spelling().special_tail())
     }
 
     /// The rule of all numbers.
     pub(super) fn number_rule(&mut self) -> RuleId {
-        self.common_rule(
-            |rules| &mut rules.number,
-            "number",
-            |this| this.bounded(&NumberFacets::default(), JsonTypes::NUMBER, this.location),
-        )
+        self.common_rule(CommonRule::Number, |this| {
+            this.bounded(&NumberFacets::default(), JsonTypes::NUMBER)
+        })
     }
 
     /// The rule of all integers.
     pub(super) fn integer_rule(&mut self) -> RuleId {
-        self.common_rule(
-            |rules| &mut rules.integer,
-            "integer",
-            |this| this.bounded(&NumberFacets::default(), JsonTypes::INTEGER, this.location),
-        )
+        self.common_rule(CommonRule::Integer, |this| {
+            this.bounded(&NumberFacets::default(), JsonTypes::INTEGER)
+        })
     }
 
     /// The rule of all JSON values.
     pub(super) fn json_rule(&mut self) -> RuleId {
-        self.recursive_common_rule(|rules| &mut rules.json, "json", Self::json_body)
+        self.common_rule(CommonRule::Json, Self::json_body)
     }
 
     fn json_body(&mut self) -> Expr {
@@ -129,19 +78,15 @@ impl SchemaLowering<'_, '_> {
 
     /// The rule of all arrays.
     pub(super) fn any_array_rule(&mut self) -> RuleId {
-        self.recursive_common_rule(
-            |rules| &mut rules.array,
-            "json-array",
-            |this| {
-                let item = Expr::Ref(this.json_rule());
-                list_in(&this.punctuation().brackets, item)
-            },
-        )
+        self.common_rule(CommonRule::Array, |this| {
+            let item = Expr::Ref(this.json_rule());
+            list_in(&this.punctuation().brackets, item)
+        })
     }
 
     /// The rule of all objects.
     pub(super) fn any_object_rule(&mut self) -> RuleId {
-        self.recursive_common_rule(|rules| &mut rules.object, "json-object", Self::object_body)
+        self.common_rule(CommonRule::Object, Self::object_body)
     }
 
     fn object_body(&mut self) -> Expr {

@@ -15,7 +15,6 @@ use super::super::read::facets::{
     ArrayFacets, Bound, Facets, JsonTypes, MembershipTest, NumberFacets, ObjectFacets, StringFacets,
 };
 use super::SchemaLowering;
-use super::array::Comparison;
 use crate::decimal::{Decimal, common_multiple};
 use crate::fsm::{Combine, Dfa};
 use crate::ir::Expr;
@@ -144,14 +143,16 @@ impl<'a> SchemaLowering<'a, '_> {
         let unbounded =
             facets.max.is_none() && facets.contains.iter().all(|contains| contains.max.is_none());
         if enough && (unbounded || facets.contains.len() == 1 && facets.prefix() == 0) {
-            return Ok(self.counted_array(facets, Comparison::Compared));
+            return Ok(self.counted_array(facets, true).0);
         }
-        let mut few = false;
-        let list = self.counted_array(facets, Comparison::CheckFew(&mut few));
-        match few {
-            true => Err("a position may have no more values than there are elements before it, \
+        let (list, elements) = self.counted_array(facets, true);
+        let possible = elements.into_iter().filter(|(_, element)| *element != Expr::Never);
+        let mut possible: Vec<Locs> = possible.map(|((_, locs), _)| locs).collect();
+        possible.sort_unstable();
+        match possible.into_iter().all(|locs| self.has_many_values(locs)) {
+            false => Err("a position may have no more values than there are elements before it, \
                  as `contains` counts some of them"),
-            false => Ok(list),
+            true => Ok(list),
         }
     }
 
@@ -173,9 +174,8 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// Whether an object or an array may satisfy all of the locations.
     fn may_be_container(&mut self, locs: Locs) -> bool {
-        let conj = self.normalizer.conjunction(locs);
         let containers = JsonTypes::OBJECT.union(JsonTypes::ARRAY);
-        self.normalizer.alternatives(&conj).iter().any(|facets| match &facets.values {
+        self.normalizer.alternatives_of(locs).iter().any(|facets| match &facets.values {
             Some(values) => values.iter().any(|value| containers.meets(JsonTypes::of(value))),
             None => containers.meets(facets.types),
         })
@@ -183,8 +183,7 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// Bounds on the number of values that satisfy all of the locations.
     fn count_values(&mut self, locs: Locs, depth: u32) -> ValueCount {
-        let conj = self.normalizer.conjunction(locs);
-        let alternatives = self.normalizer.alternatives(&conj);
+        let alternatives = self.normalizer.alternatives_of(locs);
         let counts: Vec<ValueCount> =
             alternatives.iter().map(|facets| self.count_facets(facets, depth)).collect();
         let count = counts.into_iter().fold(ValueCount::exactly(0), ValueCount::union);
@@ -196,7 +195,7 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// The number of values of alternatives that allow only strings, overlapping ones counted once.
     fn count_string_union(&mut self, alternatives: &[Facets<'a>]) -> Option<ValueCount> {
-        let limit = self.normalizer.reader.limits.automaton_states;
+        let limit = self.max_states();
         let mut union = Dfa::empty_language();
         for facets in alternatives {
             let strings = match &facets.values {

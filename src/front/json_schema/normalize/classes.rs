@@ -155,11 +155,9 @@ impl<'a> Normalizer<'a> {
         for schema in schemas.into_iter().take(MAX_COMPARED) {
             let mut all = given.clone();
             all.push(schema);
-            let (narrowed, unknown) = self.probe(|normalizer| {
-                let conj = normalizer.conjunction(all);
-                normalizer.alternatives(&conj)
-            });
-            if !unknown && listed.iter().all(|other| self.disjoint(&narrowed, other)) {
+            let narrowed = self.probe(|normalizer| normalizer.alternatives_of(all));
+            let Some(narrowed) = narrowed else { continue };
+            if listed.iter().all(|other| self.disjoint(&narrowed, other)) {
                 atoms.listed.push(schema);
                 listed.push(narrowed);
             }
@@ -168,8 +166,7 @@ impl<'a> Normalizer<'a> {
 
     /// The values of a schema, if they are certainly finitely many and certainly known.
     fn listed_values(&mut self, loc: LocId) -> Option<Vec<&'a Json>> {
-        let (values, unknown) = self.probe(|normalizer| normalizer.finite_values(smallvec![loc]));
-        values.filter(|_| !unknown)
+        self.probe(|normalizer| normalizer.finite_values(smallvec![loc])).flatten()
     }
 
     /// Whether none of the values that a schema lists satisfies its negation, at `loc`. If the
@@ -178,10 +175,9 @@ impl<'a> Normalizer<'a> {
         if self.reader.options.policy == Policy::Strict {
             return true;
         }
-        let (satisfied, unknown) = self.probe(|normalizer| {
-            values.iter().any(|value| normalizer.satisfies(smallvec![loc], value))
-        });
-        !satisfied && !unknown
+        let satisfied =
+            self.probe(|normalizer| values.iter().any(|value| normalizer.satisfies([loc], value)));
+        satisfied == Some(false)
     }
 
     /// The atoms that a schema of the member allows.
@@ -250,8 +246,7 @@ impl<'a> Normalizer<'a> {
             if let Some(types) = self.reader.type_only(loc) {
                 return Some(types.meets(JsonTypes::of(value)));
             }
-            let (holds, unknown) = self.probe(|normalizer| normalizer.satisfies(vec![loc], value));
-            return (!unknown).then_some(holds);
+            return self.probe(|normalizer| normalizer.satisfies([loc], value));
         }
         match loc.is_negated() {
             _ if is_listed => Some((listed == loc || listed == loc.negated()) != loc.is_negated()),
@@ -318,7 +313,7 @@ impl<'a> Normalizer<'a> {
         base: &Allowed,
         class: &[usize],
     ) -> Facets<'a> {
-        let mut out = Facets { types: JsonTypes::OBJECT, ..Facets::any() };
+        let mut out = Facets::of_types(JsonTypes::OBJECT);
         let name = atoms.name;
         let has = |atom: usize| class.contains(&atom);
         if class == [ABSENT] {
@@ -341,9 +336,7 @@ impl<'a> Normalizer<'a> {
             _ => self.reader.doc.union_of(loc, listed),
         };
         let schema = if has(OTHER) { union.negated() } else { union };
-        let mut part = ObjectPart::new(vec![(name, schema)]);
-        part.evaluates = Evaluates::Nothing;
-        out.object.parts.push(Rc::new(part));
+        out.object.parts.push(Rc::new(ObjectPart::of_member(name, schema)));
         out
     }
 

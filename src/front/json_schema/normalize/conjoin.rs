@@ -5,8 +5,8 @@
 use std::rc::Rc;
 
 use super::super::error::SchemaErrorReason as Reason;
-use super::super::read::doc::{LocId, Locs};
-use super::super::read::facets::{Facets, JsonTypes, UnenforcedKeyword};
+use super::super::read::doc::LocId;
+use super::super::read::facets::{Facets, JsonTypes};
 use super::super::read::keywords::{Conditional, ParsedKeywords};
 use super::distribute::Choice;
 use super::{Alternatives, Expansion, FUEL_PER_LOCATION, Normalizer};
@@ -17,10 +17,8 @@ pub(super) struct Conjuncts<'a> {
     out: Alternatives<'a>,
     /// Disjunctions that are expanded.
     choices: Vec<Choice<'a>>,
-    /// Keywords that are not expanded yet, with their schemas.
-    any_of: Vec<(LocId, &'static str, Vec<LocId>)>,
-    one_of: Vec<(LocId, Vec<LocId>)>,
-    conditionals: Vec<(LocId, Conditional<'a>)>,
+    /// Schemas with disjunctions that are not expanded yet.
+    parsed: Vec<(LocId, ParsedKeywords<'a>)>,
     /// The locations whose keywords have been added.
     joined: Vec<LocId>,
 }
@@ -28,14 +26,7 @@ pub(super) struct Conjuncts<'a> {
 impl<'a> Conjuncts<'a> {
     /// A conjunction of these alternatives only.
     pub(super) fn new(out: Alternatives<'a>) -> Self {
-        Conjuncts {
-            out,
-            choices: Vec::new(),
-            any_of: Vec::new(),
-            one_of: Vec::new(),
-            conditionals: Vec::new(),
-            joined: Vec::new(),
-        }
+        Conjuncts { out, choices: Vec::new(), parsed: Vec::new(), joined: Vec::new() }
     }
 }
 
@@ -44,10 +35,10 @@ impl<'a> Normalizer<'a> {
     pub(super) fn join_keywords(
         &mut self,
         loc: LocId,
-        parsed: ParsedKeywords<'a>,
+        mut parsed: ParsedKeywords<'a>,
         all: &mut Conjuncts<'a>,
     ) {
-        let ParsedKeywords { facets, all_of, any_of, one_of, conditionals, .. } = parsed;
+        let facets = std::mem::replace(&mut parsed.facets, Facets::any());
         if facets.types.is_empty() {
             self.reader.note_contradictory_keywords(loc);
         }
@@ -55,12 +46,10 @@ impl<'a> Normalizer<'a> {
             let own = if facets.types.is_empty() { Vec::new() } else { vec![facets] };
             all.out = self.product(all.out.clone(), own.into(), loc, "");
         }
-        for other in all_of {
+        for &other in &parsed.all_of {
             self.join(other, (loc, "allOf"), all);
         }
-        all.any_of.extend(any_of.into_iter().map(|(keyword, branches)| (loc, keyword, branches)));
-        all.one_of.extend(one_of.into_iter().map(|branches| (loc, branches)));
-        all.conditionals.extend(conditionals.into_iter().map(|conditional| (loc, conditional)));
+        all.parsed.push((loc, parsed));
     }
 
     /// Adds a location to a conjunction. Its choices are expanded last, given all else that holds.
@@ -78,8 +67,7 @@ impl<'a> Normalizer<'a> {
             let next = self.expand(loc);
             if next.len() != 1 && !self.is_limit_placeholder(&next) {
                 let source = if loc.is_negated() { (loc, "") } else { source };
-                let (alternatives, implied_by) = (next, Rc::default());
-                return all.choices.push(Choice { source, alternatives, implied_by });
+                return all.choices.push(Choice::new(source, next));
             }
             all.out = self.product(all.out.clone(), next, source.0, source.1);
             if loc.is_negated() {
@@ -92,12 +80,9 @@ impl<'a> Normalizer<'a> {
             && self.reader.spend(FUEL_PER_LOCATION + object.len())
         {
             let parsed = self.reader.parse_keywords(loc, object);
-            self.reserve_memo();
-            let memo = std::mem::replace(&mut self.memo[loc.table_index()], Expansion::InProgress);
-            self.depth += 1;
-            self.join_keywords(loc, parsed, all);
-            self.depth -= 1;
-            self.memo[loc.table_index()] = memo;
+            self.while_in_progress(&[loc], |normalizer| {
+                normalizer.join_keywords(loc, parsed, all);
+            });
             all.joined.push(loc);
         }
         self.reader.enter(outer);
@@ -128,7 +113,7 @@ impl<'a> Normalizer<'a> {
             && self.depth < limits.depth
             && self.reader.doc.len() <= limits.nodes
             && self.reader.doc.depth(loc) < limits.depth
-            && match self.memo.get(loc.table_index()) {
+            && match self.expansions.get(&[loc][..]) {
                 None | Some(Expansion::Missing) => true,
                 Some(Expansion::InProgress) => false,
                 Some(Expansion::Done(out)) => out.len() > FEW || self.is_limit_placeholder(out),
@@ -137,19 +122,23 @@ impl<'a> Normalizer<'a> {
 
     /// The alternatives of a conjunction.
     pub(super) fn conjoin(&mut self, loc: LocId, mut all: Conjuncts<'a>) -> Alternatives<'a> {
-        for (loc, keyword, branches) in all.any_of {
-            let alternatives = self.expand_any_of(loc, &branches).into();
-            let (source, implied_by) = ((loc, keyword), Rc::default());
-            all.choices.push(Choice { source, alternatives, implied_by });
+        for (loc, parsed) in &all.parsed {
+            for (keyword, branches) in &parsed.any_of {
+                let alternatives = self.expand_any_of(*loc, branches).into();
+                all.choices.push(Choice::new((*loc, keyword), alternatives));
+            }
         }
-        for (loc, branches) in all.one_of {
-            let alternatives = self.expand_one_of(loc, &all.out, &branches);
-            let (source, implied_by) = ((loc, "oneOf"), Rc::default());
-            all.choices.push(Choice { source, alternatives, implied_by });
+        for (loc, parsed) in &all.parsed {
+            for branches in &parsed.one_of {
+                let alternatives = self.expand_one_of(*loc, &all.out, branches);
+                all.choices.push(Choice::new((*loc, "oneOf"), alternatives));
+            }
         }
-        for (loc, conditional) in all.conditionals {
-            let choice = self.expand_conditional(loc, conditional);
-            all.choices.push(choice);
+        for (loc, parsed) in all.parsed {
+            for conditional in parsed.conditionals {
+                let choice = self.expand_conditional(loc, conditional);
+                all.choices.push(choice);
+            }
         }
         self.distribute(loc, all.out, all.choices)
     }
@@ -170,12 +159,11 @@ impl<'a> Normalizer<'a> {
             Conditional::Dependency { keyword, trigger, names, schema } => {
                 let mut absent = Facets::any();
                 absent.object.forbidden.push(trigger);
-                let mut brought = Facets { types: JsonTypes::OBJECT, ..Facets::any() };
+                let mut brought = Facets::of_types(JsonTypes::OBJECT);
                 brought.object.required.extend(names);
                 let mut present = brought.clone();
                 present.object.required.insert(0, trigger);
-                let conj = self.conjunction(schema.into_iter().collect::<Locs>());
-                let schemas = self.alternatives(&conj);
+                let schemas = self.alternatives_of(schema);
                 let with = |facets: &Facets<'a>| {
                     let all = schemas.iter().map(|schema| facets.clone().conjoin(schema));
                     all.collect::<Vec<_>>()
@@ -189,8 +177,7 @@ impl<'a> Normalizer<'a> {
 
     /// The alternatives of one or two locations.
     fn conjoin_with_optional(&mut self, first: LocId, second: Option<LocId>) -> Vec<Facets<'a>> {
-        let conj = self.conjunction([first].into_iter().chain(second).collect::<Locs>());
-        self.alternatives(&conj).to_vec()
+        self.alternatives_of([first].into_iter().chain(second)).to_vec()
     }
 
     /// The alternatives of `anyOf`. With `unevaluated...` keywords, every non-empty set of branches
@@ -207,16 +194,12 @@ impl<'a> Normalizer<'a> {
                  `unevaluatedItems`: use `additionalProperties` or `items`"
             );
             // If that is relaxed, everything counts as evaluated.
-            let (types, keyword, reason) = (JsonTypes::ALL, "anyOf", Reason::Limit(what));
-            self.reader.relax(loc, keyword, reason.clone());
+            let reason = Reason::Limit(what);
+            self.reader.relax(loc, "anyOf", reason.clone());
             let mut open = Facets::any();
-            open.unenforced.push(UnenforcedKeyword { types, loc, keyword, reason });
-            open.evaluate_all();
-            return branches
-                .iter()
-                .flat_map(|&branch| self.expand(branch).to_vec())
-                .map(|facets| facets.conjoin(&open))
-                .collect();
+            self.reader.push_unenforced(&mut open, JsonTypes::ALL, (loc, "anyOf"), reason);
+            let all = branches.iter().flat_map(|&branch| self.expand(branch).to_vec());
+            return all.map(|facets| facets.conjoin(&open)).collect();
         }
         let mut out = Vec::new();
         for chosen in 1..1usize << branches.len() {

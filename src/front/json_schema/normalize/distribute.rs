@@ -40,18 +40,21 @@ pub(super) struct Choice<'a> {
 }
 
 impl<'a> Choice<'a> {
+    /// A choice between these alternatives.
+    pub(super) fn new(source: (LocId, &'static str), alternatives: Alternatives<'a>) -> Choice<'a> {
+        Choice { source, alternatives, implied_by: Rc::default() }
+    }
+
     /// The choice in the class of an atom, given what its facets allow.
     fn restricted_to(&self, atom: usize, tested: &[Tested<'a>]) -> Choice<'a> {
         let (first, second) = tested.split_at(self.alternatives.len());
         let restrict = |list: &Alternatives<'a>, tested: &[Tested<'a>]| -> Alternatives<'a> {
-            let possible =
-                list.iter().zip(tested).filter(|(_, test)| test.allowed.possible.contains(atom));
-            let facets =
-                possible.map(
-                    |(facets, test)| {
-                        if test.allowed.implied.contains(atom) { &test.rest } else { facets }
-                    },
-                );
+            let tested = list.iter().zip(tested);
+            let possible = tested.filter(|(_, test)| test.allowed.possible.contains(atom));
+            let facets = possible.map(|(facets, test)| match test.allowed.implied.contains(atom) {
+                true => &test.rest,
+                false => facets,
+            });
             Rc::new(facets.cloned().collect())
         };
         Choice {
@@ -138,8 +141,8 @@ impl<'a> Normalizer<'a> {
             return false;
         }
         if choices.is_empty() {
-            let (reduced, unknown) = self.probe(|normalizer| normalizer.reduce(base.clone()));
-            run.out.extend(if unknown { Some(base) } else { reduced });
+            let reduced = self.probe(|normalizer| normalizer.reduce(base.clone()));
+            run.out.extend(reduced.unwrap_or(Some(base)));
             return self.check_count(run);
         }
         let Some((name, at)) = self.discriminator(&base, &choices, resolved) else {

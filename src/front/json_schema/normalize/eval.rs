@@ -51,15 +51,12 @@ impl<'a> Normalizer<'a> {
             return true;
         }
         let length = text.chars().count();
-        length >= facets.min as usize
-            && facets.max.is_none_or(|max| length <= max as usize)
+        is_within(length, (facets.min, facets.max))
             && !facets.excluded.contains(&text)
             && facets.patterns.iter().all(|p| {
                 let Some(forms) = self.reader.counted_dfas(p) else { return true };
-                let accepts = |(dfa, (min, max)): &CountedDfa| {
-                    let fits =
-                        length >= *min as usize && max.is_none_or(|max| length <= max as usize);
-                    fits && self.reader.matches(dfa, text)
+                let accepts = |(dfa, lengths): &CountedDfa| {
+                    is_within(length, *lengths) && self.reader.matches(dfa, text)
                 };
                 forms.iter().any(accepts) != p.negated
             })
@@ -67,8 +64,7 @@ impl<'a> Normalizer<'a> {
 
     /// Whether an array satisfies the facets.
     fn accepts_array(&mut self, facets: &ArrayFacets, items: &[Json]) -> bool {
-        items.len() >= facets.min as usize
-            && facets.max.is_none_or(|max| items.len() <= max as usize)
+        is_within(items.len(), (facets.min, facets.max))
             && items.iter().enumerate().all(|(i, item)| self.satisfies(facets.element(i), item))
             && facets.contains.iter().all(|contains| {
                 let counted = items.iter().skip(contains.from as usize);
@@ -87,9 +83,9 @@ impl<'a> Normalizer<'a> {
 
     /// Whether an element counts for `contains`; `None` if a relaxed keyword decides.
     pub(crate) fn counts_for(&mut self, contains: &Contains, item: &Json) -> Option<bool> {
-        let may_count = self.satisfies(vec![contains.schema], item);
+        let may_count = self.satisfies([contains.schema], item);
         let is_exact = self.reader.options.policy == Policy::Strict || contains.max.is_none();
-        match may_count && !is_exact && self.satisfies(vec![contains.schema.negated()], item) {
+        match may_count && !is_exact && self.satisfies([contains.schema.negated()], item) {
             true => None,
             false => Some(may_count),
         }
@@ -97,8 +93,7 @@ impl<'a> Normalizer<'a> {
 
     /// Whether an object satisfies the facets.
     fn accepts_object(&mut self, facets: &ObjectFacets<'a>, object: &Object) -> bool {
-        object.len() >= facets.min as usize
-            && facets.max.is_none_or(|max| object.len() <= max as usize)
+        is_within(object.len(), (facets.min, facets.max))
             && facets.required.iter().all(|name| object.get(name).is_some())
             && facets.forbidden.iter().all(|name| object.get(name).is_none())
             && object.iter().all(|(name, value)| {
@@ -107,8 +102,7 @@ impl<'a> Normalizer<'a> {
             })
             && facets.witnesses.iter().all(|witness| {
                 object.iter().any(|(name, value)| {
-                    self.can_be_witness(witness, name)
-                        && self.satisfies(vec![witness.schema], value)
+                    self.can_be_witness(witness, name) && self.satisfies([witness.schema], value)
                 })
             })
     }
@@ -131,14 +125,17 @@ impl<'a> Normalizer<'a> {
                 let dfa = self.reader.pattern_dfa(pattern);
                 dfa.is_some_and(|dfa| self.reader.matches(&dfa, name))
             }
-            NameTest::Schema(loc) => self.satisfies(vec![*loc], &Json::String(name.to_owned())),
+            NameTest::Schema(loc) => self.satisfies([*loc], &Json::String(name.to_owned())),
         }
     }
 
     /// Whether a value satisfies all of the locations.
-    pub(crate) fn satisfies(&mut self, locs: impl Into<Locs>, value: &Json) -> bool {
-        let conj = self.conjunction(locs);
-        let alternatives = self.alternatives(&conj);
+    pub(crate) fn satisfies(
+        &mut self,
+        locs: impl IntoIterator<Item = LocId>,
+        value: &Json,
+    ) -> bool {
+        let alternatives = self.alternatives_of(locs);
         alternatives.iter().any(|f| {
             if !self.reader.spend(1 + f.values.as_ref().map_or(0, |values| values.len())) {
                 return false;
@@ -152,7 +149,7 @@ impl<'a> Normalizer<'a> {
     /// Whether `propertyNames` allows this name.
     pub(crate) fn accepts_name(&mut self, facets: &ObjectFacets<'a>, name: &str) -> bool {
         facets.names.is_empty()
-            || self.satisfies(facets.names.clone(), &Json::String(name.to_owned()))
+            || self.satisfies(facets.names.iter().copied(), &Json::String(name.to_owned()))
     }
 
     /// The schemas of the member of this name.
@@ -210,9 +207,7 @@ impl<'a> Normalizer<'a> {
 
     /// Whether certainly no value satisfies all of the locations.
     fn is_false(&mut self, locs: Locs, depth: usize) -> bool {
-        let conj = self.conjunction(locs);
-        let alternatives = self.alternatives(&conj);
-        alternatives.iter().all(|f| self.is_empty(f, depth))
+        self.alternatives_of(locs).iter().all(|f| self.is_empty(f, depth))
     }
 
     /// Whether the patterns and excluded strings leave no string. Lengths alone are compared
@@ -300,9 +295,8 @@ impl<'a> Normalizer<'a> {
     /// many.
     pub(crate) fn finite_values(&mut self, locs: Locs) -> Option<Vec<&'a Json>> {
         static WORDS: [Json; 3] = [Json::Null, Json::Bool(false), Json::Bool(true)];
-        let conj = self.conjunction(locs);
         let mut out: Vec<&'a Json> = Vec::new();
-        for facets in self.alternatives(&conj).iter() {
+        for facets in self.alternatives_of(locs).iter() {
             let finite = JsonTypes::NULL.union(JsonTypes::BOOLEAN);
             match &facets.values {
                 Some(values) => {
@@ -322,8 +316,7 @@ impl<'a> Normalizer<'a> {
 
     /// Whether certainly no value satisfies both lists of locations.
     pub(crate) fn are_disjoint(&mut self, a: Locs, b: Locs) -> bool {
-        let (a, b) = (self.conjunction(a), self.conjunction(b));
-        let (a, b) = (self.alternatives(&a), self.alternatives(&b));
+        let (a, b) = (self.alternatives_of(a), self.alternatives_of(b));
         self.disjoint(&a, &b)
     }
 }
@@ -347,6 +340,11 @@ fn texts(
         return Ok(all);
     }
     all.without(&Dfa::texts(&facets.excluded), limit).map(Arc::new)
+}
+
+/// Whether a length or a count is within the bounds.
+fn is_within(count: usize, (min, max): Lengths) -> bool {
+    count >= min as usize && max.is_none_or(|max| count <= max as usize)
 }
 
 /// Whether certainly no word has a length within the bounds.

@@ -14,7 +14,6 @@
 //! and conjunctions are memoized.
 
 mod classes;
-mod closed;
 mod conjoin;
 mod distribute;
 mod eval;
@@ -67,10 +66,8 @@ enum Expansion<'a> {
 pub(super) struct Normalizer<'a> {
     /// The reader of the schema's keywords, with its errors and limits.
     pub(super) reader: SchemaReader<'a>,
-    /// Expansions of locations, by [`LocId::table_index`].
-    memo: Vec<Expansion<'a>>,
-    /// Expansions of conjunctions of several locations.
-    conjunctions: HashMap<Conjunction, Expansion<'a>>,
+    /// Memo: expansions of conjunctions.
+    expansions: HashMap<Conjunction, Expansion<'a>>,
     /// Memo: whether a conjunction certainly allows no value.
     contradictions: HashMap<Conjunction, bool>,
     /// Memo: hashes of schemas, by [`LocId::index`].
@@ -95,8 +92,7 @@ impl<'a> Normalizer<'a> {
     pub(super) fn new(source: SchemaSource<'a>, attempt: Attempt) -> Self {
         Normalizer {
             reader: SchemaReader::new(source, attempt),
-            memo: Vec::new(),
-            conjunctions: HashMap::default(),
+            expansions: HashMap::default(),
             contradictions: HashMap::default(),
             schema_hashes: HashMap::default(),
             always_true: Rc::new(vec![Facets::any()]),
@@ -109,8 +105,8 @@ impl<'a> Normalizer<'a> {
 
     /// The canonical conjunction of locations: references are followed, trivially true schemas
     /// dropped.
-    pub(super) fn conjunction(&mut self, locs: impl Into<Locs>) -> Conjunction {
-        let mut locs = locs.into();
+    pub(super) fn conjunction(&mut self, locs: impl IntoIterator<Item = LocId>) -> Conjunction {
+        let mut locs = locs.into_iter().collect();
         self.canonicalize(&mut locs);
         locs
     }
@@ -125,32 +121,39 @@ impl<'a> Normalizer<'a> {
         locs.dedup();
     }
 
-    /// The alternatives of a canonical conjunction. An empty list: no value satisfies it.
+    /// The alternatives of the conjunction of locations. An empty list: no value satisfies it.
+    pub(super) fn alternatives_of(
+        &mut self,
+        locs: impl IntoIterator<Item = LocId>,
+    ) -> Alternatives<'a> {
+        let conj = self.conjunction(locs);
+        self.alternatives(&conj)
+    }
+
+    /// As [`Normalizer::alternatives_of`], of a canonical conjunction.
     pub(super) fn alternatives(&mut self, conj: &[LocId]) -> Alternatives<'a> {
         match conj {
             [] => return self.always_true.clone(),
             [only] => return self.expand(*only),
             _ => {}
         }
-        let state = self.conjunctions.get(conj).cloned().unwrap_or_default();
-        if let Some(out) = self.known_alternatives(conj[0], state) {
+        if let Some(out) = self.known_alternatives(conj) {
             return out;
         }
-        self.conjunctions.insert(conj.into(), Expansion::InProgress);
-        self.depth += 1;
-        let mut all = Conjuncts::new(self.always_true.clone());
-        for &loc in conj.iter() {
-            self.join(loc, (loc, ""), &mut all);
-        }
-        let out = self.conjoin(conj[0], all);
-        self.depth -= 1;
-        self.conjunctions.insert(conj.into(), self.expansion_of(&out));
+        let out = self.while_in_progress(conj, |normalizer| {
+            let mut all = Conjuncts::new(normalizer.always_true.clone());
+            conj.iter().for_each(|&loc| normalizer.join(loc, (loc, ""), &mut all));
+            normalizer.conjoin(conj[0], all)
+        });
+        self.keep_expansion(conj, &out);
         out
     }
 
-    /// The alternatives of a location or a conjunction that is not to be expanded: it has been, or
-    /// it is being expanded already, or it is nested too deep.
-    fn known_alternatives(&mut self, loc: LocId, state: Expansion<'a>) -> Option<Alternatives<'a>> {
+    /// The alternatives of a conjunction that is not to be expanded: it has been, or it is being
+    /// expanded already, or it is nested too deep.
+    fn known_alternatives(&mut self, conj: &[LocId]) -> Option<Alternatives<'a>> {
+        let loc = conj[0];
+        let state = self.expansions.get(conj).cloned().unwrap_or_default();
         let is_deep =
             self.depth >= self.reader.limits.depth && !self.reader.is_relaxed_to_types(loc);
         match state {
@@ -174,16 +177,16 @@ impl<'a> Normalizer<'a> {
         Some(self.always_true.clone())
     }
 
-    /// What the memo holds once a location or a conjunction has been expanded: nothing, if the
-    /// result is unknown.
-    fn expansion_of(&self, out: &Alternatives<'a>) -> Expansion<'a> {
-        if self.probe_is_unknown { Expansion::Missing } else { Expansion::Done(out.clone()) }
+    /// Keeps the result of an expansion, unless it is unknown.
+    fn keep_expansion(&mut self, conj: &[LocId], out: &Alternatives<'a>) {
+        if !self.probe_is_unknown {
+            self.expansions.insert(conj.into(), Expansion::Done(out.clone()));
+        }
     }
 
     /// The alternatives of one location.
     fn expand(&mut self, loc: LocId) -> Alternatives<'a> {
-        let state = self.memo.get(loc.table_index()).cloned().unwrap_or_default();
-        if let Some(out) = self.known_alternatives(loc, state) {
+        if let Some(out) = self.known_alternatives(&[loc]) {
             return out;
         }
         let outer = self.reader.enter(loc);
@@ -211,10 +214,24 @@ impl<'a> Normalizer<'a> {
             self.reader.report(loc, "", Reason::Limit(what));
             return self.always_true.clone();
         }
-        self.reserve_memo();
-        self.memo[loc.table_index()] = Expansion::InProgress;
+        let out = self.while_in_progress(&[loc], |normalizer| normalizer.expand_schema(loc));
+        self.keep_expansion(&[loc], &out);
+        out
+    }
+
+    /// Does work during which the expansion of a conjunction counts as in progress.
+    fn while_in_progress<T>(&mut self, conj: &[LocId], work: impl FnOnce(&mut Self) -> T) -> T {
+        let known = self.expansions.insert(conj.into(), Expansion::InProgress);
         self.depth += 1;
-        let out = match self.reader.doc.json(loc) {
+        let out = work(self);
+        self.depth -= 1;
+        self.expansions.insert(conj.into(), known.unwrap_or_default());
+        out
+    }
+
+    /// The alternatives of the schema at a location.
+    fn expand_schema(&mut self, loc: LocId) -> Alternatives<'a> {
+        match self.reader.doc.json(loc) {
             _ if self.reader.doc.is_synthetic(loc) => self.expand_synthetic(loc),
             Json::Bool(allows) if *allows != loc.is_negated() => self.always_true.clone(),
             Json::Bool(_) => Rc::new(Vec::new()),
@@ -224,23 +241,10 @@ impl<'a> Normalizer<'a> {
                 self.expand_object(loc, parsed)
             }
             _ => {
-                self.reader.report(
-                    loc,
-                    "",
-                    Reason::Malformed("a schema must be an object or a boolean".into()),
-                );
+                let what = "a schema must be an object or a boolean";
+                self.reader.report(loc, "", Reason::Malformed(what.into()));
                 self.always_true.clone()
             }
-        };
-        self.depth -= 1;
-        self.memo[loc.table_index()] = self.expansion_of(&out);
-        out
-    }
-
-    /// Makes room in the memo for all locations.
-    fn reserve_memo(&mut self) {
-        if self.memo.len() < 2 * self.reader.doc.len() {
-            self.memo.resize(2 * self.reader.doc.len(), Expansion::Missing);
         }
     }
 
@@ -250,14 +254,13 @@ impl<'a> Normalizer<'a> {
             if loc.is_negated() {
                 return self.negate_values(loc.negated(), &[value]);
             }
-            return Rc::new(vec![Facets { values: Some(Rc::new(vec![value])), ..Facets::any() }]);
+            return Rc::new(vec![Facets::of_values(vec![value])]);
         }
         let Some(parts) = self.reader.doc.union_operands(loc) else {
             return self.always_true.clone();
         };
         if loc.is_negated() {
-            let conj = self.conjunction(parts.iter().map(|part| part.negated()).collect::<Locs>());
-            return self.alternatives(&conj);
+            return self.alternatives_of(parts.iter().map(|part| part.negated()));
         }
         Rc::new(parts.iter().flat_map(|&part| self.expand(part).to_vec()).collect())
     }
@@ -288,13 +291,7 @@ impl<'a> Normalizer<'a> {
         let loc = self.reader.follow_references(loc);
         let mut all = Conjuncts::new(Rc::new(vec![base.clone()]));
         self.join(loc, (loc, ""), &mut all);
-        self.reserve_memo();
-        let memo = std::mem::replace(&mut self.memo[loc.table_index()], Expansion::InProgress);
-        self.depth += 1;
-        let out = self.conjoin(loc, all);
-        self.depth -= 1;
-        self.memo[loc.table_index()] = memo;
-        out
+        self.while_in_progress(&[loc], |normalizer| normalizer.conjoin(loc, all))
     }
 
     /// The conjunction of two lists of alternatives: all pairs, without contradictory and subsumed
@@ -342,7 +339,7 @@ impl<'a> Normalizer<'a> {
 
     /// The locations that are conjoined with a location in a product that exceeded a limit.
     pub(super) fn overflowed_with(&self, loc: LocId) -> impl Iterator<Item = LocId> {
-        let overflowed = self.conjunctions.iter().filter(move |(conj, alternatives)| {
+        let overflowed = self.expansions.iter().filter(move |(conj, alternatives)| {
             conj.contains(&loc)
                 && matches!(alternatives, Expansion::Done(out) if self.is_limit_placeholder(out))
         });
@@ -369,22 +366,22 @@ impl<'a> Normalizer<'a> {
                     return true;
                 }
                 let earlier = self.reader.set_all_texts(true);
-                let (empty, unknown) =
-                    self.probe(|normalizer| normalizer.is_empty(&both, EMPTINESS_DEPTH));
+                let is_empty = self.probe(|normalizer| normalizer.is_empty(&both, EMPTINESS_DEPTH));
                 self.reader.set_all_texts(earlier);
-                empty && !unknown
+                is_empty == Some(true)
             })
         })
     }
 
-    /// Runs a query that may meet a location whose expansion is in progress. Returns its result,
-    /// and whether that happened: then the result is unknown.
-    fn probe<T>(&mut self, query: impl FnOnce(&mut Self) -> T) -> (T, bool) {
+    /// Runs a query that may meet a location whose expansion is in progress. `None`: that happened,
+    /// so the result is unknown.
+    fn probe<T>(&mut self, query: impl FnOnce(&mut Self) -> T) -> Option<T> {
         let before = std::mem::replace(&mut self.probe_is_unknown, false);
         self.probe_depth += 1;
         let result = query(self);
         self.probe_depth -= 1;
-        (result, std::mem::replace(&mut self.probe_is_unknown, before))
+        let is_unknown = std::mem::replace(&mut self.probe_is_unknown, before);
+        (!is_unknown).then_some(result)
     }
 
     /// Spends the fuel for conjoining two facets.

@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use super::super::error::SchemaErrorReason as Reason;
 use super::super::format;
-use super::super::read::doc::{LocId, Locs};
+use super::super::read::doc::LocId;
 use super::super::read::facets::{
     ArrayFacets, ArrayPart, Bound, Contains, Evaluates, Facets, JsonTypes, NameTest, NumberFacets,
     ObjectFacets, ObjectPart, StringFacets, UnenforcedKeyword, Witness,
@@ -48,8 +48,8 @@ impl<'a> Normalizer<'a> {
             out.extend(self.expand(schema.negated()).iter().cloned());
         }
         for (_, branches) in any_of {
-            let conj = self.conjunction(branches.into_iter().map(LocId::negated).collect::<Locs>());
-            out.extend(self.alternatives(&conj).iter().cloned());
+            let none = self.alternatives_of(branches.into_iter().map(LocId::negated));
+            out.extend(none.iter().cloned());
         }
         for branches in one_of {
             self.negate_one_of(positive, &branches, &mut out);
@@ -58,7 +58,7 @@ impl<'a> Normalizer<'a> {
             self.negate_conditional(conditional, &mut out);
         }
         let unevaluated = [unevaluated_properties, unevaluated_items]
-            .map(|schema| schema.filter(|&schema| !self.reader.doc.is_trivially_true(schema)));
+            .map(|schema| schema.filter(|&schema| !self.reader.doc.is_always_true(schema)));
         if unevaluated != [None, None] {
             self.negate_unevaluated(positive, object, unevaluated, &mut out);
         }
@@ -89,7 +89,7 @@ impl<'a> Normalizer<'a> {
                 let applied = self.apply_unevaluated_properties(facets, schema);
                 let part = applied.object.parts.get(facets.object.parts.len());
                 let witness = part.and_then(|part| additional_witness(part));
-                out.extend(witness.map(|w| facets.clone().conjoin(&objects_with(w))));
+                out.extend(witness.map(|w| facets.clone().conjoin(&with_witness(w))));
             }
             if let Some(schema) = elements {
                 let applied = self.apply_unevaluated_items(facets, loc, schema);
@@ -126,19 +126,19 @@ impl<'a> Normalizer<'a> {
                     [(condition, then), (condition.negated(), otherwise)]
                 {
                     if let Some(consequence) = consequence {
-                        let conj = self.conjunction(vec![condition, consequence.negated()]);
-                        out.extend(self.alternatives(&conj).iter().cloned());
+                        let violated = self.alternatives_of([condition, consequence.negated()]);
+                        out.extend(violated.iter().cloned());
                     }
                 }
             }
             Conditional::Dependency { trigger, names, schema, .. } => {
-                let mut present = of_types(JsonTypes::OBJECT);
-                present.object.required.push(trigger);
+                let required = vec![trigger];
+                let present = ObjectFacets { required, ..ObjectFacets::default() };
                 for name in names {
-                    let mut facets = present.clone();
-                    facets.object.forbidden.push(name);
-                    out.push(facets);
+                    let forbidden = vec![name];
+                    out.push(Facets::objects(ObjectFacets { forbidden, ..present.clone() }));
                 }
+                let present = Facets::objects(present);
                 if let Some(schema) = schema {
                     out.extend(
                         self.expand(schema.negated())
@@ -157,13 +157,12 @@ impl<'a> Normalizer<'a> {
         if branches.len() > MAX_BRANCHES {
             return self.report_not_negatable(loc, "oneOf", out);
         }
-        let none = self.conjunction(branches.iter().map(|b| b.negated()).collect::<Locs>());
-        out.extend(self.alternatives(&none).iter().cloned());
+        let none = self.alternatives_of(branches.iter().map(|b| b.negated()));
+        out.extend(none.iter().cloned());
         for (i, &first) in branches.iter().enumerate() {
             for &second in &branches[i + 1..] {
                 // Two equal branches are one conjunct. That is right: both hold or neither does.
-                let both = self.conjunction(vec![first, second]);
-                out.extend(self.alternatives(&both).iter().cloned());
+                out.extend(self.alternatives_of([first, second]).iter().cloned());
             }
         }
     }
@@ -185,7 +184,7 @@ impl<'a> Normalizer<'a> {
             // Contradictory keywords leave no listed value; then every value violates them.
             out.extend(self.negate_values(loc, values).iter().cloned());
         } else if types != JsonTypes::ALL {
-            out.push(of_types(JsonTypes::ALL.minus(types)));
+            out.push(Facets::of_types(JsonTypes::ALL.minus(types)));
         }
         negate_numbers(&number, out);
         negate_strings(&string, out);
@@ -196,29 +195,22 @@ impl<'a> Normalizer<'a> {
     /// Adds one alternative for each constraint on arrays.
     fn negate_arrays(&mut self, array: &ArrayFacets, out: &mut Vec<Facets<'a>>) {
         for (min, max) in violated_bounds(array.min, array.max) {
-            let mut facets = of_types(JsonTypes::ARRAY);
-            (facets.array.min, facets.array.max) = (min, max);
-            out.push(facets);
+            out.push(Facets::arrays(ArrayFacets { min, max, ..ArrayFacets::default() }));
         }
         for part in &array.parts {
             self.negate_array_part(part, out);
         }
         for contains in &array.contains {
             for (min, max) in violated_bounds(contains.min, contains.max) {
-                let mut facets = of_types(JsonTypes::ARRAY);
-                facets.array.add_contains(Contains {
-                    min,
-                    max,
-                    evaluates: Evaluates::Nothing,
-                    ..contains.clone()
-                });
-                out.push(facets);
+                let mut array = ArrayFacets::default();
+                let evaluates = Evaluates::Nothing;
+                array.add_contains(Contains { min, max, evaluates, ..contains.clone() });
+                out.push(Facets::arrays(array));
             }
         }
         if let Some(loc) = array.unique {
-            let mut facets = of_types(JsonTypes::ARRAY);
-            (facets.array.min, facets.array.repeats) = (2, Some(loc));
-            out.push(facets);
+            let repeats = Some(loc);
+            out.push(Facets::arrays(ArrayFacets { min: 2, repeats, ..ArrayFacets::default() }));
         }
     }
 
@@ -241,11 +233,7 @@ impl<'a> Normalizer<'a> {
         let booleans: Vec<&'a Json> = BOOLEANS.iter().filter(|b| !named(b)).collect();
         let mut out = vec![rest];
         if booleans.len() == 1 {
-            out.push(Facets {
-                types: JsonTypes::BOOLEAN,
-                values: Some(Rc::new(booleans)),
-                ..Facets::any()
-            });
+            out.push(Facets { types: JsonTypes::BOOLEAN, ..Facets::of_values(booleans) });
         }
         let mut out = Rc::new(out);
         for others in compound {
@@ -257,54 +245,35 @@ impl<'a> Normalizer<'a> {
     /// The values that are not this array.
     fn values_but_array(&mut self, loc: LocId, items: &'a [Json]) -> Vec<Facets<'a>> {
         let length = u32::try_from(items.len()).unwrap_or(u32::MAX);
-        let mut out =
-            vec![of_types(JsonTypes::ALL.minus(JsonTypes::ARRAY)), of_types(JsonTypes::ARRAY)];
-        out[1].array.min = length.saturating_add(1);
-        if length > 0 {
-            let mut shorter = of_types(JsonTypes::ARRAY);
-            shorter.array.max = Some(length - 1);
-            out.push(shorter);
+        let mut out = vec![Facets::of_types(JsonTypes::ALL.minus(JsonTypes::ARRAY))];
+        for (min, max) in violated_bounds(length, Some(length)) {
+            out.push(Facets::arrays(ArrayFacets { min, max, ..ArrayFacets::default() }));
         }
         for (i, item) in items.iter().enumerate() {
             if !self.reader.spend(FUEL_PER_POSITION * (i + 1)) {
                 break;
             }
-            let mut facets = of_types(JsonTypes::ARRAY);
-            (facets.array.min, facets.array.max) = (length, Some(length));
-            let mut prefix = vec![LocId::TRUE; i];
-            prefix.push(self.reader.doc.constant_location(loc, item).negated());
-            facets.array.parts.push(Rc::new(ArrayPart {
-                prefix,
-                rest: None,
-                evaluates: Evaluates::Nothing,
-            }));
-            out.push(facets);
+            let other = self.reader.doc.constant_location(loc, item).negated();
+            let parts = vec![Rc::new(ArrayPart::of_element(i, other))];
+            let (min, max) = (length, Some(length));
+            out.push(Facets::arrays(ArrayFacets { parts, min, max, ..ArrayFacets::default() }));
         }
         out
     }
 
     /// The values that are not this object.
     fn values_but_object(&mut self, loc: LocId, object: &'a Object) -> Vec<Facets<'a>> {
-        let mut out = vec![of_types(JsonTypes::ALL.minus(JsonTypes::OBJECT))];
-        out.push(objects_with(Witness {
+        let mut out = vec![Facets::of_types(JsonTypes::ALL.minus(JsonTypes::OBJECT))];
+        out.push(with_witness(Witness {
             matching: None,
             not_named: object.iter().map(|(name, _)| name).collect(),
             not_matching: Vec::new(),
             schema: LocId::TRUE,
         }));
         for (name, value) in object.iter() {
-            let mut without = of_types(JsonTypes::OBJECT);
-            without.object.forbidden.push(name);
-            out.push(without);
-            let mut differs = of_types(JsonTypes::OBJECT);
-            differs.object.required.push(name);
-            let mut part = ObjectPart::new(vec![(
-                name,
-                self.reader.doc.constant_location(loc, value).negated(),
-            )]);
-            part.evaluates = Evaluates::Nothing;
-            differs.object.parts.push(Rc::new(part));
-            out.push(differs);
+            out.push(without_member(name));
+            let other = self.reader.doc.constant_location(loc, value).negated();
+            out.push(with_member(name, ObjectPart::of_member(name, other)));
         }
         out
     }
@@ -315,16 +284,9 @@ impl<'a> Normalizer<'a> {
             if !self.reader.spend(FUEL_PER_POSITION * (i + 1)) {
                 break;
             }
-            let mut facets = of_types(JsonTypes::ARRAY);
-            let mut prefix = vec![LocId::TRUE; i];
-            prefix.push(schema.negated());
-            facets.array.min = i as u32 + 1;
-            facets.array.parts.push(Rc::new(ArrayPart {
-                prefix,
-                rest: None,
-                evaluates: Evaluates::Nothing,
-            }));
-            out.push(facets);
+            let parts = vec![Rc::new(ArrayPart::of_element(i, schema.negated()))];
+            let min = i as u32 + 1;
+            out.push(Facets::arrays(ArrayFacets { parts, min, ..ArrayFacets::default() }));
         }
         out.extend(violated_rest(part));
     }
@@ -347,35 +309,39 @@ fn in_place_schemas(parsed: &ParsedKeywords<'_>) -> Vec<LocId> {
 fn violated_rest<'a>(part: &ArrayPart) -> Option<Facets<'a>> {
     let schema = part.rest?.negated();
     let from = part.prefix.len() as u32;
-    let mut facets = of_types(JsonTypes::ARRAY);
     let evaluates = Evaluates::Nothing;
-    facets.array.contains.push(Contains { schema, min: 1, max: None, from, evaluates });
-    Some(facets)
+    let contains = vec![Contains { schema, min: 1, max: None, from, evaluates }];
+    Some(Facets::arrays(ArrayFacets { contains, ..ArrayFacets::default() }))
 }
 
-/// Objects with this witness.
-fn objects_with<'a>(witness: Witness<'a>) -> Facets<'a> {
-    let mut facets = of_types(JsonTypes::OBJECT);
-    facets.object.witnesses.push(Rc::new(witness));
-    facets
+/// The objects with this witness.
+fn with_witness<'a>(witness: Witness<'a>) -> Facets<'a> {
+    let witnesses = vec![Rc::new(witness)];
+    Facets::objects(ObjectFacets { witnesses, ..ObjectFacets::default() })
+}
+
+/// The objects without a member of this name.
+fn without_member(name: &str) -> Facets<'_> {
+    Facets::objects(ObjectFacets { forbidden: vec![name], ..ObjectFacets::default() })
+}
+
+/// The objects with a member of this name that satisfy a part.
+fn with_member<'a>(name: &'a str, part: ObjectPart<'a>) -> Facets<'a> {
+    let (required, parts) = (vec![name], vec![Rc::new(part)]);
+    Facets::objects(ObjectFacets { required, parts, ..ObjectFacets::default() })
 }
 
 /// Adds one alternative for each constraint on numbers.
 fn negate_numbers(number: &NumberFacets, out: &mut Vec<Facets<'_>>) {
-    if let Some(bound) = number.low.clone() {
-        let mut facets = of_types(JsonTypes::NUMBER);
-        facets.number.add_upper_bound(Bound { exclusive: !bound.exclusive, ..bound });
-        out.push(facets);
-    }
-    if let Some(bound) = number.high.clone() {
-        let mut facets = of_types(JsonTypes::NUMBER);
-        facets.number.add_lower_bound(Bound { exclusive: !bound.exclusive, ..bound });
-        out.push(facets);
+    for (bound, order) in number.bounds() {
+        let mut number = NumberFacets::default();
+        let outside = Bound { exclusive: !bound.exclusive, ..bound.clone() };
+        number.add_bound(outside, order.reverse());
+        out.push(Facets::numbers(number));
     }
     for unit in &number.multiples {
-        let mut facets = of_types(JsonTypes::NUMBER);
-        facets.number.not_multiples.push(unit.clone());
-        out.push(facets);
+        let not_multiples = vec![unit.clone()];
+        out.push(Facets::numbers(NumberFacets { not_multiples, ..NumberFacets::default() }));
     }
 }
 
@@ -385,14 +351,11 @@ fn negate_strings<'a>(string: &StringFacets<'a>, out: &mut Vec<Facets<'a>>) {
         !string.patterns.iter().any(|pattern| format::is_narrower_length(pattern.source, *max))
     };
     for (min, max) in violated_bounds(string.min, string.max.filter(is_exact)) {
-        let mut facets = of_types(JsonTypes::STRING);
-        (facets.string.min, facets.string.max) = (min, max);
-        out.push(facets);
+        out.push(Facets::strings(StringFacets { min, max, ..StringFacets::default() }));
     }
     for pattern in &string.patterns {
-        let mut facets = of_types(JsonTypes::STRING);
-        facets.string.patterns.push(pattern.negation());
-        out.push(facets);
+        let patterns = vec![pattern.negation()];
+        out.push(Facets::strings(StringFacets { patterns, ..StringFacets::default() }));
     }
 }
 
@@ -409,17 +372,11 @@ fn additional_witness<'a>(part: &ObjectPart<'a>) -> Option<Witness<'a>> {
 /// Adds one alternative for each constraint on objects.
 fn negate_objects<'a>(object: &ObjectFacets<'a>, out: &mut Vec<Facets<'a>>) {
     for (min, max) in violated_bounds(object.min, object.max) {
-        let mut facets = of_types(JsonTypes::OBJECT);
-        (facets.object.min, facets.object.max) = (min, max);
-        out.push(facets);
+        out.push(Facets::objects(ObjectFacets { min, max, ..ObjectFacets::default() }));
     }
-    for &name in &object.required {
-        let mut facets = of_types(JsonTypes::OBJECT);
-        facets.object.forbidden.push(name);
-        out.push(facets);
-    }
+    out.extend(object.required.iter().map(|name| without_member(name)));
     for &names in &object.names {
-        out.push(objects_with(Witness {
+        out.push(with_witness(Witness {
             matching: Some(NameTest::Schema(names.negated())),
             not_named: Vec::new(),
             not_matching: Vec::new(),
@@ -434,14 +391,11 @@ fn negate_objects<'a>(object: &ObjectFacets<'a>, out: &mut Vec<Facets<'a>>) {
                 not_matching: Vec::new(),
                 schema: schema.negated(),
             };
-            out.push(objects_with(witness));
+            out.push(with_witness(witness));
         }
-        out.extend(additional_witness(part).map(objects_with));
+        out.extend(additional_witness(part).map(with_witness));
         for &(name, schema) in &part.properties {
-            let mut facets = of_types(JsonTypes::OBJECT);
-            facets.object.required.push(name);
-            facets.object.parts.push(Rc::new(ObjectPart::new(vec![(name, schema.negated())])));
-            out.push(facets);
+            out.push(with_member(name, ObjectPart::new(vec![(name, schema.negated())])));
         }
     }
 }
@@ -451,9 +405,4 @@ fn violated_bounds(min: u32, max: Option<u32>) -> impl Iterator<Item = (u32, Opt
     let below = (min > 0).then(|| (0, Some(min - 1)));
     let above = max.filter(|&max| max < u32::MAX).map(|max| (max + 1, None));
     below.into_iter().chain(above)
-}
-
-/// No constraint but the types.
-fn of_types<'a>(types: JsonTypes) -> Facets<'a> {
-    Facets { types, ..Facets::any() }
 }

@@ -18,8 +18,8 @@ use std::rc::Rc;
 use super::super::options::{MemberOrder, Undeclared};
 use super::super::read::doc::LocId;
 use super::super::read::facets::{
-    Evaluates, Facets, JsonTypes, MembershipTest, NumberFacets, ObjectFacets, ObjectPart,
-    StringFacets, Witness, common_item, divides, is_subset, min_bound,
+    Facets, JsonTypes, MembershipTest, NumberFacets, ObjectFacets, ObjectPart, StringFacets,
+    Witness, common_item, divides, is_subset, min_bound,
 };
 use super::super::read::shared_facets::SharedFacets;
 use super::super::schema_key::{SchemaHash, equal_schemas};
@@ -227,18 +227,17 @@ impl<'a> Normalizer<'a> {
             if locs.contains(&loc.negated()) {
                 return false;
             }
-            if !locs.is_empty() && !locs.contains(&loc) {
+            let mut is_implied = locs.contains(&loc);
+            if !locs.is_empty() && !is_implied {
                 locs.push(loc);
                 if self.is_contradictory(&locs) {
                     return false;
                 }
                 locs.pop();
                 locs.push(loc.negated());
-                if !self.is_contradictory(&locs) {
-                    facets.parts.insert(i, part);
-                    i += 1;
-                }
-            } else if locs.is_empty() {
+                is_implied = self.is_contradictory(&locs);
+            }
+            if !is_implied {
                 facets.parts.insert(i, part);
                 i += 1;
             }
@@ -267,9 +266,7 @@ impl<'a> Normalizer<'a> {
                         facets.required.push(name);
                     }
                     if !self.reader.doc.is_always_true(witness.schema) {
-                        let mut part = ObjectPart::new(vec![(name, witness.schema)]);
-                        part.evaluates = Evaluates::Nothing;
-                        facets.parts.push(Rc::new(part));
+                        facets.parts.push(Rc::new(ObjectPart::of_member(name, witness.schema)));
                     }
                 }
                 _ if self.reader.doc.is_always_true(witness.schema)
@@ -285,14 +282,14 @@ impl<'a> Normalizer<'a> {
 
     /// Whether a required member certainly serves as a witness.
     fn is_met(&mut self, facets: &ObjectFacets<'a>, witness: &Witness<'a>) -> bool {
-        let (met, unknown) = self.probe(|normalizer| {
+        let met = self.probe(|normalizer| {
             facets.required.iter().any(|name| {
                 normalizer.can_be_witness(witness, name)
                     && (normalizer.reader.doc.is_always_true(witness.schema)
                         || normalizer.member_schemas(facets, name).contains(&witness.schema))
             })
         });
-        met && !unknown
+        met == Some(true)
     }
 
     /// The possible names of a witness, if all names of members are known.
@@ -322,7 +319,7 @@ impl<'a> Normalizer<'a> {
 
     /// Whether certainly no value satisfies all of the locations.
     pub(super) fn is_contradictory(&mut self, locs: &[LocId]) -> bool {
-        let conj = self.conjunction(locs);
+        let conj = self.conjunction(locs.iter().copied());
         if let Some(&empty) = self.contradictions.get(&conj[..]) {
             return empty;
         }
@@ -333,14 +330,14 @@ impl<'a> Normalizer<'a> {
             self.contradictions.insert(conj, true);
             return true;
         }
-        let (empty, unknown) = self.probe(|normalizer| {
+        let empty = self.probe(|normalizer| {
             let alternatives = normalizer.alternatives(&conj);
             alternatives.iter().all(|f| normalizer.is_empty(f, PROBE_DEPTH))
         });
-        if !unknown {
+        if let Some(empty) = empty {
             self.contradictions.insert(conj, empty);
         }
-        empty && !unknown
+        empty == Some(true)
     }
 
     /// Whether one location is the negation of a schema that equals another one, as often in
@@ -475,8 +472,7 @@ fn negated_property<'a>(part: &ObjectPart<'a>) -> Option<(&'a str, LocId)> {
 
 /// As [`Normalizer::subsumes`], for numbers.
 fn subsumes_numbers(a: &NumberFacets, b: &NumberFacets) -> bool {
-    let bounds = !a.low.as_ref().is_some_and(|bound| b.is_tightened_from_below_by(bound))
-        && !a.high.as_ref().is_some_and(|bound| b.is_tightened_from_above_by(bound));
+    let bounds = !a.bounds().any(|(bound, order)| b.is_tightened_by(bound, order));
     // Spellings of numbers depend on whether there are any of these.
     let alike = |a: &[_], b: &[_]| a.is_empty() == b.is_empty();
     bounds

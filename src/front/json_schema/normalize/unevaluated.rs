@@ -1,5 +1,10 @@
-//! `unevaluatedProperties` and `unevaluatedItems`.
+//! Members and elements that nothing evaluates: `unevaluatedProperties`, `unevaluatedItems`, and
+//! [`Undeclared::Forbidden`](super::super::Undeclared).
+//!
+//! Each adds a part that constrains what the other parts leave, so that all members or elements are
+//! evaluated.
 
+use std::borrow::Cow;
 use std::rc::Rc;
 
 use super::super::read::doc::LocId;
@@ -8,31 +13,18 @@ use super::Normalizer;
 use crate::hash::HashSet;
 
 impl<'a> Normalizer<'a> {
-    /// Applies `unevaluatedProperties`: members that no part evaluates satisfy `schema`. After
-    /// that, all members are evaluated.
+    /// Applies `unevaluatedProperties`: members that no part evaluates satisfy `schema`.
     pub(super) fn apply_unevaluated_properties(
         &self,
         facets: &Facets<'a>,
         schema: LocId,
     ) -> Facets<'a> {
         let mut out = facets.clone();
-        let evaluating =
-            || facets.object.parts.iter().filter(|part| part.evaluates != Evaluates::Nothing);
-        if evaluating().any(|part| part.evaluates == Evaluates::All) {
-            return out;
+        let parts = facets.object.parts.iter();
+        let evaluating = parts.filter(|part| part.evaluates != Evaluates::Nothing);
+        if evaluating.clone().all(|part| part.evaluates != Evaluates::All) {
+            out.object.parts.push(Rc::new(part_of_other_members(evaluating, &[], schema)));
         }
-        let names: HashSet<&'a str> =
-            evaluating().flat_map(|part| part.properties.iter().map(|(name, _)| *name)).collect();
-        let mut names: Vec<&'a str> = names.into_iter().collect();
-        // The order of these names has no effect, but it must not depend on hashing.
-        names.sort_unstable();
-        let mut part = ObjectPart::new(names.into_iter().map(|name| (name, LocId::TRUE)).collect());
-        part.patterns = evaluating()
-            .flat_map(|part| part.patterns.iter().map(|(p, _)| (p.clone(), LocId::TRUE)))
-            .collect();
-        part.additional = Some(schema);
-        part.evaluates = Evaluates::All;
-        out.object.parts.push(Rc::new(part));
         out
     }
 
@@ -44,30 +36,78 @@ impl<'a> Normalizer<'a> {
         schema: LocId,
     ) -> Facets<'a> {
         let mut out = facets.clone();
-        let evaluating =
-            || facets.array.parts.iter().filter(|part| part.evaluates != Evaluates::Nothing);
-        if evaluating().any(|part| part.evaluates == Evaluates::All) {
+        let parts = facets.array.parts.iter();
+        let evaluating = parts.filter(|part| part.evaluates != Evaluates::Nothing);
+        if evaluating.clone().any(|part| part.evaluates == Evaluates::All) {
             return out;
         }
-        let prefix =
-            vec![LocId::TRUE; evaluating().map(|part| part.prefix.len()).max().unwrap_or(0)];
-        let contained = facets
-            .array
-            .contains
-            .iter()
-            .filter(|c| c.evaluates != Evaluates::Nothing)
-            .map(|c| c.schema);
+        let contains = facets.array.contains.iter();
+        let contained = contains.filter(|c| c.evaluates != Evaluates::Nothing).map(|c| c.schema);
         let mut allowed: Vec<LocId> = [schema].into_iter().chain(contained).collect();
         let rest = if allowed.len() == 1 {
             allowed.remove(0)
         } else {
             self.reader.doc.union_of(loc, allowed)
         };
-        out.array.parts.push(Rc::new(ArrayPart {
-            prefix,
-            rest: Some(rest),
-            evaluates: Evaluates::All,
-        }));
+        let prefix = evaluating.map(|part| part.prefix.len()).max().unwrap_or(0);
+        out.array.parts.push(Rc::new(part_of_other_elements(prefix, rest)));
         out
     }
+}
+
+impl<'a> Facets<'a> {
+    /// Forbids additional members if some are declared and nothing constrains the others, and
+    /// likewise additional elements. A required name counts as declared. An object or array that
+    /// needs more than what is declared stays as it is.
+    pub(crate) fn close_undeclared(&self) -> Cow<'_, Facets<'a>> {
+        let (object, array) = (&self.object, &self.array);
+        let any_part =
+            |evaluates: Evaluates| object.parts.iter().any(|part| part.evaluates == evaluates);
+        let is_open_object = any_part(Evaluates::Named) && !any_part(Evaluates::All);
+        let closing = (is_open_object && object.witnesses.is_empty())
+            .then(|| part_of_other_members(object.parts.iter(), &object.required, LocId::FALSE))
+            .filter(|part| {
+                !part.patterns.is_empty() || part.properties.len() >= object.min as usize
+            });
+        let names_elements =
+            |part: &ArrayPart| part.evaluates == Evaluates::Named && !part.prefix.is_empty();
+        let close_array = array.contains.is_empty()
+            && array.parts.iter().any(|part| names_elements(part))
+            && !array.parts.iter().any(|part| part.evaluates == Evaluates::All)
+            && array.prefix() >= array.min as usize;
+        if closing.is_none() && !close_array {
+            return Cow::Borrowed(self);
+        }
+        let mut out = self.clone();
+        out.object.parts.extend(closing.map(Rc::new));
+        if close_array {
+            let part = part_of_other_elements(array.prefix(), LocId::FALSE);
+            out.array.parts.push(Rc::new(part));
+        }
+        Cow::Owned(out)
+    }
+}
+
+/// A part in which members satisfy a schema, apart from those that the other parts or `declared`
+/// name.
+fn part_of_other_members<'p, 'a: 'p>(
+    others: impl Iterator<Item = &'p Rc<ObjectPart<'a>>> + Clone,
+    declared: &[&'a str],
+    schema: LocId,
+) -> ObjectPart<'a> {
+    let properties = others.clone().flat_map(|part| part.properties.iter().map(|(name, _)| *name));
+    let mut seen = HashSet::default();
+    let names = properties.chain(declared.iter().copied()).filter(|name| seen.insert(*name));
+    let patterns = others.flat_map(|part| &part.patterns);
+    ObjectPart {
+        patterns: patterns.map(|(pattern, _)| (pattern.clone(), LocId::TRUE)).collect(),
+        additional: Some(schema),
+        evaluates: Evaluates::All,
+        ..ObjectPart::new(names.map(|name| (name, LocId::TRUE)).collect())
+    }
+}
+
+/// A part in which elements satisfy a schema, apart from the first ones.
+fn part_of_other_elements(first: usize, schema: LocId) -> ArrayPart {
+    ArrayPart { prefix: vec![LocId::TRUE; first], rest: Some(schema), evaluates: Evaluates::All }
 }

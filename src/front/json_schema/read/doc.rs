@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 
 use super::super::options::Dialect;
 use super::registry::Registry;
-use super::resources::{ResourceIndex, address, dialect_of, resource_id};
+use super::resources::{NamedSchema, ResourceIndex, address, dialect_of, resource_id};
 use super::vocabulary::{Vocabularies, vocabularies_of};
 use crate::hash::HashMap;
 use crate::ids::id;
@@ -35,11 +35,6 @@ impl LocId {
     /// The location with this index, not negated.
     pub(crate) fn new(index: usize) -> LocId {
         LocId((index as u32) << 1)
-    }
-
-    /// Index into a table of locations and negated locations.
-    pub(crate) fn table_index(self) -> usize {
-        self.0 as usize
     }
 
     /// Index into a table of locations, whether negated or not.
@@ -88,15 +83,19 @@ pub(super) struct Location<'a> {
     pub(crate) kind: LocationKind<'a>,
     pub(super) parent: LocId,
     pub(crate) path: LocationPath<'a>,
-    /// The value of its `$ref`.
-    pub(crate) reference: Option<&'a str>,
-    /// The schema resource that it belongs to. Local references resolve against it.
-    pub(crate) base: LocId,
-    /// The dynamic scope in which references resolve.
-    pub(crate) scope: DynamicScopeId,
-    pub(crate) dialect: Dialect,
     /// Nesting depth in its document; the root has 1.
     pub(crate) depth: u32,
+    pub(super) context: ReadContext,
+}
+
+/// How a schema is read. It is the same everywhere in a schema resource, apart from the scope.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct ReadContext {
+    /// The schema resource. Local references resolve against it.
+    pub(super) base: LocId,
+    /// The dynamic scope in which references resolve.
+    pub(super) scope: DynamicScopeId,
+    pub(super) dialect: Dialect,
     pub(super) vocabularies: Vocabularies,
 }
 
@@ -182,11 +181,6 @@ pub(crate) fn is_trivially_true(schema: &Json) -> bool {
     }
 }
 
-/// The value of `$ref`.
-pub(super) fn reference_of(json: &Json) -> Option<&str> {
-    json.as_object()?.iter().find(|(name, _)| *name == "$ref")?.1.as_str()
-}
-
 impl<'a> Doc<'a> {
     /// Interns the root. `dialect` applies if the document declares none. `dynamic`: track dynamic
     /// scopes.
@@ -214,30 +208,44 @@ impl<'a> Doc<'a> {
             doc.index_document(root, dialect);
             scope = doc.enter_dynamic_scope(DynamicScopeId::EMPTY, root);
         }
-        for (json, scope) in [(root, scope), (&FALSE, DynamicScopeId::EMPTY)] {
-            let id = LocId::new(doc.locs.len());
-            let kind = LocationKind::Schema(json);
-            let reference = reference_of(json);
-            let (path, base) = (LocationPath::Root, LocId::ROOT);
-            doc.locs.push(Location {
-                kind,
-                parent: id,
-                path,
-                reference,
-                base,
-                scope,
-                dialect,
-                depth: 1,
-                vocabularies,
-            });
-            doc.by_address.insert((address(json), scope), id);
-        }
+        let root_context = ReadContext { base: LocId::ROOT, scope, dialect, vocabularies };
+        doc.add(LocationKind::Schema(root), None, LocationPath::Root, root_context);
+        let context = ReadContext { scope: DynamicScopeId::EMPTY, ..root_context };
+        doc.add(LocationKind::Schema(&FALSE), None, LocationPath::Root, context);
         doc
+    }
+
+    /// Adds a location below `parent`, or the root of a document.
+    fn add(
+        &mut self,
+        kind: LocationKind<'a>,
+        parent: Option<LocId>,
+        path: LocationPath<'a>,
+        context: ReadContext,
+    ) -> LocId {
+        let id = self.next_id();
+        if let LocationKind::Schema(json) = kind {
+            self.by_address.insert((address(json), context.scope), id);
+        }
+        let depth = path.depth(parent.map_or(1, |parent| self.locs[parent.index()].depth));
+        let parent = parent.unwrap_or(id);
+        self.locs.push(Location { kind, parent, path, depth, context });
+        id
+    }
+
+    /// The id of the location that is added next.
+    fn next_id(&self) -> LocId {
+        LocId::new(self.locs.len())
+    }
+
+    /// How a location is read.
+    pub(super) fn context(&self, loc: LocId) -> ReadContext {
+        self.locs[loc.index()].context
     }
 
     /// The dialect of a location.
     pub(crate) fn dialect(&self, loc: LocId) -> Dialect {
-        self.locs[loc.index()].dialect
+        self.context(loc).dialect
     }
 
     /// The nesting depth of a location.
@@ -247,7 +255,7 @@ impl<'a> Doc<'a> {
 
     /// The vocabularies of a location.
     pub(super) fn vocabularies(&self, loc: LocId) -> Vocabularies {
-        self.locs[loc.index()].vocabularies
+        self.context(loc).vocabularies
     }
 
     /// The schema at a location; `true` for a synthetic location.
@@ -265,8 +273,7 @@ impl<'a> Doc<'a> {
 
     /// Whether equal schemas at both locations mean the same.
     pub(crate) fn read_alike(&self, a: LocId, b: LocId) -> bool {
-        let (a, b) = (&self.locs[a.index()], &self.locs[b.index()]);
-        (a.base, a.scope, a.dialect) == (b.base, b.scope, b.dialect)
+        self.context(a) == self.context(b)
     }
 
     /// Whether a location has no schema in a document (a constant or a disjunction).
@@ -274,16 +281,12 @@ impl<'a> Doc<'a> {
         !matches!(self.locs[loc.index()].kind, LocationKind::Schema(_))
     }
 
-    /// Whether a location is the schema `true` or `{}`, not negated.
-    pub(crate) fn is_trivially_true(&self, loc: LocId) -> bool {
-        matches!(self.locs[loc.index()].kind, LocationKind::Schema(json) if is_trivially_true(json))
-    }
-
-    /// As [`Doc::is_trivially_true`], and true for the negation of `false`.
+    /// Whether a location is the schema `true` or `{}`, or the negation of `false`.
     pub(crate) fn is_always_true(&self, loc: LocId) -> bool {
         match self.locs[loc.index()].kind {
             LocationKind::Schema(json) if loc.is_negated() => *json == Json::Bool(false),
-            _ => !loc.is_negated() && self.is_trivially_true(loc),
+            LocationKind::Schema(json) => is_trivially_true(json),
+            _ => false,
         }
     }
 
@@ -310,8 +313,7 @@ impl<'a> Doc<'a> {
 
     /// The location of a subschema of `parent`.
     pub(super) fn child(&mut self, parent: LocId, step: PointerStep<'a>, json: &'a Json) -> LocId {
-        let base = self.locs[parent.index()].base;
-        self.intern(json, parent, LocationPath::Step(step), base)
+        self.intern(json, parent, LocationPath::Step(step), self.context(parent).base)
     }
 
     /// Interns the location that allows exactly this value. Errors about it point to `parent`.
@@ -337,7 +339,7 @@ impl<'a> Doc<'a> {
 
     /// The location of a subschema of `parent`, if it has been reached.
     pub(super) fn reached(&self, parent: LocId, json: &Json) -> Option<LocId> {
-        self.by_address.get(&(address(json), self.locs[parent.index()].scope)).copied()
+        self.by_address.get(&(address(json), self.context(parent).scope)).copied()
     }
 
     /// The location around a location; the root of a document is its own.
@@ -367,21 +369,7 @@ impl<'a> Doc<'a> {
 
     /// Adds a location without a place in a document.
     fn synthetic(&mut self, parent: LocId, kind: LocationKind<'a>) -> LocId {
-        let id = LocId::new(self.locs.len());
-        let Location { base, scope, dialect, depth, vocabularies, .. } = self.locs[parent.index()];
-        let path = LocationPath::Parent;
-        self.locs.push(Location {
-            kind,
-            parent,
-            path,
-            reference: None,
-            base,
-            scope,
-            dialect,
-            depth,
-            vocabularies,
-        });
-        id
+        self.add(kind, Some(parent), LocationPath::Parent, self.context(parent))
     }
 
     /// The location of a subschema: the known one for its address (and dynamic scope), or a new
@@ -393,47 +381,51 @@ impl<'a> Doc<'a> {
         path: LocationPath<'a>,
         base: LocId,
     ) -> LocId {
-        let Location { mut scope, mut dialect, mut vocabularies, .. } = self.locs[base.index()];
+        let mut context = ReadContext { base, ..self.context(base) };
         if !self.dynamic
-            && let Some(&id) = self.by_address.get(&(address(json), scope))
+            && let Some(&id) = self.by_address.get(&(address(json), context.scope))
         {
             return id;
         }
-        let mut own_resource = false;
         if let Json::Object(object) = json
             && object.iter().any(|(name, _)| matches!(name, "$id" | "id"))
-            && resource_id(json, dialect_of(json).unwrap_or(dialect)).is_some()
+            && resource_id(json, dialect_of(json).unwrap_or(context.dialect)).is_some()
         {
-            own_resource = true;
-            dialect = dialect_of(json).unwrap_or(dialect);
-            vocabularies = vocabularies_of(self.registry, json, dialect, vocabularies);
-            if self.dynamic {
-                scope = self.enter_dynamic_scope(scope, json);
-            }
+            context = self.resource_context(context, json);
         }
         if self.dynamic
-            && let Some(&id) = self.by_address.get(&(address(json), scope))
+            && let Some(&id) = self.by_address.get(&(address(json), context.scope))
         {
             return id;
         }
-        let id = LocId::new(self.locs.len());
-        let base = if own_resource { id } else { base };
-        let reference = reference_of(json);
-        let depth = path.depth(self.locs[parent.index()].depth);
-        let kind = LocationKind::Schema(json);
-        self.locs.push(Location {
-            kind,
-            parent,
-            path,
-            reference,
-            base,
-            scope,
-            dialect,
-            depth,
-            vocabularies,
-        });
-        self.by_address.insert((address(json), scope), id);
-        id
+        self.add(LocationKind::Schema(json), Some(parent), path, context)
+    }
+
+    /// The location of a resource that is entered from another context.
+    pub(super) fn enter_resource(
+        &mut self,
+        from: ReadContext,
+        resource: &NamedSchema<'a>,
+    ) -> LocId {
+        let json = resource.json;
+        if address(json) == address(self.json(from.base)) {
+            return from.base;
+        }
+        let context = self.resource_context(from, json);
+        if let Some(&id) = self.by_address.get(&(address(json), context.scope)) {
+            return id;
+        }
+        let path = LocationPath::Absolute(resource.pointer.clone());
+        self.add(LocationKind::Schema(json), None, path, context)
+    }
+
+    /// The context of a resource that is entered from another one, and that is added next.
+    fn resource_context(&mut self, from: ReadContext, json: &'a Json) -> ReadContext {
+        let dialect = dialect_of(json).unwrap_or(from.dialect);
+        let vocabularies = vocabularies_of(self.registry, json, dialect, from.vocabularies);
+        let scope =
+            if self.dynamic { self.enter_dynamic_scope(from.scope, json) } else { from.scope };
+        ReadContext { base: self.next_id(), scope, dialect, vocabularies }
     }
 
     /// Indexes the identifiers and anchors of the main document.

@@ -207,6 +207,36 @@ impl<'a> Facets<'a> {
         }
     }
 
+    /// All values of these types.
+    pub(crate) fn of_types(types: JsonTypes) -> Facets<'a> {
+        Facets { types, ..Facets::any() }
+    }
+
+    /// These values.
+    pub(crate) fn of_values(values: Vec<&'a Json>) -> Facets<'a> {
+        Facets { values: Some(Rc::new(values)), ..Facets::any() }
+    }
+
+    /// The numbers with these constraints.
+    pub(crate) fn numbers(number: NumberFacets) -> Facets<'a> {
+        Facets { number: SharedFacets::new(number), ..Facets::of_types(JsonTypes::NUMBER) }
+    }
+
+    /// The strings with these constraints.
+    pub(crate) fn strings(string: StringFacets<'a>) -> Facets<'a> {
+        Facets { string: SharedFacets::new(string), ..Facets::of_types(JsonTypes::STRING) }
+    }
+
+    /// The arrays with these constraints.
+    pub(crate) fn arrays(array: ArrayFacets) -> Facets<'a> {
+        Facets { array: SharedFacets::new(array), ..Facets::of_types(JsonTypes::ARRAY) }
+    }
+
+    /// The objects with these constraints.
+    pub(crate) fn objects(object: ObjectFacets<'a>) -> Facets<'a> {
+        Facets { object: SharedFacets::new(object), ..Facets::of_types(JsonTypes::OBJECT) }
+    }
+
     /// Whether nothing is constrained. Constraints that hold for every value count.
     pub(crate) fn is_always_true(&self) -> bool {
         let Facets { types, number, string, array, object, values, unenforced } = self;
@@ -285,7 +315,7 @@ impl<'a> Facets<'a> {
     }
 
     /// Removes types whose bounds contradict each other, and listed values of removed types.
-    pub(super) fn drop_contradictory_types(&mut self) {
+    pub(crate) fn drop_contradictory_types(&mut self) {
         if !self.number.is_unconstrained() && self.number.is_contradictory() {
             self.types = self.types.minus(JsonTypes::NUMBER);
         }
@@ -378,6 +408,13 @@ impl<'a> StringFacets<'a> {
 }
 
 impl ArrayPart {
+    /// A part that constrains the element at this index only, and evaluates nothing.
+    pub(crate) fn of_element(index: usize, schema: LocId) -> ArrayPart {
+        let mut prefix = vec![LocId::TRUE; index];
+        prefix.push(schema);
+        ArrayPart { prefix, rest: None, evaluates: Evaluates::Nothing }
+    }
+
     /// Whether every array satisfies this part.
     fn allows_all(&self) -> bool {
         self.rest.is_none() && self.prefix.iter().all(|&loc| loc == LocId::TRUE)
@@ -447,6 +484,11 @@ impl<'a> ObjectPart<'a> {
             additional: None,
             evaluates: Evaluates::Named,
         }
+    }
+
+    /// A part that constrains one member only, and evaluates nothing.
+    pub(crate) fn of_member(name: &'a str, schema: LocId) -> ObjectPart<'a> {
+        ObjectPart { evaluates: Evaluates::Nothing, ..ObjectPart::new(vec![(name, schema)]) }
     }
 
     /// Whether every object satisfies this part.

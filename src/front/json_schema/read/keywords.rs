@@ -9,6 +9,7 @@
 mod applicators;
 mod containers;
 
+use std::cmp::Ordering;
 use std::rc::Rc;
 
 use super::super::error::SchemaErrorReason as Reason;
@@ -105,7 +106,7 @@ impl<'a> SchemaReader<'a> {
                 KeywordTreatment::Dropped => {
                     self.drop_keyword(loc, (name, value), &mut parsed.facets)
                 }
-                _ => self.parse_keyword(loc, object, (name, value), &mut parsed),
+                _ => self.parse_keyword(loc, object, (keyword.name, value), &mut parsed),
             }
         }
         if vocabularies.has_applicators() {
@@ -121,7 +122,7 @@ impl<'a> SchemaReader<'a> {
         &mut self,
         loc: LocId,
         object: &'a Object,
-        (name, value): (&'a str, &'a Json),
+        (name, value): (&'static str, &'a Json),
         parsed: &mut ParsedKeywords<'a>,
     ) {
         let facets = &mut parsed.facets;
@@ -141,7 +142,7 @@ impl<'a> SchemaReader<'a> {
                 self.parse_number_keyword(loc, object, (name, value), facets);
             }
             "required" => self.parse_required(loc, value, facets),
-            "propertyNames" => facets.object.names.push(self.child(loc, "propertyNames", value)),
+            "propertyNames" => facets.object.names.push(self.child(loc, name, value)),
             "contains" => self.parse_contains(loc, object, value, facets),
             "uniqueItems" => match value {
                 Json::Bool(true) => facets.array.unique = Some(loc),
@@ -157,6 +158,12 @@ impl<'a> SchemaReader<'a> {
     /// The location of a keyword's value.
     fn child(&mut self, loc: LocId, keyword: &'static str, value: &'a Json) -> LocId {
         self.doc.child(loc, PointerStep::Keyword(keyword), value)
+    }
+
+    /// The locations of the elements of a keyword's value.
+    fn children(&mut self, loc: LocId, keyword: &'static str, items: &'a [Json]) -> Vec<LocId> {
+        let items = items.iter().enumerate();
+        items.map(|(i, item)| self.doc.child(loc, PointerStep::Index(keyword, i), item)).collect()
     }
 
     /// The types that a schema allows, if it has no assertion but `type`. Not for negated
@@ -185,9 +192,10 @@ impl<'a> SchemaReader<'a> {
             let help = unknown.map(|name| {
                 let synonym =
                     TYPE_SYNONYMS.iter().find(|(other, _)| other.eq_ignore_ascii_case(name));
+                let names = JsonTypes::NAMES.map(|(name, _)| name);
                 let meant = synonym
                     .map(|(_, meant)| *meant)
-                    .or_else(|| similar(&name.to_lowercase(), TYPE_NAMES, self.errors.len()));
+                    .or_else(|| similar(&name.to_lowercase(), names, self.errors.len()));
                 format!(": {name:?} is not a type{}", suggestion(meant))
             });
             let what = format!(
@@ -297,24 +305,17 @@ impl<'a> SchemaReader<'a> {
             _ => return self.malformed(loc, keyword, "must be a number"),
         };
         let flag = |name: &str| object.get(name) == Some(&Json::Bool(true));
-        match keyword {
-            "minimum" => facets
-                .number
-                .add_lower_bound(Bound { value: number, exclusive: flag("exclusiveMinimum") }),
-            "exclusiveMinimum" => {
-                facets.number.add_lower_bound(Bound { value: number, exclusive: true })
-            }
-            "maximum" => facets
-                .number
-                .add_upper_bound(Bound { value: number, exclusive: flag("exclusiveMaximum") }),
-            "exclusiveMaximum" => {
-                facets.number.add_upper_bound(Bound { value: number, exclusive: true })
-            }
+        let (order, exclusive) = match keyword {
+            "minimum" => (Ordering::Greater, flag("exclusiveMinimum")),
+            "exclusiveMinimum" => (Ordering::Greater, true),
+            "maximum" => (Ordering::Less, flag("exclusiveMaximum")),
+            "exclusiveMaximum" => (Ordering::Less, true),
             _ if number.is_zero() || number.is_negative() => {
-                self.malformed(loc, "multipleOf", "must be positive")
+                return self.malformed(loc, "multipleOf", "must be positive");
             }
-            _ => facets.number.add_multiple(&number),
-        }
+            _ => return facets.number.add_multiple(&number),
+        };
+        facets.number.add_bound(Bound { value: number, exclusive }, order);
     }
 
     /// Parses `format`, as [`Formats`] and the vocabularies say.
@@ -376,9 +377,6 @@ impl<'a> SchemaReader<'a> {
         self.report(loc, keyword, Reason::Malformed(format!("`{keyword}` {what}")));
     }
 }
-
-/// All type names, for suggestions.
-const TYPE_NAMES: [&str; 7] = ["null", "boolean", "integer", "number", "string", "array", "object"];
 
 /// Names of types in programming languages and databases, for suggestions.
 const TYPE_SYNONYMS: [(&str, &str); 11] = [

@@ -26,7 +26,7 @@ use crate::fsm::Dfa;
 use crate::fuel;
 use crate::hash::HashMap;
 use crate::limits::Limits;
-use crate::spec::json::Json;
+use crate::spec::json::{Json, Object};
 use doc::{Doc, LocId};
 use facets::{Facets, JsonTypes, PatternUse};
 use registry::Registry;
@@ -180,16 +180,18 @@ impl<'a> SchemaReader<'a> {
         }
     }
 
+    /// An error of a keyword of a location; an empty keyword stands for the location.
+    fn error(&self, loc: LocId, keyword: &str, reason: Reason) -> SchemaError {
+        let pointer = self.doc.keyword_pointer(loc, keyword);
+        SchemaError { pointer, keyword: keyword.to_owned(), reason }
+    }
+
     /// Adds an error to the report.
     fn add_error(&mut self, loc: LocId, keyword: &str, reason: Reason) {
         if is_full(&self.errors) {
             return;
         }
-        let error = SchemaError {
-            pointer: self.doc.keyword_pointer(loc, keyword),
-            keyword: keyword.to_owned(),
-            reason,
-        };
+        let error = self.error(loc, keyword, reason);
         // An unsupported keyword is reported once, and not next to a worse error.
         let minor = matches!(error.reason, Reason::Unsupported(_));
         let is_reported = |e: &SchemaError| *e == error || (minor && e.pointer == error.pointer);
@@ -215,20 +217,17 @@ impl<'a> SchemaReader<'a> {
         if is_full(&self.relaxed) {
             return;
         }
-        let pointer = self.doc.keyword_pointer(loc, keyword);
-        if !self.relaxed.iter().any(|other| other.pointer == pointer) {
-            self.relaxed.push(SchemaError { pointer, keyword: keyword.to_owned(), reason });
+        let error = self.error(loc, keyword, reason);
+        if !self.relaxed.iter().any(|other| other.pointer == error.pointer) {
+            self.relaxed.push(error);
         }
     }
 
     /// Notes a contradiction by which a subschema allows no value.
     pub(super) fn note_contradiction(&mut self, loc: LocId, keyword: &str, what: &str) {
         if self.contradictions.len() < MAX_CONTRADICTIONS {
-            self.contradictions.push(SchemaError {
-                pointer: self.doc.keyword_pointer(loc, keyword),
-                keyword: keyword.to_owned(),
-                reason: Reason::Unsatisfiable(what.to_owned()),
-            });
+            let reason = Reason::Unsatisfiable(what.to_owned());
+            self.contradictions.push(self.error(loc, keyword, reason));
         }
     }
 
@@ -238,43 +237,28 @@ impl<'a> SchemaReader<'a> {
         if self.contradictions.len() >= MAX_CONTRADICTIONS {
             return;
         }
-        let parent = self.doc.keyword_pointer(loc, "") + "/";
-        if self
-            .contradictions
-            .iter()
-            .any(|other| other.pointer.strip_suffix(&*other.keyword) == Some(&*parent))
-        {
+        let parent = self.doc.pointer(loc) + "/";
+        let is_of_keyword =
+            |error: &SchemaError| error.pointer.strip_suffix(&*error.keyword) == Some(&*parent);
+        if self.contradictions.iter().any(is_of_keyword) {
             return;
         }
-        let names =
-            self.doc.object(loc).into_iter().flat_map(|object| object.iter().map(|(name, _)| name));
-        let names: Vec<String> = names
-            .filter(|name| !is_annotation(name))
-            .take(8)
-            .map(|name| format!("`{name}`"))
-            .collect();
-        self.note_contradiction(
-            loc,
-            "",
-            &format!("its keywords contradict each other: {}", names.join(", ")),
-        );
+        let names = self.doc.object(loc).into_iter().flat_map(Object::iter).map(|(name, _)| name);
+        let names = names.filter(|name| !is_annotation(name)).take(8);
+        let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
+        let what = format!("its keywords contradict each other: {}", names.join(", "));
+        self.note_contradiction(loc, "", &what);
     }
 
     /// Follows schemas that consist of a reference only.
     pub(super) fn follow_references(&mut self, mut loc: LocId) -> LocId {
         for _ in 0..64 {
-            if loc.is_negated() {
+            let Some(object) = self.doc.object(loc).filter(|_| !loc.is_negated()) else {
                 return loc;
-            }
-            let Some(reference) = self.doc.locs[loc.index()].reference else { return loc };
-            let is_relaxed =
-                |object| self.treatment(loc, object, "$ref") != KeywordTreatment::Enforced;
-            if self.doc.object(loc).is_some_and(is_relaxed) {
-                return loc;
-            }
-            if self.doc.dialect(loc) > Dialect::Draft7
-                && self.doc.object(loc).is_some_and(|object| object.len() > 1)
-            {
+            };
+            let Some(reference) = object.get("$ref").and_then(Json::as_str) else { return loc };
+            let has_others = self.doc.dialect(loc) > Dialect::Draft7 && object.len() > 1;
+            if has_others || self.treatment(loc, object, "$ref") != KeywordTreatment::Enforced {
                 return loc;
             }
             match self.doc.resolve(loc, reference) {
@@ -327,31 +311,26 @@ impl<'a> SchemaReader<'a> {
     /// large (reported).
     pub(super) fn pattern_dfa(&mut self, used: &PatternUse<'a>) -> Option<Arc<Dfa>> {
         let built = self.pattern(used)?.search_dfa(self.limits.automaton_states);
-        if let Err(error) = &built {
-            let what = format!("{error} (`Limits::automaton_states`)");
-            self.report(used.loc, used.keyword, Reason::Limit(what));
-        }
-        built.ok()
+        self.or_report(used, built.map_err(|error| format!("{error} (`Limits::automaton_states`)")))
     }
 
     /// The strings that contain a match, as a union of automata with bounds on the length; as
     /// [`SchemaReader::pattern_dfa`].
     pub(super) fn counted_dfas(&mut self, used: &PatternUse<'a>) -> Option<Vec<CountedDfa>> {
         let built = self.pattern(used)?.counted_dfas(self.limits.automaton_states);
-        if let Err(error) = &built {
-            self.report(used.loc, used.keyword, Reason::Limit(error.to_string()));
-        }
-        built.ok()
+        self.or_report(used, built.map_err(|error| error.to_string()))
     }
 
     /// The automaton of the strings that contain no match; as [`SchemaReader::pattern_dfa`].
     pub(super) fn pattern_complement(&mut self, used: &PatternUse<'a>) -> Option<Arc<Dfa>> {
         let built = self.pattern(used)?.complement(self.limits.automaton_states);
-        if let Err(error) = &built {
-            let what = format!("the negation: {error} (`Limits::automaton_states`)");
-            self.report(used.loc, used.keyword, Reason::Limit(what));
-        }
-        built.ok()
+        let what = |error| format!("the negation: {error} (`Limits::automaton_states`)");
+        self.or_report(used, built.map_err(what))
+    }
+
+    /// An automaton of a pattern; an error is reported as a limit.
+    fn or_report<T>(&mut self, used: &PatternUse<'a>, built: Result<T, String>) -> Option<T> {
+        built.map_err(|what| self.report(used.loc, used.keyword, Reason::Limit(what))).ok()
     }
 
     /// Reports the keywords that are not enforced and that constrain values of these types.

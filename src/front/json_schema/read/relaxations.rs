@@ -11,7 +11,7 @@
 //! do not change from one attempt to the next.
 
 use super::super::error::SchemaErrorReason as Reason;
-use super::super::keyword::{Keyword, RelaxationLevel};
+use super::super::keyword::{Keyword, RelaxationLevel, subschemas};
 use super::super::options::Undeclared;
 use super::doc::LocId;
 use super::facets::{Facets, JsonTypes, UnenforcedKeyword};
@@ -219,7 +219,7 @@ impl<'a> SchemaReader<'a> {
 
     /// Notes that a keyword which constrains values of these types is not enforced. Which members
     /// and elements it evaluates is unknown, so all of them count as evaluated.
-    pub(super) fn push_unenforced(
+    pub(crate) fn push_unenforced(
         &self,
         facets: &mut Facets<'a>,
         types: JsonTypes,
@@ -327,13 +327,10 @@ impl<'a> SchemaReader<'a> {
             let mut targets = Vec::new();
             for (keyword, value) in object.iter() {
                 match keyword {
-                    "allOf" | "anyOf" | "oneOf" => {
-                        children.extend(value.as_array().unwrap_or_default());
-                    }
-                    "not" | "if" | "then" | "else" => children.push(value),
-                    "dependentSchemas" | "dependencies" => {
-                        let members = value.as_object().into_iter().flat_map(Object::iter);
-                        children.extend(members.map(|(_, schema)| schema));
+                    "allOf" | "anyOf" | "oneOf" | "not" | "if" | "then" | "else"
+                    | "dependentSchemas" | "dependencies" => {
+                        let schemas = subschemas(keyword, value).into_iter();
+                        children.extend(schemas.map(|(_, schema)| schema));
                     }
                     "$ref" => targets.extend(
                         value.as_str().and_then(|target| self.doc.resolve(loc, target).ok()),

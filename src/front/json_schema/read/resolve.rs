@@ -5,12 +5,11 @@
 
 use std::borrow::Cow;
 
-use super::doc::{Doc, DynamicScopeId, LocId, Location, LocationKind, LocationPath, reference_of};
+use super::doc::{Doc, LocId, LocationPath, ReadContext};
 use super::metaschemas::metaschema;
 use super::resources::{
     BYTES_A_UNIT, NamedSchema, RECURSIVE_ANCHOR, address, dialect_of, resolve_uri, resource_id,
 };
-use super::vocabulary::vocabularies_of;
 use crate::fuel;
 use crate::spec::json::{Json, push_token, unescape_token};
 
@@ -29,12 +28,13 @@ impl<'a> Doc<'a> {
         from: LocId,
         reference: &'a str,
     ) -> Result<LocId, ResolveError> {
-        let Location { base, scope, .. } = self.locs[from.index()];
-        if let Some(&id) = self.resolved.get(&(base, scope, reference)) {
+        let context = self.context(from);
+        let key = (context.base, context.scope, reference);
+        if let Some(&id) = self.resolved.get(&key) {
             return Ok(id);
         }
-        let found = self.resolve_uncached((base, scope), reference)?;
-        self.resolved.insert((base, scope, reference), found);
+        let found = self.resolve_uncached(context, reference)?;
+        self.resolved.insert(key, found);
         Ok(found)
     }
 
@@ -52,14 +52,15 @@ impl<'a> Doc<'a> {
     /// As [`Doc::resolve`], without the memo.
     fn resolve_uncached(
         &mut self,
-        (base, scope): (LocId, DynamicScopeId),
+        context: ReadContext,
         reference: &'a str,
     ) -> Result<LocId, ResolveError> {
+        let base = context.base;
         let (uri, fragment) = reference.split_once('#').unwrap_or((reference, ""));
         let named = if uri.is_empty() { None } else { Some(self.find_resource(base, uri)?) };
         let fragment = percent_decode(fragment).ok_or(ResolveError::NotFound)?;
         let Some(path) = fragment.strip_prefix('/') else {
-            let resource_loc = named.map_or(base, |named| self.enter_resource(base, scope, &named));
+            let resource_loc = named.map_or(base, |named| self.enter_resource(context, &named));
             return if fragment.is_empty() {
                 Ok(resource_loc)
             } else {
@@ -67,7 +68,7 @@ impl<'a> Doc<'a> {
             };
         };
         let start = named.as_ref().map_or(self.json(base), |named| named.json);
-        let mut dialect = dialect_of(start).unwrap_or(self.dialect(base));
+        let mut dialect = dialect_of(start).unwrap_or(context.dialect);
         // The innermost resource on the path, and how many tokens lead to it.
         let (mut json, mut resource) = (start, None);
         for (count, token) in path.split('/').enumerate() {
@@ -94,7 +95,7 @@ impl<'a> Doc<'a> {
         // Resources that the pointer only passes through are not entered (they add no dynamic
         // scope).
         let resource_loc =
-            self.enter_resource(base, scope, &NamedSchema { json: found, pointer: below(count) });
+            self.enter_resource(context, &NamedSchema { json: found, pointer: below(count) });
         Ok(self.intern(json, resource_loc, LocationPath::Absolute(below(usize::MAX)), resource_loc))
     }
 
@@ -114,7 +115,7 @@ impl<'a> Doc<'a> {
 
     /// Resolves a `$recursiveRef` (2019-09 core, 8.2.4.2.1).
     pub(super) fn resolve_recursive(&mut self, from: LocId) -> Result<LocId, ResolveError> {
-        let target = self.locs[from.index()].base;
+        let target = self.context(from).base;
         if self.json(target).get(RECURSIVE_ANCHOR) != Some(&Json::Bool(true)) {
             return Ok(target);
         }
@@ -129,13 +130,13 @@ impl<'a> Doc<'a> {
         target: LocId,
         anchor: &str,
     ) -> Result<LocId, ResolveError> {
-        let Location { base, scope, .. } = self.locs[from.index()];
-        let bound =
-            self.scopes[scope.index()].iter().find(|(name, _)| *name == anchor).map(|(_, at)| *at);
+        let context = self.context(from);
+        let mut scope = self.scopes[context.scope.index()].iter();
+        let bound = scope.find(|(name, _)| *name == anchor).map(|(_, at)| *at);
         let Some(named) = bound.and_then(|at| self.resources.by_address.get(&at)).cloned() else {
             return Ok(target);
         };
-        let resource_loc = self.enter_resource(base, scope, &named);
+        let resource_loc = self.enter_resource(context, &named);
         if anchor == RECURSIVE_ANCHOR {
             Ok(resource_loc)
         } else {
@@ -146,60 +147,22 @@ impl<'a> Doc<'a> {
     /// The location of an anchor of a resource.
     fn resolve_anchor(&mut self, resource: LocId, anchor: &str) -> Result<LocId, ResolveError> {
         let key = address(self.json(resource));
-        if !self.resources.complete {
-            let root = self.json(LocId::ROOT);
-            self.index_document(root, self.dialect(LocId::ROOT));
-        }
+        self.complete_index();
         let found = self.resources.anchors.get(&(key, anchor));
         let NamedSchema { json, pointer } = found.cloned().ok_or(ResolveError::NotFound)?;
         Ok(self.intern(json, resource, LocationPath::Absolute(pointer), resource))
     }
 
-    /// The location of a resource that is entered from a location of this base and dynamic scope.
-    fn enter_resource(
-        &mut self,
-        base: LocId,
-        mut scope: DynamicScopeId,
-        named: &NamedSchema<'a>,
-    ) -> LocId {
-        let json = named.json;
-        if address(json) == address(self.json(base)) {
-            return base;
+    /// Indexes the main document, unless that is done.
+    fn complete_index(&mut self) {
+        if !self.resources.complete {
+            self.index_document(self.json(LocId::ROOT), self.dialect(LocId::ROOT));
         }
-        if self.dynamic {
-            scope = self.enter_dynamic_scope(scope, json);
-        }
-        if let Some(&id) = self.by_address.get(&(address(json), scope)) {
-            return id;
-        }
-        let dialect = dialect_of(json).unwrap_or(self.dialect(base));
-        let vocabularies = vocabularies_of(self.registry, json, dialect, self.vocabularies(base));
-        let id = LocId::new(self.locs.len());
-        let path = LocationPath::Absolute(named.pointer.clone());
-        let reference = reference_of(json);
-        let depth = path.depth(1);
-        let kind = LocationKind::Schema(json);
-        self.locs.push(Location {
-            kind,
-            parent: id,
-            path,
-            reference,
-            base: id,
-            scope,
-            dialect,
-            depth,
-            vocabularies,
-        });
-        self.by_address.insert((address(json), scope), id);
-        id
     }
 
     /// The resource with this URI, resolved against the URI of `base`.
     fn find_resource(&mut self, base: LocId, uri: &str) -> Result<NamedSchema<'a>, ResolveError> {
-        if !self.resources.complete {
-            let root = self.json(LocId::ROOT);
-            self.index_document(root, self.dialect(LocId::ROOT));
-        }
+        self.complete_index();
         let base_uri = self.resources.uris.get(&address(self.json(base))).map_or("", |uri| &**uri);
         let bytes = base_uri.len() + uri.len();
         fuel::spend(bytes / BYTES_A_UNIT).map_err(|_| ResolveError::NotFound)?;

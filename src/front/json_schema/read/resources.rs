@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use super::super::keyword::{SchemaPosition, keyword_position};
+use super::super::keyword::subschemas;
 use super::super::options::Dialect;
 use crate::fuel;
 use crate::hash::HashMap;
@@ -57,11 +57,11 @@ impl<'a> Visit<'a> {
         NamedSchema { json: self.json, pointer: self.pointer.clone() }
     }
 
-    /// The subschema at a path of tokens. `None`: out of fuel.
-    fn child(&self, path: &[&str], json: &'a Json) -> Option<Visit<'a>> {
+    /// A subschema in the value of a keyword. `None`: out of fuel.
+    fn child(&self, keyword: &str, token: Option<&str>, json: &'a Json) -> Option<Visit<'a>> {
         fuel::spend(self.pointer.len() / BYTES_A_UNIT).ok()?;
         let mut pointer = self.pointer.clone();
-        path.iter().for_each(|token| push_token(&mut pointer, token));
+        [keyword].into_iter().chain(token).for_each(|token| push_token(&mut pointer, token));
         let (resource, uri, dialect) = (self.resource, self.uri.clone(), self.dialect);
         Some(Visit { json, pointer, resource, uri, dialect })
     }
@@ -69,20 +69,8 @@ impl<'a> Visit<'a> {
     /// The subschemas. Constants and values of unknown keywords are data. `None`: out of fuel.
     fn children(&self, out: &mut Vec<Visit<'a>>) -> Option<()> {
         for (keyword, value) in self.json.as_object().into_iter().flat_map(|object| object.iter()) {
-            use SchemaPosition::{Schema, SchemaList, SchemaMap, SchemaOrList};
-            match (keyword_position(keyword), value) {
-                (SchemaMap, Json::Object(members)) => {
-                    for (name, schema) in members.iter() {
-                        out.push(self.child(&[keyword, name], schema)?);
-                    }
-                }
-                (SchemaList | SchemaOrList, Json::Array(items)) => {
-                    for (i, item) in items.iter().enumerate() {
-                        out.push(self.child(&[keyword, &i.to_string()], item)?);
-                    }
-                }
-                (Schema | SchemaOrList, schema) => out.push(self.child(&[keyword], schema)?),
-                _ => {}
+            for (token, schema) in subschemas(keyword, value) {
+                out.push(self.child(keyword, token.as_deref(), schema)?);
             }
         }
         Some(())

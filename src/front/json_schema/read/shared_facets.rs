@@ -24,6 +24,11 @@ impl<T> SharedFacets<T> {
     /// No constraint.
     pub(super) const UNCONSTRAINED: SharedFacets<T> = SharedFacets(None);
 
+    /// These constraints.
+    pub(super) fn new(facets: T) -> SharedFacets<T> {
+        SharedFacets(Some(Rc::new(facets)))
+    }
+
     /// Whether no constraint has been added.
     pub(super) fn is_unconstrained(&self) -> bool {
         self.0.is_none()

@@ -2,9 +2,8 @@
 
 use super::super::SchemaLowering;
 use super::super::builtin_pattern::builtin_pattern_dfa;
-use super::CountedNames;
+use super::{CountedNames, TextSpelling};
 use crate::cache::ProcessCell;
-use crate::front::regex::spell_utf8;
 use crate::fsm::{ByteSet, Combine, Dfa, DfaBuilder};
 use crate::ir::Expr;
 
@@ -63,7 +62,8 @@ impl SchemaLowering<'_, '_> {
     pub(super) fn bare_names(&mut self, (dfa, lengths): &CountedNames) -> Expr {
         let limits = self.normalizer.reader.limits;
         let bare = dfa.combine(bare_name_dfa(), Combine::And, limits.automaton_states);
-        let spelled = bare.and_then(|bare| self.spell_of_length(&bare, *lengths, &mut spell_utf8));
+        let spelled =
+            bare.and_then(|bare| self.spell_of_length(&bare, *lengths, TextSpelling::Utf8));
         spelled.unwrap_or_else(|error| self.too_large(&error))
     }
 }

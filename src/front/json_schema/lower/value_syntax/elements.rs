@@ -53,8 +53,7 @@ fn escape_xml(text: &str) -> String {
 impl<'a> SchemaLowering<'a, '_> {
     /// Lowers the outermost object, without an element around its members.
     pub(in super::super) fn outermost_elements(&mut self) -> Expr {
-        let conj = self.normalizer.conjunction(vec![LocId::ROOT]);
-        let alternatives = self.normalizer.alternatives(&conj);
+        let alternatives = self.normalizer.alternatives_of([LocId::ROOT]);
         let gap = self.gap();
         let delimiters = Delimiters {
             open: gap.clone(),

@@ -21,6 +21,7 @@ mod style;
 pub(super) use bare_names::bare_complement;
 pub use elements::ElementStyle;
 pub use nested::NestedStyle;
+use python_strings::python_spell;
 pub(super) use python_values::PythonRules;
 pub use python_values::PythonValues;
 pub use raw_strings::{AmbiguousText, RawQuotes, RawStrings};
@@ -29,13 +30,35 @@ pub use style::{MemberPart, NameWriter, ParameterStyle, ValueStyle};
 use super::super::read::facets::StringFacets;
 use super::SchemaLowering;
 use super::spelling::Spelling;
-use crate::front::regex::{CountedDfa, Lengths, SCALARS};
+use crate::front::regex::{CountedDfa, Lengths, SCALARS, spell_utf8};
 use crate::front::text_search::contains;
 use crate::fsm::{Dfa, TooLarge};
 use crate::ir::{Expr, Trigger};
 
 /// The words of an automaton over code points that have a length within the bounds.
 pub(super) type CountedNames = (Dfa, Lengths);
+
+/// How the texts of an automaton over code points are spelled.
+#[derive(Clone, Copy)]
+pub(super) enum TextSpelling {
+    /// In a JSON string.
+    Json(Spelling),
+    /// In UTF-8, without escapes.
+    Utf8,
+    /// In a Python string with this quote.
+    Python(u8),
+}
+
+impl TextSpelling {
+    /// One code point of the ranges, which are sorted and disjoint.
+    pub(super) fn spell(self, ranges: &[(u32, u32)]) -> Expr {
+        match self {
+            TextSpelling::Json(spelling) => spelling.spell(ranges),
+            TextSpelling::Utf8 => spell_utf8(ranges),
+            TextSpelling::Python(quote) => python_spell(ranges, quote),
+        }
+    }
+}
 
 /// Syntax of the values of a schema.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -201,8 +224,7 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// The automaton of all texts except the given ones.
     pub(super) fn all_but(&mut self, excluded: &[&str]) -> Option<Dfa> {
-        let limit = self.normalizer.reader.limits.automaton_states;
-        match Dfa::texts(excluded).complement(&SCALARS, limit) {
+        match Dfa::texts(excluded).complement(&SCALARS, self.max_states()) {
             Ok(dfa) => Some(dfa),
             Err(error) => {
                 self.too_large(&error);
@@ -211,14 +233,10 @@ impl<'a> SchemaLowering<'a, '_> {
         }
     }
 
-    /// The texts of automata, each with bounds on the length; `spell` spells the ranges of an edge.
-    fn spell_parts(
-        &mut self,
-        parts: &[CountedDfa],
-        spell: &mut dyn FnMut(&[(u32, u32)]) -> Expr,
-    ) -> Expr {
+    /// The texts of automata, each with bounds on the length.
+    fn spell_parts(&mut self, parts: &[CountedDfa], spelling: TextSpelling) -> Expr {
         let mut spelled = |(dfa, lengths): &CountedDfa| {
-            let texts = self.spell_of_length(dfa, *lengths, spell);
+            let texts = self.spell_of_length(dfa, *lengths, spelling);
             texts.unwrap_or_else(|error| self.too_large(&error))
         };
         Expr::alt(parts.iter().map(&mut spelled).collect::<Vec<_>>())
@@ -227,8 +245,7 @@ impl<'a> SchemaLowering<'a, '_> {
     /// Reports that an automaton is too large.
     pub(super) fn too_large(&mut self, error: &TooLarge) -> Expr {
         let what = format!("text in another syntax than JSON, or constants: {error}");
-        let keywords = ["pattern", "format", "enum", "const", "maxLength"];
-        self.normalizer.reader.report_limit(self.location, &keywords, what);
+        self.report_limit(&["pattern", "format", "enum", "const", "maxLength"], what);
         Expr::Never
     }
 }

@@ -126,7 +126,7 @@ impl<'a> SchemaLowering<'a, '_> {
     /// written.
     pub(in super::super) fn types_by_node(&mut self) -> ValueTypes {
         let mut nodes = ValueNodes::default();
-        nodes.index(vec![self.normalizer.conjunction(vec![LocId::ROOT])]);
+        nodes.index(vec![self.normalizer.conjunction([LocId::ROOT])]);
         let mut out = Vec::new();
         while let Some(conjunctions) = nodes.found.get(out.len()).cloned() {
             if out.len() >= MAX_VALUE_NODES || !self.normalizer.reader.spend(conjunctions.len()) {
@@ -235,10 +235,7 @@ impl<'a> SchemaLowering<'a, '_> {
         if facets.allows_all() && others == JsonTypes::default() {
             return Dispatch::until(style.mark.clone()).into();
         }
-        let mut strings = Facets { types: JsonTypes::STRING, ..Facets::any() };
-        if !facets.allows_all() {
-            *strings.string = facets.clone();
-        }
+        let strings = Facets::strings(facets.clone());
         let text = self.raw_string(&strings, others, &style.strings());
         Expr::seq([text, style.mark()])
     }
@@ -268,7 +265,7 @@ impl<'a> SchemaLowering<'a, '_> {
     /// escapes.
     pub(super) fn nested_names(&mut self, style: &NestedStyle, names: &CountedNames) -> Expr {
         let item = Dfa::word(style.item.chars().map(u32::from));
-        let limit = self.normalizer.reader.limits.automaton_states;
+        let limit = self.max_states();
         let names = match names.0.combine(&item, Combine::Minus, limit) {
             Ok(others) => self.bare_names(&(others, names.1)),
             Err(error) => self.too_large(&error),

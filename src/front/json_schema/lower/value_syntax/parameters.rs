@@ -8,7 +8,7 @@ use super::super::super::error::SchemaErrorReason as Reason;
 use super::super::super::read::doc::{LocId, Locs};
 use super::super::super::read::facets::{Facets, JsonTypes, MembershipTest, ObjectFacets};
 use super::super::SchemaLowering;
-use super::super::member_graph::{ObjectMember, ObjectMembers};
+use super::super::member_graph::{ObjectMember, ObjectMembers, UnwritableName};
 use super::super::name_classes::uniform_undeclared;
 use super::super::punctuation::Delimiters;
 use super::super::value_types::ValueTypes;
@@ -24,8 +24,7 @@ impl<'a> SchemaLowering<'a, '_> {
         &mut self,
         style: &ParameterStyle,
     ) -> (Expr, ValueTypes) {
-        let conj = self.normalizer.conjunction(vec![LocId::ROOT]);
-        let alternatives = self.normalizer.alternatives(&conj);
+        let alternatives = self.normalizer.alternatives_of([LocId::ROOT]);
         let alternatives: Vec<Facets<'_>> = alternatives
             .iter()
             .map(|facets| self.with_undeclared_option(facets).into_owned())
@@ -73,9 +72,7 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// The types of the values that satisfy the subschemas at `locs`.
     fn value_types(&mut self, locs: &[LocId]) -> JsonTypes {
-        let conj = self.normalizer.conjunction(locs);
-        let alternatives = self.normalizer.alternatives(&conj);
-        Self::types_of(&alternatives)
+        Self::types_of(&self.normalizer.alternatives_of(locs.iter().copied()))
     }
 
     /// Lowers the parameters of one alternative.
@@ -96,10 +93,13 @@ impl<'a> SchemaLowering<'a, '_> {
         self.normalizer.reader.report_unenforced(facets, JsonTypes::OBJECT);
         let object = &facets.object;
         let names = self.declared_names(object);
-        let Some((declared, required)) = self.declared_parameters(object, &names, types, style)
-        else {
-            return Expr::Never;
-        };
+        let members = self.declared_members(object, &names, |lowering, name, locs, required| {
+            let written = (style.name)(name).ok_or(UnwritableName)?;
+            let present = (types.of_member(name), &[][..]);
+            let body = lowering.parameter((Expr::text(&written), false), &locs, present, style);
+            Ok((body != Expr::Never).then(|| ObjectMember::new(body, required)))
+        });
+        let Some((declared, required)) = members else { return Expr::Never };
         let additional = self.additional_parameters(object, &names, types.of_others(), style);
         let delimiters = Delimiters {
             open: style.open.clone(),
@@ -109,46 +109,6 @@ impl<'a> SchemaLowering<'a, '_> {
         };
         let members = ObjectMembers { declared, required, additional, distinct_names: false };
         self.object_graph(object, members, &delimiters)
-    }
-
-    /// The declared parameters that can be present, and the indices of the required ones. `None`: a
-    /// required one allows no value.
-    fn declared_parameters(
-        &mut self,
-        object: &ObjectFacets<'a>,
-        names: &[&'a str],
-        types: &ValueTypes,
-        style: &ParameterStyle,
-    ) -> Option<(Vec<ObjectMember>, Vec<usize>)> {
-        let (mut members, mut required) = (Vec::with_capacity(names.len()), Vec::new());
-        let required_names = MembershipTest::new(&object.required, names.len());
-        for &name in names {
-            let locs = self.normalizer.member_schemas(object, name);
-            let at =
-                locs.first().copied().filter(|&at| at != LocId::FALSE).unwrap_or(self.location);
-            let is_required = required_names.contains(&name);
-            let body = match (self.normalizer.accepts_name(object, name), (style.name)(name)) {
-                (false, _) => Expr::Never,
-                (true, Some(written)) => {
-                    let expected = types.of_member(name);
-                    self.parameter((Expr::text(&written), false), &locs, (expected, &[]), style)
-                }
-                (true, None) => {
-                    let what = format!("the wire format cannot write the name {name:?}");
-                    self.normalizer.reader.report(at, "", Reason::Unsupported(what));
-                    Expr::Never
-                }
-            };
-            if body != Expr::Never {
-                required.extend(is_required.then_some(members.len()));
-                members.push(ObjectMember::new(body, is_required));
-            } else if is_required {
-                let what = format!("required member {name:?} allows no value");
-                self.normalizer.reader.note_contradiction(at, "", &what);
-                return None;
-            }
-        }
-        Some((members, required))
     }
 
     /// The undeclared parameters, one for each class of names. `present`: the types that their
@@ -241,7 +201,7 @@ impl<'a> SchemaLowering<'a, '_> {
         present: JsonTypes,
         style: &ParameterStyle,
     ) -> Expr {
-        let conj = self.normalizer.conjunction(locs);
+        let conj = self.normalizer.conjunction(locs.iter().copied());
         let alternatives = self.normalizer.alternatives(&conj);
         let here = conj.first().copied().unwrap_or(self.location);
         let outer = std::mem::replace(&mut self.location, here);

@@ -1,6 +1,8 @@
 //! Strings of Python.
 
 use super::super::SchemaLowering;
+use super::super::memo::CommonRule;
+use super::TextSpelling;
 use crate::front::regex::{CountedDfa, SCALARS, spell_not_ascii};
 use crate::fsm::ByteSet;
 use crate::ids::RuleId;
@@ -70,7 +72,7 @@ fn python_char(quote: u8) -> Expr {
 }
 
 /// One code point of the ranges, which are sorted, in a Python string, escaped only where required.
-fn python_spell(ranges: &[(u32, u32)], quote: u8) -> Expr {
+pub(super) fn python_spell(ranges: &[(u32, u32)], quote: u8) -> Expr {
     let (mut plain, mut short, mut hex) = (ByteSet::EMPTY, ByteSet::EMPTY, Vec::new());
     for &(lo, hi) in ranges {
         for code in lo..=hi.min(0x7F) {
@@ -96,36 +98,36 @@ fn python_spell(ranges: &[(u32, u32)], quote: u8) -> Expr {
 impl SchemaLowering<'_, '_> {
     /// All Python strings but these (sorted), which are spelled without escapes.
     pub(in super::super) fn python_complement(&mut self, excluded: &[&str]) -> Expr {
-        let tails = match self.common_rules.python_tails {
-            Some(tails) => tails,
-            None => {
-                let tails = QUOTES.map(|quote| self.python_tail(quote));
-                *self.common_rules.python_tails.insert(tails)
-            }
-        };
         let words: Vec<Literal> = excluded.iter().map(|name| name.as_bytes().into()).collect();
-        Expr::alt(QUOTES.into_iter().zip(tails).map(|(quote, (tail, other))| {
+        Expr::alt(QUOTES.map(|quote| {
             let (leave, close) = (python_plain(quote), [quote][..].into());
+            let (tail, other) = (self.python_tail(quote), self.python_special_tail(quote));
             let except = Except { words: words.clone(), leave, tail, other, close };
             Expr::seq([quote_expr(quote), Expr::Except(Box::new(except))])
         }))
     }
 
-    /// The rule of the rest of an unconstrained Python string, quote included; and the rule of a
-    /// character that is not plain ASCII (escaped only where required) and such a rest.
-    fn python_tail(&mut self, quote: u8) -> (RuleId, RuleId) {
-        let body = Expr::seq([Expr::star(python_char(quote)), quote_expr(quote)]);
-        let tail = self.rule("string-tail".into(), body);
+    /// The rule of the rest of an unconstrained Python string, quote included.
+    fn python_tail(&mut self, quote: u8) -> RuleId {
+        self.common_rule(CommonRule::PythonTail(quote), |_| {
+            Expr::seq([Expr::star(python_char(quote)), quote_expr(quote)])
+        })
+    }
+
+    /// The rule of a character that is not plain ASCII (escaped only where required), and the rest
+    /// of an unconstrained Python string.
+    fn python_special_tail(&mut self, quote: u8) -> RuleId {
         let code = u32::from;
         let [low, high] = SCALARS;
         let special = [(0, 0x1F), (code(quote), code(quote)), (code(b'\\'), code(b'\\'))];
         let special = special.into_iter().chain([(0x7F, low.1), high]).collect::<Vec<_>>();
-        let body = Expr::seq([python_spell(&special, quote), Expr::Ref(tail)]);
-        (tail, self.rule("special-tail".into(), body))
+        self.common_rule(CommonRule::PythonSpecialTail(quote), |this| {
+            Expr::seq([python_spell(&special, quote), Expr::Ref(this.python_tail(quote))])
+        })
     }
 
     /// The texts of automata, each with bounds on the length, as Python strings.
     pub(super) fn python_text(&mut self, parts: &[CountedDfa]) -> Expr {
-        quoted(|quote| self.spell_parts(parts, &mut |ranges| python_spell(ranges, quote)))
+        quoted(|quote| self.spell_parts(parts, TextSpelling::Python(quote)))
     }
 }

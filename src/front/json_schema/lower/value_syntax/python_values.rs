@@ -53,8 +53,8 @@ impl<'a> SchemaLowering<'a, '_> {
         let all_rules = self.builder.len();
         let enabled = self.normalizer.reader.features;
         let relaxed = self.normalizer.reader.relaxed.len();
-        let syntax = ValueSyntax::Python(PythonDialect::Declared);
-        let mut python = Self::of(self.builder, self.normalizer).with_syntax(syntax);
+        let mut python = Self::of(self.builder, self.normalizer);
+        python.syntax = ValueSyntax::Python(PythonDialect::Declared);
         python.normalizer.reader.options.whitespace = Whitespace::PythonLike;
         for (rule, loc, facets) in &rules {
             python.location = *loc;

@@ -3,11 +3,11 @@
 //!
 //! Such a text can look like a value of another type, which [`AmbiguousText`] resolves.
 
-use std::rc::Rc;
 use std::sync::Arc;
 
 use super::super::super::read::facets::{Facets, JsonTypes, StringFacets};
 use super::super::SchemaLowering;
+use super::TextSpelling;
 use super::lookalikes::lookalike_dfa;
 use super::python_values::{PythonValues, python_words};
 use crate::cache::ProcessCache;
@@ -15,7 +15,6 @@ use crate::front::regex::{CountedDfa, Lengths, SCALARS, spell_dfa, spell_utf8};
 use crate::front::text_search::contains;
 use crate::fsm::{Combine, Dfa, TooLarge, WordSearch};
 use crate::ir::{Dispatch, Expr, Trigger, regular};
-use crate::spec::json::Json;
 
 /// Strings written without quotes and escapes.
 #[derive(Clone, Debug, PartialEq)]
@@ -270,7 +269,7 @@ impl<'a> SchemaLowering<'a, '_> {
             forbidden: raw.forbidden().iter().map(|text| text.to_vec()).collect(),
             frame: [raw.lead.clone(), raw.trail.clone()],
             quotes: raw.quotes.clone(),
-            limit: self.normalizer.reader.limits.automaton_states,
+            limit: self.max_states(),
         }
     }
 
@@ -294,7 +293,7 @@ impl<'a> SchemaLowering<'a, '_> {
     fn spell_framed(&mut self, framed: &[FramedTexts], lengths: Lengths) -> Result<Expr, TooLarge> {
         let mut out = Vec::new();
         for FramedTexts { lead, texts, trail } in framed {
-            let spelled = self.spell_of_length(texts, lengths, &mut spell_utf8)?;
+            let spelled = self.spell_of_length(texts, lengths, TextSpelling::Utf8)?;
             out.push(Expr::seq([lead.clone(), spelled, trail.clone()]));
         }
         Ok(Expr::alt(out))
@@ -303,7 +302,7 @@ impl<'a> SchemaLowering<'a, '_> {
     /// The texts that satisfy the facets and contain none of the forbidden texts, as UTF-8.
     pub(super) fn raw_text(&mut self, facets: &StringFacets<'a>, forbidden: &[&[u8]]) -> Expr {
         let parts = self.raw_text_parts(facets, forbidden);
-        self.spell_parts(&parts, &mut spell_utf8)
+        self.spell_parts(&parts, TextSpelling::Utf8)
     }
 
     /// The automata over code points of the texts that satisfy the facets and contain none of the
@@ -313,7 +312,7 @@ impl<'a> SchemaLowering<'a, '_> {
         facets: &StringFacets<'a>,
         forbidden: &[&[u8]],
     ) -> Vec<CountedDfa> {
-        let limit = self.normalizer.reader.limits.automaton_states;
+        let limit = self.max_states();
         let parts = self.normalizer.text_parts(facets).unwrap_or_default();
         let without = |(dfa, lengths): CountedDfa| {
             let without = without_texts(&dfa, forbidden, TextPosition::Anywhere, limit)?;
@@ -434,13 +433,6 @@ fn optional(text: &[u8]) -> Expr {
 pub(super) fn restrict<'a>(facets: &Facets<'a>, types: JsonTypes) -> Option<Facets<'a>> {
     let mut out = facets.clone();
     out.types = out.types.intersect(types);
-    if let Some(values) = &facets.values {
-        let restricted: Vec<&Json> =
-            values.iter().copied().filter(|value| types.meets(JsonTypes::of(value))).collect();
-        if restricted.is_empty() {
-            return None;
-        }
-        out.values = Some(Rc::new(restricted));
-    }
+    out.drop_contradictory_types();
     (!out.types.is_empty()).then_some(out)
 }

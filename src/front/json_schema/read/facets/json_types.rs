@@ -29,18 +29,20 @@ impl JsonTypes {
     /// All types.
     pub const ALL: JsonTypes = JsonTypes(127);
 
+    /// The names that `type` may have, and their types.
+    pub(crate) const NAMES: [(&'static str, JsonTypes); 7] = [
+        ("null", JsonTypes::NULL),
+        ("boolean", JsonTypes::BOOLEAN),
+        ("integer", JsonTypes::INTEGER),
+        ("number", JsonTypes::NUMBER),
+        ("string", JsonTypes::STRING),
+        ("array", JsonTypes::ARRAY),
+        ("object", JsonTypes::OBJECT),
+    ];
+
     /// The types of a name that `type` may have.
     pub(crate) fn named(name: &str) -> Option<JsonTypes> {
-        Some(match name {
-            "null" => JsonTypes::NULL,
-            "boolean" => JsonTypes::BOOLEAN,
-            "integer" => JsonTypes::INTEGER,
-            "number" => JsonTypes::NUMBER,
-            "string" => JsonTypes::STRING,
-            "array" => JsonTypes::ARRAY,
-            "object" => JsonTypes::OBJECT,
-            _ => return None,
-        })
+        JsonTypes::NAMES.iter().find(|(known, _)| *known == name).map(|(_, types)| *types)
     }
 
     /// The type of a value, as a set of one.

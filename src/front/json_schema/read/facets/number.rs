@@ -1,14 +1,35 @@
 //! Constraints on numbers.
 
+use std::cmp::Ordering;
+
 use super::super::shared_facets::Unconstrained;
 use super::lists::extend_hashed;
 use crate::decimal::{Decimal, common_multiple};
 
-/// One end of a numeric range.
+/// One end of a numeric range. It is a lower bound if the numbers within it compare to it as
+/// [`Ordering::Greater`], and an upper bound if they compare as [`Ordering::Less`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Bound {
     pub(crate) value: Decimal,
     pub(crate) exclusive: bool,
+}
+
+impl Bound {
+    /// Whether a number is within the bound.
+    fn allows(&self, number: &Decimal, order: Ordering) -> bool {
+        match number.cmp(&self.value) {
+            Ordering::Equal => !self.exclusive,
+            actual => actual == order,
+        }
+    }
+
+    /// Whether fewer numbers are within this bound than within the other one.
+    fn is_tighter_than(&self, other: &Bound, order: Ordering) -> bool {
+        match self.value.cmp(&other.value) {
+            Ordering::Equal => self.exclusive && !other.exclusive,
+            actual => actual == order,
+        }
+    }
 }
 
 /// Constraints on numbers.
@@ -40,12 +61,7 @@ impl Unconstrained for NumberFacets {
 impl NumberFacets {
     /// Adds the constraints of other facets.
     pub(super) fn conjoin(&mut self, other: &NumberFacets) {
-        if let Some(low) = &other.low {
-            self.add_lower_bound(low.clone());
-        }
-        if let Some(high) = &other.high {
-            self.add_upper_bound(high.clone());
-        }
+        other.bounds().for_each(|(bound, order)| self.add_bound(bound.clone(), order));
         other.multiples.iter().for_each(|unit| self.add_multiple(unit));
         extend_hashed(&mut self.excluded, &other.excluded);
         other.not_multiples.iter().for_each(|unit| self.exclude_multiples_of(unit));
@@ -74,34 +90,24 @@ impl NumberFacets {
         }
     }
 
-    /// Adds a lower bound.
-    pub(crate) fn add_lower_bound(&mut self, bound: Bound) {
-        if self.is_tightened_from_below_by(&bound) {
-            self.low = Some(bound);
+    /// The bounds, each with the order of the numbers within it.
+    pub(crate) fn bounds(&self) -> impl Iterator<Item = (&Bound, Ordering)> {
+        let ends = [(&self.low, Ordering::Greater), (&self.high, Ordering::Less)];
+        ends.into_iter().filter_map(|(bound, order)| Some((bound.as_ref()?, order)))
+    }
+
+    /// Adds a bound.
+    pub(crate) fn add_bound(&mut self, bound: Bound, order: Ordering) {
+        if self.is_tightened_by(&bound, order) {
+            let end = if order == Ordering::Greater { &mut self.low } else { &mut self.high };
+            *end = Some(bound);
         }
     }
 
-    /// Adds an upper bound.
-    pub(crate) fn add_upper_bound(&mut self, bound: Bound) {
-        if self.is_tightened_from_above_by(&bound) {
-            self.high = Some(bound);
-        }
-    }
-
-    /// Whether a lower bound is tighter than the present one.
-    pub(crate) fn is_tightened_from_below_by(&self, bound: &Bound) -> bool {
-        self.low.as_ref().is_none_or(|old| {
-            bound.value > old.value
-                || (bound.value == old.value && bound.exclusive && !old.exclusive)
-        })
-    }
-
-    /// Whether an upper bound is tighter than the present one.
-    pub(crate) fn is_tightened_from_above_by(&self, bound: &Bound) -> bool {
-        self.high.as_ref().is_none_or(|old| {
-            bound.value < old.value
-                || (bound.value == old.value && bound.exclusive && !old.exclusive)
-        })
+    /// Whether a bound is tighter than the present one.
+    pub(crate) fn is_tightened_by(&self, bound: &Bound, order: Ordering) -> bool {
+        let end = if order == Ordering::Greater { &self.low } else { &self.high };
+        end.as_ref().is_none_or(|present| bound.is_tighter_than(present, order))
     }
 
     /// Whether every number satisfies these facets.
@@ -111,7 +117,7 @@ impl NumberFacets {
 
     /// Whether the sign of a number decides whether it is accepted.
     pub(crate) fn sign_decides(&self) -> bool {
-        [&self.low, &self.high].into_iter().flatten().all(|bound| bound.value.is_zero())
+        self.bounds().all(|(bound, _)| bound.value.is_zero())
             && self.excluded.iter().all(Decimal::is_zero)
             && self.multiples.is_empty()
             && self.not_multiples.is_empty()
@@ -131,11 +137,7 @@ impl NumberFacets {
 
     /// Whether a number lies within the bounds.
     pub(crate) fn is_within_bounds(&self, value: &Decimal) -> bool {
-        self.low.as_ref().is_none_or(|b| *value > b.value || (!b.exclusive && *value == b.value))
-            && self
-                .high
-                .as_ref()
-                .is_none_or(|b| *value < b.value || (!b.exclusive && *value == b.value))
+        self.bounds().all(|(bound, order)| bound.allows(value, order))
     }
 
     /// Whether a number satisfies these facets. Divisibility that is too costly to compute (4096

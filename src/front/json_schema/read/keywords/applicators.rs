@@ -15,7 +15,7 @@ impl<'a> SchemaReader<'a> {
         &mut self,
         loc: LocId,
         object: &'a Object,
-        (name, value): (&'a str, &'a Json),
+        (name, value): (&'static str, &'a Json),
         parsed: &mut ParsedKeywords<'a>,
     ) {
         match name {
@@ -23,32 +23,28 @@ impl<'a> SchemaReader<'a> {
             "$dynamicRef" | "$recursiveRef" => {
                 self.parse_dynamic_reference(loc, name, value, parsed)
             }
-            "allOf" => parsed.all_of.extend(self.parse_schema_list(loc, "allOf", value)),
-            "anyOf" => {
-                let list = self.parse_schema_list(loc, "anyOf", value);
-                parsed.any_of.push(("anyOf", list));
-            }
+            "allOf" => parsed.all_of.extend(self.parse_schema_list(loc, name, value)),
+            "anyOf" => parsed.any_of.push((name, self.parse_schema_list(loc, name, value))),
             "oneOf" => {
-                let list = self.parse_schema_list(loc, "oneOf", value);
-                if self.treatment(loc, object, "oneOf") == KeywordTreatment::Enforced {
+                let list = self.parse_schema_list(loc, name, value);
+                if self.treatment(loc, object, name) == KeywordTreatment::Enforced {
                     return parsed.one_of.push(list);
                 }
-                parsed.any_of.push(("oneOf", list));
+                parsed.any_of.push((name, list));
                 self.drop_keyword(loc, (name, value), &mut parsed.facets);
             }
-            "not" => parsed.all_of.push(self.child(loc, "not", value).negated()),
+            "not" => parsed.all_of.push(self.child(loc, name, value).negated()),
             "if" => self.parse_conditional(loc, object, value, parsed),
             "dependentRequired" | "dependentSchemas" | "dependencies" => {
                 self.parse_dependencies(loc, (name, value), parsed)
             }
             "unevaluatedProperties" => {
                 self.features.evaluation = true;
-                let child = self.child(loc, "unevaluatedProperties", value);
-                parsed.unevaluated_properties = Some(child);
+                parsed.unevaluated_properties = Some(self.child(loc, name, value));
             }
             "unevaluatedItems" => {
                 self.features.evaluation = true;
-                parsed.unevaluated_items = Some(self.child(loc, "unevaluatedItems", value));
+                parsed.unevaluated_items = Some(self.child(loc, name, value));
             }
             // Annotations, and keywords that `parse_members` and `parse_elements` parse together.
             _ => {}
@@ -63,11 +59,7 @@ impl<'a> SchemaReader<'a> {
         value: &'a Json,
     ) -> Vec<LocId> {
         match value.as_array() {
-            Some(items) if !items.is_empty() => items
-                .iter()
-                .enumerate()
-                .map(|(i, v)| self.doc.child(loc, PointerStep::Index(keyword, i), v))
-                .collect(),
+            Some(items) if !items.is_empty() => self.children(loc, keyword, items),
             _ => {
                 self.malformed(loc, keyword, "must be a non-empty array of schemas");
                 Vec::new()
@@ -97,14 +89,9 @@ impl<'a> SchemaReader<'a> {
     fn parse_dependencies(
         &mut self,
         loc: LocId,
-        (name, value): (&'a str, &'a Json),
+        (keyword, value): (&'static str, &'a Json),
         parsed: &mut ParsedKeywords<'a>,
     ) {
-        let keyword = match name {
-            "dependentRequired" => "dependentRequired",
-            "dependentSchemas" => "dependentSchemas",
-            _ => "dependencies",
-        };
         let Some(map) = value.as_object() else {
             return self.malformed(loc, keyword, "must be an object");
         };
@@ -149,19 +136,19 @@ impl<'a> SchemaReader<'a> {
     fn parse_dynamic_reference(
         &mut self,
         loc: LocId,
-        keyword: &str,
+        keyword: &'static str,
         value: &'a Json,
         parsed: &mut ParsedKeywords<'a>,
     ) {
         self.features.dynamic = true;
-        let (keyword, target) = match (keyword, value.as_str()) {
-            (_, None) => return self.malformed(loc, "$dynamicRef", "must be a string"),
-            ("$dynamicRef", Some(reference)) => {
-                ("$dynamicRef", self.doc.resolve_dynamic(loc, reference))
-            }
-            (_, Some(_)) => ("$recursiveRef", self.doc.resolve_recursive(loc)),
+        let Some(reference) = value.as_str() else {
+            return self.malformed(loc, "$dynamicRef", "must be a string");
         };
-        self.add_reference(loc, keyword, value.as_str().unwrap_or_default(), target, parsed);
+        let target = match keyword {
+            "$dynamicRef" => self.doc.resolve_dynamic(loc, reference),
+            _ => self.doc.resolve_recursive(loc),
+        };
+        self.add_reference(loc, keyword, reference, target, parsed);
     }
 
     /// Adds the target of a reference, or reports why there is none.

@@ -66,12 +66,8 @@ impl<'a> SchemaReader<'a> {
             self.malformed(loc, "properties", "must be an object");
             return Vec::new();
         };
-        let mut named = Vec::with_capacity(map.len());
-        for (name, schema) in map.iter() {
-            let step = PointerStep::Member("properties", name);
-            named.push((name, self.doc.child(loc, step, schema)));
-        }
-        named
+        let step = |name| PointerStep::Member("properties", name);
+        map.iter().map(|(name, schema)| (name, self.doc.child(loc, step(name), schema))).collect()
     }
 
     /// Parses `patternProperties`, next to these `properties`.
@@ -128,16 +124,14 @@ impl<'a> SchemaReader<'a> {
             (list, items) => ("prefixItems", list, items.map(|r| ("items", r))),
         };
         let evaluates = if rest.is_some() { Evaluates::All } else { Evaluates::Named };
-        let mut prefix = Vec::new();
-        match list {
-            Some(Json::Array(items)) => {
-                for (i, schema) in items.iter().enumerate() {
-                    prefix.push(self.doc.child(loc, PointerStep::Index(keyword, i), schema));
-                }
+        let prefix = match list {
+            Some(Json::Array(items)) => self.children(loc, keyword, items),
+            Some(_) => {
+                self.malformed(loc, keyword, "must be an array of schemas");
+                Vec::new()
             }
-            Some(_) => self.malformed(loc, keyword, "must be an array of schemas"),
-            None => {}
-        }
+            None => Vec::new(),
+        };
         let rest = rest
             .filter(|(_, schema)| !is_trivially_true(schema))
             .map(|(keyword, schema)| self.child(loc, keyword, schema));
