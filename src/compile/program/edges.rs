@@ -214,7 +214,11 @@ impl Program {
     }
 
     /// The state to which edges with these targets lead; `None` if their closure is empty.
-    fn target_state(&mut self, instance: InstanceId, targets: &[u32]) -> Option<StateId> {
+    pub(super) fn target_state(
+        &mut self,
+        instance: InstanceId,
+        targets: &[u32],
+    ) -> Option<StateId> {
         let mut set = std::mem::take(&mut self.scratch.set);
         self.close(instance, targets, &mut set);
         let to = if set.is_empty() { None } else { Some(self.intern(instance, &set)) };

@@ -243,7 +243,7 @@ impl Program {
             return 0;
         };
         let firsts = self.members.states[number].repeatable_starts(&rule_nfa, member_set);
-        let mut next = vec![self.closed_state(instance, &firsts)];
+        let mut next = Vec::from_iter(self.target_state(instance, &firsts));
         let mut level = Vec::new();
         for (read, &byte) in bytes.iter().enumerate() {
             level.clear();
@@ -289,9 +289,9 @@ impl Program {
             let mut start = |with_others: bool| {
                 let firsts =
                     self.members.states[number].member_starts(&rule_nfa, member_set, with_others);
-                self.closed_state(instance, &firsts)
+                self.target_state(instance, &firsts)
             };
-            let starts = [start(true), start(false)];
+            let starts = [start(true)?, start(false)?];
             let (common, next) = self.common_prefix(starts)?;
             let texts = last.iter().flat_map(|&l| next.iter().map(move |&n| (l, n)));
             for (last, next) in texts {
@@ -303,13 +303,6 @@ impl Program {
             }
         }
         Some(true)
-    }
-
-    /// The state of the epsilon closure of `from`.
-    fn closed_state(&mut self, instance: InstanceId, from: &[u32]) -> StateId {
-        let mut set = Vec::new();
-        self.close(instance, from, &mut set);
-        self.intern(instance, &set)
     }
 
     /// The common prefix of all texts from both states, and the bytes that may follow it from the
