@@ -16,7 +16,7 @@ use super::{
 };
 use crate::capacity::ReserveMore;
 use crate::fsm::{Dfa, Edge};
-use crate::hash::HashMap;
+use crate::hash::{ByAddress, HashMap};
 use crate::ids::{Label, SpecialId, id};
 use crate::ir::Expr;
 
@@ -89,22 +89,12 @@ struct Instance {
 }
 
 /// An automaton that several grammars share; part of the key of pooled mask entries.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum SharedAutomaton {
     /// The minimal DFA of a rule.
-    Rule(Arc<Dfa>),
+    Rule(ByAddress<Dfa>),
     /// The automaton of a dispatch, without the rules that it calls.
-    Dispatch(Arc<DispatchAutomaton>),
-}
-
-impl SharedAutomaton {
-    /// The address of the automaton; unique while `self` is alive.
-    pub(crate) fn address(&self) -> usize {
-        match self {
-            SharedAutomaton::Rule(dfa) => Arc::as_ptr(dfa) as usize,
-            SharedAutomaton::Dispatch(shape) => Arc::as_ptr(shape) as usize,
-        }
-    }
+    Dispatch(ByAddress<DispatchAutomaton>),
 }
 
 /// The entry of a rule: its start state, and what can happen there before a byte is read.
@@ -394,10 +384,10 @@ impl Program {
         let (source, set) = self.source_of(state)?;
         let automaton = match source {
             StateSource::Dfa(dfa) if self.state(state).return_role == ReturnRole::Nothing => {
-                SharedAutomaton::Rule(dfa.clone())
+                SharedAutomaton::Rule(ByAddress(dfa.clone()))
             }
             StateSource::Dispatch(dispatch) => {
-                SharedAutomaton::Dispatch(dispatch.shared()?.clone())
+                SharedAutomaton::Dispatch(ByAddress(dispatch.shared()?.clone()))
             }
             _ => return None,
         };

@@ -334,7 +334,7 @@ impl GrammarMasks {
             let groups = group_with_tail_calls(&mut state.parser, &wide);
             self.add_entries(state, &groups, &mut entries)?;
             let MaskState { parser, rule_walks, walk, .. } = &mut *state;
-            rule_walks.finish(parser, self.vocab.trie(), walk)?;
+            rule_walks.finish(parser, self.vocab.shared_trie(), walk)?;
         }
         let mut sets = self.special_and_stop_tokens(state, config);
         sets.extend(entries.iter().map(|entry| entry.accepted.clone()));

@@ -260,7 +260,7 @@ impl MaskState {
             return self.walk_directly(vocab, single_item, nodes);
         }
         let before = self.walk.lengths();
-        let (parser, trie, walk) = (&mut self.parser, vocab.trie(), &mut self.walk);
+        let (parser, trie, walk) = (&mut self.parser, vocab.shared_trie(), &mut self.walk);
         let walked = self.rule_walks.walk_item(parser, trie, (item, nodes), walk);
         self.finish_walk(walked, before)
     }

@@ -55,10 +55,9 @@ impl CountedState {
 }
 
 /// A state of an automaton that grammars share.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct SharedState {
-    /// See [`SharedAutomaton::address`].
-    automaton: usize,
+    automaton: SharedAutomaton,
     /// Its number in the automaton.
     number: u32,
 }
@@ -71,8 +70,8 @@ pub(crate) struct StructuralIds {
     ids: Cache<PoolKey, u32>,
     /// The next free id.
     next: u32,
-    /// Keys of states of shared automata. The automaton is held, so that its address stays unique.
-    states: Cache<SharedState, (SharedAutomaton, PoolKey)>,
+    /// Keys of states of shared automata.
+    states: Cache<SharedState, PoolKey>,
 }
 
 /// A pool key; see [`KeyBuilder::state_key`].
@@ -168,13 +167,13 @@ impl KeyBuilder {
             let description = self.describe(program, structural_ids, state, max_token_bytes);
             return description.map(PoolKey::from);
         };
-        let shared = SharedState { automaton: automaton.address(), number };
-        if let Some((_, key)) = structural_ids.states.get(&shared) {
+        let shared = SharedState { automaton, number };
+        if let Some(key) = structural_ids.states.get(&shared) {
             return Some(key);
         }
         let key = PoolKey::from(self.describe(program, structural_ids, state, max_token_bytes)?);
         let bytes = key.len() * 4 + SLOT_BYTES;
-        structural_ids.states.insert(shared, (automaton, key.clone()), bytes);
+        structural_ids.states.insert(shared, key.clone(), bytes);
         Some(key)
     }
 

@@ -22,7 +22,7 @@ use super::trie_walk::{TrieWalk, WalkError};
 use crate::compile::{BlockId, StateId};
 use crate::fsm::ByteSet;
 use crate::fuel;
-use crate::hash::{HashMap, HashSet, Seeded};
+use crate::hash::{ByAddress, HashMap, HashSet, Seeded};
 use crate::matcher::{ConfigId, Exit, Item, Parser};
 use crate::vocab::{NodeId, Trie, Vocabulary};
 
@@ -69,11 +69,8 @@ impl NodeSet {
 }
 
 /// The rule walks of one trie.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct TrieRuleWalks {
-    /// The trie, so that its address stays unique. None for the vocabulary's trie, which outlives
-    /// this.
-    _owned: Option<Arc<Trie>>,
     /// Interned node sets.
     node_sets: IndexMap<Box<[NodeId]>, NodeSet, Seeded>,
     /// Rule walks by node set and state; its counter is canonical.
@@ -82,10 +79,10 @@ struct TrieRuleWalks {
     all: Option<NodeSetId>,
 }
 
-/// Rule walks of all tries, by the tries' addresses.
+/// Rule walks of all tries.
 #[derive(Debug)]
 pub(crate) struct RuleWalks {
-    tries: HashMap<usize, TrieRuleWalks>,
+    tries: HashMap<ByAddress<Trie>, TrieRuleWalks>,
     /// Shared by all tries.
     context: WalkContext,
 }
@@ -117,8 +114,8 @@ struct Visited {
     configs: HashSet<(NodeSetId, ConfigId)>,
     /// Node sets and items that were walked.
     items: HashSet<(NodeSetId, Item)>,
-    /// Rule walks, by address: their tokens are added once, whatever follows.
-    rule_walks: HashSet<usize>,
+    /// Rule walks whose tokens were added: once is enough, whatever follows.
+    rule_walks: HashSet<ByAddress<RuleWalk>>,
     /// Node sets and configurations of the next batch.
     queue: Vec<(NodeSetId, ConfigId)>,
     /// The current batch.
@@ -174,20 +171,9 @@ impl RuleWalks {
         self.context = WalkContext { width, large, ..WalkContext::default() };
     }
 
-    /// A walker of a trie; `owned` is the trie, unless it is the vocabulary's.
-    fn walker<'w>(
-        &'w mut self,
-        parser: &'w mut Parser,
-        trie: &'w Trie,
-        owned: Option<&Arc<Trie>>,
-    ) -> RuleWalker<'w> {
-        let address = std::ptr::from_ref(trie) as usize;
-        let memo = self.tries.entry(address).or_insert_with(|| TrieRuleWalks {
-            _owned: owned.cloned(),
-            node_sets: IndexMap::default(),
-            rule_walks: HashMap::default(),
-            all: None,
-        });
+    /// A walker of a trie.
+    fn walker<'w>(&'w mut self, parser: &'w mut Parser, trie: &'w Arc<Trie>) -> RuleWalker<'w> {
+        let memo = self.tries.entry(ByAddress(trie.clone())).or_default();
         RuleWalker { parser, trie, memo, context: &mut self.context }
     }
 
@@ -196,12 +182,12 @@ impl RuleWalks {
     pub(crate) fn resolve(
         &mut self,
         parser: &mut Parser,
-        (trie, owned): (&Trie, Option<&Arc<Trie>>),
+        trie: &Arc<Trie>,
         (nodes, next): (&[NodeId], ConfigId),
         out: &mut TrieWalk,
     ) -> Result<(), WalkError> {
         let children: Vec<NodeId> = nodes.iter().flat_map(|&node| trie.children(node)).collect();
-        self.resolve_from(parser, (trie, owned), (&children, next), out)
+        self.resolve_from(parser, trie, (&children, next), out)
     }
 
     /// As [`RuleWalks::resolve`] for the tokens at and below `nodes`, where `next` is the
@@ -209,14 +195,14 @@ impl RuleWalks {
     pub(crate) fn resolve_from(
         &mut self,
         parser: &mut Parser,
-        (trie, owned): (&Trie, Option<&Arc<Trie>>),
+        trie: &Arc<Trie>,
         (nodes, next): (&[NodeId], ConfigId),
         out: &mut TrieWalk,
     ) -> Result<(), WalkError> {
         if self.context.is_full() && out.pending_follow.is_empty() {
             self.clear();
         }
-        let mut walker = self.walker(parser, trie, owned);
+        let mut walker = self.walker(parser, trie);
         let mut queue = Vec::new();
         walker.add_nodes(nodes.iter().copied(), None, |node_set| queue.push((node_set, next)));
         walker.follow(queue, out, &mut Vec::new())
@@ -228,11 +214,11 @@ impl RuleWalks {
     pub(crate) fn walk_item(
         &mut self,
         parser: &mut Parser,
-        trie: &Trie,
+        trie: &Arc<Trie>,
         (item, budget): (Item, usize),
         out: &mut TrieWalk,
     ) -> Result<(), WalkError> {
-        let mut walker = self.walker(parser, trie, None);
+        let mut walker = self.walker(parser, trie);
         let all = walker.all();
         let rule_walk = walker.rule_walk(all, item, budget)?;
         rule_walk.tokens.add_to(out);
@@ -247,12 +233,12 @@ impl RuleWalks {
     pub(crate) fn finish(
         &mut self,
         parser: &mut Parser,
-        trie: &Trie,
+        trie: &Arc<Trie>,
         out: &mut TrieWalk,
     ) -> Result<(), WalkError> {
         let queue = std::mem::take(&mut out.pending_follow);
         if !queue.is_empty() {
-            self.walker(parser, trie, None).follow(queue, out, &mut Vec::new())?;
+            self.walker(parser, trie).follow(queue, out, &mut Vec::new())?;
         }
         if self.context.is_full() {
             self.clear();
@@ -354,7 +340,7 @@ impl RuleWalker<'_> {
                     continue;
                 }
                 let rule_walk = self.rule_walk(node_set, item, usize::MAX)?;
-                if visited.rule_walks.insert(Arc::as_ptr(&rule_walk) as usize) {
+                if visited.rule_walks.insert(ByAddress(rule_walk.clone())) {
                     rule_walk.tokens.add_to(out);
                 }
                 self.queue_exits(&item, &rule_walk, visited, exits)?;

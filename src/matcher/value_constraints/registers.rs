@@ -14,7 +14,7 @@ use super::value_cursor::{CursorTable, ValueCursor};
 use crate::capacity::ReserveMore;
 use crate::compile::RegisterId;
 use crate::fsm::ByteSet;
-use crate::hash::HashMap;
+use crate::hash::{ByAddress, HashMap};
 use crate::ids::id;
 use crate::matcher::symbol::SymbolCode;
 
@@ -107,8 +107,8 @@ pub(in crate::matcher) struct RegisterStatus {
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(in crate::matcher) struct RivalState {
     set: ValueSetId,
-    /// Cursors of the groups, with the addresses of the shared value lists.
-    rivals: Vec<(ValueCursor, usize)>,
+    /// Cursors of the groups, with the shared value lists.
+    rivals: Vec<(ValueCursor, ByAddress<[ValueId]>)>,
     /// Inside of a number: the part of its prefix that matters.
     number: Option<NumberPrefix>,
 }
@@ -379,7 +379,7 @@ impl Registers {
             NumberPrefix::at_end_of(symbols_reversed(&self.texts, *text)).relevant_to(zero)
         });
         let rivals =
-            rivals.iter().map(|group| (group.cursor, group.values.as_ptr() as usize)).collect();
+            rivals.iter().map(|group| (group.cursor, ByAddress(group.values.clone()))).collect();
         Some(RivalState { set: *set, rivals, number })
     }
 
