@@ -227,11 +227,6 @@ impl Program {
         self.instances.reserve_more();
     }
 
-    /// Number of states.
-    pub(crate) fn len(&self) -> usize {
-        self.states.len()
-    }
-
     /// A state by its id.
     #[inline]
     pub(crate) fn state(&self, state: StateId) -> &State {

@@ -325,8 +325,7 @@ impl GrammarMasks {
             // Scopes count elements across rules, so items are not independent.
             return self.build_by_walk(state, config);
         }
-        state.entries.entry_states.resize(state.parser.program().len(), false);
-        let any_wide = items.iter().any(|i| state.entries.entry_states[i.state.index()]);
+        let any_wide = items.iter().any(|item| state.entries.wide_states.get(item.state));
         let by_item =
             any_wide || !state.walks_whole_configs() || self.is_too_wide_to_walk(state, config);
         if by_item || !state.walk_directly(&self.vocab, config, self.options.direct_walk)? {
@@ -349,13 +348,14 @@ impl GrammarMasks {
     ) -> Result<Vec<Item>, ParserLimit> {
         let mut wide = Vec::new();
         for &item in items {
-            let index = item.state.index();
-            if !state.entries.entry_states[index] {
+            let mut is_wide = state.entries.wide_states.get(item.state);
+            if !is_wide {
                 let isolated = state.parser.isolated(item);
-                state.entries.entry_states[index] = self.is_too_wide_to_walk(state, isolated)
+                is_wide = self.is_too_wide_to_walk(state, isolated)
                     || !state.walk_item_directly(&self.vocab, item, self.options.direct_walk)?;
+                *state.entries.wide_states.entry(item.state) = is_wide;
             }
-            wide.extend(state.entries.entry_states[index].then_some(item));
+            wide.extend(is_wide.then_some(item));
         }
         Ok(wide)
     }

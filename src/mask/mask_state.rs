@@ -17,7 +17,8 @@ use super::suffixes::SuffixWalk;
 use super::token_set::TokenSet;
 use super::trie_walk::{TrieWalk, WalkError};
 use crate::cache::Cache;
-use crate::compile::Compiled;
+use crate::capacity::IdTable;
+use crate::compile::{Compiled, StateId};
 use crate::hash::HashMap;
 use crate::ids::TokenId;
 use crate::limits::Limits;
@@ -85,7 +86,7 @@ pub(super) struct ComparisonCandidates {
 #[derive(Debug)]
 pub(super) struct GrammarEntries {
     /// Automaton states that are too wide for a direct walk: their entries come from the pool.
-    pub(super) entry_states: Vec<bool>,
+    pub(super) wide_states: IdTable<StateId, bool>,
     /// Pool keys of this grammar's states.
     pub(super) keys: KeyBuilder,
     pub(super) used: Cache<UsedEntry, Arc<MaskEntry>>,
@@ -102,7 +103,7 @@ pub(super) struct UsedEntry {
 impl Default for GrammarEntries {
     fn default() -> Self {
         GrammarEntries {
-            entry_states: Vec::new(),
+            wide_states: IdTable::default(),
             keys: KeyBuilder::default(),
             used: Cache::new(ENTRIES_BYTES),
         }

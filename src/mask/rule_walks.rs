@@ -19,6 +19,7 @@ use super::pool_key::CountedState;
 use super::resolved_tokens::ResolvedTokens;
 use super::token_set::{bit, set_bit};
 use super::trie_walk::{TrieWalk, WalkError};
+use crate::capacity::IdTable;
 use crate::compile::{BlockId, StateId};
 use crate::fsm::ByteSet;
 use crate::fuel;
@@ -98,7 +99,7 @@ struct WalkContext {
     /// too.
     large: u32,
     /// Bytes that each state reads; made on demand.
-    reads: Vec<Option<ByteSet>>,
+    reads: IdTable<StateId, Option<ByteSet>>,
     /// Nesting of rule walks.
     depth: usize,
     /// Buffers for [`Visited`].
@@ -141,10 +142,7 @@ impl WalkContext {
 
     /// Bytes that a state reads.
     fn reads(&mut self, parser: &mut Parser, state: StateId) -> ByteSet {
-        if self.reads.len() <= state.index() {
-            self.reads.resize(state.index() + 1, None);
-        }
-        *self.reads[state.index()].get_or_insert_with(|| parser.reads_of(state))
+        *self.reads.entry(state).get_or_insert_with(|| parser.reads_of(state))
     }
 }
 

@@ -145,15 +145,16 @@ impl Parser {
     /// Whether an isolated configuration has not left its rule and has called nothing. Memoised for
     /// the last rule asked for.
     fn stays_in_rule(&mut self, config: ConfigId, position: CountedPosition) -> bool {
-        if self.queries.rule_residence.len() <= config.index() {
-            let unasked = (CompiledRuleId::NONE, RuleResidence::Outside);
-            self.queries.rule_residence.resize(config.index() + 1, unasked);
-        }
-        if self.queries.rule_residence[config.index()].0 != position.rule {
-            self.queries.rule_residence[config.index()] =
-                (position.rule, self.compute_residence(config, position.rule));
-        }
-        match self.queries.rule_residence[config.index()].1 {
+        let known = self.queries.rule_residence.get(config);
+        let residence = match known.filter(|&(rule, _)| rule == position.rule) {
+            Some((_, residence)) => residence,
+            None => {
+                let residence = self.compute_residence(config, position.rule);
+                *self.queries.rule_residence.entry(config) = Some((position.rule, residence));
+                residence
+            }
+        };
+        match residence {
             RuleResidence::Inside => true,
             // After the start rule, nothing follows.
             RuleResidence::AtEnd => position.frame == FrameId::ROOT,

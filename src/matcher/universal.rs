@@ -110,11 +110,7 @@ impl Parser {
     /// The cached answer for a configuration.
     #[inline]
     fn cached_universal(&self, config: ConfigId) -> Option<UniversalText> {
-        self.queries
-            .universal
-            .get(config.index())
-            .copied()
-            .filter(|universal| universal.is_answered)
+        Some(self.queries.universal.get(config)).filter(|universal| universal.is_answered)
     }
 
     /// Explores the texts of a configuration and caches the answers.
@@ -140,9 +136,6 @@ impl Parser {
             }
         }
         self.queries.universal_work += self.work_done() - before;
-        if self.queries.universal.len() < self.store().configs() {
-            self.queries.universal.resize(self.store().configs(), UniversalText::default());
-        }
         if answer.length >= MIN_USEFUL_CHARS {
             for &(boundary, chars) in &exploration.boundaries {
                 let remaining = |length: u16| {
@@ -151,16 +144,16 @@ impl Parser {
                 let (length, non_ascii_length) =
                     (remaining(answer.length), remaining(answer.non_ascii_length));
                 // Configurations near the end may get better answers from their own queries.
-                if !self.queries.universal[boundary.index()].is_answered
+                let known = self.queries.universal.entry(boundary);
+                if !known.is_answered
                     && length >= SUFFICIENT_CHARS.min(answer.length / 2)
                     && non_ascii_length >= answer.non_ascii_length / 2
                 {
-                    self.queries.universal[boundary.index()] =
-                        UniversalText { length, non_ascii_length, ..answer };
+                    *known = UniversalText { length, non_ascii_length, ..answer };
                 }
             }
         }
-        self.queries.universal[config.index()] = answer;
+        *self.queries.universal.entry(config) = answer;
         Ok(answer)
     }
 
