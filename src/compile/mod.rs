@@ -176,6 +176,29 @@ pub(crate) struct Block {
     pub(crate) is_bounded_white_space: bool,
 }
 
+/// What may follow when a run of a block ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RunEnd {
+    /// The count of completed runs with which a further run begins; `None` if none may come.
+    pub(crate) next_run: Option<u32>,
+    /// Whether the block may end.
+    pub(crate) may_exit: bool,
+}
+
+impl Block {
+    /// The end of a run that began with this count of completed runs.
+    #[inline]
+    pub(crate) fn end_run(&self, count: u32) -> RunEnd {
+        let runs = count.saturating_add(1);
+        let next_run = match self.max {
+            Some(max) => (runs < max).then_some(runs),
+            // Without an upper bound, all counts from `min` on are equivalent.
+            None => Some(runs.min(self.min)),
+        };
+        RunEnd { next_run, may_exit: runs >= self.min }
+    }
+}
+
 /// A compiled grammar. It is immutable and independent of the vocabulary; share it in an `Arc`.
 ///
 /// Invariants:

@@ -4,7 +4,7 @@
 //! parsed again with a textbook chart (J. Earley, 1970), which is read backwards along one
 //! derivation. Slower than the parser; it runs only when captures are requested.
 
-use crate::compile::{BlockId, BudgetUnit, CompiledRuleId, Program, StateId};
+use crate::compile::{BlockId, BudgetUnit, CompiledRuleId, Program, RunEnd, StateId};
 use crate::hash::{HashMap, HashSet};
 use crate::ids::SpecialId;
 use crate::ir::BudgetPolicy;
@@ -265,17 +265,16 @@ impl<'p> Chart<'p> {
             return;
         }
         if state.block != BlockId::NONE {
-            let block = *self.program.block(state.block);
-            let runs = item.count.saturating_add(1);
+            let block = self.program.block(state.block);
+            let RunEnd { next_run, may_exit } = block.end_run(item.count);
             let column = &mut self.columns[last];
-            if block.max.is_none_or(|max| runs < max) {
-                let count = if block.max.is_none() { runs.min(block.min) } else { runs };
+            if let Some(count) = next_run {
                 column.push(
                     ChartItem { state: block.start, count, fresh: true, ..item },
                     Derivation::SameColumn(index),
                 );
             }
-            if runs >= block.min {
+            if may_exit {
                 column.push(
                     ChartItem { state: block.exit, count: 0, ..item },
                     Derivation::SameColumn(index),
@@ -295,13 +294,8 @@ impl<'p> Chart<'p> {
         let callers = self.columns[origin as usize].callers.get(&rule).cloned().unwrap_or_default();
         for (caller, to) in callers {
             let (from, _) = self.columns[origin as usize].items[caller as usize];
-            let in_block = self.program.state(to).block != BlockId::NONE;
-            let item = ChartItem {
-                state: to,
-                count: if in_block { from.count } else { 0 },
-                fresh: false,
-                ..from
-            };
+            let count = self.program.return_count(to, from.count);
+            let item = ChartItem { state: to, count, fresh: false, ..from };
             let caller = ItemPlace { column: origin, index: caller };
             self.columns[last].push(item, Derivation::Completion { caller, ended });
         }

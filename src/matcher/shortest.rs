@@ -289,8 +289,7 @@ impl ShortestPaths {
         self.push_edges(parser, search, at, label);
         for i in 0..parser.program().calls(state).len() {
             let (rule, to) = parser.program().calls(state)[i];
-            let in_block = parser.program().state(to).block != BlockId::NONE;
-            let count = if in_block { label.item.count } else { 0 };
+            let count = parser.program().return_count(to, label.item.count);
             let to = Item { state: to, count, ..label.item };
             self.step_over(parser, search, at, Subgoal::Rule(rule), 1, to);
         }
