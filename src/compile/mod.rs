@@ -37,7 +37,7 @@ pub use inspect::{
     AutomatonBlock, AutomatonEdge, AutomatonState, DispatchState, EdgeKind, RuleAutomaton,
 };
 pub(crate) use member_sets::MemberLikelihood;
-pub(crate) use program::{Program, SharedAutomaton, StateId};
+pub(crate) use program::{Program, SharedAutomaton, State, StateId};
 pub(crate) use rule_facts::{CompiledRuleId, RuleFacts};
 pub(crate) use shared_automata::shared_automata_stats;
 

@@ -34,9 +34,9 @@ use closure::ClosureScratch;
 use deferred::AppendedGrammars;
 use graph_positions::GraphPositions;
 use member_tables::MemberTables;
-use state_table::{EdgeLists, State, StateTable};
+use state_table::{EdgeLists, StateTable};
 
-pub(crate) use state_table::StateId;
+pub(crate) use state_table::{State, StateId};
 
 /// The serial of the next program.
 static SERIAL: AtomicU64 = AtomicU64::new(0);

@@ -135,9 +135,7 @@ impl Parser {
         for i in 0..kernel.len() {
             let item = kernel[i];
             let state = self.program.state(item.state);
-            if !state.has_call_edge
-                || state.is_trigger_state && item.frame == FrameId::ISOLATED_DISPATCH
-            {
+            if !state.has_call_edge || item.has_fired(state) {
                 continue;
             }
             fuel::check()?;
