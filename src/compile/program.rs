@@ -33,7 +33,7 @@ mod states;
 use closure::ClosureScratch;
 use deferred::AppendedGrammars;
 use graph_positions::GraphPositions;
-use member_tables::MemberTables;
+use member_tables::{MemberTableId, MemberTables};
 use state_table::{EdgeLists, StateTable};
 
 pub(crate) use state_table::{State, StateId};
@@ -64,8 +64,8 @@ enum StateSource {
     /// One state of a dispatch automaton. Not closed, as each state has a mark.
     Dispatch(Arc<CompiledDispatch>),
     /// As [`StateSource::Sets`], for a rule with member sets. The states are encoded by
-    /// [`MemberTables::states`] at this index.
-    Members(Arc<RuleNfa>, u32),
+    /// [`MemberTables::states`] of this id.
+    Members(Arc<RuleNfa>, MemberTableId),
 }
 
 /// The state in a set of a [`StateSource::Dispatch`].

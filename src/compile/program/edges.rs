@@ -84,7 +84,7 @@ impl Program {
         let one = match &self.instances[instance.index()].source {
             StateSource::Sets(rule_nfa, part) => rule_nfa.part(*part).single_edge(from),
             StateSource::Members(rule_nfa, number) => {
-                self.members.states[*number as usize].single_edge(rule_nfa, from)
+                self.members.states[number.index()].single_edge(rule_nfa, from)
             }
             StateSource::Dfa(_) | StateSource::Dispatch(_) | StateSource::Counted(_) => None,
         };
@@ -113,7 +113,7 @@ impl Program {
                 }
             }
             StateSource::Members(rule_nfa, number) => {
-                let states = &mut self.members.states[*number as usize];
+                let states = &mut self.members.states[number.index()];
                 set.iter().for_each(|&s| states.edges(rule_nfa, s, &mut add));
             }
             StateSource::Dfa(_) | StateSource::Dispatch(_) | StateSource::Counted(_) => {}

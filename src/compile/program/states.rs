@@ -81,7 +81,7 @@ impl Program {
                 self.close(instance, &[rule_nfa.part(part).nfa.start()], &mut set)
             }
             StateSource::Members(rule_nfa, number) => {
-                let start = self.members.states[number as usize].start(&rule_nfa);
+                let start = self.members.states[number.index()].start(&rule_nfa);
                 self.close(instance, &[start], &mut set);
             }
             StateSource::Counted(rule_nfa) => {
@@ -184,7 +184,7 @@ impl Program {
             },
             StateSource::Sets(rule_nfa, part) => rule_nfa.part(*part).summarize(set),
             StateSource::Members(rule_nfa, number) => {
-                self.members.states[*number as usize].summarize(rule_nfa, set)
+                self.members.states[number.index()].summarize(rule_nfa, set)
             }
             StateSource::Counted(rule_nfa) => {
                 let states: Vec<u32> = set.iter().copied().step_by(2).collect();
