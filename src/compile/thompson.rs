@@ -7,7 +7,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use super::counted_graph::{GraphNode, StepCounts, StepRole};
-use super::expressions::{Repeat, expr_address, is_tiny};
+use super::expressions::{ExprId, Repeat, is_tiny};
 use super::live_nfa::LiveNfa;
 use super::member_sets::{MemberFragments, MemberSets};
 use super::rule_nfa::{BlockNfa, BlockNfaId, EdgeSymbol, RuleNfa};
@@ -80,8 +80,7 @@ pub(super) fn regular_nfa(compiled: &Compiled, body: &Expr) -> Nfa {
 /// What tells the blocks of one rule apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct BlockKey {
-    /// The address of the body.
-    body: usize,
+    body: ExprId,
     min: u32,
     max: Option<u32>,
 }
@@ -275,7 +274,7 @@ impl<'c> RuleNfaBuilder<'c> {
         // A nullable body can stand for any missing repetition.
         let min = if self.compiled.nullable(repeat.body) { 0 } else { repeat.min };
         let repeat = Repeat { min, ..repeat };
-        let key = BlockKey { body: expr_address(repeat.body), min, max: repeat.max };
+        let key = BlockKey { body: ExprId::of(repeat.body), min, max: repeat.max };
         let block = match self.block_index.get(&key) {
             Some(&block) => block,
             None => {
