@@ -416,13 +416,13 @@ impl GrammarMasks {
     /// The entry of an item, together with those that it tail-calls: from this grammar's cache,
     /// from the pool, or built.
     fn entry(&self, state: &mut MaskState, items: &[Item]) -> Result<Arc<MaskEntry>, ParserLimit> {
-        let MaskState { parser, entries: GrammarEntries { keys, used, .. }, .. } = state;
+        let MaskState { parser, entries: GrammarEntries { rules, used, .. }, .. } = state;
         let key = UsedEntry { state: CountedState::of(&items[0]), has_tail_calls: items.len() > 1 };
         if let Some(entry) = used.get(&key) {
             return Ok(entry);
         }
         let (vocab, counters) = (&self.vocab, &self.engine_pool.counters);
-        let mut context = EntryContext { parser, keys, vocab, counters };
+        let mut context = EntryContext { parser, rules, vocab, counters };
         let entry = self.pool.entry(&mut context, items)?;
         used.insert(key, entry.clone(), entry.bytes());
         Ok(entry)

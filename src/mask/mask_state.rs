@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::entry::MaskEntry;
 use super::mask_memo::MaskMemo;
 use super::pool_counters::{PoolCounters, count};
-use super::pool_key::{CountedState, KeyBuilder};
+use super::pool_key::{CountedState, RuleIdentities};
 use super::resolved_suffixes::ResolvedSuffixes;
 use super::resolved_tokens::ResolvedTokens;
 use super::rule_walks::RuleWalks;
@@ -87,8 +87,8 @@ pub(super) struct ComparisonCandidates {
 pub(super) struct GrammarEntries {
     /// Automaton states that are too wide for a direct walk: their entries come from the pool.
     pub(super) wide_states: IdTable<StateId, bool>,
-    /// Pool keys of this grammar's states.
-    pub(super) keys: KeyBuilder,
+    /// What this grammar's rules are called in pool keys.
+    pub(super) rules: RuleIdentities,
     pub(super) used: Cache<UsedEntry, Arc<MaskEntry>>,
 }
 
@@ -104,7 +104,7 @@ impl Default for GrammarEntries {
     fn default() -> Self {
         GrammarEntries {
             wide_states: IdTable::default(),
-            keys: KeyBuilder::default(),
+            rules: RuleIdentities::default(),
             used: Cache::new(ENTRIES_BYTES),
         }
     }
