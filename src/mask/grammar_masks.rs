@@ -16,6 +16,7 @@ use super::pool_counters::count;
 use super::pool_key::CountedState;
 use super::pool_scope::EnginePool;
 use super::special_tokens::SpecialTokenIds;
+use super::subtraction::FoundMask;
 use super::token_set::{TokenSet, set_bit};
 use super::trie_walk::TrieWalk;
 use crate::compile::{CompileError, Compiled};
@@ -162,7 +163,7 @@ impl GrammarMasks {
         // Counters pass through many configurations once each. Their masks are found by the
         // canonical one.
         let memo_config = state.memo_config(config);
-        let (mask, is_new) = match state.parser.compares_values(config) {
+        let found = match state.parser.compares_values(config) {
             true if state.parser.tracks_keys(config) => {
                 self.mask_with_earlier_keys(state, config)?
             }
@@ -170,29 +171,30 @@ impl GrammarMasks {
             false => self.mask_without_comparisons(state, memo_config)?,
         };
         // A mask of another configuration is accounted for there.
-        let (mask, bytes) =
-            if is_new { self.intern_mask(state, mask) } else { (mask, SHARED_MASK_BYTES) };
+        let (mask, bytes) = match found.is_new {
+            true => self.intern_mask(state, found.mask),
+            false => (found.mask, SHARED_MASK_BYTES),
+        };
         state.insert_mask(memo_config, &mask, bytes);
         Ok(mask)
     }
 
-    /// The mask of a configuration in which neither values nor keys are compared, and whether it is
-    /// new.
+    /// The mask of a configuration in which neither values nor keys are compared.
     fn mask_without_comparisons(
         &self,
         state: &mut MaskState,
         config: ConfigId,
-    ) -> Result<(Arc<TokenSet>, bool), ParserLimit> {
+    ) -> Result<FoundMask, ParserLimit> {
         if let Some(near_limit) = self.mask_near_length_limit(state, config)? {
             return Ok(near_limit);
         }
-        let (mask, is_new) = match self.compiled.has_bounded_white_space {
+        let FoundMask { mask, is_new } = match self.compiled.has_bounded_white_space {
             true => self.mask_with_white_space_bound(state, config)?,
-            false => (Arc::new(self.build_and_clear(state, config)?), true),
+            false => FoundMask::new(self.build_and_clear(state, config)?),
         };
         let repeating = self.tokens_repeating_a_key(state, config, &mask)?;
-        let (mask, is_reduced) = self.subtract(mask, &repeating);
-        Ok((mask, is_new || is_reduced))
+        let remaining = self.subtract(mask, &repeating);
+        Ok(FoundMask { is_new: is_new || remaining.is_new, ..remaining })
     }
 
     /// Builds a mask, and clears the walk's buffers.
