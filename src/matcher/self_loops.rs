@@ -137,30 +137,48 @@ impl Parser {
         config: ConfigId,
         code_points: &utf8::Utf8Automaton,
     ) -> Result<bool, ParserLimit> {
-        // Constraints distinguish bytes that share a class.
-        let by_byte = self.compares_values(config);
         let mut inside = vec![(utf8::BOUNDARY, config)];
         let mut at = 0;
-        while let Some(&(state, from_inside)) = inside.get(at) {
+        while let Some(&before) = inside.get(at) {
             at += 1;
-            let mut last = None;
-            for byte in 0x80..=0xFFu8 {
-                let Some(state) = code_points.next(state, byte) else { continue };
-                if last.replace((self.class(byte), state)) == Some((self.class(byte), state))
-                    && !by_byte
-                {
-                    continue;
+            let all_loop = self.step_in_code_points(code_points, before, |_, (state, next)| {
+                let has_room = inside.len() <= MAX_INSIDE_CONFIGS;
+                if state == utf8::BOUNDARY {
+                    return has_room && next == config;
                 }
-                let next = self.step(from_inside, byte)?;
-                if next == ConfigId::DEAD
-                    || state == utf8::BOUNDARY && next != config
-                    || inside.len() > MAX_INSIDE_CONFIGS
-                {
-                    return Ok(false);
-                }
-                if state != utf8::BOUNDARY && !inside.contains(&(state, next)) {
+                if !inside.contains(&(state, next)) {
                     inside.push((state, next));
                 }
+                has_room
+            })?;
+            if !all_loop {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Steps over each byte outside of ASCII that a UTF-8 automaton reads from its state, and calls
+    /// `visit` with the state and the configuration after it. Bytes that lead to the same are
+    /// stepped over once. Returns false as soon as a byte is rejected or `visit` returns false.
+    pub(super) fn step_in_code_points(
+        &mut self,
+        code_points: &utf8::Utf8Automaton,
+        (state, config): (u8, ConfigId),
+        mut visit: impl FnMut(&mut Parser, (u8, ConfigId)) -> bool,
+    ) -> Result<bool, ParserLimit> {
+        // Constraints distinguish bytes that share a class.
+        let by_byte = self.compares_values(config);
+        let mut last = None;
+        for byte in 0x80..=0xFFu8 {
+            let Some(state) = code_points.next(state, byte) else { continue };
+            let step = Some((self.class(byte), state));
+            if std::mem::replace(&mut last, step) == step && !by_byte {
+                continue;
+            }
+            let next = self.step(config, byte)?;
+            if next == ConfigId::DEAD || !visit(self, (state, next)) {
+                return Ok(false);
             }
         }
         Ok(true)

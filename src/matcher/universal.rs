@@ -254,28 +254,23 @@ impl Parser {
         exploration: &mut Exploration,
     ) -> Result<bool, ParserLimit> {
         let mut pending = vec![(utf8::BOUNDARY, from)];
-        while let Some((state, from_inside)) = pending.pop() {
-            let mut last = None;
-            for byte in 0x80..=0xFFu8 {
-                let Some(state) = steps.next(state, byte) else { continue };
-                if last.replace((self.class(byte), state)) == Some((self.class(byte), state)) {
-                    continue;
-                }
-                let next = self.step(from_inside, byte)?;
-                if next == ConfigId::DEAD {
-                    return Ok(false);
-                }
+        while let Some(before) = pending.pop() {
+            let all_read = self.step_in_code_points(steps, before, |parser, (state, next)| {
                 if state != utf8::BOUNDARY {
                     if exploration.inside.insert((state, next)) {
                         pending.push((state, next));
                     }
                 } else if !exploration.reached.contains(&next) {
-                    if kinds & !self.readable_kinds(next) != 0 {
-                        return Ok(false);
+                    if kinds & !parser.readable_kinds(next) != 0 {
+                        return false;
                     }
                     exploration.reached.insert(next);
                     exploration.boundaries.push((next, chars + 1));
                 }
+                true
+            })?;
+            if !all_read {
+                return Ok(false);
             }
             if exploration.inside.len() > MAX_INSIDE_CONFIGS {
                 return Ok(true);
