@@ -14,7 +14,6 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use super::node_sets::{NodeSetId, sort_by_group, sort_nodes, sorted_by_bytes};
 use super::pool_key::CountedState;
 use super::resolved_tokens::ResolvedTokens;
 use super::token_set::{bit, set_bit};
@@ -24,6 +23,7 @@ use crate::compile::{BlockId, StateId};
 use crate::fsm::ByteSet;
 use crate::fuel;
 use crate::hash::{ByAddress, HashMap, HashSet, Seeded};
+use crate::ids::id;
 use crate::matcher::{ConfigId, Exit, Item, Parser};
 use crate::vocab::{NodeId, Trie, Vocabulary};
 
@@ -39,6 +39,11 @@ const RULE_WALK_FUEL: usize = 16;
 const MIN_TOKENS_FOR_ROW: usize = 32;
 /// Tokens beyond the length of a row divided by this become a row, which callers share.
 const ROW_FRACTION: usize = 4;
+
+id! {
+    /// An interned set of trie nodes: an index into [`TrieRuleWalks::node_sets`].
+    pub(super) NodeSetId
+}
 
 /// The result of walking some trie nodes with one isolated item.
 #[derive(Debug)]
@@ -59,13 +64,13 @@ struct NodeSet {
 }
 
 impl NodeSet {
-    /// The nodes must be in ascending order.
     fn new(trie: &Trie, nodes: &[NodeId]) -> NodeSet {
-        let mut first = ByteSet::EMPTY;
-        let nodes: Vec<(u8, NodeId)> =
+        let mut first_bytes = ByteSet::EMPTY;
+        let mut nodes: Box<[(u8, NodeId)]> =
             nodes.iter().map(|&node| (trie.node(node).byte, node)).collect();
-        nodes.iter().for_each(|&(byte, _)| first.insert(byte));
-        NodeSet { first_bytes: first, nodes: sorted_by_bytes(nodes).into() }
+        nodes.sort_unstable();
+        nodes.iter().for_each(|&(byte, _)| first_bytes.insert(byte));
+        NodeSet { first_bytes, nodes }
     }
 }
 
@@ -431,7 +436,8 @@ impl RuleWalker<'_> {
 
     /// Interns a node set.
     fn intern_node_set(&mut self, mut nodes: Vec<NodeId>) -> NodeSetId {
-        sort_nodes(&mut nodes);
+        nodes.sort_unstable();
+        nodes.dedup();
         match self.memo.node_sets.get_index_of(&nodes[..]) {
             Some(index) => NodeSetId::new(index),
             None => {
@@ -516,8 +522,10 @@ impl RuleWalker<'_> {
         fuel::spend(RULE_WALK_FUEL + nodes + walk.exits.len() + walk.called.len())?;
         let (mut exit_nodes, mut calls) =
             (std::mem::take(&mut walk.exits), std::mem::take(&mut walk.called));
-        sort_by_group(&mut exit_nodes);
-        sort_by_group(&mut calls);
+        exit_nodes.sort_unstable();
+        exit_nodes.dedup();
+        calls.sort_unstable();
+        calls.dedup();
         // Tokens below accepted subtrees need not be found again.
         let accepted_row = (walk.tokens.len() > MIN_TOKENS_FOR_ROW
             && !(exit_nodes.is_empty() && calls.is_empty()))

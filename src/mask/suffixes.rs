@@ -7,7 +7,6 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::node_sets::sort_by_group;
 use super::rule_walks::RuleWalks;
 use super::token_set::bit;
 use super::trie_walk::{TrieWalk, WalkError};
@@ -147,7 +146,8 @@ impl Suffixes {
         accepted: &[u32],
         mut exits: Vec<(Exit, NodeId)>,
     ) -> Vec<(Exit, Suffixes)> {
-        sort_by_group(&mut exits);
+        exits.sort_unstable();
+        exits.dedup();
         let after_exit = |exits: &[(Exit, NodeId)]| {
             Some((exits[0].0, Suffixes::below((vocab, tree), accepted, exits)?))
         };

@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::node_sets::NodeSetId;
+use super::rule_walks::NodeSetId;
 use super::token_set::{bit, build_row, clear_bit, set_bit};
 use crate::fuel::{self, OutOfFuel};
 use crate::ids::TokenId;
