@@ -2,7 +2,6 @@
 
 use super::store::{ConfigId, FrameId};
 use crate::capacity::{IdTable, ReserveMore};
-use crate::compile::CompiledRuleId;
 use crate::hash::HashMap;
 use crate::ids::SpecialId;
 
@@ -50,8 +49,6 @@ pub(super) struct QueryCaches {
     /// Canonical configurations of counted blocks far from their bounds. Key: the configuration as
     /// it was read in isolation, and the frame; see [`super::parser::Parser::step_within_block`].
     pub(super) far_canonical: HashMap<(ConfigId, FrameId), ConfigId>,
-    /// The rule of the last `stays_in_rule` query, and its answer.
-    pub(super) rule_residence: IdTable<ConfigId, Option<(CompiledRuleId, RuleResidence)>>,
 }
 
 impl QueryCaches {
@@ -61,7 +58,6 @@ impl QueryCaches {
         self.universal.clear();
         self.uniform_shapes.clear();
         self.far_canonical.clear();
-        self.rule_residence.clear();
     }
 
     /// Approximate memory in bytes.
@@ -69,7 +65,6 @@ impl QueryCaches {
         (self.far_canonical.len() + self.self_loops.len()) * 16
             + self.universal.len() * size_of::<UniversalText>()
             + self.uniform_shapes.len() * 4
-            + self.rule_residence.len() * 8
     }
 }
 
@@ -119,13 +114,4 @@ pub(super) struct UniversalText {
     pub(super) non_ascii_length: u16,
     /// Whether the query was answered.
     pub(super) is_answered: bool,
-}
-
-/// Whether an isolated configuration is still in its rule and has called nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RuleResidence {
-    Inside,
-    /// In the rule, which may end here.
-    AtEnd,
-    Outside,
 }
