@@ -250,30 +250,6 @@ impl Registers {
         self.intern_register(set, text)
     }
 
-    /// As [`Registers::read_symbol`] for all bytes, without intermediate registers. The element
-    /// must be the first one of its scope.
-    pub(in crate::matcher) fn read_bytes(
-        &mut self,
-        register: RegisterId,
-        bytes: &[u8],
-    ) -> RegisterId {
-        debug_assert!(self.is_first_element(register), "an element that is the first");
-        let Register { set, mut text, .. } = self.registers[register.index()];
-        for &byte in bytes {
-            text = self.append_symbol(text, byte.into());
-        }
-        self.intern_register(set, text)
-    }
-
-    /// Whether an element is open and the set is empty.
-    pub(in crate::matcher) fn is_first_element(&self, register: RegisterId) -> bool {
-        self.status(register).element_open
-            && self
-                .registers
-                .get(register.index())
-                .is_some_and(|cached| cached.set == ValueSetId::EMPTY)
-    }
-
     /// A text extended by a symbol; the same text if the symbol is redundant white space.
     fn append_symbol(&mut self, before: TextId, symbol: SymbolCode) -> TextId {
         let last = self.texts[before.index()];
