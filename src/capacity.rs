@@ -2,11 +2,15 @@
 //!
 //! Lists of configurations and masks grow one entry at a time. Where much memory was freed shortly
 //! before, one reallocation costs many times what a token costs. So capacity is reserved between
-//! tokens ([`ReserveMore`]), and long lists grow by pages that never move ([`PagedVec`]).
+//! tokens ([`ReserveMore`]), and long lists grow by pages that never move ([`PagedVec`]). Tables by
+//! id grow on demand ([`IdTable`]).
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash};
+use std::marker::PhantomData;
 use std::ops::{Index, IndexMut, RangeInclusive};
+
+use crate::ids::TableId;
 
 /// Fewest entries to reserve.
 const LEAST: usize = 64;
@@ -33,6 +37,65 @@ impl<T> ReserveMore for Vec<T> {
 impl<K: Eq + Hash, V, S: BuildHasher> ReserveMore for HashMap<K, V, S> {
     fn reserve_more(&mut self) {
         self.reserve(growth(self.len()));
+    }
+}
+
+/// A table by id that grows on demand. Entries that were never written have the default value.
+#[derive(Clone, Debug)]
+pub(crate) struct IdTable<I, T> {
+    entries: Vec<T>,
+    ids: PhantomData<I>,
+}
+
+impl<I, T> Default for IdTable<I, T> {
+    fn default() -> Self {
+        IdTable::with_capacity(0)
+    }
+}
+
+impl<I, T> IdTable<I, T> {
+    /// An empty table with capacity for `entries`.
+    pub(crate) fn with_capacity(entries: usize) -> Self {
+        IdTable { entries: Vec::with_capacity(entries), ids: PhantomData }
+    }
+
+    /// The number of entries up to the last one that was written.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.entries.clear();
+    }
+}
+
+impl<I: TableId, T: Clone + Default> IdTable<I, T> {
+    /// The entry of an id.
+    #[inline]
+    pub(crate) fn get(&self, id: I) -> T {
+        self.find(id).cloned().unwrap_or_default()
+    }
+
+    /// The entry of an id; `None` if neither it nor one of a greater id was written.
+    #[inline]
+    pub(crate) fn find(&self, id: I) -> Option<&T> {
+        self.entries.get(id.table_index())
+    }
+
+    /// The entry of an id, to write.
+    #[inline]
+    pub(crate) fn entry(&mut self, id: I) -> &mut T {
+        let index = id.table_index();
+        if self.entries.len() <= index {
+            self.entries.resize(index + 1, T::default());
+        }
+        &mut self.entries[index]
+    }
+}
+
+impl<I, T> ReserveMore for IdTable<I, T> {
+    fn reserve_more(&mut self) {
+        self.entries.reserve_more();
     }
 }
 
@@ -145,6 +208,17 @@ impl<T, const PAGE: usize> ReserveMore for PagedVec<T, PAGE> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ids::TokenId;
+
+    #[test]
+    fn entries_that_were_never_written_are_default() {
+        let mut table = IdTable::<TokenId, u8>::default();
+        *table.entry(TokenId::from_raw(3)) += 7;
+        let entries = [0, 3, 4].map(|raw| table.get(TokenId::from_raw(raw)));
+        assert_eq!((entries, table.len()), ([0, 7, 0], 4));
+        table.clear();
+        assert_eq!((table.find(TokenId::from_raw(3)), table.len()), (None, 0));
+    }
 
     #[test]
     fn runs_are_contiguous_and_kept_across_pages() {

@@ -8,8 +8,8 @@
 //! The order of a map's entries therefore differs from run to run. Code that iterates over a map
 //! either sorts or does not depend on the order.
 
-use std::hash::{BuildHasher, RandomState};
-use std::sync::LazyLock;
+use std::hash::{BuildHasher, Hash, RandomState};
+use std::sync::{Arc, LazyLock};
 
 use foldhash::SharedSeed;
 use foldhash::fast::FoldHasher;
@@ -47,11 +47,36 @@ pub(crate) fn hasher() -> Hasher {
     FoldHasher::with_seed(*own, shared)
 }
 
+/// A shared value that is compared and hashed by its address: values in different places differ
+/// even if their contents are equal. It holds the value, so that the address stays unique.
+#[derive(Debug)]
+pub(crate) struct ByAddress<T: ?Sized>(pub(crate) Arc<T>);
+
+impl<T: ?Sized> Clone for ByAddress<T> {
+    fn clone(&self) -> Self {
+        ByAddress(self.0.clone())
+    }
+}
+
+impl<T: ?Sized> PartialEq for ByAddress<T> {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl<T: ?Sized> Eq for ByAddress<T> {}
+
+impl<T: ?Sized> Hash for ByAddress<T> {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        Arc::as_ptr(&self.0).hash(state);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
     use std::collections::HashSet as StdSet;
-    use std::hash::{BuildHasherDefault, Hash, Hasher};
+    use std::hash::{BuildHasherDefault, Hasher};
 
     use super::*;
 
@@ -146,6 +171,14 @@ mod tests {
         assert!(known > 1_000_000, "the names collide: {known} comparisons");
         let here = comparisons_of_inserting::<Seeded>(&names);
         assert!(here < 200, "{here} comparisons");
+    }
+
+    #[test]
+    fn equal_values_in_different_places_are_different_keys() {
+        let [a, b] = [1, 1].map(Arc::new);
+        let keys = HashSet::from_iter([&a, &b, &a].map(|value| ByAddress(value.clone())));
+        assert_eq!(keys.len(), 2);
+        assert!(keys.contains(&ByAddress(b)));
     }
 
     #[test]

@@ -1,6 +1,12 @@
 //! Leaf: typed ids. Each table index has a type of its own, so that a rule cannot be used as a
 //! state.
 
+/// An id that can index a table.
+pub(crate) trait TableId: Copy {
+    /// As a table index.
+    fn table_index(self) -> usize;
+}
+
 /// Declares an id: a `u32` with a type of its own.
 macro_rules! id {
     ($(#[$doc:meta])* $vis:vis $name:ident) => {
@@ -35,6 +41,13 @@ macro_rules! id {
             #[inline]
             $vis const fn index(self) -> usize {
                 self.0 as usize
+            }
+        }
+
+        impl $crate::ids::TableId for $name {
+            #[inline]
+            fn table_index(self) -> usize {
+                self.index()
             }
         }
 

@@ -3,20 +3,20 @@
 use std::sync::Arc;
 
 use super::CompiledRuleId;
-use super::expressions::expr_address;
+use super::expressions::ExprId;
 use super::rule_nfa::RuleNfa;
 use crate::fsm::ExactSteps;
 use crate::hash::HashMap;
 use crate::ir::Expr;
 
 /// The auxiliary rules of a grammar, with what the analysis builds for them. Expressions are those
-/// of [`Compiled::split_grammar`](super::Compiled::split_grammar), identified by their address.
+/// of [`Compiled::split_grammar`](super::Compiled::split_grammar).
 #[derive(Debug, Default)]
 pub(super) struct AuxiliaryRules {
-    /// By the address of their expression.
-    pub(super) ids: HashMap<usize, CompiledRuleId>,
-    /// Path lengths of counted graphs, by the address of their expression.
-    pub(super) step_levels: HashMap<usize, Arc<ExactSteps>>,
+    /// By their expression.
+    pub(super) ids: HashMap<ExprId, CompiledRuleId>,
+    /// Path lengths of counted graphs, by their expression.
+    pub(super) step_levels: HashMap<ExprId, Arc<ExactSteps>>,
     /// Nondeterministic automata, by rule; dispatches have others.
     pub(super) nfas: HashMap<CompiledRuleId, Arc<RuleNfa>>,
 }
@@ -24,16 +24,16 @@ pub(super) struct AuxiliaryRules {
 impl AuxiliaryRules {
     /// The rule of an expression, if it has one.
     pub(super) fn find(&self, expr: &Expr) -> Option<CompiledRuleId> {
-        self.ids.get(&expr_address(expr)).copied()
+        self.ids.get(&ExprId::of(expr)).copied()
     }
 
     /// The rule of an expression that has one.
     pub(super) fn rule(&self, expr: &Expr) -> CompiledRuleId {
-        self.ids[&expr_address(expr)]
+        self.ids[&ExprId::of(expr)]
     }
 
     /// The path lengths of a counted graph.
     pub(super) fn levels(&self, counted: &Expr) -> &Arc<ExactSteps> {
-        &self.step_levels[&expr_address(counted)]
+        &self.step_levels[&ExprId::of(counted)]
     }
 }

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use super::CompiledRuleId;
+use crate::fsm::utf8;
 use crate::hash::HashMap;
 use crate::ir::{BudgetPolicy, Grammar};
 
@@ -44,6 +45,11 @@ impl BudgetMeter {
         BudgetMeter { unit, full, on_exhausted }
     }
 
+    /// The initial number of units.
+    pub(crate) fn units(self) -> u32 {
+        self.full / 4
+    }
+
     /// The count after the end of a token. A budget of tokens never ends inside a code point.
     pub(crate) fn count_after_token(self, count: u32) -> u32 {
         if self.unit == BudgetUnit::Char || count == BudgetMeter::FAR {
@@ -65,12 +71,7 @@ impl BudgetMeter {
         if self.on_exhausted == BudgetPolicy::Cut && self.is_finishing(count) {
             return None;
         }
-        let missing = match byte {
-            0xC0..0xE0 => 1,
-            0xE0..0xF0 => 2,
-            0xF0.. => 3,
-            _ => 0,
-        };
+        let missing = u32::from(utf8::continuation_bytes(byte));
         let remaining =
             if self.unit == BudgetUnit::Char { (count & !3).saturating_sub(4) } else { count & !3 };
         Some(remaining | missing)

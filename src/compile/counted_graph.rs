@@ -7,9 +7,26 @@ use std::sync::Arc;
 
 use super::live_nfa::LiveNfa;
 use crate::fsm::{Edge, ExactSteps};
+use crate::ids::id;
 
-/// No node.
-pub(super) const NO_NODE: u32 = u32::MAX;
+id! {
+    /// A node of a counted graph. It is the state with the same number of the automaton.
+    pub(super) GraphNode
+}
+
+/// What a state is in the automaton of a counted graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StepRole {
+    /// It is this node.
+    Node(GraphNode),
+    /// The first state of a step.
+    Begin { from: GraphNode, to: GraphNode },
+    /// A further state of a step.
+    Inside { to: GraphNode },
+    /// The end of the graph.
+    End,
+}
+
 /// A step count of which only one thing is known: no bound is within reach.
 pub(crate) const FAR: u32 = u32::MAX;
 
@@ -20,27 +37,23 @@ pub(super) struct StepCounts {
     pub(super) max: Option<u32>,
     /// State of the start node.
     pub(super) start: u32,
-    /// By state: the node that it is, or [`NO_NODE`].
-    pub(super) node_of: Vec<u32>,
-    /// By state at the start of a step: the node that the step leaves, or [`NO_NODE`].
-    pub(super) begins_at: Vec<u32>,
-    /// By state inside of a step: the node that the step leads to, or [`NO_NODE`].
-    pub(super) leads_to: Vec<u32>,
+    /// By state.
+    pub(super) roles: Vec<StepRole>,
     /// The possible numbers of steps from each node to an end.
     pub(super) levels: Arc<ExactSteps>,
 }
 
 impl StepCounts {
     /// Whether an end can be reached from `node` after `steps` steps.
-    pub(super) fn allows(&self, node: u32, steps: u32) -> bool {
+    pub(super) fn allows(&self, node: GraphNode, steps: u32) -> bool {
         if steps == FAR {
-            return self.levels.ends_within(node, 0, None);
+            return self.levels.ends_within(node.raw(), 0, None);
         }
         let most = match self.max {
             Some(max) if steps > max => return false,
             max => max.map(|max| max - steps),
         };
-        self.levels.ends_within(node, self.min.saturating_sub(steps), most)
+        self.levels.ends_within(node.raw(), self.min.saturating_sub(steps), most)
     }
 
     /// The count after one more step; saturates at the lower bound if there is no upper bound.
@@ -88,13 +101,12 @@ impl StepCounts {
                 continue;
             }
             seen.push((state, steps));
-            let is_node = self.node_of[state as usize] != NO_NODE;
+            let is_node = matches!(self.roles[state as usize], StepRole::Node(_));
             for to in part.nfa.epsilons(state) {
-                let (node, target) = (self.node_of[to as usize], self.leads_to[to as usize]);
-                if node != NO_NODE {
-                    stack.push((to, self.next(steps)));
-                } else if !is_node || self.begins(target, steps) {
-                    stack.push((to, steps));
+                match self.roles[to as usize] {
+                    StepRole::Node(_) => stack.push((to, self.next(steps))),
+                    role if is_node && !self.may_enter(role, steps) => {}
+                    _ => stack.push((to, steps)),
                 }
             }
         }
@@ -104,14 +116,24 @@ impl StepCounts {
         set.extend(seen.into_iter().flat_map(|(state, steps)| [state, steps]));
     }
 
-    /// Whether a step to `target` may begin after `steps` steps. With [`NO_NODE`]: whether the
-    /// graph may end.
-    fn begins(&self, target: u32, steps: u32) -> bool {
-        if target == NO_NODE {
-            return steps >= self.min;
+    /// Whether a state may be entered from a node after `steps` steps: it begins a step, or ends
+    /// the graph.
+    fn may_enter(&self, role: StepRole, steps: u32) -> bool {
+        match role {
+            StepRole::Begin { to, .. } | StepRole::Inside { to } => {
+                let has_room = steps == FAR || self.max.is_none_or(|max| steps < max);
+                has_room && self.allows(to, self.next(steps))
+            }
+            StepRole::End | StepRole::Node(_) => steps >= self.min,
         }
-        let has_room = steps == FAR || self.max.is_none_or(|max| steps < max);
-        has_room && self.allows(target, self.next(steps))
+    }
+
+    /// The node at which a step begins in this state; `None` elsewhere.
+    pub(super) fn begins_at(&self, state: u32) -> Option<GraphNode> {
+        match self.roles[state as usize] {
+            StepRole::Begin { from, .. } => Some(from),
+            _ => None,
+        }
     }
 
     /// The byte edges and the other edges of a set, each with the number of steps before it;

@@ -6,13 +6,19 @@ use crate::ir::{Expr, MAX_COUNT};
 /// A counted repeat that costs at most this many states is unrolled; larger ones become counted
 /// blocks.
 const UNROLL_STATES: usize = 12;
-/// The identity of an expression within its grammar.
-pub(super) fn expr_address(expr: &Expr) -> usize {
-    std::ptr::from_ref(expr) as usize
-}
-
 /// Most states of a rule that is inlined.
 const TINY_STATES: usize = 4;
+
+/// The identity of an expression within its grammar: its address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct ExprId(usize);
+
+impl ExprId {
+    /// The id of an expression.
+    pub(super) fn of(expr: &Expr) -> ExprId {
+        ExprId(std::ptr::from_ref(expr).addr())
+    }
+}
 
 /// Whether a rule is inlined where it is called. A call of a single class, such as white space,
 /// costs more than its state. Counts are not inlined: callers share one copy of their states.

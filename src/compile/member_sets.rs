@@ -10,9 +10,10 @@ mod states;
 
 use std::ops::Range;
 
-pub(super) use states::MemberSetStates;
+pub(super) use states::{EquivalenceKey, MemberSetStates, SeenSetId};
 
 use crate::fsm::{Edge, Nfa};
+use crate::ids::id;
 use crate::ir::{MemberBounds, MemberChoices, NextMember, SeenMembers};
 
 /// Longest prefix of a name that is examined, in bytes.
@@ -22,13 +23,24 @@ const MAX_LIKELY: usize = 64;
 /// Likelihood of a repeatable (undeclared) member, relative to declared ones.
 const UNDECLARED_LIKELIHOOD: f64 = 1.0 / 256.0;
 
-/// The key of states of one instance that differ only in the members seen: pairs of a position and
-/// the abstracted seen members.
-pub(super) type EquivalenceKey = Box<[(u32, u32)]>;
+id! {
+    /// A member set of one rule: an index into [`MemberSets::all`].
+    pub(super) MemberSetId
+}
+
+id! {
+    /// A node of a trie of names: an index into [`NameTrie::nodes`].
+    NameNodeId
+}
+
+impl NameNodeId {
+    /// In front of all names.
+    const ROOT: NameNodeId = NameNodeId::from_raw(0);
+}
 
 /// By member set and declared member: the length of the prefix of its name that a repeatable member
 /// also accepts and that no token crosses. Within it, presence of the member changes no mask.
-pub(super) type CoveredBytes<'a> = &'a dyn Fn(u32, usize) -> usize;
+pub(super) type CoveredBytes<'a> = &'a dyn Fn(MemberSetId, usize) -> usize;
 
 /// The likelihood of a continuation, for previews. Assumes that members come in declaration order.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -117,26 +129,26 @@ struct NameNode {
     depth: u32,
 }
 
-/// What a state of the automaton means for member sets; the index is that of the set.
+/// What a state of the automaton means for member sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 enum StateRole {
     /// An ordinary state.
     #[default]
     None,
     /// Entry of a set: no member has been seen.
-    Start(u32),
+    Start(MemberSetId),
     /// In front of a member.
-    Before(u32),
-    /// After a common prefix of several names: the member set, and the node of its trie.
-    Name(u32, u32),
+    Before(MemberSetId),
+    /// After a common prefix of several names.
+    Name(MemberSetId, NameNodeId),
     /// First state of a member or separator. No edge leads back to it.
     First,
     /// Last state of a member.
-    End(u32, NextMember),
+    End(MemberSetId, NextMember),
     /// After a member.
-    After(u32),
+    After(MemberSetId),
     /// After a separator.
-    Between(u32),
+    Between(MemberSetId),
 }
 
 /// The parts of a member set, each as its first and last state.
@@ -197,18 +209,18 @@ impl EnclosedParts {
         EnclosedParts { unique, repeatable, separator: EnclosedPart::new(nfa, separator) }
     }
 
-    /// The roles of the first and last states, in the member set with this index.
-    fn roles(&self, index: u32) -> impl Iterator<Item = (u32, StateRole)> {
+    /// The roles of the first and last states, in this member set.
+    fn roles(&self, set: MemberSetId) -> impl Iterator<Item = (u32, StateRole)> {
         let unique = self.unique.iter().enumerate();
         let unique =
-            unique.map(move |(i, part)| (part, StateRole::End(index, NextMember::Unique(i))));
+            unique.map(move |(i, part)| (part, StateRole::End(set, NextMember::Unique(i))));
         let repeatable = self
             .repeatable
             .iter()
-            .map(move |part| (part, StateRole::End(index, NextMember::Repeatable)));
+            .map(move |part| (part, StateRole::End(set, NextMember::Repeatable)));
         unique
             .chain(repeatable)
-            .chain([(&self.separator, StateRole::Between(index))])
+            .chain([(&self.separator, StateRole::Between(set))])
             .flat_map(|(part, end)| [(part.first, StateRole::First), (part.end, end)])
     }
 }
@@ -227,7 +239,7 @@ impl MemberSets {
         (from, begin): (u32, u32),
         fragments: MemberFragments,
     ) -> u32 {
-        let index = self.all.len() as u32;
+        let set = MemberSetId::new(self.all.len());
         let part_starts = fragments.starts().chain([nfa.len() as u32]).collect();
         let [start, before, after, exit] = [(); 4].map(|()| nfa.state());
         nfa.epsilon(from, start);
@@ -253,13 +265,13 @@ impl MemberSets {
         }
         self.roles.resize(nfa.len(), StateRole::None);
         let places = [
-            (start, StateRole::Start(index)),
-            (before, StateRole::Before(index)),
-            (after, StateRole::After(index)),
+            (start, StateRole::Start(set)),
+            (before, StateRole::Before(set)),
+            (after, StateRole::After(set)),
         ];
-        let nodes = names.nodes.iter().zip(0..).skip(1);
-        let nodes = nodes.map(|(node, i)| (node.state, StateRole::Name(index, i)));
-        for (state, role) in places.into_iter().chain(parts.roles(index)).chain(nodes) {
+        let nodes = names.nodes.iter().enumerate().skip(1);
+        let nodes = nodes.map(|(i, node)| (node.state, StateRole::Name(set, NameNodeId::new(i))));
+        for (state, role) in places.into_iter().chain(parts.roles(set)).chain(nodes) {
             self.roles[state as usize] = role;
         }
         self.all.push(MemberSet {
@@ -278,13 +290,13 @@ impl MemberSets {
         exit
     }
 
-    /// Number of member sets.
-    pub(super) fn len(&self) -> usize {
-        self.all.len()
+    /// The ids of the member sets.
+    pub(super) fn ids(&self) -> impl Iterator<Item = MemberSetId> + use<> {
+        (0..self.all.len()).map(MemberSetId::new)
     }
 
     /// The member set of which `position` ends a member.
-    pub(super) fn ended_set(&self, position: u32) -> Option<u32> {
+    pub(super) fn ended_set(&self, position: u32) -> Option<MemberSetId> {
         match self.role(position) {
             StateRole::End(member_set, _) => Some(member_set),
             _ => None,
@@ -297,8 +309,8 @@ impl MemberSets {
     }
 
     /// Whether the set has repeatable members without an upper bound.
-    pub(super) fn may_repeat(&self, member_set: usize) -> bool {
-        let member_set = &self.all[member_set];
+    pub(super) fn may_repeat(&self, member_set: MemberSetId) -> bool {
+        let member_set = self.set(member_set);
         member_set.bounds.is_unbounded() && !member_set.repeatable.is_empty()
     }
 
@@ -306,9 +318,9 @@ impl MemberSets {
     pub(super) fn separator_symbols(
         &self,
         nfa: &Nfa,
-        member_set: usize,
+        member_set: MemberSetId,
     ) -> Option<Vec<(u32, u32)>> {
-        let member_set = &self.all[member_set];
+        let member_set = self.set(member_set);
         let [.., begin, end] = member_set.part_starts[..] else { return None };
         let edges = (begin..end).flat_map(|state| nfa.edges(state)).map(|e| (e.lo, e.hi));
         (!member_set.separator_nullable).then(|| edges.collect())
@@ -318,9 +330,9 @@ impl MemberSets {
     pub(super) fn spelled<'a>(
         &'a self,
         nfa: &'a Nfa,
-        member_set: usize,
+        member_set: MemberSetId,
     ) -> impl Iterator<Item = Vec<u8>> + 'a {
-        self.all[member_set].unique.iter().map(|&first| Spelled::new(nfa, first).bytes)
+        self.set(member_set).unique.iter().map(|&first| Spelled::new(nfa, first).bytes)
     }
 
     /// The member set whose part contains `position`, or that `position` lies in front of or after
@@ -335,17 +347,17 @@ impl MemberSets {
     }
 
     /// The member set in whose names a position lies, and the node of its trie.
-    fn name_node(&self, position: u32) -> Option<(u32, &NameNode)> {
+    fn name_node(&self, position: u32) -> Option<(MemberSetId, &NameNode)> {
         let (member_set, node) = match self.role(position) {
-            StateRole::Before(member_set) => (member_set, 0),
+            StateRole::Before(member_set) => (member_set, NameNodeId::ROOT),
             StateRole::Name(member_set, node) => (member_set, node),
             _ => return None,
         };
-        Some((member_set, &self.set(member_set).names.nodes[node as usize]))
+        Some((member_set, &self.set(member_set).names.nodes[node.index()]))
     }
 
     /// Whether a position after a node of the trie lies in a member that may come.
-    fn may_lead_to(&self, member_set: u32, to: u32, choices: &MemberChoices<'_>) -> bool {
+    fn may_lead_to(&self, member_set: MemberSetId, to: u32, choices: &MemberChoices<'_>) -> bool {
         let set = self.set(member_set);
         match self.name_node(to) {
             Some((_, node)) => {
@@ -386,9 +398,9 @@ impl MemberSets {
         self.all.iter().find(|member_set| member_set.range.contains(&position))
     }
 
-    /// A member set by its index.
-    fn set(&self, member_set: u32) -> &MemberSet {
-        &self.all[member_set as usize]
+    /// A member set by its id.
+    fn set(&self, member_set: MemberSetId) -> &MemberSet {
+        &self.all[member_set.index()]
     }
 }
 

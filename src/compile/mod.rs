@@ -37,7 +37,7 @@ pub use inspect::{
     AutomatonBlock, AutomatonEdge, AutomatonState, DispatchState, EdgeKind, RuleAutomaton,
 };
 pub(crate) use member_sets::MemberLikelihood;
-pub(crate) use program::{Program, SharedAutomaton, StateId};
+pub(crate) use program::{Program, SharedAutomaton, State, StateId};
 pub(crate) use rule_facts::{CompiledRuleId, RuleFacts};
 pub(crate) use shared_automata::shared_automata_stats;
 
@@ -174,6 +174,29 @@ pub(crate) struct Block {
     pub(crate) exit: StateId,
     /// The block is white space whose bound is longer than nearly every token.
     pub(crate) is_bounded_white_space: bool,
+}
+
+/// What may follow when a run of a block ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RunEnd {
+    /// The count of completed runs with which a further run begins; `None` if none may come.
+    pub(crate) next_run: Option<u32>,
+    /// Whether the block may end.
+    pub(crate) may_exit: bool,
+}
+
+impl Block {
+    /// The end of a run that began with this count of completed runs.
+    #[inline]
+    pub(crate) fn end_run(&self, count: u32) -> RunEnd {
+        let runs = count.saturating_add(1);
+        let next_run = match self.max {
+            Some(max) => (runs < max).then_some(runs),
+            // Without an upper bound, all counts from `min` on are equivalent.
+            None => Some(runs.min(self.min)),
+        };
+        RunEnd { next_run, may_exit: runs >= self.min }
+    }
 }
 
 /// A compiled grammar. It is immutable and independent of the vocabulary; share it in an `Arc`.

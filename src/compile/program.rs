@@ -16,7 +16,7 @@ use super::{
 };
 use crate::capacity::ReserveMore;
 use crate::fsm::{Dfa, Edge};
-use crate::hash::HashMap;
+use crate::hash::{ByAddress, HashMap};
 use crate::ids::{Label, SpecialId, id};
 use crate::ir::Expr;
 
@@ -33,10 +33,10 @@ mod states;
 use closure::ClosureScratch;
 use deferred::AppendedGrammars;
 use graph_positions::GraphPositions;
-use member_tables::MemberTables;
-use state_table::{EdgeLists, State, StateTable};
+use member_tables::{MemberTableId, MemberTables};
+use state_table::{EdgeLists, StateTable};
 
-pub(crate) use state_table::StateId;
+pub(crate) use state_table::{State, StateId};
 
 /// The serial of the next program.
 static SERIAL: AtomicU64 = AtomicU64::new(0);
@@ -64,8 +64,8 @@ enum StateSource {
     /// One state of a dispatch automaton. Not closed, as each state has a mark.
     Dispatch(Arc<CompiledDispatch>),
     /// As [`StateSource::Sets`], for a rule with member sets. The states are encoded by
-    /// [`MemberTables::states`] at this index.
-    Members(Arc<RuleNfa>, u32),
+    /// [`MemberTables::states`] of this id.
+    Members(Arc<RuleNfa>, MemberTableId),
 }
 
 /// The state in a set of a [`StateSource::Dispatch`].
@@ -89,22 +89,12 @@ struct Instance {
 }
 
 /// An automaton that several grammars share; part of the key of pooled mask entries.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum SharedAutomaton {
     /// The minimal DFA of a rule.
-    Rule(Arc<Dfa>),
+    Rule(ByAddress<Dfa>),
     /// The automaton of a dispatch, without the rules that it calls.
-    Dispatch(Arc<DispatchAutomaton>),
-}
-
-impl SharedAutomaton {
-    /// The address of the automaton; unique while `self` is alive.
-    pub(crate) fn address(&self) -> usize {
-        match self {
-            SharedAutomaton::Rule(dfa) => Arc::as_ptr(dfa) as usize,
-            SharedAutomaton::Dispatch(shape) => Arc::as_ptr(shape) as usize,
-        }
-    }
+    Dispatch(ByAddress<DispatchAutomaton>),
 }
 
 /// The entry of a rule: its start state, and what can happen there before a byte is read.
@@ -235,11 +225,6 @@ impl Program {
     pub(crate) fn reserve_more(&mut self) {
         self.states.reserve_more();
         self.instances.reserve_more();
-    }
-
-    /// Number of states.
-    pub(crate) fn len(&self) -> usize {
-        self.states.len()
     }
 
     /// A state by its id.
@@ -394,10 +379,10 @@ impl Program {
         let (source, set) = self.source_of(state)?;
         let automaton = match source {
             StateSource::Dfa(dfa) if self.state(state).return_role == ReturnRole::Nothing => {
-                SharedAutomaton::Rule(dfa.clone())
+                SharedAutomaton::Rule(ByAddress(dfa.clone()))
             }
             StateSource::Dispatch(dispatch) => {
-                SharedAutomaton::Dispatch(dispatch.shared()?.clone())
+                SharedAutomaton::Dispatch(ByAddress(dispatch.shared()?.clone()))
             }
             _ => return None,
         };

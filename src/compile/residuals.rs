@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::cache::ProcessCache;
-use crate::fsm::Dfa;
+use crate::fsm::{Dfa, ResidualId};
 
 /// Largest automaton that is examined; a canonical one is made from each of its states.
 const MAX_STATES: usize = 64;
@@ -19,13 +19,13 @@ const MAX_BYTES: usize = 4 << 20;
 const ENTRY_BYTES: usize = 48 + size_of::<Dfa>();
 
 /// Ids of residual languages, by canonical automaton (compared in full). An id is never reused.
-static LANGUAGES: ProcessCache<Dfa, u32> = ProcessCache::new(MAX_BYTES);
+static LANGUAGES: ProcessCache<Dfa, ResidualId> = ProcessCache::new(MAX_BYTES);
 /// The next id.
 static NEXT_ID: AtomicU32 = AtomicU32::new(0);
 
 /// The id of each state's residual language; equal ids are equal languages. `None` for large
 /// automata and for those without free text, which have few residuals in common.
-pub(super) fn residual_ids(dfa: &Dfa) -> Option<&[u32]> {
+pub(super) fn residual_ids(dfa: &Dfa) -> Option<&[ResidualId]> {
     dfa.residuals(|dfa| {
         let states = 0..dfa.len() as u32;
         let is_free = |state: u32| {
@@ -40,14 +40,15 @@ pub(super) fn residual_ids(dfa: &Dfa) -> Option<&[u32]> {
 }
 
 /// The id of the language of a canonical automaton; `None` once all ids are used up.
-fn language_id(canonical: Dfa) -> Option<u32> {
+fn language_id(canonical: Dfa) -> Option<ResidualId> {
     let mut ids = LANGUAGES.lock();
     if let Some(id) = ids.get(&canonical) {
         return Some(id);
     }
     let id = NEXT_ID
         .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next| next.checked_add(1))
-        .ok()?;
+        .ok()
+        .map(ResidualId::from_raw)?;
     let bytes = canonical.bytes() + ENTRY_BYTES;
     ids.insert(canonical, id, bytes);
     Some(id)

@@ -6,8 +6,8 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use super::counted_graph::{NO_NODE, StepCounts};
-use super::expressions::{Repeat, expr_address, is_tiny};
+use super::counted_graph::{GraphNode, StepCounts, StepRole};
+use super::expressions::{ExprId, Repeat, is_tiny};
 use super::live_nfa::LiveNfa;
 use super::member_sets::{MemberFragments, MemberSets};
 use super::rule_nfa::{BlockNfa, BlockNfaId, EdgeSymbol, RuleNfa};
@@ -44,29 +44,26 @@ pub(super) fn counted_rule_nfa(
     let mut builder = RuleNfaBuilder { nesting: Nesting::Block, ..RuleNfaBuilder::new(compiled) };
     let graph = &counted.graph;
     let nodes: Vec<u32> = (0..graph.nodes).map(|_| builder.nfa.state()).collect();
-    let (mut node_of, mut leads_to): (Vec<u32>, Vec<u32>) =
-        ((0..graph.nodes).collect(), vec![NO_NODE; nodes.len()]);
-    let mut begins_at = leads_to.clone();
+    let node = GraphNode::from_raw;
+    let mut roles: Vec<StepRole> = (0..graph.nodes).map(|n| StepRole::Node(node(n))).collect();
     for (a, e, b) in &graph.edges {
         // Steps share no states, so that each state leads to one node.
         let begin = builder.nfa.state();
         builder.nfa.epsilon(nodes[*a as usize], begin);
-        let to = builder.expr(begin, e);
-        leads_to.resize(builder.nfa.len(), *b);
-        begins_at.resize(builder.nfa.len(), NO_NODE);
-        begins_at[begin as usize] = *a;
-        builder.nfa.epsilon(to, nodes[*b as usize]);
+        let end = builder.expr(begin, e);
+        let (from, to) = (node(*a), node(*b));
+        roles.push(StepRole::Begin { from, to });
+        roles.resize(builder.nfa.len(), StepRole::Inside { to });
+        builder.nfa.epsilon(end, nodes[*b as usize]);
     }
     let RuleNfaBuilder { mut nfa, blocks, .. } = builder;
     let end = nfa.state();
     nfa.set_final(end);
     graph.ends.iter().for_each(|&node| nfa.epsilon(nodes[node as usize], end));
-    node_of.resize(nfa.len(), NO_NODE);
-    leads_to.resize(nfa.len(), NO_NODE);
-    begins_at.resize(nfa.len(), NO_NODE);
+    roles.resize(nfa.len(), StepRole::End);
     let start = nodes.get(graph.start as usize).copied().unwrap_or(end);
     let Counted { min, max, .. } = *counted;
-    let step_counts = StepCounts { min, max, start, node_of, begins_at, leads_to, levels };
+    let step_counts = StepCounts { min, max, start, roles, levels };
     RuleNfa {
         main: LiveNfa::new(nfa),
         blocks,
@@ -83,8 +80,7 @@ pub(super) fn regular_nfa(compiled: &Compiled, body: &Expr) -> Nfa {
 /// What tells the blocks of one rule apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct BlockKey {
-    /// The address of the body.
-    body: usize,
+    body: ExprId,
     min: u32,
     max: Option<u32>,
 }
@@ -278,7 +274,7 @@ impl<'c> RuleNfaBuilder<'c> {
         // A nullable body can stand for any missing repetition.
         let min = if self.compiled.nullable(repeat.body) { 0 } else { repeat.min };
         let repeat = Repeat { min, ..repeat };
-        let key = BlockKey { body: expr_address(repeat.body), min, max: repeat.max };
+        let key = BlockKey { body: ExprId::of(repeat.body), min, max: repeat.max };
         let block = match self.block_index.get(&key) {
             Some(&block) => block,
             None => {

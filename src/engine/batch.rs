@@ -105,6 +105,16 @@ impl From<Termination> for RowMask {
     }
 }
 
+impl RowMask {
+    /// The identity of a shared mask.
+    fn shared(&self) -> Option<*const TokenSet> {
+        match self {
+            RowMask::Set(set) => Some(Arc::as_ptr(set)),
+            RowMask::Everything | RowMask::StopsOnly(_) | RowMask::Pending => None,
+        }
+    }
+}
+
 /// A row while its batch is filled.
 struct BatchRow<'m> {
     /// `None` for a row that is not constrained.
@@ -205,16 +215,14 @@ impl Engine {
         let mut rows = self.collect_rows(matchers)?;
         self.resolve_masks(&mut rows);
         let words = self.vocab.mask_words();
-        let mut numbers: HashMap<usize, u32> = HashMap::default();
+        let mut numbers: HashMap<Option<*const TokenSet>, u32> = HashMap::default();
         let mut distinct: Vec<&RowMask> = Vec::new();
         let mut out = vec![(RowStatus::Free, None); rows.len()];
         for row in &rows {
-            let key = match &row.row_mask {
-                RowMask::Everything => continue,
-                RowMask::Set(set) => Arc::as_ptr(set).addr(),
-                RowMask::StopsOnly(_) | RowMask::Pending => 0,
-            };
-            let number = *numbers.entry(key).or_insert(distinct.len() as u32);
+            if let RowMask::Everything = row.row_mask {
+                continue;
+            }
+            let number = *numbers.entry(row.row_mask.shared()).or_insert(distinct.len() as u32);
             if number as usize == distinct.len() {
                 distinct.push(&row.row_mask);
             }
@@ -284,10 +292,7 @@ impl Engine {
         runtime.for_each(pending, 2, |group| make_pending_masks(runtime, group));
         count(&runtime.counters.batch.batches, 1);
         count(&runtime.counters.batch.rows, rows.len());
-        let sets = rows.iter().filter_map(|row| match &row.row_mask {
-            RowMask::Set(set) => Some(Arc::as_ptr(set).addr()),
-            _ => None,
-        });
+        let sets = rows.iter().filter_map(|row| row.row_mask.shared());
         let mut seen = HashSet::default();
         count(&runtime.counters.batch.rows_repeated, sets.filter(|&set| !seen.insert(set)).count());
     }

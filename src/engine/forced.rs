@@ -9,7 +9,7 @@ use super::Matcher;
 use crate::ids::TokenId;
 use crate::mask::{MaskState, SpecialTokenIds};
 use crate::matcher::{ConfigId, ParserLimit};
-use crate::vocab::{NodeId, Trie, Vocabulary};
+use crate::vocab::{NodeId, Trie, Vocabulary, descend_from};
 
 /// A part of a text that may contain special tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -290,26 +290,20 @@ fn can_extend(
     node: NodeId,
     config: ConfigId,
 ) -> Result<bool, ParserLimit> {
-    let end = trie.node(node).end;
-    let mut stack = vec![(end, config)];
-    let mut at = node.next();
-    while at < end {
-        while at >= stack[stack.len() - 1].0 {
-            stack.pop();
-        }
-        let current = *trie.node(at);
-        let next = state.parser.step_tracking_keys(stack[stack.len() - 1].1, current.byte)?;
-        if next == ConfigId::DEAD {
-            at = current.end;
-            continue;
-        }
-        if !trie.tokens_at(at).is_empty() {
-            return Ok(true);
-        }
-        stack.push((current.end, next));
-        at = at.next();
+    // The first token ends the descent with `None` for an error.
+    let descent: Result<(), Option<ParserLimit>> =
+        descend_from(trie, node, config, |at, byte, before| {
+            match state.parser.step_tracking_keys(before, byte).map_err(Some)? {
+                ConfigId::DEAD => Ok(None),
+                next if trie.tokens_at(at).is_empty() => Ok(Some(next)),
+                _ => Err(None),
+            }
+        });
+    match descent {
+        Ok(()) => Ok(false),
+        Err(None) => Ok(true),
+        Err(Some(limit)) => Err(limit),
     }
-    Ok(false)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 
 use super::{ByteSet, Csr, TooLarge};
 use crate::fuel;
+use crate::ids::id;
 
 /// An edge: any symbol of `lo..=hi` leads to `to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -30,6 +31,11 @@ pub struct Dfa {
     derived: DerivedProperties,
 }
 
+id! {
+    /// A residual language: what is read from a state of an automaton.
+    pub(crate) ResidualId
+}
+
 /// Properties of an automaton, each computed once on demand. Equality ignores them, and a clone,
 /// which may be changed, starts without.
 #[derive(Debug, Default)]
@@ -40,8 +46,8 @@ struct DerivedProperties {
     is_empty: OnceLock<bool>,
     /// Of an automaton over bytes: see [`Dfa::bounds`].
     bounds: OnceLock<ByteSet>,
-    /// By state: a number that identifies the language read from there.
-    residuals: OnceLock<Option<Box<[u32]>>>,
+    /// By state: the language read from there.
+    residuals: OnceLock<Option<Box<[ResidualId]>>>,
 }
 
 impl Clone for DerivedProperties {
@@ -86,12 +92,11 @@ impl Dfa {
         self.finals.push(is_final);
     }
 
-    /// By state: a number that identifies the language read from there. `find` computes them on the
-    /// first call.
+    /// By state: the id of the language read from there. `find` computes them on the first call.
     pub(crate) fn residuals(
         &self,
-        find: impl FnOnce(&Dfa) -> Option<Box<[u32]>>,
-    ) -> Option<&[u32]> {
+        find: impl FnOnce(&Dfa) -> Option<Box<[ResidualId]>>,
+    ) -> Option<&[ResidualId]> {
         self.derived.residuals.get_or_init(|| find(self)).as_deref()
     }
 

@@ -27,6 +27,17 @@ impl NumeralBuilder {
     }
 }
 
+/// The number of bytes that follow this first byte of a code point.
+#[inline]
+pub(crate) const fn continuation_bytes(first: u8) -> u8 {
+    match first {
+        0..0xC0 => 0,
+        0xC0..0xE0 => 1,
+        0xE0..0xF0 => 2,
+        0xF0.. => 3,
+    }
+}
+
 /// The state between two code points.
 pub(crate) const BOUNDARY: u8 = 0;
 /// Number of states of the first automaton.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use self::graphs::{end_flags, graph_of, to_sequence};
 use super::algebra::AlgebraError;
 use super::{Counted, Expr, Grammar, GrammarBuilder, GrammarError, Graph, Rule};
-use crate::fsm::{ByteSet, Combine, Csr, Dfa};
+use crate::fsm::{ByteSet, Combine, Csr, Dfa, StatePairs};
 use crate::fuel;
 use crate::hash::{HashMap, HashSet};
 use crate::ids::RuleId;
@@ -63,7 +63,30 @@ impl Grammar {
 }
 
 /// A rule and the state in which it begins.
-type RuleStart = (RuleId, u32);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct RuleStart {
+    rule: RuleId,
+    from: u32,
+}
+
+/// A rule between two states.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct RuleBetween {
+    rule: RuleId,
+    from: u32,
+    to: u32,
+}
+
+/// An edge of the product of a graph and the automaton.
+#[derive(Clone, Copy, Debug)]
+struct ProductEdge {
+    /// The number of the pair that it leaves.
+    from: u32,
+    /// Index of the edge of the graph.
+    edge: usize,
+    /// The number of the pair that it leads to.
+    to: u32,
+}
 
 type Result<T, E = AlgebraError> = std::result::Result<T, E>;
 
@@ -143,15 +166,15 @@ impl RuleEnds {
 /// The rules of the result: each is a rule of the grammar between two states.
 #[derive(Default)]
 struct RestrictedRules {
-    ids: HashMap<(RuleId, u32, u32), RuleId>,
+    ids: HashMap<RuleBetween, RuleId>,
     /// Rules without a body so far.
-    todo: Vec<(RuleId, u32, u32)>,
+    todo: Vec<RuleBetween>,
     builder: GrammarBuilder,
 }
 
 impl RestrictedRules {
-    /// The rule of the result for rule `source` between two states.
-    fn rule(&mut self, key: (RuleId, u32, u32), source: &Rule) -> RuleId {
+    /// The rule of the result for a rule between two states; `source` is that rule.
+    fn rule(&mut self, key: RuleBetween, source: &Rule) -> RuleId {
         if let Some(&id) = self.ids.get(&key) {
             return id;
         }
@@ -208,12 +231,12 @@ impl Intersection<'_> {
     /// Computes the ends of all reachable rules: a worklist fixpoint.
     fn find_ends(&mut self) -> Result<()> {
         let grammar = self.grammar;
-        self.ends.of((grammar.start, 0));
+        self.ends.of(RuleStart { rule: grammar.start, from: 0 });
         while let Some(start) = self.ends.next() {
-            self.rule = start.0;
-            let rule = &grammar.rules[start.0.index()];
+            self.rule = start.rule;
+            let rule = &grammar.rules[start.rule.index()];
             AlgebraError::check_attributes(rule)?;
-            let found = self.ends_of(&rule.body, start.1, 0)?;
+            let found = self.ends_of(&rule.body, start.from, 0)?;
             self.ends.add(start, found);
         }
         Ok(())
@@ -238,7 +261,7 @@ impl Intersection<'_> {
                 let rule = &self.grammar.rules[self.rule.index()];
                 return Err(AlgebraError::undefined_expr(rule, expr));
             }
-            Expr::Ref(rule) => self.ends.of((*rule, from)),
+            &Expr::Ref(rule) => self.ends.of(RuleStart { rule, from }),
             Expr::Counted(counted) => self.ends_of(&self.unrolled(counted)?, from, depth)?,
             Expr::Except(except) => self.ends_of(&except.to_graph(), from, depth)?,
             Expr::Alt(parts) => {
@@ -296,8 +319,8 @@ impl Intersection<'_> {
     ) -> Result<BTreeSet<u32>> {
         let (pairs, _) = self.product(graph, from, depth)?;
         let is_end = end_flags(graph);
-        let ends = pairs.into_iter().filter(|(node, _)| is_end[*node as usize]);
-        Ok(ends.map(|(_, state)| state).collect())
+        let ends = pairs.all().iter().filter(|(node, _)| is_end[*node as usize]);
+        Ok(ends.map(|&(_, state)| state).collect())
     }
 
     /// The state after reading `bytes`.
@@ -312,35 +335,30 @@ impl Intersection<'_> {
     }
 
     /// The product of a graph and the automaton: the reachable pairs of node and state, and the
-    /// edges between them as (from, edge, to).
+    /// edges between them.
     fn product(
         &mut self,
         graph: &Graph<&Expr>,
         from: u32,
         depth: usize,
-    ) -> Result<(Vec<(u32, u32)>, Vec<[u32; 3]>)> {
-        let mut out: Vec<Vec<u32>> = vec![Vec::new(); graph.nodes as usize];
-        for (i, (node, ..)) in (0u32..).zip(&graph.edges) {
-            out[*node as usize].push(i);
+    ) -> Result<(StatePairs, Vec<ProductEdge>)> {
+        let mut out: Vec<Vec<usize>> = vec![Vec::new(); graph.nodes as usize];
+        for (edge, (node, ..)) in graph.edges.iter().enumerate() {
+            out[*node as usize].push(edge);
         }
-        let mut pairs = vec![(graph.start, from)];
-        let mut indices: HashMap<(u32, u32), u32> = HashMap::from_iter([((graph.start, from), 0)]);
+        // The number of steps bounds that of the pairs.
+        let mut pairs = StatePairs::new((graph.start, from), usize::MAX);
         let mut edges = Vec::new();
-        let mut at = 0;
-        while at < pairs.len() {
-            let (node, state) = pairs[at];
-            for &i in &out[node as usize] {
-                let (_, expr, to) = graph.edges[i as usize];
+        let mut from = 0;
+        while let Some((node, state)) = pairs.get(from as usize) {
+            for &edge in &out[node as usize] {
+                let (_, expr, to) = graph.edges[edge];
                 for end in self.ends_of(expr, state, depth)? {
                     self.step()?;
-                    let next = *indices.entry((to, end)).or_insert_with(|| {
-                        pairs.push((to, end));
-                        pairs.len() as u32 - 1
-                    });
-                    edges.push([at as u32, i, next]);
+                    edges.push(ProductEdge { from, edge, to: pairs.number((to, end))? });
                 }
             }
-            at += 1;
+            from += 1;
         }
         Ok((pairs, edges))
     }
@@ -348,26 +366,26 @@ impl Intersection<'_> {
     /// Builds the result, once all ends are known.
     fn build(mut self) -> Result<Grammar> {
         let start = self.grammar.start;
-        let mut ends = self.ends.of((start, 0));
+        let mut ends = self.ends.of(RuleStart { rule: start, from: 0 });
         ends.retain(|&end| self.language.is_final(end));
         let root = self.restricted.builder.declare("root");
-        let whole: Vec<Expr> =
-            ends.into_iter().map(|end| Expr::Ref(self.rule_between(start, 0, end))).collect();
+        let ends = ends.into_iter().map(|to| RuleBetween { rule: start, from: 0, to });
+        let whole: Vec<Expr> = ends.map(|key| Expr::Ref(self.rule_between(key))).collect();
         self.restricted.builder.define(root, Expr::alt(whole));
         let grammar = self.grammar;
-        while let Some((rule, from, to)) = self.restricted.todo.pop() {
+        while let Some(key) = self.restricted.todo.pop() {
+            let RuleBetween { rule, from, to } = key;
             self.rule = rule;
             let body = self.restrict(&grammar.rules[rule.index()].body, from, to, 0)?;
-            let id = self.rule_between(rule, from, to);
+            let id = self.rule_between(key);
             self.restricted.builder.define(id, body);
         }
         Ok(self.restricted.builder.into_grammar(root))
     }
 
     /// The rule of the result for a rule between two states.
-    fn rule_between(&mut self, rule: RuleId, from: u32, to: u32) -> RuleId {
-        let source = &self.grammar.rules[rule.index()];
-        self.restricted.rule((rule, from, to), source)
+    fn rule_between(&mut self, key: RuleBetween) -> RuleId {
+        self.restricted.rule(key, &self.grammar.rules[key.rule.index()])
     }
 
     /// The part of an expression that leads from one state to another.
@@ -384,8 +402,8 @@ impl Intersection<'_> {
                     .for_each(|b| some.insert(b));
                 Expr::class(some)
             }
-            Expr::Ref(rule) if self.ends.of((*rule, from)).contains(&to) => {
-                Expr::Ref(self.rule_between(*rule, from, to))
+            &Expr::Ref(rule) if self.ends.of(RuleStart { rule, from }).contains(&to) => {
+                Expr::Ref(self.rule_between(RuleBetween { rule, from, to }))
             }
             Expr::Counted(counted) => self.restrict(&self.unrolled(counted)?, from, to, depth)?,
             Expr::Except(except) => self.restrict(&except.to_graph(), from, to, depth)?,
@@ -427,26 +445,28 @@ impl Intersection<'_> {
         depth: usize,
     ) -> Result<Expr> {
         let (pairs, edges) = self.product(graph, from, depth)?;
-        let is_end = end_flags(graph);
+        let (pairs, is_end) = (pairs.all(), end_flags(graph));
         let ends: Vec<u32> = (0u32..)
-            .zip(&pairs)
+            .zip(pairs)
             .filter(|(_, (node, state))| is_end[*node as usize] && *state == to)
             .map(|(i, _)| i)
             .collect();
         // Backward reachability from the ends.
-        let back = Csr::new(pairs.len(), || edges.iter().map(|&[from, _, to]| (to, from)));
+        let back = Csr::new(pairs.len(), || edges.iter().map(|edge| (edge.to, edge.from)));
         let live = back.reached(ends.iter().copied());
         if !live[0] {
             return Ok(Expr::Never);
         }
         let mut out = Graph { nodes: pairs.len() as u32, start: 0, ends, edges: Vec::new() };
-        for [a, i, b] in
-            edges.into_iter().filter(|[a, _, b]| live[*a as usize] && live[*b as usize])
-        {
-            let (_, expr, _) = graph.edges[i as usize];
-            let part = self.restrict(expr, pairs[a as usize].1, pairs[b as usize].1, depth)?;
+        for ProductEdge { from, edge, to } in edges {
+            if !live[from as usize] || !live[to as usize] {
+                continue;
+            }
+            let (_, expr, _) = graph.edges[edge];
+            let [(_, before), (_, after)] = [from, to].map(|pair| pairs[pair as usize]);
+            let part = self.restrict(expr, before, after, depth)?;
             if part != Expr::Never {
-                out.edge(a, part, b);
+                out.edge(from, part, to);
             }
         }
         Ok(to_sequence(out))

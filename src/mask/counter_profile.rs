@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use super::token_set::{TokenSet, set_bit};
 use super::trie_walk::{TrieWalk, WalkError};
+use crate::capacity::IdTable;
 use crate::compile::BlockId;
 use crate::fsm::{ByteSet, shape_bytes};
 use crate::ids::TokenId;
@@ -176,7 +177,7 @@ impl CounterReading {
 #[derive(Default)]
 struct ProfileBuilder {
     /// By configuration, once computed.
-    readings: Vec<Option<Option<CounterReading>>>,
+    readings: IdTable<ConfigId, Option<Option<CounterReading>>>,
     inside: Vec<RunRange>,
     outside: Vec<TokenRuns>,
     /// Nodes at which the rule ended, and after how many runs.
@@ -263,10 +264,9 @@ impl ProfileBuilder {
         config: ConfigId,
         parent: BlockPosition,
     ) -> Option<BlockPosition> {
-        if self.readings.len() <= config.index() {
-            self.readings.resize(parser.store().configs(), None);
-        }
-        let reading = *self.readings[config.index()]
+        let reading = *self
+            .readings
+            .entry(config)
             .get_or_insert_with(|| CounterReading::read(parser, config));
         let CounterReading { inside, outside, disjoint_begins, bottom } = reading?;
         let (position, runs_needed) = match (parent, inside) {

@@ -18,20 +18,21 @@ use smallvec::smallvec;
 use super::earlier_texts::{ComparisonKind, ComparisonWalkState};
 use super::grammar_masks::GrammarMasks;
 use super::mask_state::MaskState;
-use super::token_set::{TokenSet, ids};
+use super::subtraction::FoundMask;
+use super::token_set::ids;
 use crate::ids::{SpecialId, TokenId};
 use crate::matcher::{ConfigId, ParserLimit};
 use crate::vocab::NodeId;
 
 impl GrammarMasks {
-    /// The mask of a configuration whose values are compared, and whether it is new.
+    /// The mask of a configuration whose values are compared.
     pub(super) fn mask_with_distinct_values(
         &self,
         state: &mut MaskState,
         config: ConfigId,
-    ) -> Result<(Arc<TokenSet>, bool), ParserLimit> {
+    ) -> Result<FoundMask, ParserLimit> {
         if self.compiled.has_interdependent_items() {
-            return Ok((Arc::new(self.build_by_walk(state, config)?), true));
+            return Ok(FoundMask::new(self.build_by_walk(state, config)?));
         }
         let base_config = state.parser.canonical(config);
         let mask = self.mask(state, base_config)?;

@@ -17,7 +17,7 @@ use smallvec::smallvec;
 use super::earlier_texts::{ComparisonKind, ComparisonWalkState};
 use super::grammar_masks::GrammarMasks;
 use super::mask_state::MaskState;
-use super::subtraction::filter_tokens;
+use super::subtraction::{FoundMask, filter_tokens};
 use super::token_set::TokenSet;
 use crate::fsm::ByteSet;
 use crate::ids::TokenId;
@@ -149,12 +149,12 @@ impl KeyScan {
 }
 
 impl GrammarMasks {
-    /// The mask of a configuration that knows earlier keys, and whether it is new.
+    /// The mask of a configuration that knows earlier keys.
     pub(super) fn mask_with_earlier_keys(
         &self,
         state: &mut MaskState,
         config: ConfigId,
-    ) -> Result<(Arc<TokenSet>, bool), ParserLimit> {
+    ) -> Result<FoundMask, ParserLimit> {
         let base = state.parser.store().base(config);
         let mask = self.mask(state, base)?;
         let candidates =

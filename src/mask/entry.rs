@@ -18,7 +18,7 @@ use super::counter_profile::CounterProfile;
 use super::entry_difference::EntryDifference;
 use super::shape_walk::ShapeWalk;
 use super::suffixes::{SuffixWalk, Suffixes};
-use super::token_set::{TokenSet, bit, clear_bit, set_bit};
+use super::token_set::{TokenSet, bit, clear_bit};
 use super::trie_walk::{TrieWalk, WalkError};
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, CounterDistance, Exit, Parser};
@@ -38,30 +38,15 @@ enum ContextDependent {
     Counted { profile: Arc<CounterProfile>, distance: CounterDistance },
 }
 
-/// The tokens for which a base entry's suffixes do not apply.
+/// The tokens for which a base entry's suffixes do not apply; sorted.
 #[derive(Debug)]
-pub(crate) enum ExcludedTokens {
-    /// Sorted ids.
-    Few(Box<[TokenId]>),
-    /// One bit a token, up to the last one.
-    Many(Box<[u32]>),
-}
+pub(crate) struct ExcludedTokens(Box<[TokenId]>);
 
 impl ExcludedTokens {
-    /// Chooses the smaller representation.
-    fn new(tokens: &[TokenId]) -> ExcludedTokens {
-        let Some(last) = tokens.iter().map(|t| t.index()).max() else {
-            return ExcludedTokens::Few(Box::default());
-        };
-        if tokens.len() < last / 64 {
-            let mut ids = tokens.to_vec();
-            ids.sort_unstable();
-            ids.dedup();
-            return ExcludedTokens::Few(ids.into());
-        }
-        let mut bits = vec![0; last / 32 + 1];
-        tokens.iter().for_each(|&t| set_bit(&mut bits, t));
-        ExcludedTokens::Many(bits.into())
+    fn new(mut tokens: Vec<TokenId>) -> ExcludedTokens {
+        tokens.sort_unstable();
+        tokens.dedup();
+        ExcludedTokens(tokens.into())
     }
 
     /// Removes the tokens from what a walk has found after its first tokens and rows.
@@ -70,50 +55,28 @@ impl ExcludedTokens {
         walk: &mut TrieWalk,
         (first_token, first_row): (usize, usize),
     ) {
-        if matches!(self, ExcludedTokens::Few(ids) if ids.is_empty()) {
+        if self.0.is_empty() {
             return;
         }
         let mut at = first_token;
         while at < walk.tokens.len() {
-            if self.contains(walk.tokens[at]) {
+            if self.0.binary_search(&walk.tokens[at]).is_ok() {
                 walk.tokens.swap_remove(at);
             } else {
                 at += 1;
             }
         }
         for row in &mut walk.rows[first_row..] {
-            match self {
-                ExcludedTokens::Few(ids) => {
-                    if ids.iter().any(|&id| bit(row, id)) {
-                        let mut reduced = row.to_vec();
-                        ids.iter().for_each(|&id| clear_bit(&mut reduced, id));
-                        *row = reduced.into();
-                    }
-                }
-                ExcludedTokens::Many(bits) => {
-                    if row.iter().zip(bits).any(|(a, b)| a & b != 0) {
-                        let mut reduced = row.to_vec();
-                        reduced.iter_mut().zip(bits).for_each(|(a, b)| *a &= !b);
-                        *row = reduced.into();
-                    }
-                }
+            if self.0.iter().any(|&id| bit(row, id)) {
+                let mut reduced = row.to_vec();
+                self.0.iter().for_each(|&id| clear_bit(&mut reduced, id));
+                *row = reduced.into();
             }
         }
     }
 
-    /// Whether the base's suffixes do not apply to a token.
-    fn contains(&self, token: TokenId) -> bool {
-        match self {
-            ExcludedTokens::Few(ids) => ids.binary_search(&token).is_ok(),
-            ExcludedTokens::Many(bits) => token.index() / 32 < bits.len() && bit(bits, token),
-        }
-    }
-
     fn bytes(&self) -> usize {
-        match self {
-            ExcludedTokens::Few(ids) => ids.len() * 4,
-            ExcludedTokens::Many(bits) => bits.len() * 4,
-        }
+        self.0.len() * 4
     }
 }
 
@@ -170,7 +133,7 @@ impl MaskEntry {
         let mut diff = EntryDifference::default();
         diff.walk(parser, vocab.trie(), (isolated, base_item))?;
         let accepted = base.accepted.changed(&diff.only_base, &diff.only_this, vocab.mask_words());
-        let excluded = ExcludedTokens::new(&diff.excluded);
+        let excluded = ExcludedTokens::new(std::mem::take(&mut diff.excluded));
         let added = diff.own_suffixes(vocab, &accepted);
         Ok(MaskEntry::new(
             accepted,

@@ -16,6 +16,7 @@ use super::pool_counters::count;
 use super::pool_key::CountedState;
 use super::pool_scope::EnginePool;
 use super::special_tokens::SpecialTokenIds;
+use super::subtraction::FoundMask;
 use super::token_set::{TokenSet, set_bit};
 use super::trie_walk::TrieWalk;
 use crate::compile::{CompileError, Compiled};
@@ -162,7 +163,7 @@ impl GrammarMasks {
         // Counters pass through many configurations once each. Their masks are found by the
         // canonical one.
         let memo_config = state.memo_config(config);
-        let (mask, is_new) = match state.parser.compares_values(config) {
+        let found = match state.parser.compares_values(config) {
             true if state.parser.tracks_keys(config) => {
                 self.mask_with_earlier_keys(state, config)?
             }
@@ -170,29 +171,30 @@ impl GrammarMasks {
             false => self.mask_without_comparisons(state, memo_config)?,
         };
         // A mask of another configuration is accounted for there.
-        let (mask, bytes) =
-            if is_new { self.intern_mask(state, mask) } else { (mask, SHARED_MASK_BYTES) };
+        let (mask, bytes) = match found.is_new {
+            true => self.intern_mask(state, found.mask),
+            false => (found.mask, SHARED_MASK_BYTES),
+        };
         state.insert_mask(memo_config, &mask, bytes);
         Ok(mask)
     }
 
-    /// The mask of a configuration in which neither values nor keys are compared, and whether it is
-    /// new.
+    /// The mask of a configuration in which neither values nor keys are compared.
     fn mask_without_comparisons(
         &self,
         state: &mut MaskState,
         config: ConfigId,
-    ) -> Result<(Arc<TokenSet>, bool), ParserLimit> {
+    ) -> Result<FoundMask, ParserLimit> {
         if let Some(near_limit) = self.mask_near_length_limit(state, config)? {
             return Ok(near_limit);
         }
-        let (mask, is_new) = match self.compiled.has_bounded_white_space {
+        let FoundMask { mask, is_new } = match self.compiled.has_bounded_white_space {
             true => self.mask_with_white_space_bound(state, config)?,
-            false => (Arc::new(self.build_and_clear(state, config)?), true),
+            false => FoundMask::new(self.build_and_clear(state, config)?),
         };
         let repeating = self.tokens_repeating_a_key(state, config, &mask)?;
-        let (mask, is_reduced) = self.subtract(mask, &repeating);
-        Ok((mask, is_new || is_reduced))
+        let remaining = self.subtract(mask, &repeating);
+        Ok(FoundMask { is_new: is_new || remaining.is_new, ..remaining })
     }
 
     /// Builds a mask, and clears the walk's buffers.
@@ -325,8 +327,7 @@ impl GrammarMasks {
             // Scopes count elements across rules, so items are not independent.
             return self.build_by_walk(state, config);
         }
-        state.entries.entry_states.resize(state.parser.program().len(), false);
-        let any_wide = items.iter().any(|i| state.entries.entry_states[i.state.index()]);
+        let any_wide = items.iter().any(|item| state.entries.wide_states.get(item.state));
         let by_item =
             any_wide || !state.walks_whole_configs() || self.is_too_wide_to_walk(state, config);
         if by_item || !state.walk_directly(&self.vocab, config, self.options.direct_walk)? {
@@ -334,7 +335,7 @@ impl GrammarMasks {
             let groups = group_with_tail_calls(&mut state.parser, &wide);
             self.add_entries(state, &groups, &mut entries)?;
             let MaskState { parser, rule_walks, walk, .. } = &mut *state;
-            rule_walks.finish(parser, self.vocab.trie(), walk)?;
+            rule_walks.finish(parser, self.vocab.shared_trie(), walk)?;
         }
         let mut sets = self.special_and_stop_tokens(state, config);
         sets.extend(entries.iter().map(|entry| entry.accepted.clone()));
@@ -349,13 +350,14 @@ impl GrammarMasks {
     ) -> Result<Vec<Item>, ParserLimit> {
         let mut wide = Vec::new();
         for &item in items {
-            let index = item.state.index();
-            if !state.entries.entry_states[index] {
+            let mut is_wide = state.entries.wide_states.get(item.state);
+            if !is_wide {
                 let isolated = state.parser.isolated(item);
-                state.entries.entry_states[index] = self.is_too_wide_to_walk(state, isolated)
+                is_wide = self.is_too_wide_to_walk(state, isolated)
                     || !state.walk_item_directly(&self.vocab, item, self.options.direct_walk)?;
+                *state.entries.wide_states.entry(item.state) = is_wide;
             }
-            wide.extend(state.entries.entry_states[index].then_some(item));
+            wide.extend(is_wide.then_some(item));
         }
         Ok(wide)
     }
@@ -416,13 +418,13 @@ impl GrammarMasks {
     /// The entry of an item, together with those that it tail-calls: from this grammar's cache,
     /// from the pool, or built.
     fn entry(&self, state: &mut MaskState, items: &[Item]) -> Result<Arc<MaskEntry>, ParserLimit> {
-        let MaskState { parser, entries: GrammarEntries { keys, used, .. }, .. } = state;
+        let MaskState { parser, entries: GrammarEntries { rules, used, .. }, .. } = state;
         let key = UsedEntry { state: CountedState::of(&items[0]), has_tail_calls: items.len() > 1 };
         if let Some(entry) = used.get(&key) {
             return Ok(entry);
         }
         let (vocab, counters) = (&self.vocab, &self.engine_pool.counters);
-        let mut context = EntryContext { parser, keys, vocab, counters };
+        let mut context = EntryContext { parser, rules, vocab, counters };
         let entry = self.pool.entry(&mut context, items)?;
         used.insert(key, entry.clone(), entry.bytes());
         Ok(entry)

@@ -1,10 +1,10 @@
 //! A mask row that is updated incrementally from token to token, so that only differences are
 //! written.
 
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use super::token_set::{TokenSet, bit};
+use crate::hash::ByAddress;
 use crate::ids::TokenId;
 use crate::vocab::Vocabulary;
 
@@ -76,22 +76,8 @@ pub struct MaskRow {
 /// ```
 ///
 /// Memory: keeps the mask, at most one row of [`Vocabulary::mask_words`] words.
-#[derive(Clone, Debug)]
-pub struct MaskIdentity(Arc<TokenSet>);
-
-impl PartialEq for MaskIdentity {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-}
-
-impl Eq for MaskIdentity {}
-
-impl Hash for MaskIdentity {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        Arc::as_ptr(&self.0).hash(state);
-    }
-}
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct MaskIdentity(ByAddress<TokenSet>);
 
 /// A row of bits, and the mask that was written to it.
 #[derive(Clone, Debug)]
@@ -134,7 +120,7 @@ impl MaskRow {
 
     /// The identity of the mask, which other rows may have as well.
     pub fn identity(&self) -> MaskIdentity {
-        MaskIdentity(self.mask.clone())
+        MaskIdentity(ByAddress(self.mask.clone()))
     }
 
     /// Replaces the mask, by only the stop tokens where `mask` is None. Returns whether it has

@@ -7,11 +7,9 @@
 //! ([`GrammarMasks::build_near_code_point_budget`]), and steps of counted graphs
 //! ([`GrammarMasks::mask_near_length_limit`]).
 
-use std::sync::Arc;
-
 use super::grammar_masks::GrammarMasks;
 use super::mask_state::MaskState;
-use super::subtraction::filter_tokens;
+use super::subtraction::{FoundMask, filter_tokens};
 use super::token_set::TokenSet;
 use crate::matcher::{ConfigId, ParserLimit};
 
@@ -45,14 +43,13 @@ impl GrammarMasks {
         Ok(unbounded_mask.changed(&rejected, &accepted, self.vocab.mask_words()))
     }
 
-    /// The mask of a configuration near the upper bound of a counted graph, and whether it is new
-    /// (and not the mask of another configuration). None where no such bound is near, and where too
-    /// many tokens are as long as what is left.
+    /// The mask of a configuration near the upper bound of a counted graph. None where no such
+    /// bound is near, and where too many tokens are as long as what is left.
     pub(super) fn mask_near_length_limit(
         &self,
         state: &mut MaskState,
         config: ConfigId,
-    ) -> Result<Option<(Arc<TokenSet>, bool)>, ParserLimit> {
+    ) -> Result<Option<FoundMask>, ParserLimit> {
         let Some(mut near_bound) = state.parser.near_step_bound(config) else { return Ok(None) };
         let long_tokens = self.vocab.by_chars().at_least(near_bound.chars);
         if long_tokens.len() > MAX_STEP_TOKENS {

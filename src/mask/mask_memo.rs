@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use super::interned_masks::GrammarMaskInterner;
 use super::token_set::TokenSet;
-use crate::capacity::ReserveMore;
+use crate::capacity::{IdTable, ReserveMore};
 use crate::matcher::ConfigId;
 
 /// The finished masks of one constraint. Keys are configurations of one epoch of the parser.
 #[derive(Debug)]
 pub(super) struct MaskMemo {
     /// By configuration.
-    masks: Vec<Option<Arc<TokenSet>>>,
+    masks: IdTable<ConfigId, Option<Arc<TokenSet>>>,
     /// Memory of the masks, in bytes.
     bytes: usize,
     /// The most that they may take.
@@ -26,7 +26,7 @@ impl MaskMemo {
     /// No masks yet, and a budget of `max_bytes` bytes.
     pub(super) fn new(max_bytes: usize) -> MaskMemo {
         MaskMemo {
-            masks: Vec::new(),
+            masks: IdTable::default(),
             bytes: 0,
             max_bytes,
             interned: GrammarMaskInterner::default(),
@@ -36,7 +36,7 @@ impl MaskMemo {
 
     /// The memoised mask of a canonical configuration.
     pub(super) fn get(&self, config: ConfigId) -> Option<Arc<TokenSet>> {
-        self.masks.get(config.index()).cloned().flatten()
+        self.masks.get(config)
     }
 
     /// Memoises a mask that takes `bytes` of memory. Drops all masks first if they would exceed the
@@ -46,10 +46,7 @@ impl MaskMemo {
             self.clear();
         }
         self.bytes += bytes;
-        if self.masks.len() <= config.index() {
-            self.masks.resize(config.index() + 1, None);
-        }
-        self.masks[config.index()] = Some(mask.clone());
+        *self.masks.entry(config) = Some(mask.clone());
     }
 
     /// Marks a mask as prepared.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::entry::MaskEntry;
 use super::mask_memo::MaskMemo;
 use super::pool_counters::{PoolCounters, count};
-use super::pool_key::{CountedState, KeyBuilder};
+use super::pool_key::{CountedState, RuleIdentities};
 use super::resolved_suffixes::ResolvedSuffixes;
 use super::resolved_tokens::ResolvedTokens;
 use super::rule_walks::RuleWalks;
@@ -17,7 +17,8 @@ use super::suffixes::SuffixWalk;
 use super::token_set::TokenSet;
 use super::trie_walk::{TrieWalk, WalkError};
 use crate::cache::Cache;
-use crate::compile::Compiled;
+use crate::capacity::IdTable;
+use crate::compile::{Compiled, StateId};
 use crate::hash::HashMap;
 use crate::ids::TokenId;
 use crate::limits::Limits;
@@ -85,9 +86,9 @@ pub(super) struct ComparisonCandidates {
 #[derive(Debug)]
 pub(super) struct GrammarEntries {
     /// Automaton states that are too wide for a direct walk: their entries come from the pool.
-    pub(super) entry_states: Vec<bool>,
-    /// Pool keys of this grammar's states.
-    pub(super) keys: KeyBuilder,
+    pub(super) wide_states: IdTable<StateId, bool>,
+    /// What this grammar's rules are called in pool keys.
+    pub(super) rules: RuleIdentities,
     pub(super) used: Cache<UsedEntry, Arc<MaskEntry>>,
 }
 
@@ -102,8 +103,8 @@ pub(super) struct UsedEntry {
 impl Default for GrammarEntries {
     fn default() -> Self {
         GrammarEntries {
-            entry_states: Vec::new(),
-            keys: KeyBuilder::default(),
+            wide_states: IdTable::default(),
+            rules: RuleIdentities::default(),
             used: Cache::new(ENTRIES_BYTES),
         }
     }
@@ -260,7 +261,7 @@ impl MaskState {
             return self.walk_directly(vocab, single_item, nodes);
         }
         let before = self.walk.lengths();
-        let (parser, trie, walk) = (&mut self.parser, vocab.trie(), &mut self.walk);
+        let (parser, trie, walk) = (&mut self.parser, vocab.shared_trie(), &mut self.walk);
         let walked = self.rule_walks.walk_item(parser, trie, (item, nodes), walk);
         self.finish_walk(walked, before)
     }

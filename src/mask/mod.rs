@@ -28,7 +28,6 @@ mod interned_masks;
 mod length_bounds;
 mod mask_memo;
 mod mask_state;
-mod node_sets;
 mod pool;
 mod pool_counters;
 mod pool_key;

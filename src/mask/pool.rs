@@ -12,7 +12,7 @@ use super::counter_profile::CounterProfile;
 use super::entry::MaskEntry;
 use super::interned_masks::PoolMaskInterner;
 use super::pool_counters::{PoolCounters, count};
-use super::pool_key::{CountedState, KeyBuilder, PoolKey, StructuralIds};
+use super::pool_key::{CountedState, KeyBuilder, PoolKey, RuleIdentities, StructuralIds};
 use super::trie_walk::WalkError;
 use crate::cache::{Cache, CacheStats};
 use crate::matcher::{Item, Parser, UNBOUNDED_COUNT};
@@ -53,7 +53,7 @@ struct PoolCaches {
 /// What a grammar brings to find or build its entries.
 pub(super) struct EntryContext<'a> {
     pub(super) parser: &'a mut Parser,
-    pub(super) keys: &'a mut KeyBuilder,
+    pub(super) rules: &'a mut RuleIdentities,
     pub(super) vocab: &'a Vocabulary,
     pub(super) counters: &'a PoolCounters,
 }
@@ -62,7 +62,8 @@ impl EntryContext<'_> {
     /// The pool key of a state.
     fn key(&mut self, ids: &mut StructuralIds, state: CountedState) -> PoolKey {
         let max_token_bytes = self.vocab.max_token_bytes() as u32;
-        self.keys.state_key(self.parser.program_mut(), ids, state, max_token_bytes)
+        let grammar = (self.parser.program_mut(), &mut *self.rules);
+        KeyBuilder::new(grammar, ids, max_token_bytes).state_key(state)
     }
 }
 

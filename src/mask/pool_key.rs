@@ -12,6 +12,7 @@ use crate::compile::{
     Block, BlockId, CompiledRuleId, Program, ReturnRole, SharedAutomaton, StateId,
 };
 use crate::hash::HashMap;
+use crate::ids::id;
 use crate::matcher::{Item, UNBOUNDED_COUNT};
 
 /// Longest key, in numbers. States of larger automata are keyed by their grammar's program instead.
@@ -55,12 +56,16 @@ impl CountedState {
 }
 
 /// A state of an automaton that grammars share.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct SharedState {
-    /// See [`SharedAutomaton::address`].
-    automaton: usize,
+    automaton: SharedAutomaton,
     /// Its number in the automaton.
     number: u32,
+}
+
+id! {
+    /// The id of a rule's structure in a pool. It is given out once only.
+    pub(super) StructuralId
 }
 
 /// Gives structural ids to rules, bottom-up; shared by all grammars of a pool. A rule that was
@@ -68,11 +73,11 @@ struct SharedState {
 #[derive(Debug)]
 pub(crate) struct StructuralIds {
     /// Ids by the description of a rule's automaton.
-    ids: Cache<PoolKey, u32>,
-    /// The next free id.
-    next: u32,
-    /// Keys of states of shared automata. The automaton is held, so that its address stays unique.
-    states: Cache<SharedState, (SharedAutomaton, PoolKey)>,
+    ids: Cache<PoolKey, StructuralId>,
+    /// The number of ids given out.
+    given: u32,
+    /// Keys of states of shared automata.
+    states: Cache<SharedState, PoolKey>,
 }
 
 /// A pool key; see [`KeyBuilder::state_key`].
@@ -80,7 +85,7 @@ pub(super) type PoolKey = Arc<[u32]>;
 
 impl StructuralIds {
     pub(crate) fn new(max_bytes: usize) -> StructuralIds {
-        let mut keys = StructuralIds { ids: Cache::new(0), next: 0, states: Cache::new(0) };
+        let mut keys = StructuralIds { ids: Cache::new(0), given: 0, states: Cache::new(0) };
         keys.set_max_bytes(max_bytes);
         keys
     }
@@ -101,91 +106,84 @@ impl StructuralIds {
     }
 
     /// The id of a structure; None once all ids are used.
-    fn id(&mut self, key: PoolKey) -> Option<u32> {
+    fn id(&mut self, key: PoolKey) -> Option<StructuralId> {
         if let Some(id) = self.ids.get(&key) {
             return Some(id);
         }
-        let id = self.next;
-        if id == MAX_IDS {
+        if self.given == MAX_IDS {
             return None;
         }
-        self.next += 1;
+        let id = StructuralId::from_raw(self.given);
+        self.given += 1;
         let bytes = key.len() * 4 + SLOT_BYTES;
         self.ids.insert(key, id, bytes);
         Some(id)
     }
 }
 
-/// The structural ids of one grammar's rules, found on demand.
-#[derive(Debug, Default)]
-pub(crate) struct KeyBuilder {
-    /// By rule.
-    rules: HashMap<CompiledRuleId, RuleIdentity>,
-    /// Depth of the chain of rules that is being described.
-    depth: u32,
-}
+/// The identities of one grammar's rules, found on demand.
+pub(super) type RuleIdentities = HashMap<CompiledRuleId, RuleIdentity>;
 
 /// The identity of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum RuleIdentity {
-    /// The structural id.
-    Structural(u32),
+pub(super) enum RuleIdentity {
+    Structural(StructuralId),
     /// Too large to describe: equal only within the same grammar.
     GrammarOnly,
 }
 
-impl KeyBuilder {
-    /// The key of a state. `max_token_bytes` is the length of the longest token.
-    pub(crate) fn state_key(
-        &mut self,
-        program: &mut Program,
-        structural_ids: &mut StructuralIds,
-        state: CountedState,
+/// Makes pool keys of states of one grammar.
+pub(super) struct KeyBuilder<'k> {
+    program: &'k mut Program,
+    rules: &'k mut RuleIdentities,
+    structural_ids: &'k mut StructuralIds,
+    /// The length of the longest token.
+    max_token_bytes: u32,
+    /// Depth of the chain of rules that is being described.
+    depth: u32,
+}
+
+impl<'k> KeyBuilder<'k> {
+    /// A builder of keys for tokens of at most `max_token_bytes` bytes.
+    pub(super) fn new(
+        (program, rules): (&'k mut Program, &'k mut RuleIdentities),
+        structural_ids: &'k mut StructuralIds,
         max_token_bytes: u32,
-    ) -> PoolKey {
-        self.describe_memoised(program, structural_ids, state, max_token_bytes).unwrap_or_else(
-            || {
-                let serial = program.serial();
-                let CountedState { state, count } = state;
-                Arc::new([PROGRAM_ONLY, serial as u32, (serial >> 32) as u32, state.raw(), count])
-            },
-        )
+    ) -> KeyBuilder<'k> {
+        KeyBuilder { program, rules, structural_ids, max_token_bytes, depth: 0 }
+    }
+
+    /// The key of a state.
+    pub(super) fn state_key(&mut self, state: CountedState) -> PoolKey {
+        self.describe_memoised(state).unwrap_or_else(|| {
+            let serial = self.program.serial();
+            let CountedState { state, count } = state;
+            Arc::new([PROGRAM_ONLY, serial as u32, (serial >> 32) as u32, state.raw(), count])
+        })
     }
 
     /// As [`KeyBuilder::describe`], memoised for states of automata that grammars share.
-    fn describe_memoised(
-        &mut self,
-        program: &mut Program,
-        structural_ids: &mut StructuralIds,
-        state: CountedState,
-        max_token_bytes: u32,
-    ) -> Option<PoolKey> {
+    fn describe_memoised(&mut self, state: CountedState) -> Option<PoolKey> {
         // A dispatch that another rule calls is described together with the rules that it calls.
-        let automaton = program
+        let automaton = self
+            .program
             .shared_automaton(state.state)
-            .filter(|_| self.depth == 0 || !program.is_dispatch(state.state));
+            .filter(|_| self.depth == 0 || !self.program.is_dispatch(state.state));
         let Some((automaton, number)) = automaton else {
-            let description = self.describe(program, structural_ids, state, max_token_bytes);
-            return description.map(PoolKey::from);
+            return self.describe(state).map(PoolKey::from);
         };
-        let shared = SharedState { automaton: automaton.address(), number };
-        if let Some((_, key)) = structural_ids.states.get(&shared) {
+        let shared = SharedState { automaton, number };
+        if let Some(key) = self.structural_ids.states.get(&shared) {
             return Some(key);
         }
-        let key = PoolKey::from(self.describe(program, structural_ids, state, max_token_bytes)?);
+        let key = PoolKey::from(self.describe(state)?);
         let bytes = key.len() * 4 + SLOT_BYTES;
-        structural_ids.states.insert(shared, (automaton, key.clone()), bytes);
+        self.structural_ids.states.insert(shared, key.clone(), bytes);
         Some(key)
     }
 
     /// The structural id of a rule; None if it is too large or too deep to describe.
-    fn structural_id(
-        &mut self,
-        program: &mut Program,
-        structural_ids: &mut StructuralIds,
-        rule: CompiledRuleId,
-        max_token_bytes: u32,
-    ) -> Option<u32> {
+    fn structural_id(&mut self, rule: CompiledRuleId) -> Option<StructuralId> {
         match self.rules.get(&rule) {
             Some(RuleIdentity::Structural(id)) => return Some(*id),
             Some(RuleIdentity::GrammarOnly) => return None,
@@ -193,34 +191,29 @@ impl KeyBuilder {
             None => {}
         }
         self.depth += 1;
-        let key = match program.deferred(rule) {
+        let key = match self.program.deferred(rule) {
             // Describing its callers is not a reason to make a deferred body.
             Some(serial) => Some(PoolKey::from([DEFERRED, serial as u32, (serial >> 32) as u32])),
             None => {
-                let start = CountedState { state: program.instantiate(rule), count: 0 };
-                self.describe_memoised(program, structural_ids, start, max_token_bytes)
+                let start = CountedState { state: self.program.instantiate(rule), count: 0 };
+                self.describe_memoised(start)
             }
         };
         self.depth -= 1;
-        let id = key.and_then(|key| structural_ids.id(key));
+        let id = key.and_then(|key| self.structural_ids.id(key));
         self.rules.insert(rule, id.map_or(RuleIdentity::GrammarOnly, RuleIdentity::Structural));
         id
     }
 
     /// Describes the automaton reachable from a state; None if it is too large.
-    fn describe(
-        &mut self,
-        program: &mut Program,
-        structural_ids: &mut StructuralIds,
-        state: CountedState,
-        max_token_bytes: u32,
-    ) -> Option<Vec<u32>> {
-        let mut description = AutomatonDescription::new(program, state, max_token_bytes);
+    fn describe(&mut self, state: CountedState) -> Option<Vec<u32>> {
+        let mut description = AutomatonDescription::new(self.program, state, self.max_token_bytes);
         // Only an isolated dispatch ends where a trigger fires.
-        let after_trigger = self.depth == 0 && program.is_dispatch(state.state);
+        let after_trigger = self.depth == 0 && self.program.is_dispatch(state.state);
         let mut next = 0;
         while let Some(&s) = description.order.get(next) {
             next += 1;
+            let program = &mut *self.program;
             if program.members_left(s) > MAX_MEMBERS_LEFT || program.steps(s) > MAX_STEPS_LEFT {
                 return None;
             }
@@ -233,7 +226,7 @@ impl KeyBuilder {
                 // The rules that a trigger calls are not part of an isolated dispatch.
                 continue;
             }
-            self.describe_calls(program, structural_ids, (s, max_token_bytes), &mut description)?;
+            self.describe_calls(s, &mut description)?;
             if description.key.len() > MAX_KEY {
                 return None;
             }
@@ -244,21 +237,20 @@ impl KeyBuilder {
     /// Describes the calls of a state; None if a callee is too large.
     fn describe_calls(
         &mut self,
-        program: &mut Program,
-        structural_ids: &mut StructuralIds,
-        (state, max_token_bytes): (StateId, u32),
+        state: StateId,
         description: &mut AutomatonDescription,
     ) -> Option<()> {
-        let caller = program.state(state).rule;
-        description.key.push(program.calls(state).len() as u32);
-        for i in 0..program.calls(state).len() {
-            let (rule, to) = program.calls(state)[i];
+        let caller = self.program.state(state).rule;
+        description.key.push(self.program.calls(state).len() as u32);
+        for i in 0..self.program.calls(state).len() {
+            let (rule, to) = self.program.calls(state)[i];
+            let component = |rule| self.program.facts(rule).component;
             // Mutually recursive rules are described together: a call names the callee's first
             // state. Other callees have structural ids.
-            let callee = if program.facts(rule).component == program.facts(caller).component {
-                description.number_of(program.instantiate(rule)) << 1
+            let callee = if component(rule) == component(caller) {
+                description.number_of(self.program.instantiate(rule)) << 1
             } else {
-                self.structural_id(program, structural_ids, rule, max_token_bytes)? << 1 | 1
+                self.structural_id(rule)?.raw() << 1 | 1
             };
             let to = description.number_of(to);
             description.key.extend([callee, to]);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::entry::MaskEntry;
 use super::resolved_tokens::ResolvedTokens;
-use crate::hash::HashMap;
+use crate::hash::{ByAddress, HashMap};
 use crate::matcher::{ConfigId, Exit};
 
 /// Memory for resolved suffixes of one constraint.
@@ -13,11 +13,26 @@ const MAX_BYTES: usize = 4 << 20;
 /// Resolved suffixes of one constraint. Configurations are of one epoch of the parser.
 #[derive(Debug, Default)]
 pub(super) struct ResolvedSuffixes {
-    /// By entry address, exit and following configuration. The entry is held, so that its address
-    /// stays unique.
-    results: HashMap<(usize, Exit, ConfigId), (Arc<MaskEntry>, ResolvedTokens)>,
+    results: HashMap<SuffixQuestion, ResolvedTokens>,
     /// Memory of the results, in bytes.
     bytes: usize,
+}
+
+/// Which suffixes are resolved, and with what.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct SuffixQuestion {
+    /// The entry whose suffixes they are.
+    entry: ByAddress<MaskEntry>,
+    /// The exit of the entry's rule.
+    exit: Exit,
+    /// The configuration that follows the exit.
+    next: ConfigId,
+}
+
+impl SuffixQuestion {
+    fn new(entry: &Arc<MaskEntry>, (exit, next): (Exit, ConfigId)) -> SuffixQuestion {
+        SuffixQuestion { entry: ByAddress(entry.clone()), exit, next }
+    }
 }
 
 impl ResolvedSuffixes {
@@ -25,17 +40,16 @@ impl ResolvedSuffixes {
     pub(super) fn get(
         &self,
         entry: &Arc<MaskEntry>,
-        (exit, next): (Exit, ConfigId),
+        following: (Exit, ConfigId),
     ) -> Option<&ResolvedTokens> {
-        let key = (Arc::as_ptr(entry) as usize, exit, next);
-        self.results.get(&key).map(|(_, tokens)| tokens)
+        self.results.get(&SuffixQuestion::new(entry, following))
     }
 
     /// Memoises a result. Drops all results first if they would exceed the budget.
     pub(super) fn insert(
         &mut self,
         entry: &Arc<MaskEntry>,
-        (exit, next): (Exit, ConfigId),
+        following: (Exit, ConfigId),
         tokens: ResolvedTokens,
     ) {
         self.bytes += tokens.bytes();
@@ -43,8 +57,7 @@ impl ResolvedSuffixes {
             self.results.clear();
             self.bytes = tokens.bytes();
         }
-        let key = (Arc::as_ptr(entry) as usize, exit, next);
-        self.results.insert(key, (entry.clone(), tokens));
+        self.results.insert(SuffixQuestion::new(entry, following), tokens);
     }
 
     /// Drops all results.

@@ -14,15 +14,16 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use super::node_sets::{NodeSetId, sort_by_group, sort_nodes, sorted_by_bytes};
 use super::pool_key::CountedState;
 use super::resolved_tokens::ResolvedTokens;
 use super::token_set::{bit, set_bit};
 use super::trie_walk::{TrieWalk, WalkError};
+use crate::capacity::IdTable;
 use crate::compile::{BlockId, StateId};
 use crate::fsm::ByteSet;
 use crate::fuel;
-use crate::hash::{HashMap, HashSet, Seeded};
+use crate::hash::{ByAddress, HashMap, HashSet, Seeded};
+use crate::ids::id;
 use crate::matcher::{ConfigId, Exit, Item, Parser};
 use crate::vocab::{NodeId, Trie, Vocabulary};
 
@@ -38,6 +39,11 @@ const RULE_WALK_FUEL: usize = 16;
 const MIN_TOKENS_FOR_ROW: usize = 32;
 /// Tokens beyond the length of a row divided by this become a row, which callers share.
 const ROW_FRACTION: usize = 4;
+
+id! {
+    /// An interned set of trie nodes: an index into [`TrieRuleWalks::node_sets`].
+    pub(super) NodeSetId
+}
 
 /// The result of walking some trie nodes with one isolated item.
 #[derive(Debug)]
@@ -58,22 +64,19 @@ struct NodeSet {
 }
 
 impl NodeSet {
-    /// The nodes must be in ascending order.
     fn new(trie: &Trie, nodes: &[NodeId]) -> NodeSet {
-        let mut first = ByteSet::EMPTY;
-        let nodes: Vec<(u8, NodeId)> =
+        let mut first_bytes = ByteSet::EMPTY;
+        let mut nodes: Box<[(u8, NodeId)]> =
             nodes.iter().map(|&node| (trie.node(node).byte, node)).collect();
-        nodes.iter().for_each(|&(byte, _)| first.insert(byte));
-        NodeSet { first_bytes: first, nodes: sorted_by_bytes(nodes).into() }
+        nodes.sort_unstable();
+        nodes.iter().for_each(|&(byte, _)| first_bytes.insert(byte));
+        NodeSet { first_bytes, nodes }
     }
 }
 
 /// The rule walks of one trie.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct TrieRuleWalks {
-    /// The trie, so that its address stays unique. None for the vocabulary's trie, which outlives
-    /// this.
-    _owned: Option<Arc<Trie>>,
     /// Interned node sets.
     node_sets: IndexMap<Box<[NodeId]>, NodeSet, Seeded>,
     /// Rule walks by node set and state; its counter is canonical.
@@ -82,10 +85,10 @@ struct TrieRuleWalks {
     all: Option<NodeSetId>,
 }
 
-/// Rule walks of all tries, by the tries' addresses.
+/// Rule walks of all tries.
 #[derive(Debug)]
 pub(crate) struct RuleWalks {
-    tries: HashMap<usize, TrieRuleWalks>,
+    tries: HashMap<ByAddress<Trie>, TrieRuleWalks>,
     /// Shared by all tries.
     context: WalkContext,
 }
@@ -101,7 +104,7 @@ struct WalkContext {
     /// too.
     large: u32,
     /// Bytes that each state reads; made on demand.
-    reads: Vec<Option<ByteSet>>,
+    reads: IdTable<StateId, Option<ByteSet>>,
     /// Nesting of rule walks.
     depth: usize,
     /// Buffers for [`Visited`].
@@ -117,8 +120,8 @@ struct Visited {
     configs: HashSet<(NodeSetId, ConfigId)>,
     /// Node sets and items that were walked.
     items: HashSet<(NodeSetId, Item)>,
-    /// Rule walks, by address: their tokens are added once, whatever follows.
-    rule_walks: HashSet<usize>,
+    /// Rule walks whose tokens were added: once is enough, whatever follows.
+    rule_walks: HashSet<ByAddress<RuleWalk>>,
     /// Node sets and configurations of the next batch.
     queue: Vec<(NodeSetId, ConfigId)>,
     /// The current batch.
@@ -144,10 +147,7 @@ impl WalkContext {
 
     /// Bytes that a state reads.
     fn reads(&mut self, parser: &mut Parser, state: StateId) -> ByteSet {
-        if self.reads.len() <= state.index() {
-            self.reads.resize(state.index() + 1, None);
-        }
-        *self.reads[state.index()].get_or_insert_with(|| parser.reads_of(state))
+        *self.reads.entry(state).get_or_insert_with(|| parser.reads_of(state))
     }
 }
 
@@ -174,20 +174,9 @@ impl RuleWalks {
         self.context = WalkContext { width, large, ..WalkContext::default() };
     }
 
-    /// A walker of a trie; `owned` is the trie, unless it is the vocabulary's.
-    fn walker<'w>(
-        &'w mut self,
-        parser: &'w mut Parser,
-        trie: &'w Trie,
-        owned: Option<&Arc<Trie>>,
-    ) -> RuleWalker<'w> {
-        let address = std::ptr::from_ref(trie) as usize;
-        let memo = self.tries.entry(address).or_insert_with(|| TrieRuleWalks {
-            _owned: owned.cloned(),
-            node_sets: IndexMap::default(),
-            rule_walks: HashMap::default(),
-            all: None,
-        });
+    /// A walker of a trie.
+    fn walker<'w>(&'w mut self, parser: &'w mut Parser, trie: &'w Arc<Trie>) -> RuleWalker<'w> {
+        let memo = self.tries.entry(ByAddress(trie.clone())).or_default();
         RuleWalker { parser, trie, memo, context: &mut self.context }
     }
 
@@ -196,12 +185,12 @@ impl RuleWalks {
     pub(crate) fn resolve(
         &mut self,
         parser: &mut Parser,
-        (trie, owned): (&Trie, Option<&Arc<Trie>>),
+        trie: &Arc<Trie>,
         (nodes, next): (&[NodeId], ConfigId),
         out: &mut TrieWalk,
     ) -> Result<(), WalkError> {
         let children: Vec<NodeId> = nodes.iter().flat_map(|&node| trie.children(node)).collect();
-        self.resolve_from(parser, (trie, owned), (&children, next), out)
+        self.resolve_from(parser, trie, (&children, next), out)
     }
 
     /// As [`RuleWalks::resolve`] for the tokens at and below `nodes`, where `next` is the
@@ -209,14 +198,14 @@ impl RuleWalks {
     pub(crate) fn resolve_from(
         &mut self,
         parser: &mut Parser,
-        (trie, owned): (&Trie, Option<&Arc<Trie>>),
+        trie: &Arc<Trie>,
         (nodes, next): (&[NodeId], ConfigId),
         out: &mut TrieWalk,
     ) -> Result<(), WalkError> {
         if self.context.is_full() && out.pending_follow.is_empty() {
             self.clear();
         }
-        let mut walker = self.walker(parser, trie, owned);
+        let mut walker = self.walker(parser, trie);
         let mut queue = Vec::new();
         walker.add_nodes(nodes.iter().copied(), None, |node_set| queue.push((node_set, next)));
         walker.follow(queue, out, &mut Vec::new())
@@ -228,11 +217,11 @@ impl RuleWalks {
     pub(crate) fn walk_item(
         &mut self,
         parser: &mut Parser,
-        trie: &Trie,
+        trie: &Arc<Trie>,
         (item, budget): (Item, usize),
         out: &mut TrieWalk,
     ) -> Result<(), WalkError> {
-        let mut walker = self.walker(parser, trie, None);
+        let mut walker = self.walker(parser, trie);
         let all = walker.all();
         let rule_walk = walker.rule_walk(all, item, budget)?;
         rule_walk.tokens.add_to(out);
@@ -247,12 +236,12 @@ impl RuleWalks {
     pub(crate) fn finish(
         &mut self,
         parser: &mut Parser,
-        trie: &Trie,
+        trie: &Arc<Trie>,
         out: &mut TrieWalk,
     ) -> Result<(), WalkError> {
         let queue = std::mem::take(&mut out.pending_follow);
         if !queue.is_empty() {
-            self.walker(parser, trie, None).follow(queue, out, &mut Vec::new())?;
+            self.walker(parser, trie).follow(queue, out, &mut Vec::new())?;
         }
         if self.context.is_full() {
             self.clear();
@@ -354,7 +343,7 @@ impl RuleWalker<'_> {
                     continue;
                 }
                 let rule_walk = self.rule_walk(node_set, item, usize::MAX)?;
-                if visited.rule_walks.insert(Arc::as_ptr(&rule_walk) as usize) {
+                if visited.rule_walks.insert(ByAddress(rule_walk.clone())) {
                     rule_walk.tokens.add_to(out);
                 }
                 self.queue_exits(&item, &rule_walk, visited, exits)?;
@@ -447,7 +436,8 @@ impl RuleWalker<'_> {
 
     /// Interns a node set.
     fn intern_node_set(&mut self, mut nodes: Vec<NodeId>) -> NodeSetId {
-        sort_nodes(&mut nodes);
+        nodes.sort_unstable();
+        nodes.dedup();
         match self.memo.node_sets.get_index_of(&nodes[..]) {
             Some(index) => NodeSetId::new(index),
             None => {
@@ -532,8 +522,10 @@ impl RuleWalker<'_> {
         fuel::spend(RULE_WALK_FUEL + nodes + walk.exits.len() + walk.called.len())?;
         let (mut exit_nodes, mut calls) =
             (std::mem::take(&mut walk.exits), std::mem::take(&mut walk.called));
-        sort_by_group(&mut exit_nodes);
-        sort_by_group(&mut calls);
+        exit_nodes.sort_unstable();
+        exit_nodes.dedup();
+        calls.sort_unstable();
+        calls.dedup();
         // Tokens below accepted subtrees need not be found again.
         let accepted_row = (walk.tokens.len() > MIN_TOKENS_FOR_ROW
             && !(exit_nodes.is_empty() && calls.is_empty()))

@@ -25,6 +25,20 @@ pub(super) fn filter_tokens(
     Ok(passing)
 }
 
+/// The mask of a configuration.
+pub(super) struct FoundMask {
+    pub(super) mask: Arc<TokenSet>,
+    /// It was built, and is not the mask of another configuration.
+    pub(super) is_new: bool,
+}
+
+impl FoundMask {
+    /// A mask that was built.
+    pub(super) fn new(mask: TokenSet) -> FoundMask {
+        FoundMask { mask: Arc::new(mask), is_new: true }
+    }
+}
+
 impl GrammarMasks {
     /// Those of some tokens that the configuration rejects.
     pub(super) fn rejected_tokens(
@@ -38,16 +52,12 @@ impl GrammarMasks {
         })
     }
 
-    /// A mask without rejected tokens, and whether there are any.
-    pub(super) fn subtract(
-        &self,
-        mask: Arc<TokenSet>,
-        rejected: &[TokenId],
-    ) -> (Arc<TokenSet>, bool) {
+    /// The mask of another configuration without rejected tokens.
+    pub(super) fn subtract(&self, mask: Arc<TokenSet>, rejected: &[TokenId]) -> FoundMask {
         if rejected.is_empty() {
-            return (mask, false);
+            return FoundMask { mask, is_new: false };
         }
-        (Arc::new(mask.changed(rejected, &[], self.vocab.mask_words())), true)
+        FoundMask::new(mask.changed(rejected, &[], self.vocab.mask_words()))
     }
 
     /// As [`GrammarMasks::subtract`] for tokens that repeat a value or key. An empty result is an
@@ -56,11 +66,11 @@ impl GrammarMasks {
         &self,
         mask: Arc<TokenSet>,
         rejected: &[TokenId],
-    ) -> Result<(Arc<TokenSet>, bool), ParserLimit> {
-        let (remaining, is_new) = self.subtract(mask, rejected);
-        if is_new && remaining.is_empty() {
+    ) -> Result<FoundMask, ParserLimit> {
+        let remaining = self.subtract(mask, rejected);
+        if remaining.is_new && remaining.mask.is_empty() {
             return Err(ParserLimit::Search);
         }
-        Ok((remaining, is_new))
+        Ok(remaining)
     }
 }

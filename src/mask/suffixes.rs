@@ -7,7 +7,6 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::node_sets::sort_by_group;
 use super::rule_walks::RuleWalks;
 use super::token_set::bit;
 use super::trie_walk::{TrieWalk, WalkError};
@@ -61,32 +60,31 @@ pub(super) struct SuffixWalk<'w> {
 }
 
 impl SuffixWalk<'_> {
-    /// Adds the tokens strictly below these nodes that `next` accepts. `owned` is the trie, unless
-    /// it is the vocabulary's.
+    /// Adds the tokens strictly below these nodes that `next` accepts.
     fn below(
         &mut self,
         parser: &mut Parser,
-        (trie, owned): (&Trie, Option<&Arc<Trie>>),
+        trie: &Arc<Trie>,
         nodes: &[NodeId],
         next: ConfigId,
     ) -> Result<(), WalkError> {
         if let Some(rule_walks) = &mut self.rule_walks {
-            return rule_walks.resolve(parser, (trie, owned), (nodes, next), self.out);
+            return rule_walks.resolve(parser, trie, (nodes, next), self.out);
         }
         nodes.iter().try_for_each(|&node| self.out.run_below(parser, trie, node, next, usize::MAX))
     }
 
-    /// As [`SuffixWalk::below`] for the tokens at and below nodes of the vocabulary's trie, where
-    /// `next` is the configuration before the nodes' bytes.
+    /// As [`SuffixWalk::below`] for the tokens at and below the nodes, where `next` is the
+    /// configuration before the nodes' bytes.
     fn at_and_below(
         &mut self,
         parser: &mut Parser,
-        trie: &Trie,
+        trie: &Arc<Trie>,
         nodes: &[NodeId],
         next: ConfigId,
     ) -> Result<(), WalkError> {
         match &mut self.rule_walks {
-            Some(walks) => walks.resolve_from(parser, (trie, None), (nodes, next), self.out),
+            Some(walks) => walks.resolve_from(parser, trie, (nodes, next), self.out),
             None => self.out.run_from(parser, trie, nodes, next),
         }
     }
@@ -148,7 +146,8 @@ impl Suffixes {
         accepted: &[u32],
         mut exits: Vec<(Exit, NodeId)>,
     ) -> Vec<(Exit, Suffixes)> {
-        sort_by_group(&mut exits);
+        exits.sort_unstable();
+        exits.dedup();
         let after_exit = |exits: &[(Exit, NodeId)]| {
             Some((exits[0].0, Suffixes::below((vocab, tree), accepted, exits)?))
         };
@@ -234,7 +233,7 @@ impl Suffixes {
     ) -> Result<(), WalkError> {
         let groups = match self {
             Suffixes::Subtrees(nodes) => {
-                return walk.below(parser, (vocab.trie(), None), nodes, next);
+                return walk.below(parser, vocab.shared_trie(), nodes, next);
             }
             Suffixes::Groups(groups) => groups,
         };
@@ -242,11 +241,11 @@ impl Suffixes {
         for group in groups.iter().filter(|group| first_bytes.meets(&group.first_bytes)) {
             match &group.store {
                 SuffixStore::Nodes(nodes) => {
-                    walk.at_and_below(parser, vocab.trie(), nodes, next)?
+                    walk.at_and_below(parser, vocab.shared_trie(), nodes, next)?
                 }
                 SuffixStore::List(tokens, trie) => {
                     let trie = suffix_trie(vocab, tokens, trie);
-                    walk.below(parser, (trie, Some(trie)), &[NodeId::ROOT], next)?;
+                    walk.below(parser, trie, &[NodeId::ROOT], next)?;
                 }
             }
         }

@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::node_sets::NodeSetId;
+use super::rule_walks::NodeSetId;
 use super::token_set::{bit, build_row, clear_bit, set_bit};
 use crate::fuel::{self, OutOfFuel};
 use crate::ids::TokenId;
@@ -230,19 +230,37 @@ impl TrieWalk {
         node: NodeId,
         (before, config): (ConfigId, ConfigId),
     ) -> Result<(), WalkError> {
+        self.spend_node(parser)?;
+        let may_loop = may_be_self_loop(before, config, trie.node(node).byte);
+        if self.visit(parser, trie, (node, config, may_loop))? {
+            self.below(parser, trie, node, config)?;
+        }
+        Ok(())
+    }
+
+    /// Spends what the visit of a node costs.
+    #[inline]
+    fn spend_node(&mut self, parser: &Parser) -> Result<(), WalkError> {
         self.meter.visit()?;
         if self.nodes_left == 0 || self.exceeds_configs(parser) {
             return Err(WalkError::Budget);
         }
         self.nodes_left -= 1;
-        let may_loop = may_be_self_loop(before, config, trie.node(node).byte);
-        if config == ConfigId::DEAD
-            || self.take_subtree(parser, trie, (node, config, may_loop))?
-            || !self.add_node(parser, trie, node, config)
-        {
-            return Ok(());
-        }
-        self.below(parser, trie, node, config)
+        Ok(())
+    }
+
+    /// Visits a node that was reached with `config`; see [`TrieWalk::take_subtree`] for `may_loop`.
+    /// Returns whether the walk goes on below it.
+    #[inline]
+    fn visit(
+        &mut self,
+        parser: &mut Parser,
+        trie: &Trie,
+        (node, config, may_loop): (NodeId, ConfigId, bool),
+    ) -> Result<bool, WalkError> {
+        Ok(config != ConfigId::DEAD
+            && !self.take_subtree(parser, trie, (node, config, may_loop))?
+            && self.add_node(parser, trie, node, config))
     }
 
     /// Adds the tokens, exits and calls at a node that was reached with `config`. Returns whether
@@ -312,27 +330,20 @@ impl TrieWalk {
         let mut top = (trie.node(node).end, config);
         let end = top.0;
         while at < end {
-            if self.nodes_left == 0 || self.exceeds_configs(parser) {
-                return Err(WalkError::Budget);
-            }
-            self.nodes_left -= 1;
-            self.meter.visit()?;
+            self.spend_node(parser)?;
             while at >= top.0 {
                 top = self.stack.pop().unwrap_or((end, config));
             }
             let node = *trie.node(at);
             let next = parser.step(top.1, node.byte)?;
             let may_loop = may_be_self_loop(top.1, next, node.byte);
-            if next == ConfigId::DEAD
-                || self.take_subtree(parser, trie, (at, next, may_loop))?
-                || !self.add_node(parser, trie, at, next)
-            {
+            if self.visit(parser, trie, (at, next, may_loop))? {
+                self.stack.push(top);
+                top = (node.end, next);
+                at = at.next();
+            } else {
                 at = node.end;
-                continue;
             }
-            self.stack.push(top);
-            top = (node.end, next);
-            at = at.next();
         }
         self.stack.truncate(base);
         Ok(())

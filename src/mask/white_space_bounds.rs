@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use super::grammar_masks::GrammarMasks;
 use super::mask_state::MaskState;
-use super::subtraction::filter_tokens;
-use super::token_set::{TokenSet, bit, clear_bit, set_bit};
+use super::subtraction::{FoundMask, filter_tokens};
+use super::token_set::{bit, clear_bit, set_bit};
 use super::trie_walk::TrieWalk;
 use crate::fsm::{ByteSet, LONG_GAP};
 use crate::ids::TokenId;
@@ -19,12 +19,12 @@ use crate::matcher::{ConfigId, ParserLimit, WhiteSpaceBound, with_relaxed};
 use crate::vocab::NodeId;
 
 impl GrammarMasks {
-    /// The mask of a configuration of a grammar with white-space bounds, and whether it is new.
+    /// The mask of a configuration of a grammar with white-space bounds.
     pub(super) fn mask_with_white_space_bound(
         &self,
         state: &mut MaskState,
         config: ConfigId,
-    ) -> Result<(Arc<TokenSet>, bool), ParserLimit> {
+    ) -> Result<FoundMask, ParserLimit> {
         let bound = state.parser.white_space_bound(config)?;
         let relaxed = state.parser.relax(config);
         let relaxed_mask = match state.masks.get(relaxed) {

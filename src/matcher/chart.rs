@@ -4,7 +4,9 @@
 //! parsed again with a textbook chart (J. Earley, 1970), which is read backwards along one
 //! derivation. Slower than the parser; it runs only when captures are requested.
 
-use crate::compile::{BlockId, BudgetUnit, CompiledRuleId, Program, StateId};
+use super::symbol::Symbol;
+use crate::compile::{BlockId, BudgetUnit, CompiledRuleId, Program, RunEnd, StateId};
+use crate::fsm::utf8;
 use crate::hash::{HashMap, HashSet};
 use crate::ids::SpecialId;
 use crate::ir::BudgetPolicy;
@@ -104,14 +106,7 @@ struct Column {
     ended: HashSet<ChartCall>,
     /// Rules that were cut here.
     cuts: Vec<CutPath>,
-    /// Bytes before the column.
-    offset: usize,
-    /// Code points before the column, and the bytes that the last one still lacks.
-    chars: (u32, u32),
-    /// Tokens that ended up to this column.
-    tokens: u32,
-    /// Whether a token ended exactly here.
-    token_ends: bool,
+    position: TextPosition,
 }
 
 impl Column {
@@ -119,6 +114,38 @@ impl Column {
         if self.members.insert(item) {
             self.items.push((item, from));
         }
+    }
+}
+
+/// A position of the text.
+#[derive(Clone, Copy, Debug, Default)]
+struct TextPosition {
+    /// Bytes before it.
+    offset: usize,
+    /// Code points that began before it.
+    chars: u32,
+    /// Bytes that the last one of them still lacks.
+    missing_bytes: u8,
+    /// Tokens that ended up to here.
+    tokens: u32,
+    /// Whether a token ended exactly here.
+    token_ends: bool,
+}
+
+impl TextPosition {
+    /// The position after a byte.
+    fn after_byte(self, byte: u8) -> TextPosition {
+        let (new_chars, missing_bytes) = match byte {
+            0x80..0xC0 => (0, self.missing_bytes.saturating_sub(1)),
+            _ => (1, utf8::continuation_bytes(byte)),
+        };
+        let (offset, chars) = (self.offset + 1, self.chars + new_chars);
+        TextPosition { offset, chars, missing_bytes, token_ends: false, ..self }
+    }
+
+    /// The position at the end of a token.
+    fn at_token_end(self) -> TextPosition {
+        TextPosition { tokens: self.tokens + 1, token_ends: true, ..self }
     }
 }
 
@@ -138,7 +165,7 @@ impl<'p> Chart<'p> {
             Chart { program, columns: vec![Column::default()], open_budgets: Vec::new(), items: 0 };
         let rule = chart.program.compiled().start;
         let state = chart.program.instantiate(rule);
-        chart.columns[0].token_ends = true;
+        chart.columns[0].position.token_ends = true;
         chart.columns[0]
             .push(ChartItem { rule, state, count: 0, origin: 0, fresh: true }, Derivation::Begin);
         chart.note_budget(ChartCall { rule, origin: 0 });
@@ -149,73 +176,52 @@ impl<'p> Chart<'p> {
     /// Reads one token. Returns false, and reads nothing, if it does not fit.
     pub(crate) fn token(&mut self, input: ChartInput<'_>) -> Result<bool, ChartLimit> {
         let before = self.columns.len();
-        match input {
-            ChartInput::Bytes(bytes) => {
-                for (i, &byte) in bytes.iter().enumerate() {
-                    self.scan(&|program, state, out| {
-                        let edges = program.byte_edges(state).iter();
-                        out.extend(edges.filter(|e| e.lo <= byte && byte <= e.hi).map(|e| e.to));
-                    });
-                    let column = self.columns.last_mut().expect("just added");
-                    column.offset += 1;
-                    let (chars, missing_bytes) = column.chars;
-                    column.chars = match byte {
-                        0x80..0xC0 => (chars, missing_bytes.saturating_sub(1)),
-                        0xC0..0xE0 => (chars + 1, 1),
-                        0xE0..0xF0 => (chars + 1, 2),
-                        0xF0.. => (chars + 1, 3),
-                        _ => (chars + 1, 0),
-                    };
-                    self.end_of_token(i + 1 == bytes.len());
-                    self.close()?;
-                    if self.columns.last().is_some_and(|c| c.items.is_empty()) {
-                        self.columns.truncate(before);
-                        return Ok(false);
-                    }
-                }
-            }
+        let fits = match input {
+            ChartInput::Bytes(bytes) => self.read_bytes(bytes)?,
             ChartInput::Special(specials, text) => {
-                self.scan(&|program, state, out| {
-                    let edges = program.special_edges(state).iter();
-                    out.extend(edges.filter(|(s, _)| specials.contains(s)).map(|&(_, to)| to));
-                });
-                self.columns.last_mut().expect("just added").offset += text.len();
-                self.end_of_token(true);
-                self.close()?;
-                if self.columns.last().is_some_and(|c| c.items.is_empty()) {
-                    self.columns.truncate(before);
-                    return Ok(false);
-                }
+                let symbols: Vec<Symbol> = specials.iter().copied().map(Symbol::Special).collect();
+                let mut position = self.position().at_token_end();
+                position.offset += text.len();
+                self.read(&symbols, position)?
+            }
+        };
+        if !fits {
+            self.columns.truncate(before);
+        }
+        Ok(fits)
+    }
+
+    /// Reads the bytes of one token as far as they fit. Returns whether all do.
+    fn read_bytes(&mut self, bytes: &[u8]) -> Result<bool, ChartLimit> {
+        for (i, &byte) in bytes.iter().enumerate() {
+            let mut position = self.position().after_byte(byte);
+            if i + 1 == bytes.len() {
+                position = position.at_token_end();
+            }
+            if !self.read(&[Symbol::Byte(byte)], position)? {
+                return Ok(false);
             }
         }
         Ok(true)
     }
 
-    /// Notes whether a token ends in the last column.
-    fn end_of_token(&mut self, ends: bool) {
-        let column = self.columns.last_mut().expect("there is always a column");
-        column.token_ends = ends;
-        column.tokens += u32::from(ends);
+    /// The last position.
+    fn position(&self) -> TextPosition {
+        self.columns.last().map_or_else(TextPosition::default, |column| column.position)
     }
 
-    /// Adds a column with the items that `targets` leads to.
-    fn scan(&mut self, targets: &dyn Fn(&Program, StateId, &mut Vec<StateId>)) {
+    /// Adds the column after one of these symbols, at a position. Returns whether it has items.
+    fn read(&mut self, symbols: &[Symbol], position: TextPosition) -> Result<bool, ChartLimit> {
         let last = self.columns.last().expect("there is always a column");
-        let mut next = Column {
-            offset: last.offset,
-            chars: last.chars,
-            tokens: last.tokens,
-            ..Column::default()
-        };
-        let mut out = Vec::new();
+        let mut next = Column { position, ..Column::default() };
         for (index, (item, _)) in last.items.iter().enumerate() {
             if !self.program.state(item.state).has_scan_edge {
                 continue;
             }
             self.program.expand(item.state);
-            out.clear();
-            targets(self.program, item.state, &mut out);
-            for &state in &out {
+            let targets =
+                symbols.iter().flat_map(|symbol| symbol.targets(self.program, item.state));
+            for state in targets {
                 next.push(
                     ChartItem { state, fresh: false, ..*item },
                     Derivation::Scan(index as u32),
@@ -223,6 +229,8 @@ impl<'p> Chart<'p> {
             }
         }
         self.columns.push(next);
+        self.close()?;
+        Ok(self.columns.last().is_some_and(|column| !column.items.is_empty()))
     }
 
     /// Notes the call of a rule that its budget may cut.
@@ -265,17 +273,16 @@ impl<'p> Chart<'p> {
             return;
         }
         if state.block != BlockId::NONE {
-            let block = *self.program.block(state.block);
-            let runs = item.count.saturating_add(1);
+            let block = self.program.block(state.block);
+            let RunEnd { next_run, may_exit } = block.end_run(item.count);
             let column = &mut self.columns[last];
-            if block.max.is_none_or(|max| runs < max) {
-                let count = if block.max.is_none() { runs.min(block.min) } else { runs };
+            if let Some(count) = next_run {
                 column.push(
                     ChartItem { state: block.start, count, fresh: true, ..item },
                     Derivation::SameColumn(index),
                 );
             }
-            if runs >= block.min {
+            if may_exit {
                 column.push(
                     ChartItem { state: block.exit, count: 0, ..item },
                     Derivation::SameColumn(index),
@@ -295,13 +302,8 @@ impl<'p> Chart<'p> {
         let callers = self.columns[origin as usize].callers.get(&rule).cloned().unwrap_or_default();
         for (caller, to) in callers {
             let (from, _) = self.columns[origin as usize].items[caller as usize];
-            let in_block = self.program.state(to).block != BlockId::NONE;
-            let item = ChartItem {
-                state: to,
-                count: if in_block { from.count } else { 0 },
-                fresh: false,
-                ..from
-            };
+            let count = self.program.return_count(to, from.count);
+            let item = ChartItem { state: to, count, fresh: false, ..from };
             let caller = ItemPlace { column: origin, index: caller };
             self.columns[last].push(item, Derivation::Completion { caller, ended });
         }
@@ -357,16 +359,12 @@ impl<'p> Chart<'p> {
     /// Whether a rule has spent its budget in column `last`.
     fn is_spent(&self, ChartCall { rule, origin }: ChartCall, last: usize) -> bool {
         let Some(meter) = self.program.compiled().budgets.get(&rule) else { return false };
-        let (begin, column) = (&self.columns[origin as usize], &self.columns[last]);
+        let [begin, end] = [origin as usize, last].map(|column| self.columns[column].position);
         match meter.unit {
-            BudgetUnit::Char => {
-                column.chars.1 == 0 && column.chars.0 - begin.chars.0 >= meter.full / 4
-            }
+            BudgetUnit::Char => end.missing_bytes == 0 && end.chars - begin.chars >= meter.units(),
             BudgetUnit::Token => {
                 let since = begin.tokens + u32::from(!begin.token_ends);
-                column.token_ends
-                    && column.chars.1 == 0
-                    && column.tokens >= since + meter.full / 4 - 1
+                end.token_ends && end.missing_bytes == 0 && end.tokens >= since + meter.units() - 1
             }
         }
     }
@@ -411,7 +409,7 @@ impl<'p> Chart<'p> {
         let mut spans = SpanCollector { chart: self, spans: Vec::new(), pending: Vec::new() };
         match self.columns[last].items.iter().position(|(item, _)| self.is_whole(item)) {
             Some(index) => {
-                let end = self.columns[last].offset;
+                let end = self.columns[last].position.offset;
                 spans.spans.push(DerivedSpan { rule: start, start: 0, end, depth: 0 });
                 spans.pending.push((ItemPlace { column: last as u32, index: index as u32 }, 1));
             }
@@ -486,8 +484,8 @@ impl SpanCollector<'_, '_> {
         let (item, _) = self.chart.entry(place);
         self.spans.push(DerivedSpan {
             rule: item.rule,
-            start: self.chart.columns[item.origin as usize].offset,
-            end: self.chart.columns[column as usize].offset,
+            start: self.chart.columns[item.origin as usize].position.offset,
+            end: self.chart.columns[column as usize].position.offset,
             depth,
         });
         self.pending.push((place, depth + 1));

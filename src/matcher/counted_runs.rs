@@ -9,7 +9,6 @@ use smallvec::SmallVec;
 
 use super::limit::ParserLimit;
 use super::parser::Parser;
-use super::query_caches::RuleResidence;
 use super::store::{ConfigFlags, ConfigId, FrameId, Item, Tracked};
 use crate::compile::{BlockId, CompiledRuleId, ReturnRole};
 
@@ -142,40 +141,20 @@ impl Parser {
         (fits && items.iter().all(is_at_position) && free).then_some(position)
     }
 
-    /// Whether an isolated configuration has not left its rule and has called nothing. Memoised for
-    /// the last rule asked for.
-    fn stays_in_rule(&mut self, config: ConfigId, position: CountedPosition) -> bool {
-        if self.queries.rule_residence.len() <= config.index() {
-            let unasked = (CompiledRuleId::NONE, RuleResidence::Outside);
-            self.queries.rule_residence.resize(config.index() + 1, unasked);
-        }
-        if self.queries.rule_residence[config.index()].0 != position.rule {
-            self.queries.rule_residence[config.index()] =
-                (position.rule, self.compute_residence(config, position.rule));
-        }
-        match self.queries.rule_residence[config.index()].1 {
-            RuleResidence::Inside => true,
-            // After the start rule, nothing follows.
-            RuleResidence::AtEnd => position.frame == FrameId::ROOT,
-            RuleResidence::Outside => false,
-        }
-    }
-
-    /// Computes [`Parser::stays_in_rule`] for one configuration.
-    fn compute_residence(&self, config: ConfigId, rule: CompiledRuleId) -> RuleResidence {
+    /// Whether an isolated configuration has not left its rule and has called nothing.
+    fn stays_in_rule(&self, config: ConfigId, position: CountedPosition) -> bool {
         let (program, flags) = (self.program(), self.store().flags(config));
         let is_in_rule = |item: &Item| {
             item.frame == FrameId::ISOLATED
-                && program.rule(item.state) == rule
+                && program.rule(item.state) == position.rule
                 && self.tracks_nothing(item)
         };
-        if config == ConfigId::DEAD
-            || flags.after_trigger
-            || !self.store().items(config).iter().all(is_in_rule)
-        {
-            return RuleResidence::Outside;
-        }
-        if flags.item_completed { RuleResidence::AtEnd } else { RuleResidence::Inside }
+        // After the start rule, nothing follows.
+        let may_be_at_end = position.frame == FrameId::ROOT;
+        config != ConfigId::DEAD
+            && !flags.after_trigger
+            && (!flags.item_completed || may_be_at_end)
+            && self.store().items(config).iter().all(is_in_rule)
     }
 
     /// Whether an item tracks no constraint itself.

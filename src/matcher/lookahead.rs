@@ -1,7 +1,7 @@
 //! Lookahead queries: what a configuration reads, by groups of bytes and by likelihood.
 
 use super::parser::Parser;
-use super::store::{ConfigId, FrameId, Item};
+use super::store::{ConfigId, Item};
 use crate::compile::{DispatchMark, MemberLikelihood};
 use crate::fsm::ByteSet;
 use crate::fuel;
@@ -74,8 +74,7 @@ impl Parser {
     /// The likelihood of an item, or of the first known caller, up to `callers` levels up.
     fn likely_item(&self, item: &Item, callers: usize) -> Option<MemberLikelihood> {
         let likelihood = self.program().member_likelihood(item.state, callers < MAX_CALLERS);
-        if likelihood.is_some() || callers == 0 || item.frame == FrameId::ROOT || item.is_isolated()
-        {
+        if likelihood.is_some() || callers == 0 || !item.frame.has_returns() {
             return likelihood;
         }
         let returns = self.store().returns(item.frame).iter().take(MAX_CALLERS);

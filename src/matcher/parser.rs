@@ -516,7 +516,7 @@ impl Parser {
         self.scratch.kernel.extend_from_slice(self.store.returns(frame));
         let flags = ConfigFlags {
             start_completed: frame == FrameId::ROOT,
-            item_completed: matches!(frame, FrameId::ISOLATED | FrameId::ISOLATED_DISPATCH),
+            item_completed: frame.is_isolated(),
             ..ConfigFlags::default()
         };
         let after = self.close_with(flags)?;

@@ -1,8 +1,7 @@
 //! Caches of queries about configurations, and what the queries answer.
 
 use super::store::{ConfigId, FrameId};
-use crate::capacity::ReserveMore;
-use crate::compile::CompiledRuleId;
+use crate::capacity::{IdTable, ReserveMore};
 use crate::hash::HashMap;
 use crate::ids::SpecialId;
 
@@ -36,24 +35,20 @@ impl StepCaches {
     }
 }
 
-/// Answers to mask construction, by configuration. Vectors are indexed by configuration and grow on
-/// demand.
+/// Answers to mask construction, by configuration.
 #[derive(Debug, Default)]
 pub(super) struct QueryCaches {
-    /// Byte kinds that loop, and byte kinds that do not; see [`super::parser::Parser::loops_on`].
-    pub(super) self_loops: Vec<(u64, u64)>,
+    /// See [`super::parser::Parser::loops_on`].
+    pub(super) self_loops: IdTable<ConfigId, SelfLoops>,
     /// See [`super::parser::Parser::reads_all_texts`].
-    pub(super) universal: Vec<UniversalText>,
+    pub(super) universal: IdTable<ConfigId, UniversalText>,
     /// Configurations (or equivalent items) built by universal-text queries so far. It only grows.
     pub(super) universal_work: usize,
-    /// Shapes examined, and shapes that are uniform; see
-    /// [`super::parser::Parser::is_uniform_shape`].
-    pub(super) uniform_shapes: Vec<(u16, u16)>,
+    /// See [`super::parser::Parser::is_uniform_shape`].
+    pub(super) uniform_shapes: IdTable<ConfigId, UniformShapes>,
     /// Canonical configurations of counted blocks far from their bounds. Key: the configuration as
     /// it was read in isolation, and the frame; see [`super::parser::Parser::step_within_block`].
     pub(super) far_canonical: HashMap<(ConfigId, FrameId), ConfigId>,
-    /// By configuration: the rule of the last `stays_in_rule` query, and its answer.
-    pub(super) rule_residence: Vec<(CompiledRuleId, RuleResidence)>,
 }
 
 impl QueryCaches {
@@ -63,7 +58,6 @@ impl QueryCaches {
         self.universal.clear();
         self.uniform_shapes.clear();
         self.far_canonical.clear();
-        self.rule_residence.clear();
     }
 
     /// Approximate memory in bytes.
@@ -71,7 +65,6 @@ impl QueryCaches {
         (self.far_canonical.len() + self.self_loops.len()) * 16
             + self.universal.len() * size_of::<UniversalText>()
             + self.uniform_shapes.len() * 4
-            + self.rule_residence.len() * 8
     }
 }
 
@@ -91,6 +84,25 @@ impl DistinctCaches {
     }
 }
 
+/// Which kinds of bytes lead a configuration back to itself; see [`crate::fsm::kind_bit`]. Kinds in
+/// neither set were not examined yet.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct SelfLoops {
+    /// Kinds that do.
+    pub(super) looping: u64,
+    /// Kinds that do not.
+    pub(super) leaving: u64,
+}
+
+/// Which shapes of bytes are uniform in a configuration, one bit a shape.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct UniformShapes {
+    /// Shapes that were examined.
+    pub(super) examined: u16,
+    /// Shapes that are uniform.
+    pub(super) uniform: u16,
+}
+
 /// Texts that can be read from a configuration.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct UniversalText {
@@ -102,13 +114,4 @@ pub(super) struct UniversalText {
     pub(super) non_ascii_length: u16,
     /// Whether the query was answered.
     pub(super) is_answered: bool,
-}
-
-/// Whether an isolated configuration is still in its rule and has called nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RuleResidence {
-    Inside,
-    /// In the rule, which may end here.
-    AtEnd,
-    Outside,
 }

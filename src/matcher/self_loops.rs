@@ -6,6 +6,7 @@
 
 use super::limit::ParserLimit;
 use super::parser::Parser;
+use super::query_caches::SelfLoops;
 use super::store::{ConfigId, FrameId, Item};
 use crate::compile::BlockId;
 use crate::fsm::{CODE_POINTS, NON_SPACE_CODE_POINTS, kind_bytes, shape_bytes, utf8};
@@ -86,17 +87,13 @@ impl Parser {
     /// Whether all bytes of these kinds (see [`crate::fsm::kind_bit`] and [`CODE_POINTS`]) lead a
     /// configuration back to itself. Memoised by kind.
     pub(crate) fn loops_on(&mut self, config: ConfigId, kinds: u64) -> Result<bool, ParserLimit> {
-        let (mut looping, leaving) =
-            self.queries.self_loops.get(config.index()).copied().unwrap_or_default();
+        let SelfLoops { mut looping, leaving } = self.queries.self_loops.get(config);
         if kinds & leaving != 0 {
             return Ok(false);
         }
         let mut pending = kinds & !looping;
         if pending == 0 {
             return Ok(true);
-        }
-        if self.queries.self_loops.len() <= config.index() {
-            self.queries.self_loops.resize(config.index() + 1, (0, 0));
         }
         while pending != 0 {
             let kind_bit = pending & pending.wrapping_neg();
@@ -106,13 +103,14 @@ impl Parser {
                 _ => self.loops_on_kind(config, kind_bit)?,
             };
             if !loops {
-                self.queries.self_loops[config.index()] = (looping, leaving | kind_bit);
+                *self.queries.self_loops.entry(config) =
+                    SelfLoops { looping, leaving: leaving | kind_bit };
                 return Ok(false);
             }
             looping |= kind_bit;
             pending &= !kind_bit;
         }
-        self.queries.self_loops[config.index()] = (looping, leaving);
+        *self.queries.self_loops.entry(config) = SelfLoops { looping, leaving };
         Ok(true)
     }
 
@@ -139,30 +137,48 @@ impl Parser {
         config: ConfigId,
         code_points: &utf8::Utf8Automaton,
     ) -> Result<bool, ParserLimit> {
-        // Constraints distinguish bytes that share a class.
-        let by_byte = self.compares_values(config);
         let mut inside = vec![(utf8::BOUNDARY, config)];
         let mut at = 0;
-        while let Some(&(state, from_inside)) = inside.get(at) {
+        while let Some(&before) = inside.get(at) {
             at += 1;
-            let mut last = None;
-            for byte in 0x80..=0xFFu8 {
-                let Some(state) = code_points.next(state, byte) else { continue };
-                if last.replace((self.class(byte), state)) == Some((self.class(byte), state))
-                    && !by_byte
-                {
-                    continue;
+            let all_loop = self.step_in_code_points(code_points, before, |_, (state, next)| {
+                let has_room = inside.len() <= MAX_INSIDE_CONFIGS;
+                if state == utf8::BOUNDARY {
+                    return has_room && next == config;
                 }
-                let next = self.step(from_inside, byte)?;
-                if next == ConfigId::DEAD
-                    || state == utf8::BOUNDARY && next != config
-                    || inside.len() > MAX_INSIDE_CONFIGS
-                {
-                    return Ok(false);
-                }
-                if state != utf8::BOUNDARY && !inside.contains(&(state, next)) {
+                if !inside.contains(&(state, next)) {
                     inside.push((state, next));
                 }
+                has_room
+            })?;
+            if !all_loop {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Steps over each byte outside of ASCII that a UTF-8 automaton reads from its state, and calls
+    /// `visit` with the state and the configuration after it. Bytes that lead to the same are
+    /// stepped over once. Returns false as soon as a byte is rejected or `visit` returns false.
+    pub(super) fn step_in_code_points(
+        &mut self,
+        code_points: &utf8::Utf8Automaton,
+        (state, config): (u8, ConfigId),
+        mut visit: impl FnMut(&mut Parser, (u8, ConfigId)) -> bool,
+    ) -> Result<bool, ParserLimit> {
+        // Constraints distinguish bytes that share a class.
+        let by_byte = self.compares_values(config);
+        let mut last = None;
+        for byte in 0x80..=0xFFu8 {
+            let Some(state) = code_points.next(state, byte) else { continue };
+            let step = Some((self.class(byte), state));
+            if std::mem::replace(&mut last, step) == step && !by_byte {
+                continue;
+            }
+            let next = self.step(config, byte)?;
+            if next == ConfigId::DEAD || !visit(self, (state, next)) {
+                return Ok(false);
             }
         }
         Ok(true)
@@ -179,11 +195,10 @@ impl Parser {
         if lo == hi {
             return Ok(true);
         }
-        let (examined, uniform_shapes) =
-            self.queries.uniform_shapes.get(config.index()).copied().unwrap_or_default();
+        let known = self.queries.uniform_shapes.get(config);
         let bit = 1 << shape;
-        if examined & bit != 0 {
-            return Ok(uniform_shapes & bit != 0);
+        if known.examined & bit != 0 {
+            return Ok(known.uniform & bit != 0);
         }
         // Constraints distinguish bytes that share a class.
         let mut uniform = !self.compares_values(config) && !self.tracks_keys(config);
@@ -198,11 +213,11 @@ impl Parser {
                 }
             }
         }
-        if self.queries.uniform_shapes.len() <= config.index() {
-            self.queries.uniform_shapes.resize(config.index() + 1, (0, 0));
+        let known = self.queries.uniform_shapes.entry(config);
+        known.examined |= bit;
+        if uniform {
+            known.uniform |= bit;
         }
-        self.queries.uniform_shapes[config.index()] =
-            (examined | bit, if uniform { uniform_shapes | bit } else { uniform_shapes });
         Ok(uniform)
     }
 }

@@ -20,6 +20,34 @@ use crate::compile::{BlockId, CompiledRuleId};
 use crate::fsm::ByteSet;
 use crate::fuel;
 use crate::hash::{HashMap, HashSet};
+use crate::ids::id;
+
+id! {
+    /// A search: an index into [`ShortestPaths::searches`], or [`SearchId::QUERY`].
+    pub(crate) SearchId
+}
+
+impl SearchId {
+    /// The search from a configuration.
+    const QUERY: SearchId = SearchId::from_raw(u32::MAX);
+}
+
+id! {
+    /// A label of one search: an index into [`CostSearch::labels`].
+    LabelId
+}
+
+impl LabelId {
+    /// No label: the beginning of a search.
+    const NONE: LabelId = LabelId::from_raw(u32::MAX);
+}
+
+/// A label of any search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct LabelPlace {
+    search: SearchId,
+    label: LabelId,
+}
 
 /// Length in bytes; ties prefer fewer bytes that no token has. Saturating.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,7 +84,7 @@ pub(crate) enum CompletionStep {
     Read(Symbol),
     /// The shortest text of a subgoal, this many times.
     Part {
-        search: u32,
+        search: SearchId,
         times: u64,
     },
     /// A step to what follows, without input.
@@ -68,24 +96,27 @@ pub(crate) enum CompletionStep {
 struct Label {
     item: Item,
     cost: Cost,
-    from: u32,
+    from: LabelId,
     step: CompletionStep,
+}
+
+impl Label {
+    /// The beginning of a search.
+    fn start(item: Item) -> Label {
+        Label { item, cost: Cost::default(), from: LabelId::NONE, step: CompletionStep::On }
+    }
 }
 
 /// Fuel of taking a label from the queue.
 const SETTLE_FUEL: usize = 16;
 /// Fuel of adding a label.
 const PUSH_FUEL: usize = 16;
-/// No label: the beginning of a search.
-const NO_LABEL: u32 = u32::MAX;
-/// The search from a configuration.
-const QUERY: u32 = u32::MAX;
 
 /// A label to be added when a subgoal is solved.
 #[derive(Clone, Copy, Debug)]
 struct PendingLabel {
-    search: u32,
-    from: u32,
+    /// The label before it.
+    from: LabelPlace,
     times: u64,
     to: Item,
 }
@@ -102,25 +133,25 @@ struct CostSearch {
 
 impl CostSearch {
     /// Ends the search at a label.
-    fn end(&mut self, label: u32) {
+    fn end(&mut self, label: LabelId) {
         let mut steps = Vec::new();
         let mut at = label;
-        while at != NO_LABEL {
-            let Label { from, step, .. } = self.labels[at as usize];
+        while at != LabelId::NONE {
+            let Label { from, step, .. } = self.labels[at.index()];
             if step != CompletionStep::On {
                 steps.push(step);
             }
             at = from;
         }
         steps.reverse();
-        self.answer = Some((self.labels[label as usize].cost, steps.into()));
+        self.answer = Some((self.labels[label.index()].cost, steps.into()));
         self.labels = Vec::new();
         self.settled = HashSet::default();
     }
 }
 
-/// Labels by cost: (cost, search, label).
-type LabelQueue = BinaryHeap<Reverse<(Cost, u32, u32)>>;
+/// Labels by cost.
+type LabelQueue = BinaryHeap<Reverse<(Cost, LabelPlace)>>;
 
 /// Shortest completions of one grammar. Searches of rules and blocks are kept as far as they ran.
 #[derive(Debug)]
@@ -129,7 +160,7 @@ pub(crate) struct ShortestPaths {
     special: u64,
     /// Bytes that no token has.
     missing: ByteSet,
-    subgoals: HashMap<Subgoal, u32>,
+    subgoals: HashMap<Subgoal, SearchId>,
     searches: Vec<CostSearch>,
     /// Labels of the subgoals' searches, by cost.
     queue: LabelQueue,
@@ -178,13 +209,12 @@ impl ShortestPaths {
         for item in parser.store().items(config).to_vec() {
             let item = Item { state: parser.program_mut().completion_state(item.state), ..item };
             parser.program_mut().expand(item.state);
-            let start =
-                Label { item, cost: Cost::default(), from: NO_LABEL, step: CompletionStep::On };
-            self.push_edges(parser, QUERY, NO_LABEL, start);
+            let before = LabelPlace { search: SearchId::QUERY, label: LabelId::NONE };
+            self.push_edges(parser, before, Label::start(item));
         }
         let answer = self.run(parser);
         for search in &mut self.searches {
-            search.waiting.retain(|pending| pending.search != QUERY);
+            search.waiting.retain(|pending| pending.from.search != SearchId::QUERY);
         }
         self.query = CostSearch::default();
         Ok(answer?.map(|(cost, steps)| (cost.length, steps)))
@@ -220,7 +250,7 @@ impl ShortestPaths {
             stack.push((rest, 1));
             match first {
                 CompletionStep::Part { search, times } => {
-                    if let Some((_, inner)) = &self.searches[search as usize].answer {
+                    if let Some((_, inner)) = &self.searches[search.index()].answer {
                         stack.push((inner, times));
                     }
                 }
@@ -248,27 +278,27 @@ impl ShortestPaths {
             };
             // Fuel comes first, so that a search that stops here can be resumed later.
             fuel::spend(SETTLE_FUEL)?;
-            let Some(Reverse((_, search, at))) = queue.pop() else { return Ok(None) };
-            let current = self.search(search);
+            let Some(Reverse((_, at))) = queue.pop() else { return Ok(None) };
+            let current = self.search(at.search);
             if current.answer.is_some() {
                 continue;
             }
-            let label = current.labels[at as usize];
+            let label = current.labels[at.label.index()];
             // The first label of a subgoal has read nothing: it cannot end the rule, and may be
             // visited again.
-            let is_start = label.from == NO_LABEL && label.step == CompletionStep::On;
+            let is_start = label.from == LabelId::NONE && label.step == CompletionStep::On;
             if !is_start {
                 if !current.settled.insert(label.item) {
                     continue;
                 }
-                if self.finish(parser, search, at, label) {
-                    if search == QUERY {
+                if self.finish(parser, at, label) {
+                    if at.search == SearchId::QUERY {
                         return Ok(self.query.answer.take());
                     }
                     continue;
                 }
             }
-            self.expand(parser, search, at, label)?;
+            self.expand(parser, at, label)?;
         }
     }
 
@@ -276,8 +306,7 @@ impl ShortestPaths {
     fn expand(
         &mut self,
         parser: &mut Parser,
-        search: u32,
-        at: u32,
+        at: LabelPlace,
         label: Label,
     ) -> Result<(), ParserLimit> {
         let state = parser.program_mut().completion_state(label.item.state);
@@ -286,13 +315,12 @@ impl ShortestPaths {
         if parser.is_exhausted() {
             return Err(ParserLimit::Memory);
         }
-        self.push_edges(parser, search, at, label);
+        self.push_edges(parser, at, label);
         for i in 0..parser.program().calls(state).len() {
             let (rule, to) = parser.program().calls(state)[i];
-            let in_block = parser.program().state(to).block != BlockId::NONE;
-            let count = if in_block { label.item.count } else { 0 };
+            let count = parser.program().return_count(to, label.item.count);
             let to = Item { state: to, count, ..label.item };
-            self.step_over(parser, search, at, Subgoal::Rule(rule), 1, to);
+            self.step_over(parser, at, Subgoal::Rule(rule), 1, to);
         }
         for i in 0..parser.program().block_entries(state).len() {
             // A block that may run zero times has an edge around it; entering means at least one
@@ -301,31 +329,32 @@ impl ShortestPaths {
             let block_data = *parser.program().block(block);
             let to = Item { state: block_data.exit, count: 0, ..label.item };
             let runs = u64::from(block_data.min.max(1));
-            self.step_over(parser, search, at, Subgoal::Run(block), runs, to);
+            self.step_over(parser, at, Subgoal::Run(block), runs, to);
         }
         Ok(())
     }
 
-    /// The search with this number.
-    fn search(&mut self, search: u32) -> &mut CostSearch {
-        if search == QUERY { &mut self.query } else { &mut self.searches[search as usize] }
+    /// A search by its id.
+    fn search(&mut self, search: SearchId) -> &mut CostSearch {
+        if search == SearchId::QUERY { &mut self.query } else { &mut self.searches[search.index()] }
     }
 
     /// Adds a label to a search and to its queue.
-    fn push(&mut self, search: u32, label: Label) {
+    fn push(&mut self, search: SearchId, label: Label) {
         let current = self.search(search);
         if current.answer.is_some() || current.settled.contains(&label.item) {
             return;
         }
         fuel::charge(PUSH_FUEL);
-        let at = current.labels.len() as u32;
+        let at = LabelPlace { search, label: LabelId::new(current.labels.len()) };
         current.labels.push(label);
-        let queue = if search == QUERY { &mut self.query_queue } else { &mut self.queue };
-        queue.push(Reverse((label.cost, search, at)));
+        let queue = if search == SearchId::QUERY { &mut self.query_queue } else { &mut self.queue };
+        queue.push(Reverse((label.cost, at)));
     }
 
-    /// Adds labels for byte edges and special tokens.
-    fn push_edges(&mut self, parser: &Parser, search: u32, from: u32, label: Label) {
+    /// Adds labels for byte edges and special tokens. `from` is the label before them.
+    fn push_edges(&mut self, parser: &Parser, from: LabelPlace, label: Label) {
+        let LabelPlace { search, label: from } = from;
         for edge in parser.program().byte_edges(label.item.state) {
             let byte = (edge.lo..=edge.hi).find(|&b| !self.missing.contains(b));
             let cost = Cost { length: 1, missing: u64::from(byte.is_none()) };
@@ -342,15 +371,16 @@ impl ShortestPaths {
     }
 
     /// Completes a label's rule or run. Returns true if the search is solved.
-    fn finish(&mut self, parser: &mut Parser, search: u32, at: u32, label: Label) -> bool {
+    fn finish(&mut self, parser: &mut Parser, at: LabelPlace, label: Label) -> bool {
         let item = label.item;
         let state = *parser.program().state(item.state);
         if !state.is_final {
             return false;
         }
-        let epsilon = |item| Label { item, cost: label.cost, from: at, step: CompletionStep::On };
-        if search != QUERY {
-            self.resolve(search, at);
+        let epsilon =
+            |item| Label { item, cost: label.cost, from: at.label, step: CompletionStep::On };
+        if at.search != SearchId::QUERY {
+            self.resolve(at);
             return true;
         }
         if state.block != BlockId::NONE {
@@ -359,16 +389,14 @@ impl ShortestPaths {
                 u64::from(block_data.min.saturating_sub(item.count.saturating_add(1)));
             let exit = Item { state: block_data.exit, count: 0, ..item };
             match missing_runs {
-                0 => self.push(QUERY, epsilon(exit)),
-                _ => {
-                    self.step_over(parser, QUERY, at, Subgoal::Run(state.block), missing_runs, exit)
-                }
+                0 => self.push(at.search, epsilon(exit)),
+                _ => self.step_over(parser, at, Subgoal::Run(state.block), missing_runs, exit),
             }
             return false;
         }
         match item.frame {
             FrameId::ROOT => {
-                self.resolve(QUERY, at);
+                self.resolve(at);
                 return true;
             }
             FrameId::ISOLATED => {}
@@ -376,67 +404,64 @@ impl ShortestPaths {
                 .store()
                 .returns(frame)
                 .iter()
-                .for_each(|&back| self.push(QUERY, epsilon(back))),
+                .for_each(|&back| self.push(at.search, epsilon(back))),
         }
         false
     }
 
     /// A search is solved: resumes those that wait for it.
-    fn resolve(&mut self, search: u32, at: u32) {
-        let current = self.search(search);
-        current.end(at);
+    fn resolve(&mut self, at: LabelPlace) {
+        let current = self.search(at.search);
+        current.end(at.label);
         for pending in std::mem::take(&mut current.waiting) {
-            self.resume(search, pending);
+            self.resume(at.search, pending);
         }
     }
 
     /// Continues a search that waited for a subgoal.
-    fn resume(&mut self, subgoal: u32, pending: PendingLabel) {
-        let Some((length, _)) = self.searches[subgoal as usize].answer else { return };
-        let waiting = self.search(pending.search);
+    fn resume(&mut self, subgoal: SearchId, pending: PendingLabel) {
+        let Some((length, _)) = self.search(subgoal).answer else { return };
+        let LabelPlace { search, label: from } = pending.from;
+        let waiting = self.search(search);
         // A search that was solved in the meantime has no labels any more.
-        let Some(before) = waiting.labels.get(pending.from as usize) else { return };
+        let Some(before) = waiting.labels.get(from.index()) else { return };
         let cost = before.cost.plus(length.times(pending.times));
         let step = CompletionStep::Part { search: subgoal, times: pending.times };
-        self.push(pending.search, Label { item: pending.to, cost, from: pending.from, step });
+        self.push(search, Label { item: pending.to, cost, from, step });
     }
 
-    /// Adds a label for an item after the shortest text of a subgoal, repeated `times`.
+    /// Adds a label for an item after the shortest text of a subgoal, repeated `times`. `from` is
+    /// the label before it.
     fn step_over(
         &mut self,
         parser: &mut Parser,
-        search: u32,
-        from: u32,
+        from: LabelPlace,
         subgoal: Subgoal,
         times: u64,
         to: Item,
     ) {
-        let number = match self.subgoals.get(&subgoal) {
-            Some(&number) => number,
+        let search = match self.subgoals.get(&subgoal) {
+            Some(&search) => search,
             None => self.begin(parser, subgoal),
         };
-        let pending = PendingLabel { search, from, times, to };
-        if self.searches[number as usize].answer.is_some() {
-            self.resume(number, pending);
+        let pending = PendingLabel { from, times, to };
+        if self.search(search).answer.is_some() {
+            self.resume(search, pending);
         } else {
-            self.searches[number as usize].waiting.push(pending);
+            self.search(search).waiting.push(pending);
         }
     }
 
     /// Begins the search of a subgoal.
-    fn begin(&mut self, parser: &mut Parser, subgoal: Subgoal) -> u32 {
-        let number = self.searches.len() as u32;
-        self.subgoals.insert(subgoal, number);
+    fn begin(&mut self, parser: &mut Parser, subgoal: Subgoal) -> SearchId {
+        let search = SearchId::new(self.searches.len());
+        self.subgoals.insert(subgoal, search);
         self.searches.push(CostSearch::default());
         let state = match subgoal {
             Subgoal::Rule(rule) => parser.program_mut().instantiate(rule),
             Subgoal::Run(block) => parser.program().block(block).start,
         };
-        let item = Item { state, count: 0, frame: FrameId::ISOLATED };
-        self.push(
-            number,
-            Label { item, cost: Cost::default(), from: NO_LABEL, step: CompletionStep::On },
-        );
-        number
+        self.push(search, Label::start(Item { state, count: 0, frame: FrameId::ISOLATED }));
+        search
     }
 }

@@ -21,7 +21,7 @@ use std::hash::{Hash, Hasher};
 
 use super::value_constraints::registers::Registers;
 use crate::capacity::ReserveMore;
-use crate::compile::{Program, RegisterId, ReturnRole, StateId};
+use crate::compile::{Program, RegisterId, ReturnRole, State, StateId};
 use crate::hash::{Seeded, hasher};
 use crate::ids::{Label, id};
 use crate::interner::InternIndex;
@@ -52,6 +52,20 @@ impl FrameId {
     /// As [`FrameId::ISOLATED`], for isolated items of a dispatch: the bodies of its tags are
     /// unknown, too.
     pub(crate) const ISOLATED_DISPATCH: FrameId = FrameId::from_raw(2);
+    /// The frames without items to return to.
+    const FIXED: [FrameId; 3] = [FrameId::ROOT, FrameId::ISOLATED, FrameId::ISOLATED_DISPATCH];
+
+    /// Whether the frame has items to return to.
+    #[inline]
+    pub(super) fn has_returns(self) -> bool {
+        self.index() >= FrameId::FIXED.len()
+    }
+
+    /// Whether the frame is that of an isolated item.
+    #[inline]
+    pub(super) fn is_isolated(self) -> bool {
+        matches!(self, FrameId::ISOLATED | FrameId::ISOLATED_DISPATCH)
+    }
 }
 
 id! {
@@ -96,7 +110,13 @@ impl Item {
     /// Whether the item belongs to an isolated rule.
     #[inline]
     pub(crate) fn is_isolated(&self) -> bool {
-        matches!(self.frame, FrameId::ISOLATED | FrameId::ISOLATED_DISPATCH)
+        self.frame.is_isolated()
+    }
+
+    /// Whether a trigger of an isolated dispatch has fired: the rules that it calls are unknown.
+    #[inline]
+    pub(super) fn has_fired(&self, state: &State) -> bool {
+        state.is_trigger_state && self.frame == FrameId::ISOLATED_DISPATCH
     }
 
     /// The register of an item that a scope returns to.
@@ -245,10 +265,7 @@ impl Store {
     pub(crate) fn new() -> Store {
         let empty = ArenaSpan { start: 0, len: 0 };
         let mut frames = Vec::with_capacity(INITIAL_FRAMES);
-        frames.extend(
-            [FrameId::ROOT, FrameId::ISOLATED, FrameId::ISOLATED_DISPATCH]
-                .map(|id| InternedFrame::untracked(empty, id)),
-        );
+        frames.extend(FrameId::FIXED.map(|id| InternedFrame::untracked(empty, id)));
         let mut store = Store {
             arena: Vec::with_capacity(INITIAL_CONFIGS * 2),
             frames,

@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use super::store::ConfigId;
-use crate::capacity::{PagedVec, ReserveMore};
+use crate::capacity::{IdTable, PagedVec, ReserveMore};
 use crate::compile::ByteClasses;
 use crate::fsm::ByteSet;
 use crate::switches::Switch;
@@ -35,9 +35,10 @@ struct ConfigTransitions {
     reads: u32,
 }
 
-impl ConfigTransitions {
-    const EMPTY: ConfigTransitions =
-        ConfigTransitions { row: UNKNOWN, next: ConfigId::DEAD, reads: UNKNOWN };
+impl Default for ConfigTransitions {
+    fn default() -> ConfigTransitions {
+        ConfigTransitions { row: UNKNOWN, next: ConfigId::DEAD, reads: UNKNOWN }
+    }
 }
 
 /// The classes of a [`SINGLE_RANGE`] entry.
@@ -53,7 +54,7 @@ pub(super) struct TransitionCache {
     /// The byte classes of the cached transitions. They lag after the program's classes until a
     /// missing transition needs the finer ones.
     classes: Arc<ByteClasses>,
-    configs: Vec<ConfigTransitions>,
+    configs: IdTable<ConfigId, ConfigTransitions>,
     rows: PagedVec<ConfigId, ROW_PAGE>,
     reads: Vec<ByteSet>,
 }
@@ -64,7 +65,7 @@ impl TransitionCache {
         TransitionCache {
             switch: Switch::default(),
             classes,
-            configs: Vec::with_capacity(configs),
+            configs: IdTable::with_capacity(configs),
             rows: PagedVec::with_capacity(configs),
             reads: Vec::with_capacity(configs / 8),
         }
@@ -100,7 +101,7 @@ impl TransitionCache {
     #[inline]
     pub(super) fn get(&self, config: ConfigId, byte: u8) -> Option<ConfigId> {
         let class = self.class(byte);
-        let &ConfigTransitions { row, next, .. } = self.configs.get(config.index())?;
+        let &ConfigTransitions { row, next, .. } = self.configs.find(config)?;
         if row & SINGLE_RANGE == 0 {
             let next = self.rows[(row + u32::from(class)) as usize];
             return (next != ConfigId::UNKNOWN).then_some(next);
@@ -116,7 +117,7 @@ impl TransitionCache {
         // Classes are numbered in byte order, so a range of bytes is a range of classes.
         let (from, to) = (self.class(*bytes.start()), self.class(*bytes.end()));
         let (from, to) = (usize::from(from), usize::from(to));
-        let entry = Self::entry(&mut self.configs, config);
+        let entry = self.configs.entry(config);
         if entry.row == UNKNOWN {
             (entry.row, entry.next) = (SINGLE_RANGE | (to << 8 | from) as u32, next);
             return;
@@ -138,7 +139,7 @@ impl TransitionCache {
     /// Whether a byte is known to be rejected. Most bytes that a walk tries are, and need no row.
     #[inline]
     pub(super) fn is_rejected(&self, config: ConfigId, byte: u8) -> bool {
-        let entry = self.configs.get(config.index());
+        let entry = self.configs.find(config);
         entry
             .and_then(|entry| self.reads.get(entry.reads as usize))
             .is_some_and(|reads| !reads.contains(byte))
@@ -149,16 +150,8 @@ impl TransitionCache {
         if !self.switch.is_on() {
             return;
         }
-        Self::entry(&mut self.configs, config).reads = self.reads.len() as u32;
+        self.configs.entry(config).reads = self.reads.len() as u32;
         self.reads.push(reads);
-    }
-
-    /// The entry of a configuration; creates it.
-    fn entry(configs: &mut Vec<ConfigTransitions>, config: ConfigId) -> &mut ConfigTransitions {
-        if configs.len() <= config.index() {
-            configs.resize(config.index() + 1, ConfigTransitions::EMPTY);
-        }
-        &mut configs[config.index()]
     }
 
     /// Drops all transitions.

@@ -110,11 +110,7 @@ impl Parser {
     /// The cached answer for a configuration.
     #[inline]
     fn cached_universal(&self, config: ConfigId) -> Option<UniversalText> {
-        self.queries
-            .universal
-            .get(config.index())
-            .copied()
-            .filter(|universal| universal.is_answered)
+        Some(self.queries.universal.get(config)).filter(|universal| universal.is_answered)
     }
 
     /// Explores the texts of a configuration and caches the answers.
@@ -140,9 +136,6 @@ impl Parser {
             }
         }
         self.queries.universal_work += self.work_done() - before;
-        if self.queries.universal.len() < self.store().configs() {
-            self.queries.universal.resize(self.store().configs(), UniversalText::default());
-        }
         if answer.length >= MIN_USEFUL_CHARS {
             for &(boundary, chars) in &exploration.boundaries {
                 let remaining = |length: u16| {
@@ -151,16 +144,16 @@ impl Parser {
                 let (length, non_ascii_length) =
                     (remaining(answer.length), remaining(answer.non_ascii_length));
                 // Configurations near the end may get better answers from their own queries.
-                if !self.queries.universal[boundary.index()].is_answered
+                let known = self.queries.universal.entry(boundary);
+                if !known.is_answered
                     && length >= SUFFICIENT_CHARS.min(answer.length / 2)
                     && non_ascii_length >= answer.non_ascii_length / 2
                 {
-                    self.queries.universal[boundary.index()] =
-                        UniversalText { length, non_ascii_length, ..answer };
+                    *known = UniversalText { length, non_ascii_length, ..answer };
                 }
             }
         }
-        self.queries.universal[config.index()] = answer;
+        *self.queries.universal.entry(config) = answer;
         Ok(answer)
     }
 
@@ -261,28 +254,23 @@ impl Parser {
         exploration: &mut Exploration,
     ) -> Result<bool, ParserLimit> {
         let mut pending = vec![(utf8::BOUNDARY, from)];
-        while let Some((state, from_inside)) = pending.pop() {
-            let mut last = None;
-            for byte in 0x80..=0xFFu8 {
-                let Some(state) = steps.next(state, byte) else { continue };
-                if last.replace((self.class(byte), state)) == Some((self.class(byte), state)) {
-                    continue;
-                }
-                let next = self.step(from_inside, byte)?;
-                if next == ConfigId::DEAD {
-                    return Ok(false);
-                }
+        while let Some(before) = pending.pop() {
+            let all_read = self.step_in_code_points(steps, before, |parser, (state, next)| {
                 if state != utf8::BOUNDARY {
                     if exploration.inside.insert((state, next)) {
                         pending.push((state, next));
                     }
                 } else if !exploration.reached.contains(&next) {
-                    if kinds & !self.readable_kinds(next) != 0 {
-                        return Ok(false);
+                    if kinds & !parser.readable_kinds(next) != 0 {
+                        return false;
                     }
                     exploration.reached.insert(next);
                     exploration.boundaries.push((next, chars + 1));
                 }
+                true
+            })?;
+            if !all_read {
+                return Ok(false);
             }
             if exploration.inside.len() > MAX_INSIDE_CONFIGS {
                 return Ok(true);

@@ -16,6 +16,7 @@ pub(crate) use trie::{descend, descend_from};
 
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
 use crate::fsm::{ByteSet, Trigrams};
 use crate::ids::TokenId;
@@ -110,7 +111,7 @@ pub struct Vocabulary {
 /// Indexes of the tokens that have text and are not stop tokens.
 #[derive(Debug)]
 struct TokenIndexes {
-    trie: Trie,
+    trie: Arc<Trie>,
     shape_tree: ShapeTree,
     /// See [`Vocabulary::by_chars`].
     by_chars: TokensByCount,
@@ -134,7 +135,7 @@ impl TokenIndexes {
         let [by_chars, by_quotes] = [chars, quotes].map(|pairs| TokensByCount::from_pairs(&pairs));
         let white_space = WhiteSpaceIndex::new(&entries);
         let trigrams = Trigrams::new(entries.iter().map(|(bytes, _)| *bytes));
-        let trie = Trie::build(entries);
+        let trie = Arc::new(Trie::build(entries));
         let shape_tree = ShapeTree::new(&trie);
         TokenIndexes { trie, shape_tree, by_chars, by_quotes, white_space, trigrams }
     }
@@ -316,6 +317,11 @@ impl Vocabulary {
 
     /// The trie over all tokens that have text and are not stop tokens.
     pub fn trie(&self) -> &Trie {
+        &self.indexes.trie
+    }
+
+    /// As [`Vocabulary::trie`], for those who keep it.
+    pub(crate) fn shared_trie(&self) -> &Arc<Trie> {
         &self.indexes.trie
     }
 

@@ -3,7 +3,7 @@
 use super::RuleBodies;
 use crate::compile::auxiliary_rules::AuxiliaryRules;
 use crate::compile::dispatch::UnresolvedDispatch;
-use crate::compile::expressions::{Repeat, expr_address, is_tiny};
+use crate::compile::expressions::{ExprId, Repeat, is_tiny};
 use crate::compile::rule_facts::{Regularity, RuleFacts};
 use crate::compile::thompson::Nesting;
 use crate::compile::{CompileError, CompiledRuleId};
@@ -289,7 +289,7 @@ impl<'g> Scan<'g> {
     /// Records a call of an auxiliary rule for an expression.
     fn auxiliary(&mut self, expr: &'g Expr) {
         let next = CompiledRuleId::new(self.rules.len());
-        let rule = *self.auxiliary.ids.entry(expr_address(expr)).or_insert(next);
+        let rule = *self.auxiliary.ids.entry(ExprId::of(expr)).or_insert(next);
         if rule == next {
             self.bodies.auxiliary.push(expr);
             self.rules.push(RuleFacts::default());
@@ -336,7 +336,7 @@ impl<'g> Scan<'g> {
                 limit,
             });
         };
-        self.auxiliary.step_levels.insert(expr_address(expr), levels.into());
+        self.auxiliary.step_levels.insert(ExprId::of(expr), levels.into());
         let mut nodes = graph.nodes as usize;
         for (_, e, _) in &graph.edges {
             nodes += self.expr(owner, e, Nesting::Block)? + 1;

@@ -3,21 +3,22 @@
 use indexmap::IndexSet;
 
 use super::UNDECLARED_LIKELIHOOD;
-use super::{CoveredBytes, EquivalenceKey, MemberLikelihood, NameNode, Spelled, StateRole};
+use super::{CoveredBytes, MemberLikelihood, MemberSetId, NameNode, Spelled, StateRole};
 use crate::compile::rule_nfa::{RuleNfa, StateSummary};
 use crate::fsm::Edge;
 use crate::hash::Seeded;
+use crate::ids::id;
 use crate::ir::{MemberBounds, NextMember, SeenMembers};
 
 /// The encoded states of a rule with member sets: pairs (seen members, position), as `u32`.
 #[derive(Debug)]
 pub(in crate::compile) struct MemberSetStates {
-    /// Interned sets of seen members; index 0 is the empty set.
+    /// Interned sets of seen members.
     seen_sets: IndexSet<SeenMembers, Seeded>,
     /// A state is `seen << position_bits | position`, if that fits.
     position_bits: u32,
     /// Pairs that do not fit. The state is the index here, with [`OVERFLOW_BIT`].
-    overflow: IndexSet<(u32, u32), Seeded>,
+    overflow: IndexSet<(SeenSetId, u32), Seeded>,
     /// Seen members are not recorded; for reports.
     ignores_members: bool,
 }
@@ -25,17 +26,38 @@ pub(in crate::compile) struct MemberSetStates {
 /// Marks a state as an index into `MemberSetStates::overflow`.
 const OVERFLOW_BIT: u32 = 1 << 31;
 
-/// Id of the empty set of members.
-const NO_MEMBERS: u32 = 0;
-/// In an equivalence key, in place of the seen members: bit 0 tells whether the set may
-/// end, bit 1 whether it may go on.
-const ABSTRACTED: u32 = 1 << 31;
-/// In an equivalence key, in place of the seen members: they have no effect at all.
-const UNCONSTRAINED: u32 = u32::MAX;
-/// In an equivalence key: this member has been seen.
-const PRESENT: u32 = 1 << 30;
-/// In an equivalence key: only this required member is missing.
-const LAST_MISSING: u32 = 1 << 29;
+id! {
+    /// A set of seen members: an index into [`MemberSetStates::seen_sets`].
+    pub(in crate::compile) SeenSetId
+}
+
+impl SeenSetId {
+    /// The empty set.
+    pub(in crate::compile) const EMPTY: SeenSetId = SeenSetId::from_raw(0);
+}
+
+/// The key of states of one instance that differ only in the members seen: positions, each with
+/// what is known of the seen members there.
+pub(in crate::compile) type EquivalenceKey = Box<[(u32, SeenSummary)]>;
+
+/// What an equivalence key says of the seen members at a position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(in crate::compile) enum SeenSummary {
+    /// They are exactly these.
+    Exactly(SeenSetId),
+    /// They have no effect before the next member begins.
+    Unconstrained,
+    /// After the current member, the set may end, or may go on.
+    After { ends: bool, continues: bool },
+    /// This unique member is among them.
+    Has(usize),
+    /// Of the required members, only this unique member is not among them.
+    OnlyLacks(usize),
+    /// Whether all required members are among them, and how many unique members may still come:
+    /// 2 stands for more, too.
+    Left { is_complete: bool, left: u32 },
+}
+
 /// Most seen members that an equivalence key lists.
 const MAX_LISTED: usize = 64;
 
@@ -62,36 +84,39 @@ impl MemberSetStates {
 
     /// The state of a set of seen members at a position.
     fn intern(&mut self, seen: SeenMembers, position: u32) -> u32 {
-        let seen = self.seen_sets.insert_full(seen).0 as u32;
+        let seen = SeenSetId::new(self.seen_sets.insert_full(seen).0);
         self.encode(seen, position)
     }
 
     /// The state of an interned set at a position.
     #[inline]
-    fn encode(&mut self, seen: u32, position: u32) -> u32 {
-        if seen < OVERFLOW_BIT >> self.position_bits {
-            return seen << self.position_bits | position;
+    fn encode(&mut self, seen: SeenSetId, position: u32) -> u32 {
+        if seen.raw() < OVERFLOW_BIT >> self.position_bits {
+            return seen.raw() << self.position_bits | position;
         }
         self.overflow.insert_full((seen, position)).0 as u32 | OVERFLOW_BIT
     }
 
     /// The id of the seen members, and the position.
     #[inline]
-    pub(in crate::compile) fn decode(&self, state: u32) -> (u32, u32) {
+    pub(in crate::compile) fn decode(&self, state: u32) -> (SeenSetId, u32) {
         match state & OVERFLOW_BIT {
-            0 => (state >> self.position_bits, state & ((1 << self.position_bits) - 1)),
+            0 => (
+                SeenSetId::from_raw(state >> self.position_bits),
+                state & ((1 << self.position_bits) - 1),
+            ),
             _ => self.overflow[(state & !OVERFLOW_BIT) as usize],
         }
     }
 
     /// The seen members of a state.
     fn seen(&self, state: u32) -> &SeenMembers {
-        &self.seen_sets[self.decode(state).0 as usize]
+        &self.seen_sets[self.decode(state).0.index()]
     }
 
     /// The start state of the rule.
     pub(in crate::compile) fn start(&mut self, rule_nfa: &RuleNfa) -> u32 {
-        self.encode(NO_MEMBERS, rule_nfa.main.nfa.start())
+        self.encode(SeenSetId::EMPTY, rule_nfa.main.nfa.start())
     }
 
     /// The seen members after one more; `None` if that cannot be completed.
@@ -152,7 +177,7 @@ impl MemberSetStates {
         match member_sets.role(position) {
             role @ (StateRole::None | StateRole::First | StateRole::Start(_)) => {
                 let is_start = matches!(role, StateRole::Start(_));
-                let seen_id = if is_start { NO_MEMBERS } else { seen_id };
+                let seen_id = if is_start { SeenSetId::EMPTY } else { seen_id };
                 let next = rule_nfa.main.nfa.epsilons(position).filter(|&to| live(to));
                 next.for_each(|to| out.push(self.encode(seen_id, to)));
                 !is_start && rule_nfa.main.is_relevant(position)
@@ -179,7 +204,7 @@ impl MemberSetStates {
                 let (ends, continues) =
                     (self.may_end(&member_set.bounds, seen), member_set.bounds.may_continue(seen));
                 if ends {
-                    out.push(self.encode(NO_MEMBERS, member_set.exit));
+                    out.push(self.encode(SeenSetId::EMPTY, member_set.exit));
                 }
                 if continues {
                     out.push(self.encode(seen_id, member_set.separator));
@@ -239,24 +264,24 @@ impl MemberSetStates {
         set: &[u32],
         (mut same_ending, covered): (impl FnMut(u32) -> u32, CoveredBytes<'_>),
     ) -> Option<EquivalenceKey> {
-        let mut key: Vec<(u32, u32)> = Vec::with_capacity(set.len() + 1);
+        let mut key: Vec<(u32, SeenSummary)> = Vec::with_capacity(set.len() + 1);
         let mut is_abstracted = false;
         for &state in set {
             let ((seen_id, position), seen) = (self.decode(state), self.seen(state));
             if let Some(node) = rule_nfa.member_sets.name_node(position) {
                 match self.name_key(rule_nfa, state, node, covered, &mut key) {
                     true => is_abstracted = true,
-                    false => key.push((position, seen_id)),
+                    false => key.push((position, SeenSummary::Exactly(seen_id))),
                 }
                 continue;
             }
             let Some(abstracted) = self.abstract_seen(rule_nfa, position, seen) else {
-                key.push((position, seen_id));
+                key.push((position, SeenSummary::Exactly(seen_id)));
                 continue;
             };
             is_abstracted = true;
             key.push(match self.is_covered(rule_nfa, position, seen, covered) {
-                true => (position, UNCONSTRAINED),
+                true => (position, SeenSummary::Unconstrained),
                 false => (same_ending(position), abstracted),
             });
         }
@@ -272,9 +297,9 @@ impl MemberSetStates {
         &self,
         rule_nfa: &RuleNfa,
         state: u32,
-        (member_set, node): (u32, &NameNode),
+        (member_set, node): (MemberSetId, &NameNode),
         covered: CoveredBytes<'_>,
-        key: &mut Vec<(u32, u32)>,
+        key: &mut Vec<(u32, SeenSummary)>,
     ) -> bool {
         let (position, seen) = (self.decode(state).1, self.seen(state));
         let set = rule_nfa.member_sets.set(member_set);
@@ -290,7 +315,7 @@ impl MemberSetStates {
             }
             is_covered = false;
             if seen.unique.contains(i) {
-                key.push((position, PRESENT | i as u32));
+                key.push((position, SeenSummary::Has(i)));
             }
             if key.len() > begin + MAX_LISTED {
                 key.truncate(begin);
@@ -298,16 +323,16 @@ impl MemberSetStates {
             }
         }
         if is_covered {
-            key.push((position, UNCONSTRAINED));
+            key.push((position, SeenSummary::Unconstrained));
             return true;
         }
         let mut missing = bounds.missing(seen);
         let (first, second) = (missing.next(), missing.next());
         if let Some(last) = first.filter(|_| second.is_none()) {
-            key.push((position, LAST_MISSING | last as u32));
+            key.push((position, SeenSummary::OnlyLacks(last)));
         }
         let left = bounds.remaining_unique(seen).min(2);
-        key.push((position, ABSTRACTED | u32::from(first.is_none()) | left << 1));
+        key.push((position, SeenSummary::Left { is_complete: first.is_none(), left }));
         true
     }
 
@@ -320,12 +345,14 @@ impl MemberSetStates {
         covered: CoveredBytes<'_>,
     ) -> bool {
         let member_sets = &rule_nfa.member_sets;
-        let at = member_sets.all.iter().zip(0..).find(|(set, _)| set.range.contains(&position));
-        let Some((set, index)) = at else { return false };
+        let mut all = member_sets.all.iter().zip(member_sets.ids());
+        let Some((set, id)) = all.find(|(set, _)| set.range.contains(&position)) else {
+            return false;
+        };
         let Some(NextMember::Unique(i)) = set.member_at(position) else { return false };
         // While members are still counted, a repeatable member may be excluded.
         set.bounds.min_reached(seen) && {
-            let bytes = covered(index, i);
+            let bytes = covered(id, i);
             let name = (bytes > 0).then(|| Spelled::new(&rule_nfa.main.nfa, set.unique[i]));
             let before = |name: Spelled| {
                 let last = name.bytes.len().min(bytes);
@@ -337,7 +364,12 @@ impl MemberSetStates {
 
     /// The abstraction of the seen members at a position outside of the trie of names: whether the
     /// set may end, and whether it may go on. `None` if more than that matters.
-    fn abstract_seen(&self, rule_nfa: &RuleNfa, position: u32, seen: &SeenMembers) -> Option<u32> {
+    fn abstract_seen(
+        &self,
+        rule_nfa: &RuleNfa,
+        position: u32,
+        seen: &SeenMembers,
+    ) -> Option<SeenSummary> {
         let member_set = rule_nfa.member_sets.enclosing(position)?;
         if member_set.separator_nullable || !member_set.bounds.is_unbounded() {
             return None;
@@ -353,26 +385,23 @@ impl MemberSetStates {
                 member_set,
                 position,
             )? {
-                true => return Some(ABSTRACTED),
+                true => return Some(SeenSummary::After { ends: false, continues: false }),
                 false => seen,
             },
         };
         let (ends, continues) =
             (member_set.bounds.may_end(after), member_set.bounds.may_continue(after));
-        member_set
-            .bounds
-            .min_reached(after)
-            .then_some(ABSTRACTED | u32::from(ends) | u32::from(continues) << 1)
+        member_set.bounds.min_reached(after).then_some(SeenSummary::After { ends, continues })
     }
 
     /// Start states of the unique members, and of all members if `with_others`.
     pub(in crate::compile) fn member_starts(
         &mut self,
         rule_nfa: &RuleNfa,
-        member_set: usize,
+        member_set: MemberSetId,
         with_others: bool,
     ) -> Vec<u32> {
-        let mut starts = self.live_starts(rule_nfa, &rule_nfa.member_sets.all[member_set].unique);
+        let mut starts = self.live_starts(rule_nfa, &rule_nfa.member_sets.set(member_set).unique);
         if with_others {
             starts.extend(self.repeatable_starts(rule_nfa, member_set));
         }
@@ -383,15 +412,15 @@ impl MemberSetStates {
     pub(in crate::compile) fn repeatable_starts(
         &mut self,
         rule_nfa: &RuleNfa,
-        member_set: usize,
+        member_set: MemberSetId,
     ) -> Vec<u32> {
-        self.live_starts(rule_nfa, &rule_nfa.member_sets.all[member_set].repeatable)
+        self.live_starts(rule_nfa, &rule_nfa.member_sets.set(member_set).repeatable)
     }
 
     /// The live ones of some positions, before any member.
     fn live_starts(&mut self, rule_nfa: &RuleNfa, firsts: &[u32]) -> Vec<u32> {
         let live = firsts.iter().filter(|&&first| rule_nfa.main.live[first as usize]);
-        live.map(|&first| self.encode(NO_MEMBERS, first)).collect()
+        live.map(|&first| self.encode(SeenSetId::EMPTY, first)).collect()
     }
 
     /// The most unique members that may still come in one of these states.
@@ -470,7 +499,7 @@ impl MemberSetStates {
             StateRole::After(member_set) => Some((member_set, self.decode(state).0)),
             _ => None,
         });
-        let done: Vec<(u32, u32)> = done.collect();
+        let done: Vec<(MemberSetId, SeenSetId)> = done.collect();
         let mut out = Vec::new();
         for &state in set {
             let (seen_id, position) = self.decode(state);
@@ -489,12 +518,9 @@ impl MemberSetStates {
                 }
                 StateRole::First => {
                     let of = member_sets
-                        .all
-                        .iter()
-                        .position(|member_set| member_set.separator == position);
-                    out.extend(
-                        of.filter(|&of| !done.contains(&(of as u32, seen_id))).map(|_| state),
-                    );
+                        .ids()
+                        .find(|&member_set| member_sets.set(member_set).separator == position);
+                    out.extend(of.filter(|&of| !done.contains(&(of, seen_id))).map(|_| state));
                 }
                 StateRole::Before(_) => {}
                 _ => out.push(state),

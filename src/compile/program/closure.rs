@@ -1,6 +1,6 @@
 //! Epsilon closures of sets of nondeterministic states.
 
-use super::super::member_sets::MemberSetStates;
+use super::super::member_sets::{MemberSetStates, SeenSetId};
 use super::super::rule_nfa::{BlockNfaId, RuleNfa};
 use super::{Instance, InstanceId, Program, StateSource};
 use crate::fuel;
@@ -11,8 +11,8 @@ pub(super) struct ClosureScratch {
     stack: Vec<u32>,
     /// By nondeterministic state: the round in which it was last visited.
     seen: Vec<u32>,
-    /// By nondeterministic state: the member set with which it was visited in that round.
-    numbers: Vec<u32>,
+    /// By nondeterministic state: the seen members with which it was visited first in that round.
+    seen_sets: Vec<SeenSetId>,
     round: u32,
 }
 
@@ -24,7 +24,7 @@ impl Program {
             let matters = match source {
                 StateSource::Sets(rule_nfa, part) => rule_nfa.part(*part).trivial_closure(one),
                 StateSource::Members(rule_nfa, number) => {
-                    self.members.states[*number as usize].trivial_closure(rule_nfa, one)
+                    self.members.states[number.index()].trivial_closure(rule_nfa, one)
                 }
                 StateSource::Dfa(_) | StateSource::Dispatch(_) | StateSource::Counted(_) => {
                     Some(true)
@@ -41,7 +41,7 @@ impl Program {
                 self.scratch.closure.close(rule_nfa, *part, from, set)
             }
             StateSource::Members(rule_nfa, number) => {
-                let states = &mut self.members.states[*number as usize];
+                let states = &mut self.members.states[number.index()];
                 let before = states.seen_count();
                 self.scratch.closure.close_members(rule_nfa, states, from, set);
                 let grown = (states.seen_count() - before) as u32;
@@ -108,21 +108,21 @@ impl ClosureScratch {
         set.clear();
         let positions = rule_nfa.main.nfa.len();
         self.begin_round(positions);
-        if self.numbers.len() < positions {
-            self.numbers.resize(positions, 0);
+        if self.seen_sets.len() < positions {
+            self.seen_sets.resize(positions, SeenSetId::EMPTY);
         }
-        // Positions that have been visited with several member sets.
+        // States of positions that were visited with other seen members before.
         let mut others: Vec<u32> = Vec::new();
         self.stack.clear();
         self.stack.extend_from_slice(from);
         while let Some(s) = self.stack.pop() {
             fuel::charge(1 + others.len() / 8);
-            let (number, place) = states.decode(s);
+            let (seen_set, place) = states.decode(s);
             let at = place as usize;
             let is_new = if std::mem::replace(&mut self.seen[at], self.round) != self.round {
-                self.numbers[at] = number;
+                self.seen_sets[at] = seen_set;
                 true
-            } else if self.numbers[at] == number || others.contains(&s) {
+            } else if self.seen_sets[at] == seen_set || others.contains(&s) {
                 false
             } else {
                 others.push(s);

@@ -84,7 +84,7 @@ impl Program {
         let one = match &self.instances[instance.index()].source {
             StateSource::Sets(rule_nfa, part) => rule_nfa.part(*part).single_edge(from),
             StateSource::Members(rule_nfa, number) => {
-                self.members.states[*number as usize].single_edge(rule_nfa, from)
+                self.members.states[number.index()].single_edge(rule_nfa, from)
             }
             StateSource::Dfa(_) | StateSource::Dispatch(_) | StateSource::Counted(_) => None,
         };
@@ -113,7 +113,7 @@ impl Program {
                 }
             }
             StateSource::Members(rule_nfa, number) => {
-                let states = &mut self.members.states[*number as usize];
+                let states = &mut self.members.states[number.index()];
                 set.iter().for_each(|&s| states.edges(rule_nfa, s, &mut add));
             }
             StateSource::Dfa(_) | StateSource::Dispatch(_) | StateSource::Counted(_) => {}
@@ -214,7 +214,11 @@ impl Program {
     }
 
     /// The state to which edges with these targets lead; `None` if their closure is empty.
-    fn target_state(&mut self, instance: InstanceId, targets: &[u32]) -> Option<StateId> {
+    pub(super) fn target_state(
+        &mut self,
+        instance: InstanceId,
+        targets: &[u32],
+    ) -> Option<StateId> {
         let mut set = std::mem::take(&mut self.scratch.set);
         self.close(instance, targets, &mut set);
         let to = if set.is_empty() { None } else { Some(self.intern(instance, &set)) };

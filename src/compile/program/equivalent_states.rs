@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::state_table::{State, StateKey};
 use super::{BlockId, InstanceId, Program, StateId, StateSource};
 use crate::compile::ByteEdge;
-use crate::compile::member_sets::{CoveredBytes, EquivalenceKey};
+use crate::compile::member_sets::{CoveredBytes, EquivalenceKey, MemberSetId};
 use crate::compile::rule_nfa::{EdgeSymbol, RuleNfa};
 use crate::fsm::Trigrams;
 use crate::hash::HashMap;
@@ -77,7 +77,7 @@ impl MemberEndings {
         let (members, main) = (&rule_nfa.member_sets, &rule_nfa.main);
         let mut key = Vec::new();
         if let Some(member_set) = members.ended_set(position) {
-            key.push(member_set);
+            key.push(member_set.raw());
         } else if members.is_ordinary(position) && !main.nfa.is_final(position) {
             // Until its representative is known, a position on a cycle is in a class of its own.
             self.representatives.insert(position, position);
@@ -135,15 +135,16 @@ impl Program {
         // No known state continues with the same members. But perhaps no token reaches the end of a
         // name in which they differ.
         let may_repeat = self.repeating_sets(instance);
-        let most = |set: u32, _| if may_repeat[set as usize] { usize::MAX } else { 0 };
+        let most = |set: MemberSetId, _| if may_repeat[set.index()] { usize::MAX } else { 0 };
         let Some(key) = self.equivalence_key(state, &most) else { return state };
         let first = *self.members.classes.representatives.entry(key).or_insert(state);
         if first == state || !self.separates_members(instance, tokens) {
             return state;
         }
         let covered = self.covered_names(instance, tokens);
-        let covered =
-            |set: u32, member: usize| covered[set as usize].get(member).copied().unwrap_or(0);
+        let covered = |set: MemberSetId, member: usize| {
+            covered[set.index()].get(member).copied().unwrap_or(0)
+        };
         let [key, first_key] = [state, first].map(|state| self.equivalence_key(state, &covered));
         if key == first_key { first } else { state }
     }
@@ -186,7 +187,7 @@ impl Program {
         let mut endings = self.members.classes.endings.remove(&instance).unwrap_or_default();
         let (rule_nfa, number) = self.member_instance(instance)?;
         let same_ending = |position: u32| endings.representative(rule_nfa, position);
-        let key = self.members.states[number].abstract_key(
+        let key = self.members.states[number.index()].abstract_key(
             rule_nfa,
             self.states.set(state),
             (same_ending, covered),
@@ -198,7 +199,7 @@ impl Program {
     /// By member set: whether it has repeatable members without an upper bound.
     fn repeating_sets(&self, instance: InstanceId) -> Vec<bool> {
         let sets = self.member_instance(instance).map(|(rule_nfa, _)| &rule_nfa.member_sets);
-        sets.map_or(Vec::new(), |sets| (0..sets.len()).map(|set| sets.may_repeat(set)).collect())
+        sets.map_or(Vec::new(), |sets| sets.ids().map(|set| sets.may_repeat(set)).collect())
     }
 
     /// How many bytes of each name a repeatable member covers, see [`CoveredBytes`]. Memoised.
@@ -208,6 +209,7 @@ impl Program {
         }
         let mut covered = CoveredNames::new();
         for (set, may_repeat) in self.repeating_sets(instance).into_iter().enumerate() {
+            let set = MemberSetId::new(set);
             let names: Vec<Vec<u8>> = match self.member_instance(instance) {
                 Some((rule_nfa, _)) if may_repeat => {
                     rule_nfa.member_sets.spelled(&rule_nfa.main.nfa, set).collect()
@@ -234,7 +236,7 @@ impl Program {
     fn repeatable_prefix_len(
         &mut self,
         instance: InstanceId,
-        member_set: usize,
+        member_set: MemberSetId,
         bytes: &[u8],
     ) -> usize {
         let Some((rule_nfa, number)) =
@@ -242,8 +244,8 @@ impl Program {
         else {
             return 0;
         };
-        let firsts = self.members.states[number].repeatable_starts(&rule_nfa, member_set);
-        let mut next = vec![self.closed_state(instance, &firsts)];
+        let firsts = self.members.states[number.index()].repeatable_starts(&rule_nfa, member_set);
+        let mut next = Vec::from_iter(self.target_state(instance, &firsts));
         let mut level = Vec::new();
         for (read, &byte) in bytes.iter().enumerate() {
             level.clear();
@@ -284,14 +286,17 @@ impl Program {
     fn find_separation(&mut self, instance: InstanceId, tokens: &Trigrams) -> Option<bool> {
         let (rule_nfa, number) =
             self.member_instance(instance).map(|(rule_nfa, number)| (rule_nfa.clone(), number))?;
-        for member_set in 0..rule_nfa.member_sets.len() {
+        for member_set in rule_nfa.member_sets.ids() {
             let last = separator_bytes(&rule_nfa, member_set)?;
             let mut start = |with_others: bool| {
-                let firsts =
-                    self.members.states[number].member_starts(&rule_nfa, member_set, with_others);
-                self.closed_state(instance, &firsts)
+                let firsts = self.members.states[number.index()].member_starts(
+                    &rule_nfa,
+                    member_set,
+                    with_others,
+                );
+                self.target_state(instance, &firsts)
             };
-            let starts = [start(true), start(false)];
+            let starts = [start(true)?, start(false)?];
             let (common, next) = self.common_prefix(starts)?;
             let texts = last.iter().flat_map(|&l| next.iter().map(move |&n| (l, n)));
             for (last, next) in texts {
@@ -303,13 +308,6 @@ impl Program {
             }
         }
         Some(true)
-    }
-
-    /// The state of the epsilon closure of `from`.
-    fn closed_state(&mut self, instance: InstanceId, from: &[u32]) -> StateId {
-        let mut set = Vec::new();
-        self.close(instance, from, &mut set);
-        self.intern(instance, &set)
     }
 
     /// The common prefix of all texts from both states, and the bytes that may follow it from the
@@ -377,7 +375,7 @@ fn is_key_byte(symbol: u32) -> bool {
 }
 
 /// The distinct bytes of a separator; `None` if it is nullable or calls anything but white space.
-fn separator_bytes(rule_nfa: &RuleNfa, member_set: usize) -> Option<Vec<u8>> {
+fn separator_bytes(rule_nfa: &RuleNfa, member_set: MemberSetId) -> Option<Vec<u8>> {
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     for (lo, hi) in rule_nfa.member_sets.separator_symbols(&rule_nfa.main.nfa, member_set)? {
         match EdgeSymbol::decode(lo) {

@@ -4,7 +4,7 @@
 //! its bounds than a token reaches has no effect on a mask.
 
 use super::{Instance, InstanceId, Program, StateId, StateSource};
-use crate::compile::counted_graph::{FAR, NO_NODE, StepCounts};
+use crate::compile::counted_graph::{FAR, GraphNode, StepCounts};
 use crate::compile::rule_nfa::RuleNfa;
 use crate::hash::HashMap;
 
@@ -12,7 +12,7 @@ use crate::hash::HashMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct GraphPosition {
     instance: InstanceId,
-    node: u32,
+    node: GraphNode,
     /// Steps taken so far; [`FAR`] if no bound is within reach.
     steps: u32,
 }
@@ -34,7 +34,7 @@ impl Program {
         let instance = self.states.get(state).key.instance;
         counted(&self.instances, instance).is_some_and(|(_, counts)| {
             let mut states = self.states.set(state).iter().step_by(2);
-            states.any(|&state| counts.begins_at[state as usize] != NO_NODE)
+            states.any(|&state| counts.begins_at(state).is_some())
         })
     }
 
@@ -47,8 +47,7 @@ impl Program {
         }
         let position = match *self.states.set(state) {
             [begin, steps, ..] => {
-                let node = counts.begins_at[begin as usize];
-                (node != NO_NODE).then_some(GraphPosition { instance, node, steps })
+                counts.begins_at(begin).map(|node| GraphPosition { instance, node, steps })
             }
             _ => None,
         };
@@ -62,7 +61,7 @@ impl Program {
         let mut set = std::mem::take(&mut self.scratch.set);
         set.clear();
         if let Some((rule_nfa, counts)) = counted(&self.instances, instance) {
-            counts.close(&rule_nfa.main, &[(node, steps)], &mut set);
+            counts.close(&rule_nfa.main, &[(node.raw(), steps)], &mut set);
         }
         let state = self.intern(instance, &set);
         self.scratch.set = set;

@@ -8,6 +8,12 @@ use super::{InstanceId, Program, StateId, StateSource};
 use crate::compile::member_sets::{MemberLikelihood, MemberSetStates};
 use crate::compile::rule_nfa::RuleNfa;
 use crate::hash::HashMap;
+use crate::ids::id;
+
+id! {
+    /// An instance with member sets: an index into [`MemberTables::states`].
+    pub(super) MemberTableId
+}
 
 /// Tables of all instances with member sets.
 #[derive(Debug, Default)]
@@ -25,10 +31,11 @@ pub(super) struct MemberTables {
 }
 
 impl MemberTables {
-    /// Adds an instance; returns its index.
-    pub(super) fn add(&mut self, rule_nfa: &RuleNfa) -> u32 {
+    /// Adds an instance; returns its id.
+    pub(super) fn add(&mut self, rule_nfa: &RuleNfa) -> MemberTableId {
+        let id = MemberTableId::new(self.states.len());
         self.states.push(MemberSetStates::new(rule_nfa, self.ignores_members));
-        self.states.len() as u32 - 1
+        id
     }
 
     /// Approximate memory use in bytes.
@@ -43,10 +50,13 @@ impl Program {
         !self.members.states.is_empty()
     }
 
-    /// The nondeterministic automaton of an instance, and its index in [`MemberTables::states`].
-    pub(super) fn member_instance(&self, instance: InstanceId) -> Option<(&Arc<RuleNfa>, usize)> {
+    /// The nondeterministic automaton of an instance with member sets, and its id.
+    pub(super) fn member_instance(
+        &self,
+        instance: InstanceId,
+    ) -> Option<(&Arc<RuleNfa>, MemberTableId)> {
         match &self.instances.get(instance.index())?.source {
-            StateSource::Members(rule_nfa, number) => Some((rule_nfa, *number as usize)),
+            StateSource::Members(rule_nfa, number) => Some((rule_nfa, *number)),
             _ => None,
         }
     }
@@ -55,7 +65,7 @@ impl Program {
     pub(crate) fn members_left(&self, state: StateId) -> u32 {
         match self.source_of(state) {
             Some((StateSource::Members(rule_nfa, number), set)) => {
-                self.members.states[*number as usize].remaining(rule_nfa, set)
+                self.members.states[number.index()].remaining(rule_nfa, set)
             }
             _ => 0,
         }
@@ -71,7 +81,7 @@ impl Program {
         let state = self.block_of(state).map_or(state, |block| block.exit);
         match self.source_of(state)? {
             (StateSource::Members(rule_nfa, number), set) => {
-                Some(self.members.states[*number as usize].likelihood(rule_nfa, set, returned))
+                Some(self.members.states[number.index()].likelihood(rule_nfa, set, returned))
             }
             _ => None,
         }
@@ -88,7 +98,7 @@ impl Program {
         }
         let rule_nfa = rule_nfa.clone();
         let nearing_end =
-            self.members.states[number].nearing_end(&rule_nfa, self.states.slice(set));
+            self.members.states[number.index()].nearing_end(&rule_nfa, self.states.slice(set));
         let to = nearing_end.map_or(state, |set| self.intern(instance, &set));
         self.members.nearing_end.insert(state, to);
         to

@@ -5,6 +5,7 @@ use std::hash::Hasher;
 use super::super::{BlockId, ByteEdge, CompiledRuleId, ReturnRole};
 use super::{InstanceId, Program};
 use crate::capacity::{PagedVec, ReserveMore};
+use crate::fsm::ResidualId;
 use crate::hash::{HashMap, hasher};
 use crate::ids::{SpecialId, id};
 use crate::interner::InternIndex;
@@ -181,8 +182,8 @@ pub(super) struct StateTable {
     pub(super) edges: EdgeLists,
     /// Index of `states` by [`StateKey`].
     index: InternIndex,
-    /// Merged states, by the id of their residual language: see [`super::super::residuals`].
-    pub(super) residuals: HashMap<u32, StateId>,
+    /// Merged states, by their residual language: see [`super::super::residuals`].
+    pub(super) residuals: HashMap<ResidualId, StateId>,
     /// Some state is of a unique key.
     pub(super) has_unique_keys: bool,
 }

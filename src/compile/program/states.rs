@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use super::super::dispatch::DispatchStateId;
-use super::super::residuals;
+use super::super::residuals::residual_ids;
 use super::super::rule_nfa::{RuleNfa, StateSummary};
 use super::super::{BlockId, CompiledRuleId, DispatchMark, ReturnRole, RuleFacts};
 use super::state_table::{State, StateKey, StateMemo, StateTable};
 use super::{Instance, InstanceId, Program, StateId, StateSource, dispatch_state};
+use crate::fsm::ResidualId;
 use crate::fuel;
 
 /// Fuel of a new state, in addition to one unit per element of its set.
@@ -41,7 +42,7 @@ impl Program {
         };
         let merged = match &source {
             StateSource::Dfa(dfa) => {
-                self.has_only_its_language(rule) && residuals::residual_ids(dfa).is_some()
+                self.has_only_its_language(rule) && residual_ids(dfa).is_some()
             }
             _ => false,
         };
@@ -81,7 +82,7 @@ impl Program {
                 self.close(instance, &[rule_nfa.part(part).nfa.start()], &mut set)
             }
             StateSource::Members(rule_nfa, number) => {
-                let start = self.members.states[number as usize].start(&rule_nfa);
+                let start = self.members.states[number.index()].start(&rule_nfa);
                 self.close(instance, &[start], &mut set);
             }
             StateSource::Counted(rule_nfa) => {
@@ -99,7 +100,7 @@ impl Program {
     pub(super) fn intern(&mut self, instance: InstanceId, set: &[u32]) -> StateId {
         if let Instance { source: StateSource::Dfa(dfa), merged: true, .. } =
             &self.instances[instance.index()]
-            && let Some(residuals) = residuals::residual_ids(dfa)
+            && let Some(residuals) = residual_ids(dfa)
         {
             let residual = residuals[set[0] as usize];
             return self.intern_residual(instance, set, residual);
@@ -123,7 +124,12 @@ impl Program {
     }
 
     /// Interns the state of a residual language; all rules with [`Instance::merged`] share it.
-    fn intern_residual(&mut self, instance: InstanceId, set: &[u32], residual: u32) -> StateId {
+    fn intern_residual(
+        &mut self,
+        instance: InstanceId,
+        set: &[u32],
+        residual: ResidualId,
+    ) -> StateId {
         if let Some(&known) = self.states.residuals.get(&residual) {
             return known;
         }
@@ -184,7 +190,7 @@ impl Program {
             },
             StateSource::Sets(rule_nfa, part) => rule_nfa.part(*part).summarize(set),
             StateSource::Members(rule_nfa, number) => {
-                self.members.states[*number as usize].summarize(rule_nfa, set)
+                self.members.states[number.index()].summarize(rule_nfa, set)
             }
             StateSource::Counted(rule_nfa) => {
                 let states: Vec<u32> = set.iter().copied().step_by(2).collect();

@@ -1,7 +1,7 @@
 //! Completion: what follows when rules and runs of counted blocks end.
 
 use super::{Parser, Scratch};
-use crate::compile::{Block, BlockId, ReturnRole};
+use crate::compile::{Block, BlockId, ReturnRole, RunEnd};
 use crate::fuel;
 use crate::hash::Seeded;
 use crate::matcher::limit::ParserLimit;
@@ -43,21 +43,20 @@ impl KernelSet<'_> {
     /// bounds.
     #[inline]
     fn end_run(&mut self, item: Item, block: &Block, relaxed: bool, restarts: &mut Vec<Item>) {
-        let runs = item.count.saturating_add(1);
-        let exit = Item { state: block.exit, count: 0, frame: item.frame };
-        if item.count & UNBOUNDED_COUNT != 0 {
-            restarts.push(Item { state: block.start, count: runs, frame: item.frame });
-            self.insert(exit);
-            return;
-        }
-        let max = block.max.filter(|_| !(relaxed && block.is_bounded_white_space));
-        if max.is_none_or(|max| runs < max) {
-            // Without an upper bound, all counts from `min` on are equivalent.
-            let count = if max.is_none() { runs.min(block.min) } else { runs };
+        let RunEnd { next_run, may_exit } = match item.count {
+            count if count & UNBOUNDED_COUNT != 0 => {
+                RunEnd { next_run: Some(count.saturating_add(1)), may_exit: true }
+            }
+            count if relaxed && block.is_bounded_white_space => {
+                Block { max: None, ..*block }.end_run(count)
+            }
+            count => block.end_run(count),
+        };
+        if let Some(count) = next_run {
             restarts.push(Item { state: block.start, count, frame: item.frame });
         }
-        if runs >= block.min {
-            self.insert(exit);
+        if may_exit {
+            self.insert(Item { state: block.exit, count: 0, frame: item.frame });
         }
     }
 }
@@ -136,9 +135,7 @@ impl Parser {
         for i in 0..kernel.len() {
             let item = kernel[i];
             let state = self.program.state(item.state);
-            if !state.has_call_edge
-                || state.is_trigger_state && item.frame == FrameId::ISOLATED_DISPATCH
-            {
+            if !state.has_call_edge || item.has_fired(state) {
                 continue;
             }
             fuel::check()?;

@@ -42,7 +42,7 @@ impl Parser {
         out.clear();
         for item in &self.scratch.kernel {
             let state = self.program.state(item.state);
-            let after_trigger = state.is_trigger_state && item.frame == FrameId::ISOLATED_DISPATCH;
+            let after_trigger = item.has_fired(state);
             if state.has_scan_edge || after_trigger {
                 out.push(*item);
             }
@@ -86,9 +86,7 @@ impl Parser {
         };
         for item in kernel.iter() {
             let state = program.state(item.state);
-            if !state.has_call_edge
-                || state.is_trigger_state && item.frame == FrameId::ISOLATED_DISPATCH
-            {
+            if !state.has_call_edge || item.has_fired(state) {
                 continue;
             }
             fuel::check()?;
@@ -260,8 +258,7 @@ impl Parser {
             if !self.is_tail_caller(&entry) || Store::is_group_member(entry.frame) {
                 continue;
             }
-            if matches!(entry.frame, FrameId::ROOT | FrameId::ISOLATED | FrameId::ISOLATED_DISPATCH)
-            {
+            if !entry.frame.has_returns() {
                 // All such states are equivalent.
                 entries[i].state = Program::RETURN;
                 continue;
@@ -288,10 +285,7 @@ impl Parser {
         let mut candidates: Vec<FrameId> = entries
             .iter()
             .map(|e| e.frame)
-            .filter(|&f| {
-                !Store::is_group_member(f)
-                    && !matches!(f, FrameId::ROOT | FrameId::ISOLATED | FrameId::ISOLATED_DISPATCH)
-            })
+            .filter(|&frame| !Store::is_group_member(frame) && frame.has_returns())
             .collect();
         candidates.dedup();
         candidates.into_iter().find(|&outer| {

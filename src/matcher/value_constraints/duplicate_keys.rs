@@ -94,13 +94,8 @@ impl Parser {
             && split.base != ConfigId::DEAD
             && (byte == QUOTE || self.has_open_key(&split.list))
         {
-            match self.read_first_key(&mut split, &bytes[accepted..])? {
-                0 => {
-                    self.step_split(&mut split, byte)?;
-                    accepted += usize::from(split.base != ConfigId::DEAD);
-                }
-                read => accepted += read,
-            }
+            self.step_split(&mut split, byte)?;
+            accepted += usize::from(split.base != ConfigId::DEAD);
         }
         Ok((self.join(split), accepted))
     }
@@ -163,49 +158,6 @@ impl Parser {
         }
         let keys = self.keys.intern_list(list);
         self.store_mut().with_key_list(base, keys)
-    }
-
-    /// Reads the bytes of the first key of a rule, as long as they only extend the key. Returns
-    /// their number.
-    fn read_first_key(
-        &mut self,
-        split: &mut SplitConfig,
-        bytes: &[u8],
-    ) -> Result<usize, ParserLimit> {
-        let [(frame, register)] = split.list[..] else { return Ok(0) };
-        let rewritable = Tracked::BUDGET.union(Tracked::SCOPE);
-        let store = self.store();
-        if !store.registers.is_first_element(register)
-            || store.tracked(frame).intersects(rewritable)
-            || self.compares_values(split.base)
-        {
-            return Ok(0);
-        }
-        let mut read = 0;
-        for &byte in bytes.iter().take_while(|&&byte| byte != QUOTE) {
-            let next = self.step(split.base, byte)?;
-            if next == ConfigId::DEAD
-                || !self.has_same_frames(split.base, next)
-                || self.may_end_key(split.base, frame, byte)
-            {
-                break;
-            }
-            split.base = next;
-            read += 1;
-        }
-        if read > 0 {
-            split.list[0].1 = self.store_mut().registers.read_bytes(register, &bytes[..read]);
-        }
-        Ok(read)
-    }
-
-    /// Whether a byte leads to a state after which the rule with this frame calls no more keys.
-    fn may_end_key(&self, base: ConfigId, frame: FrameId, byte: u8) -> bool {
-        let program = self.program();
-        self.store().items(base).iter().filter(|item| item.frame == frame).any(|item| {
-            let mut targets = Symbol::Byte(byte).targets(program, item.state);
-            targets.any(|to| program.ends_unique_keys(item.state, to))
-        })
     }
 
     /// Reads a byte. Returns false if all bytes of its class lead to the same configuration.

@@ -1,6 +1,6 @@
 //! Incremental decoding of JSON strings: escapes, surrogate pairs and their continuations.
 
-use crate::fsm::ByteSet;
+use crate::fsm::{ByteSet, utf8};
 use crate::utf16::surrogate_pair;
 
 /// An incomplete character.
@@ -207,12 +207,7 @@ struct Utf16Units {
 impl Utf16Units {
     /// The first character of a text; `None` if no escape can spell its first bytes.
     fn first_of(text: &[u8]) -> Option<Utf16Units> {
-        let len = match text.first()? {
-            0..0x80 => 1,
-            0xC0..0xE0 => 2,
-            0xE0..0xF0 => 3,
-            _ => 4,
-        };
+        let len = 1 + usize::from(utf8::continuation_bytes(*text.first()?));
         let bytes = text.get(..len)?;
         if let &[0xED, b @ 0xA0..0xC0, c @ 0x80..0xC0] = bytes {
             let high_surrogate = 0xD000 | u16::from(b & 63) << 6 | u16::from(c & 63);

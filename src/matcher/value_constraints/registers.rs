@@ -14,7 +14,7 @@ use super::value_cursor::{CursorTable, ValueCursor};
 use crate::capacity::ReserveMore;
 use crate::compile::RegisterId;
 use crate::fsm::ByteSet;
-use crate::hash::HashMap;
+use crate::hash::{ByAddress, HashMap};
 use crate::ids::id;
 use crate::matcher::symbol::SymbolCode;
 
@@ -107,8 +107,8 @@ pub(in crate::matcher) struct RegisterStatus {
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(in crate::matcher) struct RivalState {
     set: ValueSetId,
-    /// Cursors of the groups, with the addresses of the shared value lists.
-    rivals: Vec<(ValueCursor, usize)>,
+    /// Cursors of the groups, with the shared value lists.
+    rivals: Vec<(ValueCursor, ByAddress<[ValueId]>)>,
     /// Inside of a number: the part of its prefix that matters.
     number: Option<NumberPrefix>,
 }
@@ -250,30 +250,6 @@ impl Registers {
         self.intern_register(set, text)
     }
 
-    /// As [`Registers::read_symbol`] for all bytes, without intermediate registers. The element
-    /// must be the first one of its scope.
-    pub(in crate::matcher) fn read_bytes(
-        &mut self,
-        register: RegisterId,
-        bytes: &[u8],
-    ) -> RegisterId {
-        debug_assert!(self.is_first_element(register), "an element that is the first");
-        let Register { set, mut text, .. } = self.registers[register.index()];
-        for &byte in bytes {
-            text = self.append_symbol(text, byte.into());
-        }
-        self.intern_register(set, text)
-    }
-
-    /// Whether an element is open and the set is empty.
-    pub(in crate::matcher) fn is_first_element(&self, register: RegisterId) -> bool {
-        self.status(register).element_open
-            && self
-                .registers
-                .get(register.index())
-                .is_some_and(|cached| cached.set == ValueSetId::EMPTY)
-    }
-
     /// A text extended by a symbol; the same text if the symbol is redundant white space.
     fn append_symbol(&mut self, before: TextId, symbol: SymbolCode) -> TextId {
         let last = self.texts[before.index()];
@@ -379,7 +355,7 @@ impl Registers {
             NumberPrefix::at_end_of(symbols_reversed(&self.texts, *text)).relevant_to(zero)
         });
         let rivals =
-            rivals.iter().map(|group| (group.cursor, group.values.as_ptr() as usize)).collect();
+            rivals.iter().map(|group| (group.cursor, ByAddress(group.values.clone()))).collect();
         Some(RivalState { set: *set, rivals, number })
     }
 

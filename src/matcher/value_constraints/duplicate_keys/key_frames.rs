@@ -1,16 +1,14 @@
 //! The frames of rules in which keys are open, begin or end.
 
+use indexmap::IndexSet;
 use smallvec::SmallVec;
 
 use super::QUOTE;
-use crate::hash::HashSet;
+use crate::hash::Seeded;
 use crate::matcher::parser::Parser;
 use crate::matcher::store::{ConfigId, FrameId, Item, Tracked};
 use crate::matcher::symbol::Symbol;
 use crate::matcher::value_constraints::key_tracker::KeyList;
-
-/// Up to this many frames, a linear search replaces the hash set.
-const LINEAR_SEARCH_FRAMES: usize = 24;
 
 /// A short set of frames.
 pub(super) type FrameList = SmallVec<[FrameId; 4]>;
@@ -29,28 +27,15 @@ impl Parser {
     /// in the list.
     pub(super) fn retain_open_frames<'s>(&'s self, list: &mut KeyList, mut items: &'s [Item]) {
         let mut missing: FrameList = list.iter().map(|&(frame, _)| frame).collect();
-        let (mut queue, mut hashed): (Vec<FrameId>, HashSet<FrameId>) = Default::default();
+        let mut open: IndexSet<FrameId, Seeded> = IndexSet::default();
         let mut next_frame = 0;
         while !missing.is_empty() {
             for &Item { frame, .. } in items {
-                // Few frames are searched linearly, many hashed.
-                let is_queued = if queue.len() < LINEAR_SEARCH_FRAMES {
-                    queue.contains(&frame)
-                } else {
-                    hashed.contains(&frame)
-                };
-                if is_queued {
-                    continue;
+                if open.insert(frame) {
+                    missing.retain(|other| *other != frame);
                 }
-                queue.push(frame);
-                match queue.len() {
-                    LINEAR_SEARCH_FRAMES => hashed.extend(&queue),
-                    more if more > LINEAR_SEARCH_FRAMES => _ = hashed.insert(frame),
-                    _ => {}
-                }
-                missing.retain(|other| *other != frame);
             }
-            let Some(&frame) = queue.get(next_frame) else { break };
+            let Some(&frame) = open.get_index(next_frame) else { break };
             items = self.store().returns(frame);
             next_frame += 1;
         }
