@@ -16,9 +16,9 @@ use std::sync::Arc;
 use smallvec::smallvec;
 
 use super::earlier_texts::{ComparisonKind, ComparisonWalkState};
+use super::found_mask::FoundMask;
 use super::grammar_masks::GrammarMasks;
 use super::mask_state::MaskState;
-use super::subtraction::FoundMask;
 use super::token_set::ids;
 use crate::ids::{SpecialId, TokenId};
 use crate::matcher::{ConfigId, ParserLimit};

@@ -15,9 +15,10 @@ use std::sync::Arc;
 use smallvec::smallvec;
 
 use super::earlier_texts::{ComparisonKind, ComparisonWalkState};
+use super::found_mask::FoundMask;
 use super::grammar_masks::GrammarMasks;
 use super::mask_state::MaskState;
-use super::subtraction::{FoundMask, filter_tokens};
+use super::subtraction::filter_tokens;
 use super::token_set::TokenSet;
 use crate::fsm::ByteSet;
 use crate::ids::TokenId;

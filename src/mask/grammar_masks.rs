@@ -9,6 +9,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::entry::MaskEntry;
+use super::found_mask::FoundMask;
 use super::interned_masks::SHARED_MASK_BYTES;
 use super::mask_state::{GrammarEntries, MaskOptions, MaskState, UsedEntry};
 use super::pool::{EntryContext, MaskPool};
@@ -16,7 +17,6 @@ use super::pool_counters::count;
 use super::pool_key::CountedState;
 use super::pool_scope::EnginePool;
 use super::special_tokens::SpecialTokenIds;
-use super::subtraction::FoundMask;
 use super::token_set::{TokenSet, set_bit};
 use super::trie_walk::TrieWalk;
 use crate::compile::{CompileError, Compiled};

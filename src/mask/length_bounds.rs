@@ -7,9 +7,10 @@
 //! ([`GrammarMasks::build_near_code_point_budget`]), and steps of counted graphs
 //! ([`GrammarMasks::mask_near_length_limit`]).
 
+use super::found_mask::FoundMask;
 use super::grammar_masks::GrammarMasks;
 use super::mask_state::MaskState;
-use super::subtraction::{FoundMask, filter_tokens};
+use super::subtraction::filter_tokens;
 use super::token_set::TokenSet;
 use crate::matcher::{ConfigId, ParserLimit};
 

@@ -22,6 +22,7 @@ mod duplicate_keys;
 mod earlier_texts;
 mod entry;
 mod entry_difference;
+mod found_mask;
 mod grammar_masks;
 mod incremental_row;
 mod interned_masks;

@@ -17,13 +17,12 @@ use indexmap::IndexMap;
 use super::pool_key::CountedState;
 use super::resolved_tokens::ResolvedTokens;
 use super::token_set::{bit, set_bit};
-use super::trie_walk::{TrieWalk, WalkError};
+use super::trie_walk::{NodeSetId, TrieWalk, WalkError};
 use crate::capacity::IdTable;
 use crate::compile::{BlockId, StateId};
 use crate::fsm::ByteSet;
 use crate::fuel;
 use crate::hash::{ByAddress, HashMap, HashSet, Seeded};
-use crate::ids::id;
 use crate::matcher::{ConfigId, Exit, Item, Parser};
 use crate::vocab::{NodeId, Trie, Vocabulary};
 
@@ -39,11 +38,6 @@ const RULE_WALK_FUEL: usize = 16;
 const MIN_TOKENS_FOR_ROW: usize = 32;
 /// Tokens beyond the length of a row divided by this become a row, which callers share.
 const ROW_FRACTION: usize = 4;
-
-id! {
-    /// An interned set of trie nodes: an index into [`TrieRuleWalks::node_sets`].
-    pub(super) NodeSetId
-}
 
 /// The result of walking some trie nodes with one isolated item.
 #[derive(Debug)]

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use super::found_mask::FoundMask;
 use super::grammar_masks::GrammarMasks;
 use super::mask_state::MaskState;
 use super::token_set::TokenSet;
@@ -23,20 +24,6 @@ pub(super) fn filter_tokens(
         }
     }
     Ok(passing)
-}
-
-/// The mask of a configuration.
-pub(super) struct FoundMask {
-    pub(super) mask: Arc<TokenSet>,
-    /// It was built, and is not the mask of another configuration.
-    pub(super) is_new: bool,
-}
-
-impl FoundMask {
-    /// A mask that was built.
-    pub(super) fn new(mask: TokenSet) -> FoundMask {
-        FoundMask { mask: Arc::new(mask), is_new: true }
-    }
 }
 
 impl GrammarMasks {

@@ -6,14 +6,18 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::rule_walks::NodeSetId;
 use super::token_set::{bit, build_row, clear_bit, set_bit};
 use crate::fuel::{self, OutOfFuel};
-use crate::ids::TokenId;
+use crate::ids::{TokenId, id};
 use crate::matcher::{
     ConfigId, Exit, MIN_SKIP_NODES, Parser, ParserLimit, QueryAllowance, may_be_self_loop,
 };
 use crate::vocab::{NodeId, Trie};
+
+id! {
+    /// An interned set of trie nodes, of the walks of rules.
+    pub(super) NodeSetId
+}
 
 /// Nodes for which fuel is spent at once.
 const FUEL_BATCH: usize = 64;

@@ -8,9 +8,10 @@
 
 use std::sync::Arc;
 
+use super::found_mask::FoundMask;
 use super::grammar_masks::GrammarMasks;
 use super::mask_state::MaskState;
-use super::subtraction::{FoundMask, filter_tokens};
+use super::subtraction::filter_tokens;
 use super::token_set::{bit, clear_bit, set_bit};
 use super::trie_walk::TrieWalk;
 use crate::fsm::{ByteSet, LONG_GAP};

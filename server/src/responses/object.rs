@@ -152,8 +152,8 @@ fn set_applied_strictness(tools: &mut Value) {
     }
 }
 
-/// Puts a tool or a choice of tools into the form of this API: what Chat Completions has in a member
-/// with the name of the type stands beside `type`.
+/// Puts a tool or a choice of tools into the form of this API: what Chat Completions has in a
+/// member with the name of the type stands beside `type`.
 fn flatten(entry: &mut Value) {
     let Some(members) = entry.as_object_mut() else { return };
     if !members.contains_key("type") {

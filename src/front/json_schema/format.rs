@@ -5,6 +5,8 @@
 
 use std::sync::LazyLock;
 
+use crate::spec::json::Json;
+
 /// A format.
 #[derive(Debug)]
 pub(super) struct DefinedFormat {
@@ -23,6 +25,25 @@ impl DefinedFormat {
     pub(super) fn wider(&self) -> &str {
         self.wider.as_ref().unwrap_or(&self.pattern)
     }
+}
+
+/// Whether a document may assert a format whose pattern leaves out some of its texts. Cost: linear.
+pub(super) fn may_be_narrow(document: &Json) -> bool {
+    let mut rest = vec![document];
+    while let Some(json) = rest.pop() {
+        match json {
+            Json::Array(items) => rest.extend(items),
+            Json::Object(members) => {
+                let format = members.get("format").and_then(Json::as_str).and_then(lookup);
+                if format.is_some_and(|format| format.wider.is_some()) {
+                    return true;
+                }
+                rest.extend(members.iter().map(|(_, member)| member));
+            }
+            _ => {}
+        }
+    }
+    false
 }
 
 /// Whether `max` is of the format with this pattern, and longer texts may have the format: its

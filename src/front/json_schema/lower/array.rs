@@ -180,10 +180,8 @@ impl<'a> SchemaLowering<'a, '_> {
                     continue;
                 }
                 let mut locs = facets.element(at);
-                let Some(new_counts) = count_hits(&contains, &counts, &counted, hits, &mut locs)
-                else {
-                    continue;
-                };
+                let counts = count_hits(&contains, &counts, &counted, hits, &mut locs);
+                let Some(new_counts) = counts else { continue };
                 let lead = if position == 0 { Expr::Empty } else { comma.clone() };
                 let element = self.counted_element((lead, locs), compared, &mut elements);
                 if element == Expr::Never {

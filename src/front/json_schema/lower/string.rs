@@ -178,8 +178,8 @@ impl<'a> SchemaLowering<'a, '_> {
         None
     }
 
-    /// The texts of an automaton over code points with a length within the bounds; JSON strings with
-    /// the closing quote.
+    /// The texts of an automaton over code points with a length within the bounds; JSON strings
+    /// with the closing quote.
     pub(super) fn spell_of_length(
         &mut self,
         dfa: &Dfa,

@@ -113,10 +113,10 @@ impl<'a> Normalizer<'a> {
             && self.depth < limits.depth
             && self.reader.doc.len() <= limits.nodes
             && self.reader.doc.depth(loc) < limits.depth
-            && match self.expansions.get(&[loc][..]) {
+            && match self.memo().expansions.get(&[loc][..]).cloned() {
                 None | Some(Expansion::Missing) => true,
                 Some(Expansion::InProgress) => false,
-                Some(Expansion::Done(out)) => out.len() > FEW || self.is_limit_placeholder(out),
+                Some(Expansion::Done(out)) => out.len() > FEW || self.is_limit_placeholder(&out),
             }
     }
 

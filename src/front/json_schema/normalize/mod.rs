@@ -62,14 +62,21 @@ enum Expansion<'a> {
     Done(Alternatives<'a>),
 }
 
+/// What is known of conjunctions.
+#[derive(Default)]
+struct Memo<'a> {
+    expansions: HashMap<Conjunction, Expansion<'a>>,
+    /// Whether a conjunction certainly allows no value.
+    contradictions: HashMap<Conjunction, bool>,
+}
+
 /// The normalizer of one schema: its reader and memo tables.
 pub(super) struct Normalizer<'a> {
     /// The reader of the schema's keywords, with its errors and limits.
     pub(super) reader: SchemaReader<'a>,
-    /// Memo: expansions of conjunctions.
-    expansions: HashMap<Conjunction, Expansion<'a>>,
-    /// Memo: whether a conjunction certainly allows no value.
-    contradictions: HashMap<Conjunction, bool>,
+    /// The memo tables, and those while formats have all of their texts
+    /// ([`SchemaReader::set_all_texts`]).
+    memos: [Memo<'a>; 2],
     /// Memo: hashes of schemas, by [`LocId::index`].
     schema_hashes: HashMap<usize, SchemaHash>,
     /// The alternatives of `true`; shared, so that it is recognized by address.
@@ -92,8 +99,7 @@ impl<'a> Normalizer<'a> {
     pub(super) fn new(source: SchemaSource<'a>, attempt: Attempt) -> Self {
         Normalizer {
             reader: SchemaReader::new(source, attempt),
-            expansions: HashMap::default(),
-            contradictions: HashMap::default(),
+            memos: Default::default(),
             schema_hashes: HashMap::default(),
             always_true: Rc::new(vec![Facets::any()]),
             limit_placeholder: Rc::new(vec![Facets::any()]),
@@ -101,6 +107,11 @@ impl<'a> Normalizer<'a> {
             probe_depth: 0,
             probe_is_unknown: false,
         }
+    }
+
+    /// The memo tables of the present texts of formats.
+    fn memo(&mut self) -> &mut Memo<'a> {
+        &mut self.memos[usize::from(self.reader.has_all_texts())]
     }
 
     /// The canonical conjunction of locations: references are followed, trivially true schemas
@@ -153,7 +164,7 @@ impl<'a> Normalizer<'a> {
     /// expanded already, or it is nested too deep.
     fn known_alternatives(&mut self, conj: &[LocId]) -> Option<Alternatives<'a>> {
         let loc = conj[0];
-        let state = self.expansions.get(conj).cloned().unwrap_or_default();
+        let state = self.memo().expansions.get(conj).cloned().unwrap_or_default();
         let is_deep =
             self.depth >= self.reader.limits.depth && !self.reader.is_relaxed_to_types(loc);
         match state {
@@ -180,7 +191,7 @@ impl<'a> Normalizer<'a> {
     /// Keeps the result of an expansion, unless it is unknown.
     fn keep_expansion(&mut self, conj: &[LocId], out: &Alternatives<'a>) {
         if !self.probe_is_unknown {
-            self.expansions.insert(conj.into(), Expansion::Done(out.clone()));
+            self.memo().expansions.insert(conj.into(), Expansion::Done(out.clone()));
         }
     }
 
@@ -221,11 +232,11 @@ impl<'a> Normalizer<'a> {
 
     /// Does work during which the expansion of a conjunction counts as in progress.
     fn while_in_progress<T>(&mut self, conj: &[LocId], work: impl FnOnce(&mut Self) -> T) -> T {
-        let known = self.expansions.insert(conj.into(), Expansion::InProgress);
+        let known = self.memo().expansions.insert(conj.into(), Expansion::InProgress);
         self.depth += 1;
         let out = work(self);
         self.depth -= 1;
-        self.expansions.insert(conj.into(), known.unwrap_or_default());
+        self.memo().expansions.insert(conj.into(), known.unwrap_or_default());
         out
     }
 
@@ -339,7 +350,7 @@ impl<'a> Normalizer<'a> {
 
     /// The locations that are conjoined with a location in a product that exceeded a limit.
     pub(super) fn overflowed_with(&self, loc: LocId) -> impl Iterator<Item = LocId> {
-        let overflowed = self.expansions.iter().filter(move |(conj, alternatives)| {
+        let overflowed = self.memos[0].expansions.iter().filter(move |(conj, alternatives)| {
             conj.contains(&loc)
                 && matches!(alternatives, Expansion::Done(out) if self.is_limit_placeholder(out))
         });

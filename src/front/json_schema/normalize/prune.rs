@@ -320,14 +320,14 @@ impl<'a> Normalizer<'a> {
     /// Whether certainly no value satisfies all of the locations.
     pub(super) fn is_contradictory(&mut self, locs: &[LocId]) -> bool {
         let conj = self.conjunction(locs.iter().copied());
-        if let Some(&empty) = self.contradictions.get(&conj[..]) {
+        if let Some(&empty) = self.memo().contradictions.get(&conj[..]) {
             return empty;
         }
         if !self.reader.spend(FUEL_PER_PROBE) {
             return false;
         }
         if self.negates_an_equal(&conj) {
-            self.contradictions.insert(conj, true);
+            self.memo().contradictions.insert(conj, true);
             return true;
         }
         let empty = self.probe(|normalizer| {
@@ -335,7 +335,7 @@ impl<'a> Normalizer<'a> {
             alternatives.iter().all(|f| normalizer.is_empty(f, PROBE_DEPTH))
         });
         if let Some(empty) = empty {
-            self.contradictions.insert(conj, empty);
+            self.memo().contradictions.insert(conj, empty);
         }
         empty == Some(true)
     }

@@ -18,6 +18,7 @@ mod vocabulary;
 use std::sync::Arc;
 
 use super::error::{SchemaError, SchemaErrorReason as Reason};
+use super::format;
 use super::keyword::is_annotation;
 use super::options::{Dialect, Policy, SchemaOptions};
 use crate::front::diagnostic::{MAX_ERRORS, MAX_POINTER_BYTES};
@@ -108,6 +109,8 @@ struct Patterns<'a> {
     /// Whether formats are read by patterns that describe all of their texts; see
     /// [`SchemaReader::set_all_texts`].
     has_all_texts: bool,
+    /// Whether there may be a format whose pattern leaves out some of its texts.
+    has_narrow_formats: bool,
 }
 
 impl<'a> SchemaReader<'a> {
@@ -116,6 +119,7 @@ impl<'a> SchemaReader<'a> {
         SchemaSource { schema, registry, options, limits }: SchemaSource<'a>,
         Attempt { features, relaxations }: Attempt,
     ) -> Self {
+        let has_narrow_formats = !registry.is_empty() || format::may_be_narrow(schema);
         SchemaReader {
             doc: Doc::new(schema, registry, options.dialect, features.dynamic),
             options,
@@ -126,7 +130,7 @@ impl<'a> SchemaReader<'a> {
             relaxed: Vec::new(),
             contradictions: Vec::new(),
             current: LocId::ROOT,
-            patterns: Patterns::default(),
+            patterns: Patterns { has_narrow_formats, ..Patterns::default() },
             relaxations,
             work: WorkLog::begin(),
         }
@@ -273,7 +277,13 @@ impl<'a> SchemaReader<'a> {
     /// out, as when schemas are compared: two branches of `oneOf` are not disjoint if these are in
     /// both. Returns the earlier setting.
     pub(super) fn set_all_texts(&mut self, has_all_texts: bool) -> bool {
+        let has_all_texts = has_all_texts && self.patterns.has_narrow_formats;
         std::mem::replace(&mut self.patterns.has_all_texts, has_all_texts)
+    }
+
+    /// Whether formats have all of their texts now.
+    pub(super) fn has_all_texts(&self) -> bool {
+        self.patterns.has_all_texts
     }
 
     /// The parsed pattern, memoized; `None` if it is malformed or unsupported (reported).

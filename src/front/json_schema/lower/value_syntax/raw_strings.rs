@@ -89,7 +89,7 @@ impl RawStrings {
 
 /// Where a word contains a text.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum TextPosition {
+enum WordPosition {
     Begin,
     End,
     Anywhere,
@@ -100,7 +100,7 @@ enum TextPosition {
 fn without_texts(
     dfa: &Dfa,
     texts: &[&[u8]],
-    position: TextPosition,
+    position: WordPosition,
     limit: usize,
 ) -> Result<Option<Dfa>, TooLarge> {
     let texts = texts.iter().map(|text| String::from_utf8_lossy(text));
@@ -112,12 +112,12 @@ fn without_texts(
         return Ok(None);
     }
     let without = match position {
-        TextPosition::Begin => dfa.without_prefix(&Dfa::texts(&texts), &SCALARS, limit),
-        TextPosition::End => {
+        WordPosition::Begin => dfa.without_prefix(&Dfa::texts(&texts), &SCALARS, limit),
+        WordPosition::End => {
             let any = Dfa::counted(&SCALARS, 0, None, limit)?;
             dfa.combine(&any.concat(&Dfa::texts(&texts), limit)?, Combine::Minus, limit)
         }
-        TextPosition::Anywhere => {
+        WordPosition::Anywhere => {
             let search = WordSearch::new(texts.iter().map(|text| text.chars()));
             dfa.combine(&search.without(&SCALARS, |_| true), Combine::And, limit)
         }
@@ -315,7 +315,7 @@ impl<'a> SchemaLowering<'a, '_> {
         let limit = self.max_states();
         let parts = self.normalizer.text_parts(facets).unwrap_or_default();
         let without = |(dfa, lengths): CountedDfa| {
-            let without = without_texts(&dfa, forbidden, TextPosition::Anywhere, limit)?;
+            let without = without_texts(&dfa, forbidden, WordPosition::Anywhere, limit)?;
             Ok((without.map_or(dfa, Arc::new), lengths))
         };
         let parts: Result<Vec<CountedDfa>, TooLarge> = parts.into_iter().map(without).collect();
@@ -339,18 +339,18 @@ impl<'a> SchemaLowering<'a, '_> {
             return Ok(cached);
         }
         let limit = key.limit;
-        let without = without_texts(&key.texts, &raw.forbidden(), TextPosition::Anywhere, limit)?;
+        let without = without_texts(&key.texts, &raw.forbidden(), WordPosition::Anywhere, limit)?;
         let mut texts = without.unwrap_or_else(|| (*key.texts).clone());
         if let Some(others) = lookalike_dfa(types) {
             texts = texts.combine(others, Combine::Minus, limit)?;
         }
         if let Some(quotes) = &raw.quotes {
-            let bare = without_texts(&texts, &[&quotes.begin], TextPosition::Begin, limit)?;
+            let bare = without_texts(&texts, &[&quotes.begin], WordPosition::Begin, limit)?;
             texts = bare.unwrap_or(texts);
         }
         let mut framed = Vec::new();
-        for (trail, texts) in optional_frame(texts, &raw.trail, TextPosition::End, limit)? {
-            for (lead, texts) in optional_frame(texts, &raw.lead, TextPosition::Begin, limit)? {
+        for (trail, texts) in optional_frame(texts, &raw.trail, WordPosition::End, limit)? {
+            for (lead, texts) in optional_frame(texts, &raw.lead, WordPosition::Begin, limit)? {
                 framed.push(FramedTexts { lead, texts, trail: trail.clone() });
             }
         }
@@ -375,7 +375,7 @@ struct FramedTexts {
 fn optional_frame(
     texts: Dfa,
     written: &[u8],
-    position: TextPosition,
+    position: WordPosition,
     limit: usize,
 ) -> Result<Vec<(Expr, Dfa)>, TooLarge> {
     if written.is_empty() {
