@@ -246,7 +246,11 @@ impl<'a> Normalizer<'a> {
             if let Some(types) = self.reader.type_only(loc) {
                 return Some(types.meets(JsonTypes::of(value)));
             }
-            return self.probe(|normalizer| normalizer.satisfies([loc], value));
+            if self.probe(|normalizer| normalizer.satisfies([loc], value))? {
+                return Some(true);
+            }
+            let perhaps = self.probe_all_texts(|normalizer| normalizer.satisfies([loc], value));
+            return perhaps.filter(|perhaps| !perhaps);
         }
         match loc.is_negated() {
             _ if is_listed => Some((listed == loc || listed == loc.negated()) != loc.is_negated()),

@@ -376,12 +376,20 @@ impl<'a> Normalizer<'a> {
                 if both.types.is_empty() {
                     return true;
                 }
-                let earlier = self.reader.set_all_texts(true);
-                let is_empty = self.probe(|normalizer| normalizer.is_empty(&both, EMPTINESS_DEPTH));
-                self.reader.set_all_texts(earlier);
+                let is_empty =
+                    self.probe_all_texts(|normalizer| normalizer.is_empty(&both, EMPTINESS_DEPTH));
                 is_empty == Some(true)
             })
         })
+    }
+
+    /// As [`Normalizer::probe`], while formats have all of their texts: what no value satisfies
+    /// then, certainly none does.
+    fn probe_all_texts<T>(&mut self, query: impl FnOnce(&mut Self) -> T) -> Option<T> {
+        let earlier = self.reader.set_all_texts(true);
+        let out = self.probe(query);
+        self.reader.set_all_texts(earlier);
+        out
     }
 
     /// Runs a query that may meet a location whose expansion is in progress. `None`: that happened,

@@ -319,6 +319,13 @@ impl<'a> Normalizer<'a> {
 
     /// Whether certainly no value satisfies all of the locations.
     pub(super) fn is_contradictory(&mut self, locs: &[LocId]) -> bool {
+        let earlier = self.reader.set_all_texts(true);
+        let out = self.has_contradiction(locs);
+        self.reader.set_all_texts(earlier);
+        out
+    }
+
+    fn has_contradiction(&mut self, locs: &[LocId]) -> bool {
         let conj = self.conjunction(locs.iter().copied());
         if let Some(&empty) = self.memo().contradictions.get(&conj[..]) {
             return empty;

@@ -273,9 +273,9 @@ impl<'a> SchemaReader<'a> {
         loc
     }
 
-    /// Whether formats have all of their texts from now on, also those that their patterns leave
-    /// out, as when schemas are compared: two branches of `oneOf` are not disjoint if these are in
-    /// both. Returns the earlier setting.
+    /// Whether formats and their negations have all of their texts from now on, also those that
+    /// their patterns leave out, as when schemas are compared: two branches of `oneOf` are not
+    /// disjoint if these are in both. Returns the earlier setting.
     pub(super) fn set_all_texts(&mut self, has_all_texts: bool) -> bool {
         let has_all_texts = has_all_texts && self.patterns.has_narrow_formats;
         std::mem::replace(&mut self.patterns.has_all_texts, has_all_texts)
@@ -288,8 +288,7 @@ impl<'a> SchemaReader<'a> {
 
     /// The parsed pattern, memoized; `None` if it is malformed or unsupported (reported).
     pub(super) fn pattern(&mut self, used: &PatternUse<'a>) -> Option<Arc<CachedPattern>> {
-        let is_widened = self.patterns.has_all_texts && !used.negated;
-        let source = if is_widened { used.opposite } else { used.source };
+        let source = if self.patterns.has_all_texts { used.opposite } else { used.source };
         if let Some(pattern) = self.patterns.parsed.get(source) {
             return pattern.clone();
         }
