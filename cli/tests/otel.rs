@@ -115,8 +115,8 @@ fn spans_of_a_request_arrive_at_the_collector() {
     let tool = json!({"type": "function",
         "function": {"name": "pick", "parameters": schema, "strict": true}});
     let body = json!({"messages": [{"role": "user", "content": "secret question"}],
-        "tools": [tool], "tool_choice": "required", "max_tokens": 200, "temperature": 0.5,
-        "seed": 1});
+        "tools": [tool], "tool_choice": "required", "parallel_tool_calls": false,
+        "max_tokens": 200, "temperature": 0.5, "seed": 1});
     let (status, answer) = post(&address, &body);
     assert_eq!(status, 200, "{answer}");
     assert_eq!(post(&address, &json!({"messages": 1})).0, 400);
@@ -162,7 +162,7 @@ fn spans_of_a_request_arrive_at_the_collector() {
     assert!(completion == "complete" || completion == "pressed", "{completion}");
     assert_eq!(
         attribute(generation, "gen_ai.response.finish_reasons")["arrayValue"]["values"],
-        json!([{"stringValue": "stop"}])
+        json!([{"stringValue": answer["choices"][0]["finish_reason"]}])
     );
     assert_eq!(count(generation, "gen_ai.request.max_tokens"), 200);
     assert_eq!(attribute(generation, "gen_ai.request.temperature")["doubleValue"], 0.5);

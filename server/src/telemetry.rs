@@ -204,13 +204,12 @@ pub(crate) fn failed_generation(span: &Span, error: &GenerationError) {
     span.in_scope(|| tracing::warn!("the generation failed: {error}"));
 }
 
-/// Records why a generation ended: `stop`, `length`, `cancelled` or `error`.
+/// Records why the host ended a generation: `stop`, `length`, `cancelled` or `error`.
 pub(crate) fn end_generation(span: &Span, finish: &'static str) {
     if finish == "error" {
         span.record("otel.status_code", "ERROR");
     }
     span.record("louver.finish", finish);
-    set_finish(span, finish);
 }
 
 /// Integers are 64 bits and signed in OpenTelemetry.
@@ -218,17 +217,18 @@ fn int(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
+/// Records the `finish_reason` of the response.
 #[cfg(feature = "otel")]
-fn set_finish(span: &Span, finish: &'static str) {
+pub(crate) fn set_finish_reason(span: &Span, reason: &'static str) {
     use opentelemetry::{Array, StringValue, Value};
     use tracing_opentelemetry::OpenTelemetrySpanExt;
     // A list by the conventions, which fields of spans cannot be.
-    let reasons = Value::Array(Array::String(vec![StringValue::from(finish)]));
+    let reasons = Value::Array(Array::String(vec![StringValue::from(reason)]));
     span.set_attribute("gen_ai.response.finish_reasons", reasons);
 }
 
 #[cfg(not(feature = "otel"))]
-fn set_finish(_: &Span, _: &'static str) {}
+pub(crate) fn set_finish_reason(_: &Span, _: &'static str) {}
 
 #[cfg(feature = "otel")]
 fn continue_trace(span: &Span, headers: &HeaderMap) {

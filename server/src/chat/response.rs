@@ -12,7 +12,7 @@ use crate::clock::unix_seconds;
 use crate::error::ApiError;
 use crate::request::messages::call_members;
 use crate::state::App;
-use crate::turn::{self, FinishedChoice, Progress, RunningTurn, TurnRequest, Usage};
+use crate::turn::{self, FinishedChoice, Progress, RunningTurn, TurnRequest, Usage, finish_reason};
 
 /// Metadata that all parts of a response repeat.
 #[derive(Clone, Debug)]
@@ -141,15 +141,6 @@ pub(super) fn choice_json(
 fn call_json(call: &Call) -> Value {
     let (kind, content) = call_members(call.kind);
     json!({"id": call.id, "type": kind, kind: {"name": call.name, content: call.arguments}})
-}
-
-/// OpenAI's `finish_reason` of a generation.
-pub(crate) fn finish_reason(generation: &Generation) -> &'static str {
-    match generation.turn.calls.is_empty() {
-        _ if generation.is_truncated() => "length",
-        true => "stop",
-        false => "tool_calls",
-    }
 }
 
 /// Log probabilities of the tokens of the response text, in the format of Chat Completions. Tokens

@@ -10,12 +10,12 @@ use louver_mistralrs::Step;
 use serde_json::{Value, json};
 
 use crate::chat::chunks::Chunks;
-use crate::chat::response::{ResponseMeta, finish_reason, logprobs};
+use crate::chat::response::{ResponseMeta, logprobs};
 use crate::request::messages::call_members;
 use crate::request::options::StreamOptions;
 use crate::served_model::ServedModel;
 use crate::state::App;
-use crate::turn::{EventWriter, Progress, RunningTurn, stream_events};
+use crate::turn::{EventWriter, Progress, RunningTurn, finish_reason, stream_events};
 
 /// Serialises a turn's events as chunks.
 struct ChatEventWriter {

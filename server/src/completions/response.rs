@@ -6,6 +6,7 @@ use louver_mistralrs::{Generation, Step};
 use serde_json::{Map, Value, json};
 
 use crate::chat::ResponseMeta;
+use crate::turn::finish_reason;
 
 /// The member `object` of response bodies and of chunks.
 pub(super) const OBJECT: &str = "text_completion";
@@ -28,11 +29,6 @@ pub(crate) fn choice_json(
     finish: Option<&str>,
 ) -> Value {
     json!({"index": choice, "text": text, "logprobs": logprobs, "finish_reason": finish})
-}
-
-/// The `finish_reason` of a generation without calls.
-pub(crate) fn finish_reason(generation: &Generation) -> &'static str {
-    if generation.is_truncated() { "length" } else { "stop" }
 }
 
 /// The writer of a choice's log probabilities: of the tokens whose bytes make up its text. Their

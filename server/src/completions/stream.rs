@@ -9,10 +9,10 @@ use louver_mistralrs::Step;
 use serde_json::Value;
 
 use crate::chat::{Chunks, ResponseMeta};
-use crate::completions::response::{Logprobs, OBJECT, choice_json, finish_reason};
+use crate::completions::response::{Logprobs, OBJECT, choice_json};
 use crate::request::options::StreamOptions;
 use crate::state::App;
-use crate::turn::{EventWriter, Progress, RunningTurn, stream_events};
+use crate::turn::{EventWriter, Progress, RunningTurn, finish_reason, stream_events};
 
 /// Serialises a turn's events as chunks.
 struct CompletionEventWriter {

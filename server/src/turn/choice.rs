@@ -13,7 +13,7 @@ use crate::request::pointers::PointerMap;
 use crate::served_model::ServedModel;
 use crate::state::App;
 use crate::telemetry::{self, RequestAttributes};
-use crate::turn::finished::FinishedChoice;
+use crate::turn::finished::{FinishedChoice, finish_reason};
 use crate::turn::record::{ChoiceTrace, GenerationMetrics, TraceSource, traced_prefix};
 use crate::turn::rounds::ToolResult;
 use crate::turn::usage::Usage;
@@ -148,6 +148,7 @@ impl Choice {
                 // One preparation for all choices: the first reports it.
                 let prepared = prepared.as_ref().filter(|_| index == 0);
                 telemetry::record_generation(&self.metrics.span, generation, prepared);
+                telemetry::set_finish_reason(&self.metrics.span, finish_reason(generation));
                 self.metrics.end(generation);
             }
             Err(error) => {

@@ -44,3 +44,12 @@ impl FinishedChoice {
         (!out.is_empty()).then_some(Value::Object(out))
     }
 }
+
+/// OpenAI's `finish_reason` of a generation.
+pub(crate) fn finish_reason(generation: &Generation) -> &'static str {
+    match generation.turn.calls.is_empty() {
+        _ if generation.is_truncated() => "length",
+        true => "stop",
+        false => "tool_calls",
+    }
+}

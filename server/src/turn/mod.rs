@@ -36,7 +36,7 @@ use crate::state::App;
 use crate::telemetry::RequestAttributes;
 
 pub(crate) use choice::Progress;
-pub(crate) use finished::FinishedChoice;
+pub(crate) use finished::{FinishedChoice, finish_reason};
 pub(crate) use read::read_request;
 pub(crate) use rounds::{ServerTools, ToolResult};
 pub(crate) use running::RunningTurn;
