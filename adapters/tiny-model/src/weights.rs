@@ -5,11 +5,11 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use safetensors::tensor::{Dtype, TensorView};
 
-pub(crate) const HIDDEN: usize = 64;
-pub(crate) const INTERMEDIATE: usize = 128;
-pub(crate) const LAYERS: usize = 2;
-pub(crate) const HEADS: usize = 4;
-pub(crate) const KV_HEADS: usize = 2;
+pub(crate) const HIDDEN: usize = 32;
+pub(crate) const INTERMEDIATE: usize = 64;
+pub(crate) const LAYERS: usize = 1;
+pub(crate) const HEADS: usize = 2;
+pub(crate) const KV_HEADS: usize = 1;
 const SEED: u64 = 0x0010_07e4;
 
 /// The weights file: F32 tensors with the names of a Hugging Face Llama.
