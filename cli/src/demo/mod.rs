@@ -145,7 +145,9 @@ async fn load(args: &DemoArgs, output: &mut Output) -> anyhow::Result<ToolModel>
         started.elapsed()
     ));
     output.record(json!({"type": "loaded", "token_ids": ids, "format": format, "warnings": louver.warnings()}));
-    for warning in louver.warnings().iter().take(5) {
+    // Those of the trained model are known, and say nothing to who sees it for the first time.
+    let shown = if args.trained { 0 } else { 5 };
+    for warning in louver.warnings().iter().take(shown) {
         output.print_line(format!("warning    {warning}"));
     }
     Ok(ToolModel::new(model, louver)?.with_schema_options(&args.schema_options))

@@ -165,10 +165,16 @@ impl Output {
         let remaining = MAX_TEXT_CHARS.saturating_sub(self.printed);
         let text: String = delta.chars().take(remaining).collect();
         self.printed += delta.chars().count();
-        self.write(&printable(&text));
+        self.write_text(&text);
         if remaining > 0 && self.printed >= MAX_TEXT_CHARS {
             self.write(" ...");
         }
+    }
+
+    /// Writes the model's text. Columns have its line breaks, lines behind a label do not.
+    fn write_text(&mut self, text: &str) {
+        let parts: Vec<String> = text.split('\n').map(printable).collect();
+        self.write(&parts.join(if self.columns.is_some() { "\n" } else { "\\n" }));
     }
 
     fn end_line(&mut self) {
