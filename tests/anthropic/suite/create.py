@@ -63,15 +63,15 @@ def a_length_limit_is_the_stop_reason(servers):
 
 @case
 def stop_sequences(servers):
-    stopped = 0
+    stops, found = ["\x01", "e"], []
     for seed in SEEDS:
-        # A frequent letter, which no marker of the format has.
-        message = servers.messages.create(**ask(seed, max_tokens=80, stop_sequences=["\x01", "e"]))
-        assert "e" not in text_of(message), message
+        # Two that no marker of the format has; one is frequent.
+        message = servers.messages.create(**ask(seed, max_tokens=80, stop_sequences=stops))
+        assert not any(stop in text_of(message) for stop in stops), message
         is_stopped = message.stop_reason == "stop_sequence"
-        assert (message.stop_sequence == "e") == is_stopped, message
-        stopped += is_stopped
-    assert stopped >= 8, stopped
+        assert message.stop_sequence in (stops if is_stopped else [None]), message
+        found.append(message.stop_sequence)
+    assert found.count("e") >= 5 and found.count(None) <= 2, found
 
 
 @case
