@@ -16,6 +16,10 @@ pub(crate) struct InputTranslator<'s> {
     pub(crate) messages: Vec<Json>,
     /// The calls of the last message, which is the assistant's, until it is complete.
     calls: Vec<Json>,
+    /// The reasoning in front of these calls.
+    call_reasoning: Vec<String>,
+    /// Reasoning that belongs to the assistant's next message or call.
+    reasoning: Vec<String>,
     pub(crate) pointers: PointerMap,
     pub(crate) tools: ToolTranslator<'s>,
     pub(crate) faults: Faults,
@@ -40,11 +44,22 @@ const CHAT_MEMBERS: [(&str, &str); 3] = [
     ("tool_call_id", "results are items of type \"function_call_output\""),
 ];
 
+/// The member of a message that has the reasoning in front of it.
+const REASONING: &str = "reasoning_content";
+
 const NOT_STORED: &str = "it was not stored, or newer ones replaced it; send the item itself";
 
 impl<'s> InputTranslator<'s> {
     pub(crate) fn new(pointers: PointerMap, tools: ToolTranslator<'s>, faults: Faults) -> Self {
-        InputTranslator { messages: Vec::new(), calls: Vec::new(), pointers, tools, faults }
+        InputTranslator {
+            messages: Vec::new(),
+            calls: Vec::new(),
+            call_reasoning: Vec::new(),
+            reasoning: Vec::new(),
+            pointers,
+            tools,
+            faults,
+        }
     }
 
     /// Reads the instructions, the items of the previous response's conversation, and the input.
@@ -83,20 +98,35 @@ impl<'s> InputTranslator<'s> {
         self.complete_message();
     }
 
-    /// Adds the calls to the last message.
+    /// Adds the calls, and the reasoning in front of them, to the last message.
     fn complete_message(&mut self) {
         let calls = std::mem::take(&mut self.calls);
-        if let (false, Some(Json::Object(members))) = (calls.is_empty(), self.messages.last()) {
-            let message = replace_member(members, "tool_calls", Json::Array(calls));
-            self.messages.pop();
-            self.messages.push(message);
+        let reasoning = std::mem::take(&mut self.call_reasoning);
+        if calls.is_empty() {
+            return;
         }
+        let Some(Json::Object(members)) = self.messages.pop() else { return };
+        let earlier = members.get(REASONING).and_then(Json::as_str).map(str::to_owned);
+        let reasoning: Vec<String> = earlier.into_iter().chain(reasoning).collect();
+        let mut message = replace_member(&members, "tool_calls", Json::Array(calls));
+        if let (false, Json::Object(members)) = (reasoning.is_empty(), &message) {
+            message = replace_member(members, REASONING, text(&reasoning.join("\n")));
+        }
+        self.messages.push(message);
     }
 
+    /// Adds a message. The assistant's has the reasoning in front of it.
     fn message<'n>(&mut self, pointer: &str, members: impl IntoIterator<Item = (&'n str, Json)>) {
         self.complete_message();
         self.pointers.insert(format!("/messages/{}", self.messages.len()), pointer);
-        self.messages.push(object(members));
+        let message = object(members);
+        let reasoning = std::mem::take(&mut self.reasoning);
+        self.messages.push(match &message {
+            Json::Object(members) if !reasoning.is_empty() && is_assistant(&message) => {
+                replace_member(members, REASONING, text(&reasoning.join("\n")))
+            }
+            _ => message,
+        });
     }
 
     fn item(&mut self, item: &Json, pointer: String) {
@@ -132,8 +162,9 @@ impl<'s> InputTranslator<'s> {
             Some("additional_tools") => {
                 self.added_tools(&members);
             }
-            // Reasoning of earlier turns, which templates leave out, and Codex's notes of commits.
-            Some("reasoning" | "ghost_snapshot") => {}
+            Some("reasoning") => self.reasoning_item(&members),
+            // Codex's notes of commits.
+            Some("ghost_snapshot") => {}
             Some("item_reference") => {
                 let id = members.required_string(&mut self.faults, "id");
                 let message = format!("there is no item {id:?}: {NOT_STORED}");
@@ -167,6 +198,18 @@ impl<'s> InputTranslator<'s> {
         }
         let copied = members.iter().filter(|(name, _)| ["role", "content"].contains(name));
         self.message(pointer, copied.map(|(name, value)| (name, value.clone())));
+    }
+
+    /// Reasoning of an earlier turn. Summaries and encrypted content are not what the model wrote.
+    fn reasoning_item(&mut self, members: &Members<'_>) {
+        for (j, part) in
+            members.array(&mut self.faults, "content").unwrap_or_default().iter().enumerate()
+        {
+            let pointer = format!("{}/{j}", members.pointer("content"));
+            let Some(part) = Members::from_json(part, pointer, &mut self.faults) else { continue };
+            let written = part.required_string(&mut self.faults, "text");
+            self.reasoning.extend((!written.is_empty()).then(|| written.to_owned()));
+        }
     }
 
     /// The message of a tool's result, which is the member `output`.
@@ -266,13 +309,16 @@ impl<'s> InputTranslator<'s> {
         let (kind, member) = call_members(kind);
         let holder = object([("name", text(name)), (member, text(content))]);
         let call = object([("id", text(id)), ("type", text(kind)), (kind, holder)]);
-        let is_assistant =
-            |message: &Json| message.get("role").and_then(Json::as_str) == Some("assistant");
         if !self.messages.last().is_some_and(is_assistant) {
             self.messages.push(object([("role", text("assistant"))]));
         }
+        self.call_reasoning.append(&mut self.reasoning);
         self.calls.push(call);
     }
+}
+
+fn is_assistant(message: &Json) -> bool {
+    message.get("role").and_then(Json::as_str) == Some("assistant")
 }
 
 /// Whether an item stands for one of a stored response, by its id.
