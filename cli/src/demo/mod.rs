@@ -145,10 +145,11 @@ async fn load(args: &DemoArgs, output: &mut Output) -> anyhow::Result<ToolModel>
         started.elapsed()
     ));
     output.record(json!({"type": "loaded", "token_ids": ids, "format": format, "warnings": louver.warnings()}));
-    // Those of the trained model are known, and say nothing to who sees it for the first time.
-    let shown = if args.trained { 0 } else { 5 };
-    for warning in louver.warnings().iter().take(shown) {
-        output.print_line(format!("warning    {warning}"));
+    // The warnings of the trained model are known, and tell a new user nothing.
+    if !args.trained {
+        for warning in louver.warnings().iter().take(5) {
+            output.print_line(format!("warning    {warning}"));
+        }
     }
     Ok(ToolModel::new(model, louver)?.with_schema_options(&args.schema_options))
 }

@@ -8,7 +8,7 @@ use crate::request::members::{Faults, Members};
 use crate::request::messages::call_members;
 use crate::request::pointers::PointerMap;
 use crate::request::{object, replace_member, text};
-use crate::responses::call_order::with_results_in_turn;
+use crate::responses::call_order::{string, with_results_in_turn};
 use crate::responses::tools::{OfferedTool, ToolTranslator};
 
 /// Translates the conversation of a request.
@@ -106,13 +106,8 @@ impl<'s> InputTranslator<'s> {
             return;
         }
         let Some(Json::Object(members)) = self.messages.pop() else { return };
-        let earlier = members.get(REASONING).and_then(Json::as_str).map(str::to_owned);
-        let reasoning: Vec<String> = earlier.into_iter().chain(reasoning).collect();
-        let mut message = replace_member(&members, "tool_calls", Json::Array(calls));
-        if let (false, Json::Object(members)) = (reasoning.is_empty(), &message) {
-            message = replace_member(members, REASONING, text(&reasoning.join("\n")));
-        }
-        self.messages.push(message);
+        let message = replace_member(&members, "tool_calls", Json::Array(calls));
+        self.messages.push(with_reasoning(message, reasoning));
     }
 
     /// Adds a message. The assistant's has the reasoning in front of it.
@@ -121,11 +116,9 @@ impl<'s> InputTranslator<'s> {
         self.pointers.insert(format!("/messages/{}", self.messages.len()), pointer);
         let message = object(members);
         let reasoning = std::mem::take(&mut self.reasoning);
-        self.messages.push(match &message {
-            Json::Object(members) if !reasoning.is_empty() && is_assistant(&message) => {
-                replace_member(members, REASONING, text(&reasoning.join("\n")))
-            }
-            _ => message,
+        self.messages.push(match is_assistant(&message) {
+            true => with_reasoning(message, reasoning),
+            false => message,
         });
     }
 
@@ -202,9 +195,8 @@ impl<'s> InputTranslator<'s> {
 
     /// Reasoning of an earlier turn. Summaries and encrypted content are not what the model wrote.
     fn reasoning_item(&mut self, members: &Members<'_>) {
-        for (j, part) in
-            members.array(&mut self.faults, "content").unwrap_or_default().iter().enumerate()
-        {
+        let parts = members.array(&mut self.faults, "content").unwrap_or_default();
+        for (j, part) in parts.iter().enumerate() {
             let pointer = format!("{}/{j}", members.pointer("content"));
             let Some(part) = Members::from_json(part, pointer, &mut self.faults) else { continue };
             let written = part.required_string(&mut self.faults, "text");
@@ -318,7 +310,18 @@ impl<'s> InputTranslator<'s> {
 }
 
 fn is_assistant(message: &Json) -> bool {
-    message.get("role").and_then(Json::as_str) == Some("assistant")
+    string(message, "role") == Some("assistant")
+}
+
+/// The message with more reasoning in front of it.
+fn with_reasoning(message: Json, more: Vec<String>) -> Json {
+    let Json::Object(members) = &message else { return message };
+    if more.is_empty() {
+        return message;
+    }
+    let reasoning: Vec<&str> =
+        string(&message, REASONING).into_iter().chain(more.iter().map(String::as_str)).collect();
+    replace_member(members, REASONING, text(&reasoning.join("\n")))
 }
 
 /// Whether an item stands for one of a stored response, by its id.

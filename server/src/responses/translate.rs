@@ -204,17 +204,21 @@ mod tests {
             "tools": [{"type": "function", "name": "f"}, {"type": "custom", "name": "c"}],
             "input": [
                 {"role": "user", "content": "hi"},
-                {"type": "reasoning", "id": "rs_1", "summary": [], "content": [{"type": "reasoning_text", "text": "hm"}]},
+                {"type": "reasoning", "id": "rs_1", "summary": [],
+                    "content": [{"type": "reasoning_text", "text": "hm"}]},
                 {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "ok", "annotations": []}]},
-                {"type": "reasoning", "content": [{"type": "reasoning_text", "text": "so"}], "encrypted_content": null},
+                {"type": "reasoning", "encrypted_content": null,
+                    "content": [{"type": "reasoning_text", "text": "so"}]},
                 {"type": "function_call", "call_id": "1", "name": "f", "arguments": "{}"},
                 {"type": "custom_tool_call", "call_id": "2", "name": "c", "input": "x"},
                 {"type": "function_call_output", "call_id": "1", "output": "r"},
                 {"type": "custom_tool_call_output", "call_id": "2", "output": [{"type": "input_text", "text": "s"}]},
-                {"type": "reasoning", "summary": [{"type": "summary_text", "text": "left out"}], "content": [{"type": "reasoning_text", "text": "then"}]},
+                {"type": "reasoning", "summary": [{"type": "summary_text", "text": "left out"}],
+                    "content": [{"type": "reasoning_text", "text": "then"}]},
                 {"type": "function_call", "call_id": "3", "name": "f", "arguments": "{}"},
                 {"type": "function_call_output", "call_id": "3", "output": "r"},
-                {"type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": "without an answer"}]},
+                {"type": "reasoning", "summary": [],
+                    "content": [{"type": "reasoning_text", "text": "without an answer"}]},
                 {"role": "user", "content": "go on"},
                 {"role": "assistant", "content": "yes"},
                 {"type": "reasoning", "summary": [], "encrypted_content": "x"}
@@ -228,12 +232,14 @@ mod tests {
             "messages": [
                 {"role": "system", "content": "Be brief."},
                 {"role": "user", "content": "hi"},
-                {"role": "assistant", "content": [{"type": "output_text", "text": "ok", "annotations": []}], "reasoning_content": "hm\nso", "tool_calls": [
+                {"role": "assistant", "content": [{"type": "output_text", "text": "ok", "annotations": []}],
+                    "reasoning_content": "hm\nso", "tool_calls": [
                     {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}},
                     {"id": "2", "type": "custom", "custom": {"name": "c", "input": "x"}}]},
                 {"role": "tool", "tool_call_id": "1", "content": "r"},
                 {"role": "tool", "tool_call_id": "2", "content": [{"type": "input_text", "text": "s"}]},
-                {"role": "assistant", "reasoning_content": "then", "tool_calls": [{"id": "3", "type": "function", "function": {"name": "f", "arguments": "{}"}}]},
+                {"role": "assistant", "reasoning_content": "then", "tool_calls": [
+                    {"id": "3", "type": "function", "function": {"name": "f", "arguments": "{}"}}]},
                 {"role": "tool", "tool_call_id": "3", "content": "r"},
                 {"role": "user", "content": "go on"},
                 {"role": "assistant", "content": "yes"}

@@ -65,13 +65,13 @@ def a_length_limit_is_the_stop_reason(servers):
 def stop_sequences(servers):
     stops, found = ["\x01", "e"], []
     for seed in SEEDS:
-        # Two that no marker of the format has; one is frequent.
+        # Two that no marker of the format has. The letter is frequent.
         message = servers.messages.create(**ask(seed, max_tokens=80, stop_sequences=stops))
         assert not any(stop in text_of(message) for stop in stops), message
         is_stopped = message.stop_reason == "stop_sequence"
         assert message.stop_sequence in (stops if is_stopped else [None]), message
         found.append(message.stop_sequence)
-    assert found.count("e") >= 5 and found.count(None) <= 2, found
+    assert found.count("e") >= 8, found
 
 
 @case
