@@ -99,13 +99,15 @@ impl<'a> SchemaLowering<'a, '_> {
             let count = self.count_values(facets.element(prefix), MAX_DEPTH);
             match count.least {
                 INEXHAUSTIBLE.. => {}
+                least if max as u64 <= least => {}
                 least if least == count.most && prefix == 0 => {
-                    let most = u32::try_from(least).unwrap_or(u32::MAX);
-                    facets.max = Some(facets.max.map_or(most, |max| max.min(most)));
+                    facets.max = Some(u32::try_from(least).unwrap_or(u32::MAX));
                 }
                 _ => {
-                    return Err("the number of possible values of the elements is unknown; list \
-                                them in `enum`");
+                    return Err(
+                        "the elements may run out of distinct values; set `maxItems` to at \
+                                most the number of their values",
+                    );
                 }
             }
         }

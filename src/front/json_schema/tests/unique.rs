@@ -120,6 +120,17 @@ fn unique_arrays_have_at_most_as_many_elements_as_values() {
         &[r#"["a", true, 1, false, 2]"#],
         &[r#"["a", true, 1, true]"#, "[true]", r#"["a", true, 1, 1]"#],
     );
+    // The first elements may be some of the values of the others, but there are enough of these.
+    let schema = r#"{"type": "array", "uniqueItems": true, "prefixItems": [{"type": ["string", "integer"]}], "items": {"type": "integer", "minimum": 1, "maximum": 100}, "maxItems": 100}"#;
+    check(
+        schema,
+        &["[]", "[5, 1, 2]", r#"["a", 5, 100]"#],
+        &["[5, 5]", r#"["a", 5, 5]"#, r#"["a", "b"]"#],
+    );
+    let schema = schema.replacen("\"maxItems\": 100", "\"maxItems\": 101", 1);
+    let schema = Json::parse(&schema, &Limits::default()).unwrap();
+    let error = lower(&schema, &SchemaOptions::default(), &Limits::default()).err().unwrap();
+    assert!(error.0[0].to_string().contains("set `maxItems`"), "{error}");
 }
 
 #[test]
