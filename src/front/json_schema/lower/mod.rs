@@ -259,7 +259,7 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
 
     /// The values of a conjunction without a memo entry.
     fn lower_conjunction(&mut self, locs: &[LocId]) -> Expr {
-        let alternatives = self.normalizer.alternatives(locs);
+        let alternatives = self.normalizer.generated_alternatives(locs);
         let mut parts = Vec::with_capacity(alternatives.len());
         let mut scalars = Vec::new();
         for facets in alternatives.iter() {

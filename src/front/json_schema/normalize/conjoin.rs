@@ -5,10 +5,12 @@
 use std::rc::Rc;
 
 use super::super::error::SchemaErrorReason as Reason;
+use super::super::options::Undeclared;
 use super::super::read::doc::LocId;
 use super::super::read::facets::{Facets, JsonTypes};
 use super::super::read::keywords::{Conditional, ParsedKeywords};
 use super::distribute::Choice;
+use super::one_of::OneOf;
 use super::{Alternatives, Expansion, FUEL_PER_LOCATION, Normalizer};
 
 /// A conjunction under construction.
@@ -21,16 +23,56 @@ pub(super) struct Conjuncts<'a> {
     parsed: Vec<(LocId, ParsedKeywords<'a>)>,
     /// The locations whose keywords have been added.
     joined: Vec<LocId>,
+    /// See [`OneOf::closes`](super::one_of::OneOf::closes).
+    closes: bool,
 }
 
 impl<'a> Conjuncts<'a> {
     /// A conjunction of these alternatives only.
     pub(super) fn new(out: Alternatives<'a>) -> Self {
-        Conjuncts { out, choices: Vec::new(), parsed: Vec::new(), joined: Vec::new() }
+        Conjuncts {
+            out,
+            choices: Vec::new(),
+            parsed: Vec::new(),
+            joined: Vec::new(),
+            closes: false,
+        }
+    }
+
+    /// Whether a `oneOf` is the only choice.
+    fn is_one_of_alone(&self) -> bool {
+        let mut others =
+            self.parsed.iter().map(|(_, keywords)| (&keywords.any_of, &keywords.conditionals));
+        self.choices.is_empty()
+            && others.all(|(any_of, conditionals)| any_of.is_empty() && conditionals.is_empty())
+            && self.parsed.iter().map(|(_, keywords)| keywords.one_of.len()).sum::<usize>() == 1
     }
 }
 
 impl<'a> Normalizer<'a> {
+    /// As [`Normalizer::alternatives`], of values that are generated. If undeclared members are
+    /// forbidden, the branches of a `oneOf` that stands alone are closed before they exclude each
+    /// other, as they have fewer values in common then.
+    pub(crate) fn generated_alternatives(&mut self, conj: &[LocId]) -> Alternatives<'a> {
+        let forbids = self.reader.options.undeclared == Undeclared::Forbidden;
+        let chooses = |name: &str| name == "oneOf" || name == "allOf";
+        let loc = match *conj {
+            [loc] if forbids && !loc.is_negated() => loc,
+            _ => return self.alternatives(conj),
+        };
+        let object = self.reader.doc.object(loc);
+        if !object.is_some_and(|object| object.iter().any(|(name, _)| chooses(name))) {
+            return self.alternatives(conj);
+        }
+        let mut all = Conjuncts::new(self.always_true.clone());
+        self.join(loc, (loc, ""), &mut all);
+        if !all.is_one_of_alone() {
+            return self.alternatives(conj);
+        }
+        all.closes = true;
+        self.while_in_progress(conj, |normalizer| normalizer.conjoin(loc, all))
+    }
+
     /// Adds the keywords of a schema object to a conjunction.
     pub(super) fn join_keywords(
         &mut self,
@@ -130,7 +172,8 @@ impl<'a> Normalizer<'a> {
         }
         for (loc, parsed) in &all.parsed {
             for branches in &parsed.one_of {
-                let alternatives = self.expand_one_of(*loc, &all.out, branches);
+                let one_of = OneOf { loc: *loc, closes: all.closes };
+                let alternatives = self.expand_one_of(one_of, &all.out, branches);
                 all.choices.push(Choice::new((*loc, "oneOf"), alternatives));
             }
         }

@@ -26,7 +26,7 @@ use std::rc::Rc;
 
 use super::error::SchemaErrorReason as Reason;
 use super::read::doc::{LocId, Locs};
-use super::read::facets::Facets;
+use super::read::facets::{Facets, are_equal};
 use super::read::keywords::ParsedKeywords;
 use super::read::relaxations::Attempt;
 use super::read::{SchemaReader, SchemaSource};
@@ -367,6 +367,12 @@ impl<'a> Normalizer<'a> {
         a.iter().all(|x| {
             b.iter().all(|y| {
                 if !x.types.meets(y.types) {
+                    return true;
+                }
+                if let (Some(a), Some(b)) = (&x.values, &y.values)
+                    && let ([a], [b]) = (&a[..], &b[..])
+                    && !are_equal(a, b)
+                {
                     return true;
                 }
                 if !self.spend_on_conjoin(x, y) {

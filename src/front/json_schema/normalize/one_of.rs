@@ -26,6 +26,15 @@ const MAX_NESTED_SPLITS: usize = 64;
 /// The largest number of alternatives of a negation that may turn out to be one.
 const MAX_NEGATION: usize = 8;
 
+/// A `oneOf` that is expanded.
+#[derive(Clone, Copy)]
+pub(super) struct OneOf {
+    pub(super) loc: LocId,
+    /// Whether undeclared members are forbidden in each branch before the values of the others are
+    /// excluded from it. The alternatives are then for generation only: they leave out values.
+    pub(super) closes: bool,
+}
+
 /// A branch of `oneOf`, given what else holds.
 struct Branch<'a> {
     loc: LocId,
@@ -39,10 +48,11 @@ impl<'a> Normalizer<'a> {
     /// The alternatives of `oneOf`, given what else holds.
     pub(super) fn expand_one_of(
         &mut self,
-        loc: LocId,
+        one_of: OneOf,
         base: &[Facets<'a>],
         locs: &[LocId],
     ) -> Alternatives<'a> {
+        let loc = one_of.loc;
         if locs.len() > MAX_ONE_OF_BRANCHES {
             let what = format!("more than {MAX_ONE_OF_BRANCHES} branches");
             self.reader.report(loc, "oneOf", Reason::Limit(what));
@@ -67,7 +77,7 @@ impl<'a> Normalizer<'a> {
             branches.push(Branch { loc, own, narrowed: narrowed.to_vec() });
         }
         let mut union = Vec::new();
-        if !self.exactly_one(loc, base, branches, &[], &mut union) {
+        if !self.exactly_one(one_of, base, branches, &[], &mut union) {
             return self.limit_placeholder.clone();
         }
         if union.is_empty() {
@@ -84,7 +94,7 @@ impl<'a> Normalizer<'a> {
     /// split on are `resolved`. `false`: a limit was reached (reported).
     fn exactly_one(
         &mut self,
-        loc: LocId,
+        one_of: OneOf,
         base: &Facets<'a>,
         branches: Vec<Branch<'a>>,
         resolved: &[&'a str],
@@ -103,29 +113,30 @@ impl<'a> Normalizer<'a> {
             return true;
         }
         if resolved.len() >= MAX_NESTED_SPLITS {
-            return self.subtract_others(loc, base, &branches, resolved, union);
+            return self.subtract_others(one_of, base, &branches, resolved, union);
         }
         match self.branch_discriminator(&branches, resolved) {
-            Some(name) => self.split_branches((loc, name), base, &branches, resolved, union),
-            None => self.subtract_others(loc, base, &branches, resolved, union),
+            Some(name) => self.split_branches((one_of, name), base, &branches, resolved, union),
+            None => self.subtract_others(one_of, base, &branches, resolved, union),
         }
     }
 
     /// As [`Normalizer::exactly_one`], in each class of a member.
     fn split_branches(
         &mut self,
-        (loc, name): (LocId, &'a str),
+        (one_of, name): (OneOf, &'a str),
         base: &Facets<'a>,
         branches: &[Branch<'a>],
         resolved: &[&'a str],
         union: &mut Vec<Facets<'a>>,
     ) -> bool {
+        let loc = one_of.loc;
         let resolved = [resolved, &[name]].concat();
         let others = base.types.minus(JsonTypes::OBJECT);
         if !others.is_empty() {
             let base = Facets { types: others, ..base.clone() };
             let rest = branches.iter().map(|branch| branch.of_types(others)).collect();
-            if !self.exactly_one(loc, &base, without_empty(rest), &resolved, union) {
+            if !self.exactly_one(one_of, &base, without_empty(rest), &resolved, union) {
                 return false;
             }
         }
@@ -161,7 +172,7 @@ impl<'a> Normalizer<'a> {
                 rest.push(Branch { loc: branch.loc, own, narrowed });
             }
             let base = objects.clone().conjoin(&of_class);
-            if !self.exactly_one(loc, &base, without_empty(rest), &resolved, union) {
+            if !self.exactly_one(one_of, &base, without_empty(rest), &resolved, union) {
                 return false;
             }
         }
@@ -234,13 +245,20 @@ impl<'a> Normalizer<'a> {
     /// Adds each branch minus those that it overlaps.
     fn subtract_others(
         &mut self,
-        loc: LocId,
+        one_of: OneOf,
         base: &Facets<'a>,
         branches: &[Branch<'a>],
         resolved: &[&'a str],
         union: &mut Vec<Facets<'a>>,
     ) -> bool {
+        let OneOf { loc, closes } = one_of;
         let n = branches.len();
+        let closed = |branch: &Branch<'a>| {
+            branch.narrowed.iter().map(|facets| facets.close_undeclared().into_owned()).collect()
+        };
+        let closed: Vec<Vec<Facets<'a>>> =
+            if closes { branches.iter().map(closed).collect() } else { Vec::new() };
+        let values = |i: usize| if closes { &closed[i] } else { &branches[i].narrowed };
         let mut excluded: Vec<Vec<usize>> = vec![Vec::new(); n];
         for i in 0..n {
             // If the first branch overlaps all others, they probably overlap each other.
@@ -252,22 +270,31 @@ impl<'a> Normalizer<'a> {
                 return self.subtract_single(branches, negations, union);
             }
             for j in i + 1..n {
-                if !self.disjoint(&branches[i].narrowed, &branches[j].narrowed) {
+                let is_disjoint = self.disjoint(values(i), &branches[j].narrowed);
+                if !is_disjoint {
                     excluded[i].push(j);
+                }
+                let is_disjoint = match closes {
+                    true => self.disjoint(values(j), &branches[i].narrowed),
+                    false => is_disjoint,
+                };
+                if !is_disjoint {
                     excluded[j].push(i);
                 }
             }
         }
         let overlapping = || branches.iter().zip(&excluded).filter(|(_, o)| !o.is_empty());
         if let Some(name) = self.presence_discriminator(overlapping().map(|(b, _)| b), resolved) {
-            return self.split_branches((loc, name), base, branches, resolved, union);
+            return self.split_branches((one_of, name), base, branches, resolved, union);
         }
-        for (branch, others) in branches.iter().zip(&excluded) {
+        for (i, (branch, others)) in branches.iter().zip(&excluded).enumerate() {
             if others.is_empty() {
-                union.extend_from_slice(branch.own.as_deref().unwrap_or(&branch.narrowed));
+                union.extend_from_slice(
+                    branch.own.as_deref().filter(|_| !closes).unwrap_or(values(i)),
+                );
                 continue;
             }
-            for facets in &branch.narrowed {
+            for facets in values(i) {
                 let others = others.iter().map(|&j| &branches[j]);
                 match self.subtract((loc, branch.loc), facets, others) {
                     Some(without) => union.extend(without),

@@ -298,7 +298,10 @@ impl<'a> SchemaReader<'a> {
         let pattern = match cached_pattern(source, self.limits) {
             Ok(pattern) => Some(pattern),
             Err(error) => {
-                let text = error.to_string();
+                let text = match used.keyword {
+                    "patternProperties" => format!("{error}, in {source:?}"),
+                    _ => error.to_string(),
+                };
                 let reason = match error {
                     RegexError::Syntax { .. } => Reason::Malformed(text),
                     RegexError::Unsupported { .. } => Reason::Unsupported(text),
