@@ -115,9 +115,11 @@ pub enum FamilyError {
     },
 }
 
-/// The first turn that a template writes otherwise.
+/// The first turn that a template writes otherwise, if possible one with a call.
 fn contradiction(confirmation: &Confirmation) -> String {
-    confirmation.unconfirmed().next().map(ToString::to_string).unwrap_or_default()
+    let mut calls = confirmation.unconfirmed().filter(|case| case.name.contains("call"));
+    let first = calls.next().or_else(|| confirmation.unconfirmed().next());
+    first.map(ToString::to_string).unwrap_or_default()
 }
 
 /// Why a source gives no wire format.

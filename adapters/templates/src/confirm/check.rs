@@ -9,7 +9,8 @@ use louver::matcher::Tracer;
 use louver::spec::json::Json;
 use louver::vocab::Vocabulary;
 use louver_formats::{
-    ArgumentStyle, LoweredRequest, ParallelPolicy, Reasoning, ToolRequest, Turn, WireFormat,
+    ArgumentStyle, Catalog, LoweredRequest, ParallelPolicy, Reasoning, ToolRequest, Turn,
+    WireFormat,
 };
 use serde_json::{Value, json};
 
@@ -110,12 +111,15 @@ impl Checker {
                 _ => self.is_end(rest, &rendered.frame.text_end),
             }
         };
-        let run = self.run(lowered, constraint, wire, &is_end);
         let mismatch = |accepted: usize, problem: String| Outcome::Mismatch {
             wire: wire.to_owned(),
             accepted,
             problem,
         };
+        if self.format.reasoning.is_none() && opens_any_reasoning(&rendered.frame.prompt) {
+            return mismatch(0, "the prompt opens reasoning, which the format lacks".to_owned());
+        }
+        let run = self.run(lowered, constraint, wire, &is_end);
         let is_cut = case.context.next == Next::Result && !run.is_complete;
         if is_cut || !is_end(run.accepted) {
             return mismatch(run.accepted, "the format does not accept".to_owned());
@@ -202,6 +206,11 @@ struct ReadBack {
     accepted: usize,
     is_complete: bool,
     turn: Turn,
+}
+
+/// Whether the prompt ends with what opens reasoning in a family of the catalog.
+fn opens_any_reasoning(prompt: &str) -> bool {
+    Catalog::shipped().formats().iter().any(|format| format.prompt_opens_reasoning(prompt))
 }
 
 /// A vocabulary of all bytes and special tokens.

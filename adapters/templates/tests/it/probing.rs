@@ -101,6 +101,24 @@ fn turns_before_another_question_confirm_a_format() {
     assert!(!confirmed("", "{{- m.reasoning_content or '' -}}"));
 }
 
+/// Reasoning that the prompt opens would be read as text by a format without reasoning.
+#[test]
+fn prompts_that_open_reasoning_do_not_confirm_formats_without_it() {
+    let source = include_str!("../data/families/qwen2_5.jinja");
+    let catalog = Catalog::shipped();
+    let format = catalog.get("qwen2_5").expect("qwen2_5");
+    let tokens = ["<|im_start|>", "<|im_end|>", "<think>", "</think>"].map(str::to_owned);
+    let confirmed = |source: &str| {
+        let template = ChatTemplate::new(source, [None, Some("<|im_end|>".to_owned()), None]);
+        confirm(format, &template.expect("compiles"), &tokens).is_full()
+    };
+    assert!(confirmed(source));
+    let prompt = "'<|im_start|>assistant\\n' -}}{%- endif";
+    assert!(source.contains(prompt));
+    let opened = "'<|im_start|>assistant\\n<think>\\n' -}}{%- endif";
+    assert!(!confirmed(&source.replace(prompt, opened)));
+}
+
 /// A family whose calls the template writes otherwise is refused, whatever the template does with
 /// text, unless the configuration names this family only.
 #[test]
