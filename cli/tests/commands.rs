@@ -352,6 +352,27 @@ fn check_says_why_it_knows_no_keyword() {
     }
 }
 
+/// A call that is read as text is told from a call.
+#[test]
+fn check_tools_says_what_a_turn_has() {
+    let folder = Folder::new("turns");
+    let tools = folder.file("tools.json", r#"[{"name": "f"}, {"name": "g"}]"#);
+    let call = |name: &str| {
+        format!("<tool_call>\n{{\"name\": \"{name}\", \"arguments\": {{}}}}\n</tool_call>")
+    };
+    let both = call("f") + "\n" + &call("g");
+    for (text, says) in [
+        ("f(1) is 2.", "valid: text, no call\n"),
+        (&*call("f"), "valid: 1 call (f)\n"),
+        (&*both, "valid: 2 calls (f, g)\n"),
+    ] {
+        let input = folder.file("input", text);
+        let options = r#"{"format": "hermes"}"#;
+        let args = ["check", "--tools", path(&tools), "--options", options, path(&input)];
+        assert_eq!(String::from_utf8_lossy(&louver(&args).stdout), says, "{text}");
+    }
+}
+
 #[test]
 fn check_schema_reads_standard_input() {
     use std::io::Write;

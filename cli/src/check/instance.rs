@@ -14,10 +14,10 @@ use louver::front::json_schema::{Registry, SchemaOptions};
 use louver::fsm::ByteSet;
 use louver::ids::TokenId;
 use louver::limits::Limits;
-use louver::matcher::Rejected;
+use louver::matcher::{Rejected, Tracer};
 use louver::spec::json::push_token;
 use louver::vocab::Vocabulary;
-use louver_formats::validator_instance;
+use louver_formats::{Turn, validator_instance};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -50,7 +50,8 @@ pub(super) fn run(
     }
     match checked.check(strip_line_break(&bytes)) {
         Ok(()) => {
-            println!("valid");
+            let turn = checked.turn(strip_line_break(&bytes));
+            println!("valid{}", turn.map(|turn| describe(&turn)).unwrap_or_default());
             Ok(ExitCode::SUCCESS)
         }
         Err(reason) => {
@@ -138,6 +139,21 @@ impl<'s> CheckedSpec<'s> {
         Err(out)
     }
 
+    /// The turn that an accepted input is, if the spec is one of tools.
+    fn turn(&self, bytes: &[u8]) -> Option<Turn> {
+        let request = self.spec.request.as_ref()?;
+        let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
+        let mut matcher = engine.bind(self.spec.compiled.clone()).ok()?.matcher();
+        let mut tracer = Tracer::new();
+        for &byte in bytes {
+            matcher.advance_traced(TokenId::from_raw(byte.into()), &mut tracer).ok()?;
+        }
+        let mut extractor = request.extractor(0);
+        let mut events = extractor.push(tracer.finish());
+        events.extend(extractor.finish(true));
+        Some(Turn::collect(&events))
+    }
+
     /// Validates an input that the grammar accepts.
     fn validate_relaxed(&self, bytes: &[u8]) -> Result<(), String> {
         let violated = self.violated_keywords(bytes)?;
@@ -166,6 +182,16 @@ impl<'s> CheckedSpec<'s> {
             reason: error.to_string(),
         };
         Ok(all.iter().map(read).collect())
+    }
+}
+
+/// What a turn has, after the verdict.
+fn describe(turn: &Turn) -> String {
+    let names: Vec<&str> = turn.calls.iter().map(|call| call.name.as_str()).collect();
+    match names.len() {
+        0 => ": text, no call".to_owned(),
+        1 => format!(": 1 call ({})", names[0]),
+        n => format!(": {n} calls ({})", names.join(", ")),
     }
 }
 

@@ -117,7 +117,7 @@ pub(super) fn run_stages(
     let begin = Instant::now();
     let text = Value::String(source.text.clone());
     let lowered = spec::lowered(source.kind, &text, &source.options, (limits, registry));
-    let LoweredSpec { grammar, warnings, relaxed } =
+    let LoweredSpec { grammar, warnings, relaxed, .. } =
         lowered.map_err(|error| source.error(error))?;
     let lower = elapsed_micros(begin);
     let begin = Instant::now();

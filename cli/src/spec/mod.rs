@@ -24,7 +24,7 @@ use louver::ir::{Grammar, Simplify};
 use louver::limits::Limits;
 use louver::matcher::Recognizer;
 use louver::spec::json::{Json, JsonError};
-use louver_formats::{FormatError, LowerError, RequestErrors, ToolChoiceError};
+use louver_formats::{FormatError, LowerError, LoweredRequest, RequestErrors, ToolChoiceError};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -152,6 +152,8 @@ pub(crate) struct UsableSpec {
     pub(crate) relaxed: Vec<SchemaError>,
     /// The validator of the relaxed schema, or why there is none; only with the policy `validate`.
     pub(crate) validator: Option<Result<jsonschema::Validator, String>>,
+    /// The request that the spec is, if it is one of tools.
+    pub(crate) request: Option<LoweredRequest>,
 }
 
 /// Cache of compiled specs.
@@ -198,8 +200,9 @@ impl UsableSpec {
         (limits, registry): (&Limits, &Registry),
     ) -> Result<UsableSpec, SpecError> {
         let lowered = lowered(kind, spec, options, (limits, registry))?;
-        let compiled = Arc::new(Compiled::new(lowered.grammar, limits)?);
-        let (mut validator, relaxed) = (None, lowered.relaxed);
+        let LoweredSpec { grammar, warnings, relaxed, request } = lowered;
+        let compiled = Arc::new(Compiled::new(grammar, limits)?);
+        let mut validator = None;
         if kind == "json_schema" {
             let options: SchemaOptions = parse_options("json_schema", options)?;
             let schema = serde_json::from_str(&json(spec, limits)?.to_string());
@@ -207,7 +210,7 @@ impl UsableSpec {
             let is_relaxed = !relaxed.is_empty();
             validator = crate::validator::of_relaxed(&schema, registry, &options, is_relaxed);
         }
-        Ok(UsableSpec { compiled, warnings: lowered.warnings, relaxed, validator })
+        Ok(UsableSpec { compiled, warnings, relaxed, validator, request })
     }
 
     /// A new recognizer of the spec's texts.
@@ -261,18 +264,27 @@ pub(crate) struct LoweredSpec {
     pub(crate) warnings: SpecWarnings,
     /// Keywords that the policy relaxes.
     pub(crate) relaxed: Vec<SchemaError>,
+    /// The request, of a spec of tools.
+    pub(crate) request: Option<LoweredRequest>,
+}
+
+impl LoweredSpec {
+    /// A spec without tools.
+    fn new(grammar: Grammar, warnings: SpecWarnings, relaxed: Vec<SchemaError>) -> LoweredSpec {
+        LoweredSpec { grammar, warnings, relaxed, request: None }
+    }
 }
 
 impl From<LoweredGrammar> for LoweredSpec {
     fn from(LoweredGrammar { grammar, warnings }: LoweredGrammar) -> Self {
-        LoweredSpec { grammar, warnings: warnings.into(), relaxed: Vec::new() }
+        LoweredSpec::new(grammar, warnings.into(), Vec::new())
     }
 }
 
 impl From<LoweredTag> for LoweredSpec {
     fn from(LoweredTag { grammar, warnings }: LoweredTag) -> Self {
         let warnings = SpecWarnings::of_document(&warnings);
-        LoweredSpec { grammar, warnings, relaxed: Vec::new() }
+        LoweredSpec::new(grammar, warnings, Vec::new())
     }
 }
 
@@ -295,7 +307,7 @@ pub(crate) fn lowered(
             };
             let options: RegexOptions = parse_options("regex", options)?;
             let grammar = regex::lower(pattern, &options, limits)?;
-            LoweredSpec { grammar, warnings: SpecWarnings::default(), relaxed: Vec::new() }
+            LoweredSpec::new(grammar, SpecWarnings::default(), Vec::new())
         }
         "ebnf" => {
             let Value::String(text) = spec else {
@@ -336,11 +348,11 @@ fn lowered_schema(source: SchemaSource<'_>) -> Result<LoweredSpec, SpecError> {
     let warnings = SpecWarnings::of_document(&json_schema::warnings(source.schema));
     if source.options.policy == Policy::Strict {
         let LoweredSchema { grammar, relaxed } = json_schema::lower_reported(source)?;
-        return Ok(LoweredSpec { grammar, warnings, relaxed });
+        return Ok(LoweredSpec::new(grammar, warnings, relaxed));
     }
     let compile = |grammar: Grammar| Compiled::new(grammar, source.limits);
     let (compiled, relaxed) = lower_and_compile(source, compile)?;
-    Ok(LoweredSpec { grammar: Grammar::clone(compiled.grammar()), warnings, relaxed })
+    Ok(LoweredSpec::new(Grammar::clone(compiled.grammar()), warnings, relaxed))
 }
 
 /// Parses schema options of the command line.

@@ -35,6 +35,12 @@ struct ToolsOptions {
     strict_as_flagged: bool,
 }
 
+impl ToolsOptions {
+    fn strictness(&self) -> Strictness {
+        if self.strict_as_flagged { Strictness::AsFlagged } else { Strictness::All }
+    }
+}
+
 /// Lowers tools, given as a list, or as a request with `tools`, `tool_choice`,
 /// `parallel_tool_calls` and `response_format`, or as text of either. Markers are compared by their
 /// spelling.
@@ -77,12 +83,10 @@ pub(super) fn lowered(
         is_list: matches!(spec, Json::Array(_)),
         has_choice: !options.tool_choice.is_null(),
     };
-    let strictness =
-        if options.strict_as_flagged { Strictness::AsFlagged } else { Strictness::All };
     let request = ToolRequest::parse(&Json::Object(body))
         .map_err(|errors| origins.request_errors(errors))?
         .with_reasoning(options.reasoning)
-        .with_strictness(strictness)
+        .with_strictness(options.strictness())
         .with_schema_options(options.schema)
         .with_limits(limits.clone());
     let format =
@@ -96,6 +100,7 @@ pub(super) fn lowered(
         grammar: Grammar::clone(lowered.grammar()),
         warnings: SpecWarnings::of_document(&warnings),
         relaxed,
+        request: Some(lowered),
     })
 }
 
