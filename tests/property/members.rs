@@ -509,7 +509,7 @@ fn masks_depend_on_remaining_members_where_a_token_ends_a_key() {
         }
         misses
     });
-    assert!(misses[0] <= 30 && misses[1] > misses[0] && misses[2] > misses[0], "{misses:?} masks");
+    assert!(misses[0] <= 40 && misses[1] > misses[0] && misses[2] > misses[0], "{misses:?} masks");
 }
 
 fn text(vocab: &Vocabulary, matcher: &Matcher) -> String {

@@ -9,8 +9,7 @@
 
 use std::sync::Arc;
 
-use super::state_table::{State, StateKey};
-use super::{BlockId, InstanceId, Program, StateId, StateSource};
+use super::{InstanceId, Program, StateId};
 use crate::compile::ByteEdge;
 use crate::compile::member_sets::{CoveredBytes, EquivalenceKey, MemberSetId};
 use crate::compile::rule_nfa::{EdgeSymbol, RuleNfa};
@@ -119,10 +118,7 @@ impl Program {
 
     /// Computes the representative of a state.
     fn find_equivalent(&mut self, state: StateId, tokens: &Trigrams) -> StateId {
-        let State { block, key: StateKey { instance, .. }, .. } = *self.state(state);
-        if block != BlockId::NONE {
-            return self.equivalent_in_block(state, block, tokens);
-        }
+        let instance = self.states.get(state).key.instance;
         let Some(key) = self.equivalence_key(state, &|_, _| 0) else { return state };
         let first = *self.members.classes.representatives.entry(key).or_insert(state);
         if first != state {
@@ -147,31 +143,6 @@ impl Program {
         };
         let [key, first_key] = [state, first].map(|state| self.equivalence_key(state, &covered));
         if key == first_key { first } else { state }
-    }
-
-    /// The counterpart of a block state: the same block, placed in front of the representative of
-    /// its exit.
-    fn equivalent_in_block(
-        &mut self,
-        state: StateId,
-        block: BlockId,
-        tokens: &Trigrams,
-    ) -> StateId {
-        let exit = self.block(block).exit;
-        let representative = self.equivalent_state(exit, tokens);
-        let Some((StateSource::Sets(rule_nfa, part), set)) = self.source_of(state) else {
-            return state;
-        };
-        let (rule_nfa, set, Some(block)) = (rule_nfa.clone(), set.to_vec(), *part) else {
-            return state;
-        };
-        if representative == exit || representative == Program::RETURN {
-            return state;
-        }
-        let instance = self.states.get(representative).key.instance;
-        let other = self.place_block(instance, &rule_nfa, block, representative);
-        let inner = self.states.get(self.block(other).start).key.instance;
-        self.intern(inner, &set)
     }
 
     /// The instance and the equivalence key of a state; see [`abstract_key`].
