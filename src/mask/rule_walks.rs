@@ -183,25 +183,13 @@ impl RuleWalks {
         (nodes, next): (&[NodeId], ConfigId),
         out: &mut TrieWalk,
     ) -> Result<(), WalkError> {
-        let children: Vec<NodeId> = nodes.iter().flat_map(|&node| trie.children(node)).collect();
-        self.resolve_from(parser, trie, (&children, next), out)
-    }
-
-    /// As [`RuleWalks::resolve`] for the tokens at and below `nodes`, where `next` is the
-    /// configuration before the nodes' bytes.
-    pub(crate) fn resolve_from(
-        &mut self,
-        parser: &mut Parser,
-        trie: &Arc<Trie>,
-        (nodes, next): (&[NodeId], ConfigId),
-        out: &mut TrieWalk,
-    ) -> Result<(), WalkError> {
         if self.context.is_full() && out.pending_follow.is_empty() {
             self.clear();
         }
         let mut walker = self.walker(parser, trie);
         let mut queue = Vec::new();
-        walker.add_nodes(nodes.iter().copied(), None, |node_set| queue.push((node_set, next)));
+        let children = nodes.iter().flat_map(|&node| trie.children(node));
+        walker.add_nodes(children, None, |node_set| queue.push((node_set, next)));
         walker.follow(queue, out, &mut Vec::new())
     }
 
