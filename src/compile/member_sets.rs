@@ -295,14 +295,6 @@ impl MemberSets {
         (0..self.all.len()).map(MemberSetId::new)
     }
 
-    /// The member set of which `position` ends a member.
-    pub(super) fn ended_set(&self, position: u32) -> Option<MemberSetId> {
-        match self.role(position) {
-            StateRole::End(member_set, _) => Some(member_set),
-            _ => None,
-        }
-    }
-
     /// Whether the edges of a position are all that it means.
     pub(super) fn is_ordinary(&self, position: u32) -> bool {
         matches!(self.role(position), StateRole::None | StateRole::First)

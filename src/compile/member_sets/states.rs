@@ -257,12 +257,12 @@ impl MemberSetStates {
     ///
     /// States with equal keys continue alike up to the start of the next member. The key tells
     /// where a member may begin and which ones (sets are closed), and whether the set may end or
-    /// must go on. `same_ending` is a position with the same continuation to the end of the member.
+    /// must go on.
     pub(in crate::compile) fn abstract_key(
         &self,
         rule_nfa: &RuleNfa,
         set: &[u32],
-        (mut same_ending, covered): (impl FnMut(u32) -> u32, CoveredBytes<'_>),
+        covered: CoveredBytes<'_>,
     ) -> Option<EquivalenceKey> {
         let mut key: Vec<(u32, SeenSummary)> = Vec::with_capacity(set.len() + 1);
         let mut is_abstracted = false;
@@ -282,7 +282,7 @@ impl MemberSetStates {
             is_abstracted = true;
             key.push(match self.is_covered(rule_nfa, position, seen, covered) {
                 true => (position, SeenSummary::Unconstrained),
-                false => (same_ending(position), abstracted),
+                false => (position, abstracted),
             });
         }
         key.sort_unstable();

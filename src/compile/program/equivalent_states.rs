@@ -20,10 +20,6 @@ use crate::hash::HashMap;
 const MAX_COMMON_PREFIX: usize = 32;
 /// Longest chain of calls that is followed at the start of a member.
 const MAX_CALL_DEPTH: u32 = 8;
-/// In place of an edge symbol: an epsilon edge.
-const NO_SYMBOL: u32 = u32::MAX;
-/// Most positions visited to decide whether two positions have equal continuations.
-const MAX_VISITED: u32 = 64;
 /// Most distinct bytes in a separator that is analyzed.
 const MAX_SEPARATOR_BYTES: usize = 16;
 
@@ -36,67 +32,10 @@ pub(super) struct MemberClasses {
     separation: HashMap<InstanceId, bool>,
     /// Results of [`Program::covered_names`].
     covered: HashMap<InstanceId, Arc<CoveredNames>>,
-    /// Positions with equal continuations to the end of their member.
-    endings: HashMap<InstanceId, MemberEndings>,
 }
 
 /// By member set and unique member: see [`CoveredBytes`].
 type CoveredNames = Vec<Vec<usize>>;
-
-/// Equivalence of positions by their continuation to the end of the member.
-#[derive(Debug, Default)]
-struct MemberEndings {
-    /// By position: the first position with an equal continuation.
-    representatives: HashMap<u32, u32>,
-    /// Positions by their outgoing edges, with targets replaced by representatives.
-    by_key: HashMap<Box<[u32]>, u32>,
-}
-
-impl MemberEndings {
-    /// The first position with the same continuation as `position` to the end of the member. Inside
-    /// of a name, where one letter leads on, that is the position itself: names differ, and
-    /// comparing them is costly.
-    fn representative(&mut self, rule_nfa: &RuleNfa, position: u32) -> u32 {
-        let mut edges = rule_nfa.main.nfa.edges(position);
-        let inside = edges.next().is_some_and(|e| e.lo == e.hi && is_key_byte(e.lo))
-            && edges.next().is_none();
-        if inside {
-            position
-        } else {
-            self.find(rule_nfa, position, &mut { MAX_VISITED }).unwrap_or(position)
-        }
-    }
-
-    /// The representative of a position; `None` if `left` positions do not suffice to decide.
-    fn find(&mut self, rule_nfa: &RuleNfa, position: u32, left: &mut u32) -> Option<u32> {
-        if let Some(&known) = self.representatives.get(&position) {
-            return Some(known);
-        }
-        *left = left.checked_sub(1)?;
-        let (members, main) = (&rule_nfa.member_sets, &rule_nfa.main);
-        let mut key = Vec::new();
-        if let Some(member_set) = members.ended_set(position) {
-            key.push(member_set.raw());
-        } else if members.is_ordinary(position) && !main.nfa.is_final(position) {
-            // Until its representative is known, a position on a cycle is in a class of its own.
-            self.representatives.insert(position, position);
-            let epsilons = main.nfa.epsilons(position).map(|to| (NO_SYMBOL, NO_SYMBOL, to));
-            let edges = main.nfa.edges(position).map(|e| (e.lo, e.hi, e.to));
-            for (lo, hi, to) in edges.chain(epsilons).filter(|&(_, _, to)| main.live[to as usize]) {
-                let Some(to) = self.find(rule_nfa, to, left) else {
-                    self.representatives.remove(&position);
-                    return None;
-                };
-                key.extend([lo, hi, to]);
-            }
-        } else {
-            return Some(position);
-        }
-        let first = *self.by_key.entry(key.into()).or_insert(position);
-        self.representatives.insert(position, first);
-        Some(first)
-    }
-}
 
 impl Program {
     /// The representative of a state, as far as it has been computed; else the state itself.
@@ -149,22 +88,14 @@ impl Program {
     ///
     /// [`abstract_key`]: crate::compile::member_sets::MemberSetStates::abstract_key
     fn equivalence_key(
-        &mut self,
+        &self,
         state: StateId,
         covered: CoveredBytes<'_>,
     ) -> Option<(InstanceId, EquivalenceKey)> {
         let instance = self.states.get(state).key.instance;
-        self.member_instance(instance)?;
-        let mut endings = self.members.classes.endings.remove(&instance).unwrap_or_default();
         let (rule_nfa, number) = self.member_instance(instance)?;
-        let same_ending = |position: u32| endings.representative(rule_nfa, position);
-        let key = self.members.states[number.index()].abstract_key(
-            rule_nfa,
-            self.states.set(state),
-            (same_ending, covered),
-        );
-        self.members.classes.endings.insert(instance, endings);
-        Some((instance, key?))
+        let states = &self.members.states[number.index()];
+        Some((instance, states.abstract_key(rule_nfa, self.states.set(state), covered)?))
     }
 
     /// By member set: whether it has repeatable members without an upper bound.
@@ -336,13 +267,6 @@ impl Program {
             self.collect_readers(start, out, depth - 1)
         })
     }
-}
-
-/// Whether a symbol is a byte of an identifier, or its quote.
-fn is_key_byte(symbol: u32) -> bool {
-    u8::try_from(symbol).is_ok_and(|byte| {
-        byte.is_ascii_alphanumeric() || b"_-\"".contains(&byte) || !byte.is_ascii()
-    })
 }
 
 /// The distinct bytes of a separator; `None` if it is nullable or calls anything but white space.
