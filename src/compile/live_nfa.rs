@@ -1,6 +1,6 @@
 //! Nondeterministic automata with their live states.
 
-use crate::fsm::{Edge, Nfa};
+use crate::fsm::Nfa;
 use crate::fuel;
 
 /// Maximum number of states that [`LiveNfa::skip_epsilons`] skips: epsilon edges may form cycles.
@@ -20,11 +20,6 @@ impl LiveNfa {
         LiveNfa { live: nfa.live(), nfa }
     }
 
-    /// If the state has no epsilon edges: whether it is relevant. Else `None`.
-    pub(super) fn trivial_closure(&self, state: u32) -> Option<bool> {
-        self.nfa.epsilons(state).next().is_none().then(|| self.is_relevant(state))
-    }
-
     /// A state with the same closure, after those that have one epsilon edge and nothing else.
     pub(super) fn skip_epsilons(&self, mut state: u32) -> u32 {
         for _ in 0..MAX_SKIPPED {
@@ -37,13 +32,6 @@ impl LiveNfa {
             }
         }
         state
-    }
-
-    /// The only edge of a state, if its target is relevant and without epsilon edges.
-    pub(super) fn single_edge(&self, state: u32) -> Option<Edge> {
-        let mut edges = self.nfa.edges(state);
-        let edge = edges.next().filter(|edge| self.trivial_closure(edge.to) == Some(true))?;
-        edges.next().is_none().then_some(edge)
     }
 
     /// Whether a state belongs into epsilon closures: live, and accepting or with an edge.

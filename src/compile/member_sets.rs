@@ -295,11 +295,6 @@ impl MemberSets {
         (0..self.all.len()).map(MemberSetId::new)
     }
 
-    /// Whether the edges of a position are all that it means.
-    pub(super) fn is_ordinary(&self, position: u32) -> bool {
-        matches!(self.role(position), StateRole::None | StateRole::First)
-    }
-
     /// Whether the set has repeatable members without an upper bound.
     pub(super) fn may_repeat(&self, member_set: MemberSetId) -> bool {
         let member_set = self.set(member_set);

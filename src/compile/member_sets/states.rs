@@ -134,33 +134,6 @@ impl MemberSetStates {
         self.ignores_members || bounds.may_end(seen)
     }
 
-    /// If the state has no epsilon edges: whether it is relevant. Else `None`.
-    pub(in crate::compile) fn trivial_closure(
-        &self,
-        rule_nfa: &RuleNfa,
-        state: u32,
-    ) -> Option<bool> {
-        let (_, position) = self.decode(state);
-        let plain = rule_nfa.member_sets.is_ordinary(position)
-            && rule_nfa.main.nfa.epsilons(position).next().is_none();
-        plain.then(|| rule_nfa.main.is_relevant(position))
-    }
-
-    /// The only edge of a state, if its target is relevant and without epsilon edges.
-    pub(in crate::compile) fn single_edge(
-        &mut self,
-        rule_nfa: &RuleNfa,
-        state: u32,
-    ) -> Option<Edge> {
-        let (seen_id, position) = self.decode(state);
-        let is_ordinary = |position| rule_nfa.member_sets.is_ordinary(position);
-        let edge = rule_nfa
-            .main
-            .single_edge(position)
-            .filter(|edge| is_ordinary(position) && is_ordinary(edge.to))?;
-        Some(Edge { to: self.encode(seen_id, edge.to), ..edge })
-    }
-
     /// Appends the epsilon successors of a state. Returns whether the state itself is relevant.
     pub(in crate::compile) fn follow_epsilons(
         &mut self,

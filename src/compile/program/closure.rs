@@ -20,22 +20,6 @@ impl Program {
     /// Epsilon closure of `from`, restricted to relevant states, sorted.
     pub(super) fn close(&mut self, instance: InstanceId, from: &[u32], set: &mut Vec<u32>) {
         let Instance { source, left, .. } = &mut self.instances[instance.index()];
-        if let &[one] = from {
-            let matters = match source {
-                StateSource::Sets(rule_nfa, part) => rule_nfa.part(*part).trivial_closure(one),
-                StateSource::Members(rule_nfa, number) => {
-                    self.members.states[number.index()].trivial_closure(rule_nfa, one)
-                }
-                StateSource::Dfa(_) | StateSource::Dispatch(_) | StateSource::Counted(_) => {
-                    Some(true)
-                }
-            };
-            if let Some(matters) = matters {
-                set.clear();
-                set.extend(matters.then_some(one));
-                return;
-            }
-        }
         match source {
             StateSource::Sets(rule_nfa, part) => {
                 self.scratch.closure.close(rule_nfa, *part, from, set)

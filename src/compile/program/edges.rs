@@ -17,9 +17,6 @@ use crate::hash::HashMap;
 impl Program {
     /// Computes the edges of a state and stores them.
     pub(super) fn find_edges(&mut self, state: StateId) {
-        if self.find_single_edge(state) {
-            return;
-        }
         let StateKey { instance, set } = self.states.get(state).key;
         let mut edges = std::mem::take(&mut self.scratch.edges);
         edges.clear();
@@ -74,27 +71,6 @@ impl Program {
         }
         out.calls.sort_unstable();
         out.calls.dedup();
-    }
-
-    /// Fast path of [`Program::find_edges`] for literals, where a single byte edge leaves a single
-    /// state. Returns false if the state is not of that form.
-    fn find_single_edge(&mut self, state: StateId) -> bool {
-        let instance = self.states.get(state).key.instance;
-        let &[from] = self.states.set(state) else { return false };
-        let one = match &self.instances[instance.index()].source {
-            StateSource::Sets(rule_nfa, part) => rule_nfa.part(*part).single_edge(from),
-            StateSource::Members(rule_nfa, number) => {
-                self.members.states[number.index()].single_edge(rule_nfa, from)
-            }
-            StateSource::Dfa(_) | StateSource::Dispatch(_) | StateSource::Counted(_) => None,
-        };
-        let Some(edge) = one.filter(|edge| edge.lo == edge.hi && edge.lo <= 255) else {
-            return false;
-        };
-        let byte = edge.lo as u8;
-        let to = self.intern(instance, &[edge.to]);
-        self.states.set_single_edge(state, ByteEdge { lo: byte, hi: byte, to });
-        true
     }
 
     /// Collects the edges of a set, sorted: byte edges in [`Scratch::read`], all others in

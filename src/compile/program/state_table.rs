@@ -289,13 +289,6 @@ impl StateTable {
         (memo.edges, memo.expanded) = (spans, true);
     }
 
-    /// Stores the only edge of a state.
-    pub(super) fn set_single_edge(&mut self, state: StateId, edge: ByteEdge) {
-        let bytes = PoolSpan::append(&mut self.edges.bytes, &[edge]);
-        let memo = self.memo_mut(state);
-        (memo.edges.bytes, memo.expanded) = (bytes, true);
-    }
-
     /// The ranges of edges of an expanded state.
     #[inline]
     pub(super) fn edge_spans(&self, state: StateId) -> &EdgeSpans {
