@@ -124,23 +124,6 @@ const SHAPES: ([u8; 256], [(u8, u8); 256]) = {
     (shape_of, bytes)
 };
 
-/// By shape: the kinds of its bytes.
-static SHAPE_KINDS: [u64; 256] = {
-    let mut kinds = [0u64; 256];
-    let mut byte = 0usize;
-    while byte < 256 {
-        kinds[SHAPES.0[byte] as usize] |= 1 << KINDS[byte];
-        byte += 1;
-    }
-    kinds
-};
-
-/// The kinds of a shape's bytes.
-#[inline]
-pub(crate) fn shape_kinds(shape: u8) -> u64 {
-    SHAPE_KINDS[usize::from(shape)]
-}
-
 /// The shape of a byte.
 #[inline]
 pub(crate) fn shape(byte: u8) -> u8 {

@@ -41,7 +41,7 @@ mod word_search;
 pub(crate) use alphabet::symbol_classes;
 pub(crate) use byte_summary::{
     ASCII_LETTERS, CODE_POINTS, NON_SPACE_CODE_POINTS, NOT_ASCII, kind_bit, kind_bytes, shape,
-    shape_bytes, shape_kinds,
+    shape_bytes,
 };
 pub(crate) use byteset::LONG_GAP;
 pub use byteset::{ByteSet, escape};

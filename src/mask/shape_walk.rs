@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::token_set::{TokenSet, set_bit};
 use super::trie_walk::{TrieWalk, WalkError};
-use crate::fsm::{shape_bytes, shape_kinds};
+use crate::fsm::shape_bytes;
 use crate::matcher::{ConfigId, Exit, MIN_SKIP_NODES, Parser, may_be_self_loop};
 use crate::vocab::{NodeId, Vocabulary, descend};
 
@@ -60,11 +60,6 @@ impl ShapeWalk {
         let allowance = self.on_trie.queries;
         let (large, query) = (nodes >= MIN_SKIP_NODES, (&allowance, self.visited()));
         let kinds = shapes.byte_kinds_below(node);
-        let with_own = (kinds | shape_kinds(shape), length.saturating_add(1));
-        if large && parser.reads_all_texts(config, with_own, query)? {
-            self.add_range(shapes.range_of_subtree(node));
-            return Ok(None);
-        }
         if !parser.is_uniform_shape(config, shape)? {
             self.walk_sources(parser, vocab, node, config)?;
             return Ok(None);
