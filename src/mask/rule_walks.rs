@@ -30,8 +30,6 @@ use crate::vocab::{NodeId, Trie, Vocabulary};
 const MAX_BYTES: usize = 32 << 20;
 /// Nesting of rule walks; deeper, a walk follows calls together with their callers.
 const MAX_DEPTH: usize = 48;
-/// A subtree of more than this part of the vocabulary's trie is a node set of its own.
-const LARGE_SUBTREE_FRACTION: usize = 16;
 /// Fuel of a rule walk, beside its trie walk.
 const RULE_WALK_FUEL: usize = 16;
 /// Up to so many accepted tokens, subtrees are not tested for being accepted altogether.
@@ -94,9 +92,6 @@ struct WalkContext {
     bytes: usize,
     /// Length of a row.
     width: usize,
-    /// Nodes of a subtree from which on it is a node set of its own, which other walks will meet
-    /// too.
-    large: u32,
     /// Bytes that each state reads; made on demand.
     reads: IdTable<StateId, Option<ByteSet>>,
     /// Nesting of rule walks.
@@ -153,19 +148,15 @@ impl RuleWalks {
 
     /// An empty memo.
     pub(crate) fn new(vocab: &Vocabulary) -> RuleWalks {
-        let (width, large) =
-            (vocab.mask_words(), (vocab.trie().len() / LARGE_SUBTREE_FRACTION) as u32);
-        RuleWalks {
-            tries: HashMap::default(),
-            context: WalkContext { width, large, ..WalkContext::default() },
-        }
+        let context = WalkContext { width: vocab.mask_words(), ..WalkContext::default() };
+        RuleWalks { tries: HashMap::default(), context }
     }
 
     /// Clears everything, as ids of configurations become invalid.
     pub(crate) fn clear(&mut self) {
-        let WalkContext { width, large, .. } = self.context;
+        let width = self.context.width;
         self.tries = HashMap::default();
-        self.context = WalkContext { width, large, ..WalkContext::default() };
+        self.context = WalkContext { width, ..WalkContext::default() };
     }
 
     /// A walker of a trie.
@@ -187,10 +178,9 @@ impl RuleWalks {
             self.clear();
         }
         let mut walker = self.walker(parser, trie);
-        let mut queue = Vec::new();
         let children = nodes.iter().flat_map(|&node| trie.children(node));
-        walker.add_nodes(children, None, |node_set| queue.push((node_set, next)));
-        walker.follow(queue, out, &mut Vec::new())
+        let queue = walker.node_set(children, None).map(|node_set| (node_set, next));
+        walker.follow(queue.into_iter().collect(), out, &mut Vec::new())
     }
 
     /// Adds to `out` the tokens of the vocabulary's trie that one item's rule accepts, some perhaps
@@ -372,35 +362,23 @@ impl RuleWalker<'_> {
         all
     }
 
-    /// Calls `add` with node sets of some nodes. Skips nodes all of whose tokens are in the row
-    /// `accepted`, as nothing more can be found there. Large subtrees are node sets of their own.
-    fn add_nodes(
+    /// The node set of some nodes; `None` if it is empty. Skips nodes all of whose tokens are in
+    /// the row `accepted`, as nothing more can be found there.
+    fn node_set(
         &mut self,
         nodes: impl Iterator<Item = NodeId>,
         accepted: Option<&[u32]>,
-        mut add: impl FnMut(NodeSetId),
-    ) {
+    ) -> Option<NodeSetId> {
         let trie = self.trie;
-        let (mut small, mut large): (Vec<NodeId>, Vec<NodeId>) = (Vec::new(), Vec::new());
-        for node in nodes {
+        let is_open = |node: &NodeId| {
             fuel::charge(1);
-            let is_accepted =
-                |row: &[u32]| trie.tokens_below(node).iter().all(|&word| bit(row, word));
-            if trie.subtree_len(node) > self.context.large {
-                large.push(node);
-            } else if !accepted.is_some_and(is_accepted) {
-                small.push(node);
-            }
-        }
-        for node in large {
-            add(self.intern_node_set(vec![node]));
-        }
-        if !small.is_empty() {
-            add(self.intern_node_set(small));
-        }
+            !accepted.is_some_and(|row| trie.tokens_below(*node).iter().all(|&id| bit(row, id)))
+        };
+        let nodes: Vec<NodeId> = nodes.filter(is_open).collect();
+        (!nodes.is_empty()).then(|| self.intern_node_set(nodes))
     }
 
-    /// For each key, the node sets of the children of its nodes, as in [`RuleWalker::add_nodes`].
+    /// For each key, the node set of the children of its nodes, as in [`RuleWalker::node_set`].
     /// Nodes with equal keys are neighbours.
     fn node_sets_below<K: Copy + PartialEq, T>(
         &mut self,
@@ -408,12 +386,13 @@ impl RuleWalker<'_> {
         accepted: Option<&[u32]>,
         entry: impl Fn(K, NodeSetId) -> T,
     ) -> Vec<T> {
-        let (trie, mut found) = (self.trie, Vec::new());
-        for group in nodes_by_key.chunk_by(|a, b| a.0 == b.0) {
+        let trie = self.trie;
+        let groups = nodes_by_key.chunk_by(|a, b| a.0 == b.0);
+        let below = groups.filter_map(|group| {
             let children = group.iter().flat_map(|&(_, node)| trie.children(node));
-            self.add_nodes(children, accepted, |node_set| found.push(entry(group[0].0, node_set)));
-        }
-        found
+            Some(entry(group[0].0, self.node_set(children, accepted)?))
+        });
+        below.collect()
     }
 
     /// Interns a node set.
