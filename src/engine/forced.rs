@@ -163,7 +163,8 @@ impl Matcher {
             if parser.store().is_complete(run.end) {
                 break;
             }
-            let bytes = parser.exact_allowed(run.end)?;
+            // A second byte says that none is forced; the others would cost a step each.
+            let bytes = parser.exact_allowed_up_to(run.end, 2)?;
             let mut specials: Vec<_> = parser.specials(run.end).collect();
             specials.sort_unstable();
             specials.dedup();
@@ -198,25 +199,22 @@ impl Matcher {
         if self.is_over() {
             return Vec::new();
         }
+        let found = self.with_lock(|matcher, state| {
+            let runs = matcher.find_forced_runs(state, longest)?;
+            let settled = settled_length(matcher.vocab(), state, runs.last(), boundaries)?;
+            Ok((runs, settled))
+        });
         // The tokenizer is called without the lock. Its tokens are checked against the bytes.
-        let runs = self.forced_runs(longest);
+        let Ok((runs, settled)) = found else { return Vec::new() };
         let mut out = Vec::new();
         for run in &runs {
-            let mut tokens = spelled_prefix(self.vocab(), &run.bytes, tokenize(&run.bytes));
-            let are_complete = tokens.last().map_or(0, |t| t.1) == run.bytes.len();
             // A special token does not merge with bytes, so the tokens before it are final.
-            if run.special.is_none() {
-                let extendable = self.with_lock(|matcher, state| {
-                    let runs = matcher.find_forced_runs(state, longest)?;
-                    let end = (&run.bytes[..], runs.last().map_or(ConfigId::DEAD, |run| run.end));
-                    first_extendable(matcher.vocab(), state, end, &tokens, boundaries)
-                });
-                let settled = extendable.unwrap_or(0);
-                tokens.retain(|&(_, end)| end <= settled);
-            }
-            out.extend(tokens.iter().map(|t| t.0));
+            let settled = if run.special.is_some() { run.bytes.len() } else { settled };
+            let cut = if settled > 0 { tokenize(&run.bytes) } else { Vec::new() };
+            let tokens = spelled_prefix(self.vocab(), &run.bytes, cut);
+            out.extend(tokens.iter().filter(|&&(_, end)| end <= settled).map(|t| t.0));
             match run.special {
-                Some(special) if are_complete => out.push(special),
+                Some(special) if tokens.last().map_or(0, |t| t.1) == settled => out.push(special),
                 _ => break,
             }
         }
@@ -259,23 +257,29 @@ fn longest_match_tokens(vocab: &Vocabulary, bytes: &[u8]) -> Vec<TokenId> {
     out
 }
 
-/// The first position from which a longer token may replace the last tokens: one that begins with
-/// all bytes from there on, continues past them, and may follow. `bytes.len()` if there is none.
-fn first_extendable(
+/// The length of the bytes of the last run that no longer token may replace: one that begins with
+/// all bytes from a position on, continues past them, and may follow.
+fn settled_length(
     vocab: &Vocabulary,
     state: &mut MaskState,
-    (bytes, end): (&[u8], ConfigId),
-    tokens: &[(TokenId, usize)],
+    last: Option<&ForcedRun>,
     boundaries: TokenBoundaries,
 ) -> Result<usize, ParserLimit> {
+    let Some(ForcedRun { bytes, end, .. }) = last else { return Ok(0) };
     let trie = vocab.trie();
+    let tokens = match boundaries {
+        TokenBoundaries::Anywhere => Vec::new(),
+        TokenBoundaries::OfTokens => {
+            spelled_prefix(vocab, bytes, longest_match_tokens(vocab, bytes))
+        }
+    };
     for from in bytes.len().saturating_sub(vocab.max_token_bytes())..bytes.len() {
         let begins = from == 0 || tokens.iter().any(|&(_, end)| end == from);
         if boundaries == TokenBoundaries::OfTokens && !begins {
             continue;
         }
         if let Some(node) = trie.find(&bytes[from..])
-            && can_extend(trie, state, node, end)?
+            && can_extend(trie, state, node, *end)?
         {
             return Ok(from);
         }

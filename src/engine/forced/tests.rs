@@ -64,6 +64,17 @@ fn tokens_of_a_tokenizer_are_checked_and_may_be_extended_anywhere() {
 }
 
 #[test]
+fn a_tokenizer_is_not_called_where_no_token_is_final() {
+    let engine = Engine::new(Arc::new(Vocabulary::toy(&[b"abx"])), EngineOptions::default());
+    let mut b = GrammarBuilder::new();
+    let next = Expr::class(ByteSet::from_bytes(b"xy"));
+    let start = b.rule("start", Expr::seq([Expr::text("ab"), next]));
+    let mut matcher = engine.compile(b.finish(start).unwrap()).unwrap().matcher();
+    assert_eq!(matcher.forced_bytes(9), b"ab");
+    assert_eq!(matcher.forced_tokens_with(9, &mut |_| unreachable!()), []);
+}
+
+#[test]
 fn forced_text_contains_special_tokens_and_obeys_its_bound() {
     let mut b = GrammarBuilder::new();
     let special = b.special(SpecialToken::Name("<|call|>".into()));

@@ -244,15 +244,30 @@ impl Parser {
     /// The bytes that may follow. Exact, also where values are compared. Cost: one step for each
     /// byte there.
     pub(crate) fn exact_allowed(&mut self, config: ConfigId) -> Result<ByteSet, ParserLimit> {
-        let mut set = self.allowed(config);
-        if self.compares_values(config) {
-            for byte in set.iter() {
-                if self.step(config, byte)? == ConfigId::DEAD {
-                    set.remove(byte);
-                }
+        self.exact_allowed_up_to(config, usize::MAX)
+    }
+
+    /// As [`Parser::exact_allowed`]; where values are compared, only the first `most` bytes. Cost
+    /// there: one step for each of these, and for each byte before them that may not follow.
+    pub(crate) fn exact_allowed_up_to(
+        &mut self,
+        config: ConfigId,
+        most: usize,
+    ) -> Result<ByteSet, ParserLimit> {
+        let all = self.allowed(config);
+        if !self.compares_values(config) {
+            return Ok(all);
+        }
+        let mut exact = ByteSet::EMPTY;
+        for byte in all.iter() {
+            if exact.len() == most {
+                break;
+            }
+            if self.step(config, byte)? != ConfigId::DEAD {
+                exact.insert(byte);
             }
         }
-        Ok(set)
+        Ok(exact)
     }
 
     /// A superset of the bytes that keep an open element equal to the beginning of a rival; empty
