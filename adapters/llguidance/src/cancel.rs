@@ -34,8 +34,10 @@ impl Cancellation {
 
 impl Clone for Cancellation {
     fn clone(&self) -> Self {
-        let own = self.0.as_ref().map(|_| CancellationHandle::default());
-        own.iter().filter(|_| self.is_cancelled()).for_each(CancellationHandle::cancel);
-        Cancellation(own)
+        // A cancelled handle stays cancelled, so the clone can share it.
+        Cancellation(match &self.0 {
+            Some(handle) if !handle.is_cancelled() => Some(CancellationHandle::default()),
+            other => other.clone(),
+        })
     }
 }

@@ -1,9 +1,9 @@
 //! One sequence for hosts that take forced tokens and reports as well.
 
 use anyhow::{Result, anyhow, bail, ensure};
-use toktrie::{SimpleVob, StepResult, TokTrie, TokenId};
+use toktrie::{StepResult, TokTrie, TokenId};
 
-use crate::api::StopReason;
+use crate::api::StopReason::NoExtensionBias;
 use crate::output::ParserOutput;
 use crate::token_parser::TokenParser;
 
@@ -85,24 +85,18 @@ impl Constraint {
         if self.parser.is_fresh() {
             self.parser.start_without_prompt();
         }
-        let mask = self.mask()?;
-        let temperature = self.parser.temperature();
-        let step = mask.map(|mask| StepResult::sample(mask, temperature));
-        self.end_step(step.unwrap_or_else(StepResult::stop));
+        self.pending_stop = self.parser.check_stop()?;
+        let step = if self.pending_stop {
+            StepResult::stop()
+        } else {
+            match self.parser.compute_mask() {
+                Ok(mask) => StepResult::sample(mask, self.parser.temperature()),
+                Err(_) if self.parser.stop_reason() == NoExtensionBias => StepResult::stop(),
+                Err(error) => bail!(self.parser.augment_err(error)),
+            }
+        };
+        self.end_step(step);
         Ok(&self.step)
-    }
-
-    /// The mask; None where the text is at its end.
-    fn mask(&mut self) -> Result<Option<SimpleVob>> {
-        if self.parser.check_stop()? {
-            self.pending_stop = true;
-            return Ok(None);
-        }
-        match self.parser.compute_mask() {
-            Ok(mask) => Ok(Some(mask)),
-            Err(_) if self.parser.stop_reason() == StopReason::NoExtensionBias => Ok(None),
-            Err(error) => bail!(self.parser.augment_err(error)),
-        }
     }
 
     /// Takes the sampled token, and the tokens that are forced after it if the host can take them.
@@ -111,13 +105,12 @@ impl Constraint {
         if self.step.is_stop() {
             return Ok(CommitResult::from_step_result(&self.step));
         }
-        let has_mask = self.step.sample_mask.is_some();
-        let missing = match has_mask {
-            true => "sampled_token is required when mask was present",
-            false => "commit_token() called without compute_mask()",
+        let token = match (&self.step.sample_mask, sampled) {
+            (Some(_), Some(token)) => Ok(token),
+            (Some(_), None) => Err("sampled_token is required when mask was present"),
+            (None, _) => Err("commit_token() called without compute_mask()"),
         };
-        let token = sampled.filter(|_| has_mask);
-        let token = token.ok_or_else(|| anyhow!(self.parser.augment_err(missing)))?;
+        let token = token.map_err(|missing| anyhow!(self.parser.augment_err(missing)))?;
         let taken = self.parser.consume_token(token);
         taken.map_err(|error| anyhow!(self.parser.augment_err(error)))?;
         let mut ff_tokens = vec![token];
