@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fmt;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail, ensure};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use toktrie::TokEnv;
@@ -130,15 +130,15 @@ impl GrammarInit {
     /// ```
     pub fn validate(self, tok_env: Option<TokEnv>, limits: ParserLimits) -> ValidationResult {
         let GrammarInit::Serialized(grammar) = self;
-        let checked = guard(|| {
+        let warnings = guard(|| {
             let Some(env) = tok_env else { return check_without_tokens(&grammar, &limits) };
-            let compiled = compile(&TokenSpace::new(&env)?, &grammar, &limits)?;
-            Ok(compiled.findings.warnings.clone())
+            let (_, findings) = compile(&TokenSpace::new(&env)?, &grammar, &limits)?;
+            Ok(findings.warnings.clone())
         });
-        checked.map_or_else(
-            |e| ValidationResult::Error(format!("{e:#}")),
-            ValidationResult::from_warning,
-        )
+        match warnings {
+            Ok(warnings) => ValidationResult::from_warning(warnings),
+            Err(error) => ValidationResult::Error(format!("{error:#}")),
+        }
     }
 }
 
@@ -224,13 +224,11 @@ impl Default for ParserLimits {
 pub(crate) fn check_list(list: &TopLevelGrammar) -> Result<&GrammarWithLexer> {
     let mut names = HashSet::new();
     for grammar in &list.grammars {
-        match (&grammar.lark_grammar, &grammar.json_schema) {
-            (None, None) => bail!("grammar must have either lark_grammar or json_schema"),
-            (Some(_), Some(_)) => bail!("cannot have both lark_grammar and json_schema"),
-            _ => {}
-        }
-        if let Some(name) = grammar.name.as_ref().filter(|&name| !names.insert(name)) {
-            bail!("duplicate grammar name: @{name}");
+        let (is_lark, is_schema) = (grammar.lark_grammar.is_some(), grammar.json_schema.is_some());
+        ensure!(is_lark || is_schema, "grammar must have either lark_grammar or json_schema");
+        ensure!(!(is_lark && is_schema), "cannot have both lark_grammar and json_schema");
+        if let Some(name) = &grammar.name {
+            ensure!(names.insert(name), "duplicate grammar name: @{name}");
         }
     }
     list.grammars.first().ok_or_else(|| anyhow!("empty grammars array"))

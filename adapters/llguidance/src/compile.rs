@@ -5,19 +5,13 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use louver::front::json_schema::{self, Registry, SchemaError, SchemaSource, lower_reported};
 use louver::front::lark::{self, LarkOptions, NamedGrammar};
-use louver::{Constraint, Engine, Json, Limits, SchemaOptions, fuel};
+use louver::{Constraint, Grammar, Json, Limits, SchemaOptions, fuel};
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::api::{ParserLimits, TopLevelGrammar, check_list};
-use crate::json_options::{JsonCompileOptions, OPTIONS_KEY, take_options};
+use crate::json_options::{JsonCompileOptions, OPTIONS_KEY};
 use crate::tokens::TokenSpace;
-
-/// A compiled grammar.
-#[derive(Clone)]
-pub(crate) struct CompiledGrammar {
-    pub(crate) constraint: Constraint,
-    pub(crate) findings: Arc<Findings>,
-}
 
 /// What is found out about a grammar beside its constraint.
 #[derive(Default)]
@@ -32,39 +26,39 @@ pub(crate) fn compile(
     space: &TokenSpace,
     list: &TopLevelGrammar,
     limits: &ParserLimits,
-) -> Result<CompiledGrammar> {
+) -> Result<(Constraint, Arc<Findings>)> {
     let engine = space.engine(limits);
     let key = serde_json::to_string(&list.grammars)?;
-    let length = key.len();
-    let (constraint, findings) = engine.get_or_compile(key, 4 * length, |_| {
-        let limits = &engine.options().limits;
-        let mut lowering = Lowering::new(limits);
-        let budget = || limits.compile_budget(length);
-        let constraint = fuel::with_default_budget(budget, || lowering.compile(&engine, list))?;
-        Ok::<_, anyhow::Error>((constraint, lowering.findings))
-    })?;
-    Ok(CompiledGrammar { constraint, findings })
+    let bytes = 4 * key.len();
+    engine.get_or_compile(key, bytes, |_| {
+        Lowering::run(list, &engine.options().limits, |lowering, text, schema| {
+            if let Some(grammar) = text {
+                return Ok(engine.compile_with(grammar, engine.options().simplify_texts)?);
+            }
+            let (schema, options) = lowering.read_schema(schema)?;
+            let (constraint, relaxed) =
+                engine.compile_parsed_schema(&schema, &Registry::default(), &options)?;
+            lowering.warn_of(&relaxed);
+            Ok(constraint)
+        })
+    })
 }
 
-/// Reads the first grammar of a list without a vocabulary; returns warnings.
+/// Lowers the first grammar of a list without a vocabulary; returns warnings.
 pub(crate) fn check_without_tokens(
     list: &TopLevelGrammar,
     limits: &ParserLimits,
 ) -> Result<Vec<String>> {
-    let (first, limits) = (check_list(list)?, limits.scaled());
-    let mut lowering = Lowering::new(&limits);
-    let length = serde_json::to_string(&list.grammars)?.len();
-    let budget = || limits.compile_budget(length);
-    let grammar = fuel::with_default_budget(budget, || match lowering.name_grammars(list)? {
-        Some(text) => lowering.lark(&text),
-        None => lowering.schema(first.json_schema.as_ref()),
-    })?;
+    let (grammar, mut findings) =
+        Lowering::run(list, &limits.scaled(), |lowering, text, schema| {
+            text.map_or_else(|| lowering.schema(schema), Ok)
+        })?;
     let missing = |token| format!("no tokenizer - can't validate {token}");
-    lowering.findings.warnings.extend(grammar.specials.iter().map(missing));
-    Ok(lowering.findings.warnings)
+    findings.warnings.extend(grammar.specials.iter().map(missing));
+    Ok(findings.warnings)
 }
 
-/// The work of reading the grammars of a list.
+/// The lowering of the grammars of a list.
 struct Lowering<'l> {
     limits: &'l Limits,
     options: LarkOptions,
@@ -72,29 +66,30 @@ struct Lowering<'l> {
 }
 
 impl Lowering<'_> {
-    fn new(limits: &Limits) -> Lowering<'_> {
-        Lowering { limits, options: LarkOptions::default(), findings: Findings::default() }
-    }
-
-    /// Compiles the first grammar of a list.
-    fn compile(&mut self, engine: &Engine, list: &TopLevelGrammar) -> Result<Constraint> {
+    /// Lowers the Lark texts of a list, and leaves the first grammar to `work`: its lowered text,
+    /// or its schema. All within the fuel for the list.
+    fn run<T>(
+        list: &TopLevelGrammar,
+        limits: &Limits,
+        work: impl FnOnce(&mut Lowering<'_>, Option<Grammar>, Option<&Value>) -> Result<T>,
+    ) -> Result<(T, Findings)> {
         let first = check_list(list)?;
-        if let Some(text) = self.name_grammars(list)? {
-            let grammar = self.lark(&text)?;
-            return Ok(engine.compile_with(grammar, engine.options().simplify_texts)?);
-        }
-        let (schema, options) = self.read_schema(first.json_schema.as_ref())?;
-        let (constraint, relaxed) =
-            engine.compile_parsed_schema(&schema, &Registry::default(), &options)?;
-        self.warn_of(&relaxed);
-        Ok(constraint)
+        let length = serde_json::to_string(&list.grammars)?.len();
+        let options =
+            LarkOptions::default().with_schema(JsonCompileOptions::default().schema_options()?);
+        let mut lowering = Lowering { limits, options, findings: Findings::default() };
+        let budget = || limits.compile_budget(length);
+        let done = fuel::with_default_budget(budget, || {
+            let text = lowering.text(list)?;
+            work(&mut lowering, text, first.json_schema.as_ref())
+        })?;
+        Ok((done, lowering.findings))
     }
 
     /// Makes the grammars of a list known to each other, and lowers those beside the first, as an
-    /// error in one counts even if nothing refers to it. Returns the first one's Lark text.
-    fn name_grammars(&mut self, list: &TopLevelGrammar) -> Result<Option<String>> {
-        self.options.schema = JsonCompileOptions::default().schema_options()?;
-        let mut texts = Vec::new();
+    /// error in one counts even if nothing refers to it. Returns the first one if it is in Lark.
+    fn text(&mut self, list: &TopLevelGrammar) -> Result<Option<Grammar>> {
+        let mut named = Vec::new();
         for (at, grammar) in list.grammars.iter().enumerate() {
             let name = grammar.name.clone().unwrap_or_else(|| format!("grammar {at}"));
             let lowered = match &grammar.lark_grammar {
@@ -103,29 +98,31 @@ impl Lowering<'_> {
                 None => self.schema(grammar.json_schema.as_ref()).map(NamedGrammar::Grammar),
             };
             let lowered = lowered.with_context(|| format!("in grammar @{name}"))?;
-            if let NamedGrammar::Lark(text) = &lowered {
-                texts.push((at, name.clone(), text.clone()));
+            named.push((name, lowered));
+        }
+        self.options.named.extend(named.iter().cloned());
+        for (name, grammar) in &named[1..] {
+            if let NamedGrammar::Lark(text) = grammar {
+                let lowered = lark::lower(text, &self.options, self.limits);
+                lowered.with_context(|| format!("in grammar @{name}"))?;
             }
-            self.options.named.insert(name, lowered);
         }
-        for (_, name, text) in texts.iter().filter(|(at, ..)| *at > 0) {
-            let lowered = lark::lower(text, &self.options, self.limits);
-            lowered.with_context(|| format!("in grammar @{name}"))?;
+        match &named[0].1 {
+            NamedGrammar::Lark(text) => self.lark(text).map(Some),
+            NamedGrammar::Grammar(_) => Ok(None),
         }
-        Ok(texts.into_iter().find(|(at, ..)| *at == 0).map(|(.., text)| text))
     }
 
     /// Lowers a Lark text, which may refer to the grammars of the list.
-    fn lark(&mut self, text: &str) -> Result<louver::Grammar> {
+    fn lark(&mut self, text: &str) -> Result<Grammar> {
         let lowered = lark::lower(text, &self.options, self.limits)?;
         for warning in lowered.warnings.list() {
             let (line, column) = lowered.warnings.place(warning.span.start);
             // Forcing is the adapter's, where the option has an effect.
-            match warning.message.contains("the option `no_forcing`") {
-                true => self.findings.no_forcing = true,
-                false => {
-                    self.warn(format!("at {line}({column}): {}", warning.message));
-                }
+            if warning.message.contains("the option `no_forcing`") {
+                self.findings.no_forcing = true;
+            } else {
+                self.warn(format!("at {line}({column}): {}", warning.message));
             }
         }
         Ok(lowered.grammar)
@@ -153,13 +150,16 @@ impl Lowering<'_> {
 
     /// Takes a schema and its own options, and warns of what constrains nothing.
     fn read_schema(&mut self, schema: Option<&Value>) -> Result<(Json, SchemaOptions)> {
-        let (schema, options) = take_options(schema)?;
+        let mut schema = schema.cloned().unwrap_or_default();
+        let options = schema.as_object_mut().and_then(|members| members.shift_remove(OPTIONS_KEY));
+        let options = options.map(JsonCompileOptions::deserialize).transpose()?.unwrap_or_default();
+        let schema = Json::from(schema);
         json_schema::warnings(&schema).iter().for_each(|warning| self.warn(warning.to_string()));
-        Ok((schema, options))
+        Ok((schema, options.schema_options()?))
     }
 
     /// Lowers a schema with its own options.
-    fn schema(&mut self, schema: Option<&Value>) -> Result<louver::Grammar> {
+    fn schema(&mut self, schema: Option<&Value>) -> Result<Grammar> {
         let (schema, options) = self.read_schema(schema)?;
         let (schema, registry, limits) = (&schema, &Registry::default(), self.limits);
         let lowered = lower_reported(SchemaSource { schema, registry, options, limits })?;

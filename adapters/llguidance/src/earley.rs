@@ -31,18 +31,6 @@ pub struct ParserStats {
     pub num_lexemes: usize,
 }
 
-impl ParserStats {
-    /// The sums of the counters in use.
-    pub(crate) fn plus(&self, other: &ParserStats) -> ParserStats {
-        ParserStats {
-            compute_time_us: self.compute_time_us.saturating_add(other.compute_time_us),
-            rows: self.rows.saturating_add(other.rows),
-            definitive_bytes: self.definitive_bytes.saturating_add(other.definitive_bytes),
-            ..ParserStats::default()
-        }
-    }
-}
-
 impl fmt::Display for ParserStats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&serde_json::to_string_pretty(self).map_err(|_| fmt::Error)?)

@@ -97,11 +97,7 @@ impl ParserFactory {
         ensure!(!caps.ff_tokens || is_canonical, "ff_tokens requires canonical tokenization");
         ensure!(!caps.backtrack || caps.ff_tokens, "backtrack requires ff_tokens");
         let GrammarInit::Serialized(list) = init;
-        guard(|| {
-            let grammar = crate::compile::compile(&self.space, &list, &limits)?;
-            let (space, max_tokens) = (self.space.clone(), list.max_tokens);
-            Ok(TokenParser::new(space, grammar, max_tokens, logger, inference_caps, limits))
-        })
+        guard(|| TokenParser::new(self.space.clone(), &list, logger, inference_caps, limits))
     }
     /// The limits of new parsers.
     pub fn limits(&self) -> &ParserLimits {

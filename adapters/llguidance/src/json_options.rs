@@ -3,7 +3,7 @@
 use anyhow::{Result, anyhow, ensure};
 use louver::front::json_schema::{Formats, MemberOrder, NonAscii, Policy, Whitespace};
 use louver::front::regex::Pattern;
-use louver::{Json, Limits, RegexOptions, SchemaOptions};
+use louver::{Limits, RegexOptions, SchemaOptions};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -90,18 +90,6 @@ impl JsonCompileOptions {
             (_, after_comma, after_colon) => Whitespace::Exact { after_comma, after_colon },
         })
     }
-}
-
-/// A schema without its options, and Louver's options for it.
-pub(crate) fn take_options(schema: Option<&Value>) -> Result<(Json, SchemaOptions)> {
-    let schema = schema.unwrap_or(&Value::Null);
-    let Some(options) = schema.get(OPTIONS_KEY) else {
-        return Ok((Json::from(schema), JsonCompileOptions::default().schema_options()?));
-    };
-    let options = JsonCompileOptions::deserialize(options)?.schema_options()?;
-    let mut schema = schema.clone();
-    schema.as_object_mut().map(|members| members.shift_remove(OPTIONS_KEY));
-    Ok((Json::from(schema), options))
 }
 
 /// The fewest spaces after the sign with which a separator matches.

@@ -97,9 +97,10 @@ impl Matcher {
 
     /// The mask of the next token: the end-of-sequence tokens where the matcher is stopped.
     pub fn compute_mask_or_eos(&mut self) -> Result<SimpleVob> {
-        let mask =
-            |p: &mut TokenParser| if p.stopped() { Ok(p.end_mask()) } else { p.compute_mask() };
-        self.step(mask)
+        self.step(|parser| match parser.stopped() {
+            true => Ok(parser.space.end_mask.clone()),
+            false => parser.compute_mask(),
+        })
     }
 
     /// Takes the forced tokens and returns them.

@@ -1,5 +1,6 @@
 //! One sequence of tokens under a grammar.
 
+use std::collections::VecDeque;
 use std::fmt::Display;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -8,9 +9,9 @@ use anyhow::{Result, anyhow, bail, ensure};
 use louver::{AdvanceError, MaskRow};
 use toktrie::{InferenceCapabilities, SimpleVob, TokEnv, TokenId};
 
-use crate::api::{ParserLimits, StopReason};
+use crate::api::{ParserLimits, StopReason, TopLevelGrammar};
 use crate::cancel::{Cancellation, CancellationHandle, Cancelled};
-use crate::compile::CompiledGrammar;
+use crate::compile::{Findings, compile};
 use crate::earley::ParserStats;
 use crate::logger::Logger;
 use crate::masks;
@@ -48,17 +49,8 @@ pub struct TokenParser {
     pub logger: Logger,
     /// The limits.
     pub limits: ParserLimits,
-    space: Arc<TokenSpace>,
-    grammar: CompiledGrammar,
-    sequence: Sequence,
-    pub(crate) cancellation: Cancellation,
-    /// Counters of all steps, and of the last one.
-    stats: (ParserStats, ParserStats),
-}
-
-/// What tokens have been taken, and where they lead.
-#[derive(Clone)]
-struct Sequence {
+    pub(crate) space: Arc<TokenSpace>,
+    findings: Arc<Findings>,
     /// Its tokens are those taken; the end of the text is one of them.
     matcher: louver::Matcher,
     row: MaskRow,
@@ -66,10 +58,13 @@ struct Sequence {
     /// How many tokens may be consumed.
     max_tokens: Option<usize>,
     /// Forced tokens that were found and not yet consumed.
-    forced: Vec<TokenId>,
+    forced: VecDeque<TokenId>,
     stop_reason: StopReason,
     error: Option<String>,
     texts: Texts,
+    pub(crate) cancellation: Cancellation,
+    /// Counters of all steps, and of the last one.
+    stats: (ParserStats, ParserStats),
 }
 
 /// What the tokens derive, made when it is asked for.
@@ -80,42 +75,40 @@ struct Texts {
 }
 
 impl TokenParser {
-    /// A parser that was not started yet.
+    /// A parser for the first grammar of a list, not started yet.
     pub(crate) fn new(
         space: Arc<TokenSpace>,
-        grammar: CompiledGrammar,
-        max_tokens: Option<usize>,
+        list: &TopLevelGrammar,
         mut logger: Logger,
         inference_caps: InferenceCapabilities,
         limits: ParserLimits,
-    ) -> TokenParser {
-        grammar.findings.warnings.iter().for_each(|warning| logger.warn(warning));
-        TokenParser {
+    ) -> Result<TokenParser> {
+        let (constraint, findings) = compile(&space, list, &limits)?;
+        findings.warnings.iter().for_each(|warning| logger.warn(warning));
+        Ok(TokenParser {
             token_env: space.env.clone(),
             inference_caps,
             logger,
             limits,
-            sequence: Sequence {
-                matcher: grammar.constraint.matcher(),
-                row: MaskRow::new(&space.vocab),
-                started: false,
-                max_tokens,
-                forced: Vec::new(),
-                stop_reason: StopReason::NotStopped,
-                error: None,
-                texts: Texts::default(),
-            },
+            matcher: constraint.matcher(),
+            row: MaskRow::new(&space.vocab),
             space,
-            grammar,
+            findings,
+            started: false,
+            max_tokens: list.max_tokens,
+            forced: VecDeque::new(),
+            stop_reason: StopReason::NotStopped,
+            error: None,
+            texts: Texts::default(),
             cancellation: Cancellation::default(),
             stats: Default::default(),
-        }
+        })
     }
 
     /// Starts with an empty prompt. Panics if the parser was started.
     pub fn start_without_prompt(&mut self) {
         assert!(self.is_fresh(), "start_without_prompt() needs a fresh parser");
-        self.sequence.started = true;
+        self.started = true;
     }
 
     /// Starts with a prompt. Returns the prompt to use: the tokens that the grammar forces first
@@ -143,38 +136,30 @@ impl TokenParser {
 
     /// The mask, without checks.
     fn mask(&mut self) -> Result<SimpleVob> {
-        let space = self.space.clone();
-        let (trie, Sequence { matcher, row, .. }) = (space.env.tok_trie(), &mut self.sequence);
-        matcher.update_mask(row);
-        if let Some(limit) = matcher.limit() {
+        if let Some(&token) = self.compute_ff_tokens().first() {
+            return Ok(masks::tokens_mask(&[token], self.token_env.tok_trie().vocab_size()));
+        }
+        self.matcher.update_mask(&mut self.row);
+        if let Some(limit) = self.matcher.limit() {
             return Err(self.limit_reached(limit));
         }
-        let mask = space.vectors.vector(row, trie, (space.end(), &space.end_mask));
-        if mask.is_empty {
+        let mask = self.space.mask(&self.row);
+        if mask.is_zero() {
             return Err(self.stop(StopReason::NoExtensionBias, "NoExtensionBias"));
         }
-        let forced = if mask.has_one_first_byte { self.forced_tokens().first() } else { None };
-        Ok(match forced {
-            Some(&token) => masks::tokens_mask(&[token], trie.vocab_size()),
-            None => mask.bits.clone(),
-        })
-    }
-
-    /// The mask of the end-of-sequence tokens.
-    pub(crate) fn end_mask(&self) -> SimpleVob {
-        self.space.end_mask.clone()
+        Ok(mask)
     }
 
     /// Takes a token. Returns how many tokens the host should take back, which is none.
     pub fn consume_token(&mut self, token: TokenId) -> Result<usize> {
         self.check_running("consume_token")?;
-        if self.sequence.max_tokens == Some(self.num_tokens()) {
+        if self.max_tokens == Some(self.num_tokens()) {
             return Err(self.stop(StopReason::MaxTokensTotal, "max_tokens_total reached"));
         }
         let trie = self.token_env.tok_trie();
         if trie.vocab_size() <= token as usize {
             let message = format!("token id {token} out of range");
-            return Err(self.stop(StopReason::InternalError, &message));
+            return Err(self.stop(StopReason::InternalError, message));
         }
         let definitive_bytes = trie.token_len(token);
         self.step(|parser| parser.take(token))?;
@@ -185,25 +170,22 @@ impl TokenParser {
     /// Moves over a token.
     fn take(&mut self, token: TokenId) -> Result<()> {
         let engine_token = self.engine_token(token);
-        match self.sequence.matcher.advance(engine_token) {
+        match self.matcher.advance(engine_token) {
             Ok(()) => {}
             Err(AdvanceError::Limit { what }) => return Err(self.limit_reached(what)),
             Err(error) => {
-                let why = self.sequence.matcher.refusal(engine_token).ok().flatten();
-                let why = why.map_or_else(|| error.to_string(), |why| why.to_string());
+                let refusal = self.matcher.refusal(engine_token).ok().flatten();
+                let why = refusal.map_or_else(|| error.to_string(), |why| why.to_string());
                 let shown = self.token_env.tok_trie().token_str(token);
                 let what = format!("token {shown:?} doesn't satisfy the grammar; {why}");
-                return Err(
-                    self.stop(StopReason::ParserTooComplex, &format!("Parser Error: {what}"))
-                );
+                let what = format!("Parser Error: {what}");
+                return Err(self.stop(StopReason::ParserTooComplex, what));
             }
         }
-        let Sequence { forced, texts, .. } = &mut self.sequence;
-        match forced.first() == Some(&token) {
-            true => drop(forced.remove(0)),
-            false => forced.clear(),
+        if self.forced.pop_front() != Some(token) {
+            self.forced.clear();
         }
-        *texts = Texts::default();
+        self.texts = Texts::default();
         Ok(())
     }
 
@@ -211,23 +193,20 @@ impl TokenParser {
     /// an end-of-sequence token where the text may end, otherwise itself.
     fn engine_token(&mut self, token: TokenId) -> louver::TokenId {
         let is_eos = self.token_env.tok_trie().eos_tokens().contains(&token);
-        let is_end = is_eos && self.sequence.matcher.is_complete();
+        let is_end = is_eos && self.matcher.is_complete();
         if is_end { self.space.end() } else { louver::TokenId::from_raw(token) }
     }
 
     /// Stops if the text has ended or cannot go on. Returns whether the parser is stopped.
     pub fn check_stop(&mut self) -> Result<bool> {
-        if self.stopped() {
-            return Ok(true);
-        }
         self.check_started("check_stop")?;
-        if !self.is_accepting() {
-            return Ok(false);
+        if self.stopped() || !self.is_accepting() {
+            return Ok(self.stopped());
         }
-        if self.sequence.matcher.is_terminated() || self.is_after_named_end() {
-            self.sequence.stop_reason = StopReason::EndOfSentence;
+        if self.matcher.is_terminated() || self.is_after_named_end() {
+            self.stop_reason = StopReason::EndOfSentence;
         } else if !self.step(TokenParser::can_continue)? {
-            self.sequence.stop_reason = StopReason::NoExtension;
+            self.stop_reason = StopReason::NoExtension;
         }
         Ok(self.stopped())
     }
@@ -241,15 +220,14 @@ impl TokenParser {
 
     /// The last token taken.
     fn last_token(&self) -> Option<TokenId> {
-        self.sequence.matcher.tokens().last().map(|token| token.raw())
+        self.matcher.tokens().last().map(|token| token.raw())
     }
 
     /// Whether anything may follow.
     fn can_continue(&mut self) -> Result<bool> {
-        match self.sequence.matcher.expected(b"") {
-            Ok(next) => Ok(!next.bytes.is_empty() || !next.specials.is_empty()),
-            Err(error) => Err(self.limit_reached(&error.to_string())),
-        }
+        let next = self.matcher.expected(b"");
+        let next = next.map_err(|error| self.limit_reached(&error.to_string()))?;
+        Ok(!next.bytes.is_empty() || !next.specials.is_empty())
     }
 
     /// How many of these tokens may follow one after the other. An end-of-sequence token where the
@@ -260,12 +238,12 @@ impl TokenParser {
             return Ok(0);
         }
         self.step(|parser| {
-            let mut takes = |&&token: &&TokenId| {
+            let takes = |&&token: &&TokenId| {
                 let token = parser.engine_token(token);
-                parser.sequence.matcher.advance(token).is_ok()
+                parser.matcher.advance(token).is_ok()
             };
-            let valid = tokens.iter().take_while(|token| takes(token)).count();
-            parser.sequence.matcher.rollback(valid);
+            let valid = tokens.iter().take_while(takes).count();
+            parser.matcher.rollback(valid);
             Ok(valid)
         })
     }
@@ -279,37 +257,33 @@ impl TokenParser {
         let taken = self.num_tokens();
         ensure!(count <= taken, "rollback: {count} > {taken}");
         ensure!(self.stop_reason().is_ok(), "rollback: stopped by {}", self.stop_reason());
-        let sequence = &mut self.sequence;
-        sequence.matcher.rollback(count);
-        sequence.forced.clear();
-        sequence.texts = Texts::default();
-        sequence.stop_reason = StopReason::NotStopped;
+        self.matcher.rollback(count);
+        self.forced.clear();
+        self.texts = Texts::default();
+        self.stop_reason = StopReason::NotStopped;
         Ok(())
     }
 
-    /// As [`TokenParser::compute_ff_tokens`]; none where forced text is not tokenized.
-    fn forced_tokens(&mut self) -> &[TokenId] {
-        let is_forcing =
-            self.token_env.tokenize_is_canonical() && !self.grammar.findings.no_forcing;
+    /// The forced tokens; none where forced text is not tokenized.
+    pub fn compute_ff_tokens(&mut self) -> Vec<TokenId> {
+        let is_forcing = self.token_env.tokenize_is_canonical() && !self.findings.no_forcing;
         if self.is_over() || !is_forcing {
-            return &[];
+            return Vec::new();
         }
-        if self.sequence.forced.is_empty() {
+        if self.forced.is_empty() {
             self.find_forced_tokens(self.last_token().as_slice());
         }
-        &self.sequence.forced
+        self.forced.iter().copied().collect()
     }
 
     /// Finds the forced tokens. The tokenizer gets the tokens before them, too, and its tokens
     /// count if it keeps those.
     fn find_forced_tokens(&mut self, mut before: &[TokenId]) {
         let space = &self.space;
-        let found = self.sequence.matcher.forced_tokens_with(MAX_FORCED, &mut |bytes| {
-            let is_forced = !bytes.is_empty();
-            let found = is_forced.then(|| space.tokens_after(std::mem::take(&mut before), bytes));
-            found.into_iter().flatten().map(louver::TokenId::from_raw).collect()
+        let found = self.matcher.forced_tokens_with(MAX_FORCED, &mut |bytes| {
+            space.tokens_after(std::mem::take(&mut before), bytes)
         });
-        self.sequence.forced = found.iter().map(|token| token.raw()).collect();
+        self.forced = found.iter().map(|token| token.raw()).collect();
     }
 
     /// Takes the forced tokens.
@@ -324,7 +298,7 @@ impl TokenParser {
         if self.is_over() {
             return Vec::new();
         }
-        let pieces = self.sequence.matcher.forced(MAX_FORCED);
+        let pieces = self.matcher.forced(MAX_FORCED);
         let trie = self.token_env.tok_trie();
         let bytes = |piece: louver::Piece| match piece {
             louver::Piece::Bytes(bytes) => bytes,
@@ -335,14 +309,14 @@ impl TokenParser {
 
     /// The tokens taken, without one that ended the text.
     fn tokens(&self) -> Vec<TokenId> {
-        let tokens = self.sequence.matcher.tokens().iter();
+        let tokens = self.matcher.tokens().iter();
         tokens.filter(|&&token| token != self.space.end()).map(|token| token.raw()).collect()
     }
 
     /// The bytes of the tokens taken. Cost: once after each change, linear.
     pub fn final_bytes(&self) -> &[u8] {
         let trie = self.token_env.tok_trie();
-        self.sequence.texts.bytes.get_or_init(|| trie.decode_raw(&self.tokens()))
+        self.texts.bytes.get_or_init(|| trie.decode_raw(&self.tokens()))
     }
 
     /// A message with the parser's state.
@@ -356,14 +330,18 @@ impl TokenParser {
     /// The parser's state, for people.
     pub fn dump_state(&self) -> String {
         let tokens = self.token_env.tok_trie().tokens_dbg(&self.tokens());
-        let error = self.sequence.error.as_deref().unwrap_or("None");
+        let error = self.error.as_deref().unwrap_or("None");
         let (stats, stop) = (&self.stats.0, self.stop_reason());
         format!("Tokens: {tokens}\nParser: {stats}\nStop: {stop}\nError: {error}")
     }
 
-    /// Adds to the counters.
+    /// Adds the counters of a step.
     fn count(&mut self, step: ParserStats) {
-        self.stats = (self.stats.0.plus(&step), step);
+        let (all, last) = &mut self.stats;
+        all.compute_time_us += step.compute_time_us;
+        all.rows += step.rows;
+        all.definitive_bytes += step.definitive_bytes;
+        *last = step;
     }
 
     /// The last text that was captured under a name.
@@ -374,8 +352,8 @@ impl TokenParser {
 
     /// What rules with a capture name have derived, in the order in which they ended.
     pub fn captures(&self) -> &[(String, Vec<u8>)] {
-        self.sequence.texts.captures.get_or_init(|| {
-            let captures = self.sequence.matcher.clone().captures().unwrap_or_default();
+        self.texts.captures.get_or_init(|| {
+            let captures = self.matcher.clone().captures().unwrap_or_default();
             captures.into_iter().map(|capture| (capture.name, capture.bytes)).collect()
         })
     }
@@ -388,17 +366,16 @@ impl TokenParser {
         let Some(handle) = self.cancellation.0.clone() else { return work(self) };
         let done = handle.run(|| work(self));
         if handle.is_cancelled() {
-            self.stop(StopReason::Cancelled, &Cancelled.to_string());
+            self.stop(StopReason::Cancelled, Cancelled.to_string());
             bail!(Cancelled);
         }
         done
     }
 
     /// Stops with an error.
-    fn stop(&mut self, reason: StopReason, message: &str) -> anyhow::Error {
-        self.sequence.stop_reason = reason;
-        self.sequence.error = Some(message.to_owned());
-        anyhow!(message.to_owned())
+    fn stop(&mut self, reason: StopReason, message: impl Into<String>) -> anyhow::Error {
+        self.stop_reason = reason;
+        anyhow!(self.error.insert(message.into()).clone())
     }
 
     /// Stops at a limit.
@@ -406,12 +383,12 @@ impl TokenParser {
         let is_fuel = limit.contains("fuel");
         let reason =
             if is_fuel { StopReason::LexerTooComplex } else { StopReason::ParserTooComplex };
-        self.stop(reason, &format!("parser error: {limit}"))
+        self.stop(reason, format!("parser error: {limit}"))
     }
 
     /// An error for a parser that was not started.
     fn check_started(&self, what: &str) -> Result<()> {
-        ensure!(self.sequence.started, "process_prompt() not called in {what}");
+        ensure!(self.started, "process_prompt() not called in {what}");
         Ok(())
     }
 
@@ -419,33 +396,33 @@ impl TokenParser {
     fn check_running(&self, what: &str) -> Result<()> {
         self.check_started(what)?;
         ensure!(!self.cancellation.is_cancelled(), Cancelled);
-        let message = self.sequence.error.as_deref().unwrap_or("no error message");
+        let message = self.error.as_deref().unwrap_or("no error message");
         ensure!(!self.is_over(), "parser stopped in {what}; {message}");
         Ok(())
     }
 
     /// Whether no token can be taken any more.
     fn is_over(&self) -> bool {
-        self.stopped() || self.sequence.matcher.is_terminated()
+        self.stopped() || self.matcher.is_terminated()
     }
     /// Whether the text may end here.
     pub fn is_accepting(&mut self) -> bool {
-        self.sequence.matcher.is_complete()
+        self.matcher.is_complete()
     }
 
     /// Whether the parser is stopped.
     pub fn stopped(&self) -> bool {
-        self.sequence.stop_reason != StopReason::NotStopped
+        self.stop_reason != StopReason::NotStopped
     }
 
     /// Why it is stopped.
     pub fn stop_reason(&self) -> StopReason {
-        self.sequence.stop_reason
+        self.stop_reason
     }
 
     /// Whether it was not started yet.
     pub fn is_fresh(&self) -> bool {
-        !self.sequence.started
+        !self.started
     }
 
     /// Whether a token may follow.
@@ -463,14 +440,9 @@ impl TokenParser {
         self.clone()
     }
 
-    /// The forced tokens.
-    pub fn compute_ff_tokens(&mut self) -> Vec<TokenId> {
-        self.forced_tokens().to_vec()
-    }
-
     /// The number of tokens taken.
     pub fn num_tokens(&self) -> usize {
-        self.sequence.matcher.tokens().len()
+        self.matcher.tokens().len()
     }
 
     /// Those from an offset on.
@@ -480,12 +452,12 @@ impl TokenParser {
 
     /// The temperature that the grammar asks for here; None if it is 0.
     pub fn temperature(&self) -> Option<f32> {
-        self.sequence.matcher.clone().temperature().filter(|&temperature| temperature != 0.0)
+        self.matcher.clone().temperature().filter(|&temperature| temperature != 0.0)
     }
 
     /// The error that the parser has stopped with.
     pub fn error_message(&self) -> Option<String> {
-        self.sequence.error.clone()
+        self.error.clone()
     }
 
     /// Counters of all steps.
@@ -500,7 +472,7 @@ impl TokenParser {
 
     /// Warnings about the grammar.
     pub fn grammar_warnings(&mut self) -> Vec<String> {
-        self.grammar.findings.warnings.clone()
+        self.findings.warnings.clone()
     }
 
     /// Makes the parser stop when the returned handle is cancelled.

@@ -1,13 +1,13 @@
 //! A tokenizer environment as Louver's vocabulary, and the engines for it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use anyhow::Result;
 use louver::{Engine, EngineOptions, Limits, TokenId, Vocabulary};
 use toktrie::{SimpleVob, TokEnv, TokTrie};
 
 use crate::api::ParserLimits;
-use crate::masks::{MaskVectors, tokens_mask};
+use crate::masks::{KeptVectors, tokens_mask};
 
 /// Longest token that the vocabulary takes, in bytes. Longer ones are never allowed.
 const MAX_TOKEN_BYTES: usize = 1 << 12;
@@ -22,11 +22,11 @@ const MAX_ENGINES: usize = 8;
 pub(crate) struct TokenSpace {
     pub(crate) env: TokEnv,
     pub(crate) vocab: Arc<Vocabulary>,
-    pub(crate) vectors: MaskVectors,
+    pub(crate) kept: RwLock<KeptVectors>,
     /// The mask of the end-of-sequence tokens.
     pub(crate) end_mask: SimpleVob,
-    /// Engines by their limits.
-    engines: Mutex<Vec<(Limits, Arc<Engine>)>>,
+    /// One engine for each set of limits.
+    engines: Mutex<Vec<Arc<Engine>>>,
 }
 
 impl TokenSpace {
@@ -50,7 +50,7 @@ impl TokenSpace {
         Ok(TokenSpace {
             env: env.clone(),
             vocab: Arc::new(builder.build()?),
-            vectors: MaskVectors::default(),
+            kept: RwLock::default(),
             end_mask: tokens_mask(trie.eos_tokens(), size),
             engines: Mutex::default(),
         })
@@ -65,24 +65,25 @@ impl TokenSpace {
     pub(crate) fn engine(&self, limits: &ParserLimits) -> Arc<Engine> {
         let limits = limits.scaled();
         let mut engines = self.engines.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, engine)) = engines.iter().find(|(of, _)| *of == limits) {
+        if let Some(engine) = engines.iter().find(|engine| engine.options().limits == limits) {
             return engine.clone();
         }
-        let options = EngineOptions::default().with_limits(limits.clone());
+        let options = EngineOptions::default().with_limits(limits);
         let engine = Arc::new(Engine::new(self.vocab.clone(), options));
-        engines.insert(0, (limits, engine.clone()));
+        engines.insert(0, engine.clone());
         engines.truncate(MAX_ENGINES);
         engine
     }
 
     /// The tokens of bytes after other tokens, as the tokenizer makes them of both together if it
     /// keeps those.
-    pub(crate) fn tokens_after(&self, before: &[u32], bytes: &[u8]) -> Vec<u32> {
+    pub(crate) fn tokens_after(&self, before: &[u32], bytes: &[u8]) -> Vec<TokenId> {
         let text = [&self.env.tok_trie().decode_raw(before)[..], bytes].concat();
-        match self.env.tokenize_bytes_marker(&text).0.strip_prefix(before) {
+        let tokens = match self.env.tokenize_bytes_marker(&text).0.strip_prefix(before) {
             Some(after) => after.to_vec(),
             None => self.env.tokenize_bytes(bytes),
-        }
+        };
+        tokens.into_iter().map(TokenId::from_raw).collect()
     }
 }
 
@@ -91,23 +92,18 @@ impl ParserLimits {
     /// the two engines differ, so a number cannot be taken over.
     pub(crate) fn scaled(&self) -> Limits {
         let (usual, ours) = (ParserLimits::default(), Limits::default());
-        let scale = |given: u64, usual: u64, ours: u64| {
-            let scaled = u128::from(ours) * u128::from(given) / u128::from(usual);
-            u64::try_from(scaled).unwrap_or(u64::MAX).max(1)
-        };
-        let size = |given: usize, usual: usize, ours: usize| {
-            scale(given as u64, usual as u64, ours as u64).try_into().unwrap_or(usize::MAX)
-        };
-        let fuel = scale(self.step_lexer_fuel, usual.step_lexer_fuel, ours.mask_fuel);
-        let walk = scale(self.step_max_items as u64, usual.step_max_items as u64, ours.mask_fuel);
-        let compile = scale(self.initial_lexer_fuel, usual.initial_lexer_fuel, ours.compile_fuel);
-        let items = size(self.max_items_in_row, usual.max_items_in_row, ours.config_items);
-        let states = size(self.max_lexer_states, usual.max_lexer_states, ours.automaton_states);
+        macro_rules! scaled {
+            ($ours:ident by $given:ident) => {
+                // In floating point, so that a product cannot overflow; `as` saturates.
+                (ours.$ours as f64 * (self.$given as f64 / usual.$given as f64)).max(1.0) as _
+            };
+        }
+        let walk: u64 = scaled!(mask_fuel by step_max_items);
         Limits::default()
-            .with_compile_fuel(compile)
-            .with_mask_fuel(fuel.min(walk))
-            .with_config_items(items)
-            .with_automaton_states(states)
-            .with_nodes(size(self.max_grammar_size, usual.max_grammar_size, ours.nodes))
+            .with_compile_fuel(scaled!(compile_fuel by initial_lexer_fuel))
+            .with_mask_fuel(walk.min(scaled!(mask_fuel by step_lexer_fuel)))
+            .with_config_items(scaled!(config_items by max_items_in_row))
+            .with_automaton_states(scaled!(automaton_states by max_lexer_states))
+            .with_nodes(scaled!(nodes by max_grammar_size))
     }
 }
