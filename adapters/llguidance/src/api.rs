@@ -143,9 +143,10 @@ impl GrammarInit {
 }
 
 /// Why a parser has stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StopReason {
     /// It has not.
+    #[default]
     NotStopped,
     /// The grammar-wide number of tokens is used up.
     MaxTokensTotal,

@@ -54,6 +54,16 @@ pub struct TokenParser {
     /// Its tokens are those taken; the end of the text is one of them.
     matcher: louver::Matcher,
     row: MaskRow,
+    progress: Progress,
+    texts: Texts,
+    pub(crate) cancellation: Cancellation,
+    /// Counters of all steps, and of the last one.
+    stats: (ParserStats, ParserStats),
+}
+
+/// How far the parser is.
+#[derive(Clone, Default)]
+struct Progress {
     started: bool,
     /// How many tokens may be consumed.
     max_tokens: Option<usize>,
@@ -61,10 +71,6 @@ pub struct TokenParser {
     forced: VecDeque<TokenId>,
     stop_reason: StopReason,
     error: Option<String>,
-    texts: Texts,
-    pub(crate) cancellation: Cancellation,
-    /// Counters of all steps, and of the last one.
-    stats: (ParserStats, ParserStats),
 }
 
 /// What the tokens derive, made when it is asked for.
@@ -94,11 +100,7 @@ impl TokenParser {
             row: MaskRow::new(&space.vocab),
             space,
             findings,
-            started: false,
-            max_tokens: list.max_tokens,
-            forced: VecDeque::new(),
-            stop_reason: StopReason::NotStopped,
-            error: None,
+            progress: Progress { max_tokens: list.max_tokens, ..Progress::default() },
             texts: Texts::default(),
             cancellation: Cancellation::default(),
             stats: Default::default(),
@@ -108,7 +110,7 @@ impl TokenParser {
     /// Starts with an empty prompt. Panics if the parser was started.
     pub fn start_without_prompt(&mut self) {
         assert!(self.is_fresh(), "start_without_prompt() needs a fresh parser");
-        self.started = true;
+        self.progress.started = true;
     }
 
     /// Starts with a prompt. Returns the prompt to use: the tokens that the grammar forces first
@@ -153,7 +155,7 @@ impl TokenParser {
     /// Takes a token. Returns how many tokens the host should take back, which is none.
     pub fn consume_token(&mut self, token: TokenId) -> Result<usize> {
         self.check_running("consume_token")?;
-        if self.max_tokens == Some(self.num_tokens()) {
+        if self.progress.max_tokens == Some(self.num_tokens()) {
             return Err(self.stop(StopReason::MaxTokensTotal, "max_tokens_total reached"));
         }
         let trie = self.token_env.tok_trie();
@@ -176,14 +178,14 @@ impl TokenParser {
             Err(error) => {
                 let refusal = self.matcher.refusal(engine_token).ok().flatten();
                 let why = refusal.map_or_else(|| error.to_string(), |why| why.to_string());
-                let shown = self.token_env.tok_trie().token_str(token);
-                let what = format!("token {shown:?} doesn't satisfy the grammar; {why}");
-                let what = format!("Parser Error: {what}");
+                let text = self.token_env.tok_trie().token_str(token);
+                let what =
+                    format!("Parser Error: token {text:?} doesn't satisfy the grammar; {why}");
                 return Err(self.stop(StopReason::ParserTooComplex, what));
             }
         }
-        if self.forced.pop_front() != Some(token) {
-            self.forced.clear();
+        if self.progress.forced.pop_front() != Some(token) {
+            self.progress.forced.clear();
         }
         self.texts = Texts::default();
         Ok(())
@@ -204,9 +206,9 @@ impl TokenParser {
             return Ok(self.stopped());
         }
         if self.matcher.is_terminated() || self.is_after_named_end() {
-            self.stop_reason = StopReason::EndOfSentence;
+            self.progress.stop_reason = StopReason::EndOfSentence;
         } else if !self.step(TokenParser::can_continue)? {
-            self.stop_reason = StopReason::NoExtension;
+            self.progress.stop_reason = StopReason::NoExtension;
         }
         Ok(self.stopped())
     }
@@ -258,9 +260,9 @@ impl TokenParser {
         ensure!(count <= taken, "rollback: {count} > {taken}");
         ensure!(self.stop_reason().is_ok(), "rollback: stopped by {}", self.stop_reason());
         self.matcher.rollback(count);
-        self.forced.clear();
+        self.progress.forced.clear();
         self.texts = Texts::default();
-        self.stop_reason = StopReason::NotStopped;
+        self.progress.stop_reason = StopReason::NotStopped;
         Ok(())
     }
 
@@ -270,10 +272,10 @@ impl TokenParser {
         if self.is_over() || !is_forcing {
             return Vec::new();
         }
-        if self.forced.is_empty() {
+        if self.progress.forced.is_empty() {
             self.find_forced_tokens(self.last_token().as_slice());
         }
-        self.forced.iter().copied().collect()
+        self.progress.forced.iter().copied().collect()
     }
 
     /// Finds the forced tokens. The tokenizer gets the tokens before them, too, and its tokens
@@ -283,7 +285,7 @@ impl TokenParser {
         let found = self.matcher.forced_tokens_with(MAX_FORCED, &mut |bytes| {
             space.tokens_after(std::mem::take(&mut before), bytes)
         });
-        self.forced = found.iter().map(|token| token.raw()).collect();
+        self.progress.forced = found.iter().map(|token| token.raw()).collect();
     }
 
     /// Takes the forced tokens.
@@ -330,7 +332,7 @@ impl TokenParser {
     /// The parser's state, for people.
     pub fn dump_state(&self) -> String {
         let tokens = self.token_env.tok_trie().tokens_dbg(&self.tokens());
-        let error = self.error.as_deref().unwrap_or("None");
+        let error = self.progress.error.as_deref().unwrap_or("None");
         let (stats, stop) = (&self.stats.0, self.stop_reason());
         format!("Tokens: {tokens}\nParser: {stats}\nStop: {stop}\nError: {error}")
     }
@@ -374,8 +376,8 @@ impl TokenParser {
 
     /// Stops with an error.
     fn stop(&mut self, reason: StopReason, message: impl Into<String>) -> anyhow::Error {
-        self.stop_reason = reason;
-        anyhow!(self.error.insert(message.into()).clone())
+        self.progress.stop_reason = reason;
+        anyhow!(self.progress.error.insert(message.into()).clone())
     }
 
     /// Stops at a limit.
@@ -388,7 +390,7 @@ impl TokenParser {
 
     /// An error for a parser that was not started.
     fn check_started(&self, what: &str) -> Result<()> {
-        ensure!(self.started, "process_prompt() not called in {what}");
+        ensure!(self.progress.started, "process_prompt() not called in {what}");
         Ok(())
     }
 
@@ -396,7 +398,7 @@ impl TokenParser {
     fn check_running(&self, what: &str) -> Result<()> {
         self.check_started(what)?;
         ensure!(!self.cancellation.is_cancelled(), Cancelled);
-        let message = self.error.as_deref().unwrap_or("no error message");
+        let message = self.progress.error.as_deref().unwrap_or("no error message");
         ensure!(!self.is_over(), "parser stopped in {what}; {message}");
         Ok(())
     }
@@ -412,17 +414,17 @@ impl TokenParser {
 
     /// Whether the parser is stopped.
     pub fn stopped(&self) -> bool {
-        self.stop_reason != StopReason::NotStopped
+        self.progress.stop_reason != StopReason::NotStopped
     }
 
     /// Why it is stopped.
     pub fn stop_reason(&self) -> StopReason {
-        self.stop_reason
+        self.progress.stop_reason
     }
 
     /// Whether it was not started yet.
     pub fn is_fresh(&self) -> bool {
-        !self.started
+        !self.progress.started
     }
 
     /// Whether a token may follow.
@@ -457,7 +459,7 @@ impl TokenParser {
 
     /// The error that the parser has stopped with.
     pub fn error_message(&self) -> Option<String> {
-        self.error.clone()
+        self.progress.error.clone()
     }
 
     /// Counters of all steps.
