@@ -174,13 +174,26 @@ impl RuleWalks {
         (nodes, next): (&[NodeId], ConfigId),
         out: &mut TrieWalk,
     ) -> Result<(), WalkError> {
+        let children: Vec<NodeId> = nodes.iter().flat_map(|&node| trie.children(node)).collect();
+        self.resolve_from(parser, trie, (&children, next), out)
+    }
+
+    /// As [`RuleWalks::resolve`] for the tokens at and below `nodes`, where `next` is the
+    /// configuration before the nodes' bytes.
+    pub(crate) fn resolve_from(
+        &mut self,
+        parser: &mut Parser,
+        trie: &Arc<Trie>,
+        (nodes, next): (&[NodeId], ConfigId),
+        out: &mut TrieWalk,
+    ) -> Result<(), WalkError> {
         if self.context.is_full() && out.pending_follow.is_empty() {
             self.clear();
         }
         let mut walker = self.walker(parser, trie);
-        let children = nodes.iter().flat_map(|&node| trie.children(node));
-        let queue = walker.node_set(children, None).map(|node_set| (node_set, next));
-        walker.follow(queue.into_iter().collect(), out, &mut Vec::new())
+        let queue = walker.node_set(nodes.iter().copied(), None);
+        let queue = queue.map(|node_set| (node_set, next)).into_iter().collect();
+        walker.follow(queue, out, &mut Vec::new())
     }
 
     /// Adds to `out` the tokens of the vocabulary's trie that one item's rule accepts, some perhaps

@@ -20,6 +20,8 @@ use crate::vocab::{NodeId, Tree, Trie, Vocabulary};
 const MAX_SUBTREES: usize = 4;
 /// So few suffixes are one group.
 const MAX_SINGLE_GROUP: usize = 256;
+/// With so many tokens a node, a group is walked in the vocabulary's trie as well.
+const TOKENS_PER_NODE: usize = 2;
 
 /// The suffixes after one exit.
 #[derive(Debug)]
@@ -35,27 +37,19 @@ pub(super) enum Suffixes {
 pub(super) struct SuffixGroup {
     /// The first bytes: those of one shape, or all.
     first_bytes: ByteSet,
-    /// Tokens, and the number of their bytes in front of the suffix.
-    tokens: Box<[(TokenId, u16)]>,
-    /// The trie of suffixes, made on demand.
-    trie: OnceLock<Arc<Trie>>,
+    /// How the suffixes are stored.
+    store: SuffixStore,
 }
 
-impl SuffixGroup {
-    fn new(first_bytes: ByteSet, tokens: Vec<(TokenId, u16)>) -> SuffixGroup {
-        SuffixGroup { first_bytes, tokens: tokens.into(), trie: OnceLock::new() }
-    }
-
-    /// The trie of the suffixes.
-    fn trie(&self, vocab: &Vocabulary) -> &Arc<Trie> {
-        self.trie.get_or_init(|| {
-            let suffixes = self
-                .tokens
-                .iter()
-                .filter_map(|&(id, from)| Some((vocab.bytes(id)?.get(usize::from(from)..)?, id)));
-            Arc::new(Trie::build(suffixes.collect()))
-        })
-    }
+/// How the suffixes of a group are stored.
+#[derive(Debug)]
+enum SuffixStore {
+    /// The tokens at and below these nodes of the vocabulary's trie, all of which are
+    /// context-dependent.
+    Nodes(Box<[NodeId]>),
+    /// Tokens, and the number of their bytes in front of the suffix; and the trie of suffixes, made
+    /// on demand.
+    List(Box<[(TokenId, u16)]>, OnceLock<Arc<Trie>>),
 }
 
 /// How suffixes are resolved, and where the accepted tokens go.
@@ -79,27 +73,69 @@ impl SuffixWalk<'_> {
         }
         nodes.iter().try_for_each(|&node| self.out.run_below(parser, trie, node, next, usize::MAX))
     }
+
+    /// As [`SuffixWalk::below`] for the tokens at and below the nodes, where `next` is the
+    /// configuration before the nodes' bytes.
+    fn at_and_below(
+        &mut self,
+        parser: &mut Parser,
+        trie: &Arc<Trie>,
+        nodes: &[NodeId],
+        next: ConfigId,
+    ) -> Result<(), WalkError> {
+        match &mut self.rule_walks {
+            Some(walks) => walks.resolve_from(parser, trie, (nodes, next), self.out),
+            None => self.out.run_from(parser, trie, nodes, next),
+        }
+    }
 }
 
-/// Suffixes by the shapes of their first bytes: tokens, and the number of bytes in front.
-struct ShapeBuckets(Vec<Vec<(TokenId, u16)>>);
+/// Suffixes whose first bytes have one shape.
+struct ShapeBucket {
+    tokens: Vec<(TokenId, u16)>,
+    /// Nodes of the vocabulary's trie with exactly these tokens, if there are such nodes.
+    nodes: Option<Vec<NodeId>>,
+}
+
+/// Suffixes by the shapes of their first bytes.
+struct ShapeBuckets(Vec<ShapeBucket>);
 
 impl ShapeBuckets {
-    fn new() -> ShapeBuckets {
-        ShapeBuckets(vec![Vec::new(); 256])
+    /// `nodes`: they may be at nodes of the vocabulary's trie.
+    fn new(nodes: bool) -> ShapeBuckets {
+        ShapeBuckets(
+            (0..256)
+                .map(|_| ShapeBucket { tokens: Vec::new(), nodes: nodes.then(Vec::new) })
+                .collect(),
+        )
     }
 
-    /// Groups the suffixes.
+    /// Chooses how each group is stored.
     fn finish(self) -> Suffixes {
-        if self.0.iter().map(Vec::len).sum::<usize>() <= MAX_SINGLE_GROUP {
-            return Suffixes::Groups(Box::new([SuffixGroup::new(ByteSet::ALL, self.0.concat())]));
-        }
-        let buckets = self.0.into_iter().zip(0..=u8::MAX).filter(|(tokens, _)| !tokens.is_empty());
-        let group = |(tokens, shape)| {
-            let (lo, hi) = shape_bytes(shape);
-            SuffixGroup::new(ByteSet::range(lo, hi), tokens)
+        let list_group = |first_bytes, tokens: Vec<_>| SuffixGroup {
+            first_bytes,
+            store: SuffixStore::List(tokens.into(), OnceLock::new()),
         };
-        Suffixes::Groups(buckets.map(group).collect())
+        if self.0.iter().map(|bucket| bucket.tokens.len()).sum::<usize>() <= MAX_SINGLE_GROUP {
+            let all_tokens = self.0.into_iter().flat_map(|bucket| bucket.tokens).collect();
+            return Suffixes::Groups(Box::new([list_group(ByteSet::ALL, all_tokens)]));
+        }
+        let buckets =
+            self.0.into_iter().zip(0..=u8::MAX).filter(|(bucket, _)| !bucket.tokens.is_empty());
+        let of_shape = |(bucket, shape): (ShapeBucket, u8)| {
+            let (lo, hi) = shape_bytes(shape);
+            let first_bytes = ByteSet::range(lo, hi);
+            match bucket.nodes {
+                Some(nodes)
+                    if bucket.tokens.len() > MAX_SINGLE_GROUP
+                        && nodes.len() * TOKENS_PER_NODE <= bucket.tokens.len() =>
+                {
+                    SuffixGroup { first_bytes, store: SuffixStore::Nodes(nodes.into()) }
+                }
+                _ => list_group(first_bytes, bucket.tokens),
+            }
+        };
+        Suffixes::Groups(buckets.map(of_shape).collect())
     }
 }
 
@@ -126,7 +162,7 @@ impl Suffixes {
         exits: &[(Exit, NodeId)],
     ) -> Option<Suffixes> {
         let is_trie = std::ptr::eq(tree, &**vocab.trie());
-        let (mut buckets, mut nodes) = (ShapeBuckets::new(), Vec::new());
+        let (mut buckets, mut nodes) = (ShapeBuckets::new(is_trie), Vec::new());
         // Context-dependent tokens of one subtree, and for each of its tokens how many of them come
         // before it.
         let (mut dependent, mut dependent_before): (Vec<TokenId>, Vec<u32>) =
@@ -157,10 +193,16 @@ impl Suffixes {
             nodes.push(node);
             let depth = tree.node(node).depth;
             for child in tree.children(node) {
-                let tokens = dependent_in(tree.range_at(child).start..tree.range_below(child).end);
                 let byte = tree.node(child).byte;
+                let range = tree.range_at(child).start..tree.range_below(child).end;
+                let tokens = dependent_in(range.clone());
                 let bucket = &mut buckets.0[usize::from(if is_trie { shape(byte) } else { byte })];
-                bucket.extend(tokens.iter().map(|&id| (id, depth)));
+                bucket.tokens.extend(tokens.iter().map(|&id| (id, depth)));
+                match &mut bucket.nodes {
+                    Some(nodes) if tokens.len() == range.len() => nodes.push(child),
+                    nodes if !tokens.is_empty() => *nodes = None,
+                    _ => {}
+                }
             }
         }
         match nodes.len() {
@@ -172,10 +214,10 @@ impl Suffixes {
 
     /// The suffixes of these tokens after so many of their bytes.
     pub(super) fn listed(vocab: &Vocabulary, tokens: &[(TokenId, u16)]) -> Option<Suffixes> {
-        let mut buckets = ShapeBuckets::new();
+        let mut buckets = ShapeBuckets::new(false);
         for &(id, from) in tokens {
             if let Some(&byte) = vocab.bytes(id).and_then(|bytes| bytes.get(usize::from(from))) {
-                buckets.0[usize::from(shape(byte))].push((id, from));
+                buckets.0[usize::from(shape(byte))].tokens.push((id, from));
             }
         }
         (!tokens.is_empty()).then(|| buckets.finish())
@@ -197,7 +239,15 @@ impl Suffixes {
         };
         let first_bytes = parser.allowed(next);
         for group in groups.iter().filter(|group| first_bytes.meets(&group.first_bytes)) {
-            walk.below(parser, group.trie(vocab), &[NodeId::ROOT], next)?;
+            match &group.store {
+                SuffixStore::Nodes(nodes) => {
+                    walk.at_and_below(parser, vocab.shared_trie(), nodes, next)?
+                }
+                SuffixStore::List(tokens, trie) => {
+                    let trie = suffix_trie(vocab, tokens, trie);
+                    walk.below(parser, trie, &[NodeId::ROOT], next)?;
+                }
+            }
         }
         Ok(())
     }
@@ -207,8 +257,26 @@ impl Suffixes {
         match self {
             Suffixes::Subtrees(nodes) => nodes.len() * 4,
             Suffixes::Groups(groups) => {
-                groups.iter().map(|group| group.tokens.len() * 32 + 256).sum()
+                let bytes = |group: &SuffixGroup| match &group.store {
+                    SuffixStore::Nodes(nodes) => nodes.len() * 4 + 64,
+                    SuffixStore::List(tokens, _) => tokens.len() * 32 + 256,
+                };
+                groups.iter().map(bytes).sum()
             }
         }
     }
+}
+
+/// The trie of these suffixes.
+fn suffix_trie<'t>(
+    vocab: &Vocabulary,
+    tokens: &[(TokenId, u16)],
+    trie: &'t OnceLock<Arc<Trie>>,
+) -> &'t Arc<Trie> {
+    trie.get_or_init(|| {
+        let suffixes = tokens
+            .iter()
+            .filter_map(|&(id, from)| Some((vocab.bytes(id)?.get(usize::from(from)..)?, id)));
+        Arc::new(Trie::build(suffixes.collect()))
+    })
 }

@@ -205,6 +205,27 @@ impl TrieWalk {
         Ok(self.meter.spend_fuel(0)?)
     }
 
+    /// Adds every token at or below these nodes that `config` accepts, where `config` is the
+    /// configuration before the nodes' bytes.
+    pub(crate) fn run_from(
+        &mut self,
+        parser: &mut Parser,
+        trie: &Trie,
+        nodes: &[NodeId],
+        config: ConfigId,
+    ) -> Result<(), WalkError> {
+        self.begin(parser, usize::MAX);
+        let allowed = parser.allowed(config);
+        for &node in nodes {
+            let byte = trie.node(node).byte;
+            if allowed.contains(byte) {
+                let next = parser.step(config, byte)?;
+                self.enter(parser, trie, node, (config, next))?;
+            }
+        }
+        Ok(self.meter.spend_fuel(0)?)
+    }
+
     /// Visits one node that was reached with `config` from `before`, and its subtree.
     pub(crate) fn enter(
         &mut self,
