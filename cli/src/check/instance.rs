@@ -14,7 +14,7 @@ use louver::front::json_schema::{Registry, SchemaOptions};
 use louver::fsm::ByteSet;
 use louver::ids::TokenId;
 use louver::limits::Limits;
-use louver::matcher::{Rejected, Tracer};
+use louver::matcher::Rejected;
 use louver::spec::json::push_token;
 use louver::vocab::Vocabulary;
 use louver_formats::{Turn, validator_instance};
@@ -48,9 +48,10 @@ pub(super) fn run(
         }
         _ => drop(std::io::stdin().read_to_end(&mut bytes).context("cannot read standard input")?),
     }
-    match checked.check(strip_line_break(&bytes)) {
+    let bytes = strip_line_break(&bytes);
+    match checked.check(bytes) {
         Ok(()) => {
-            let turn = checked.turn(strip_line_break(&bytes));
+            let turn = checked.turn(bytes);
             println!("valid{}", turn.map(|turn| describe(&turn)).unwrap_or_default());
             Ok(ExitCode::SUCCESS)
         }
@@ -142,16 +143,7 @@ impl<'s> CheckedSpec<'s> {
     /// The turn that an accepted input is, if the spec is one of tools.
     fn turn(&self, bytes: &[u8]) -> Option<Turn> {
         let request = self.spec.request.as_ref()?;
-        let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
-        let mut matcher = engine.bind(self.spec.compiled.clone()).ok()?.matcher();
-        let mut tracer = Tracer::new();
-        for &byte in bytes {
-            matcher.advance_traced(TokenId::from_raw(byte.into()), &mut tracer).ok()?;
-        }
-        let mut extractor = request.extractor(0);
-        let mut events = extractor.push(tracer.finish());
-        events.extend(extractor.finish(true));
-        Some(Turn::collect(&events))
+        request.read_constrained(self.spec.compiled.clone(), bytes).ok()
     }
 
     /// Validates an input that the grammar accepts.

@@ -96,10 +96,8 @@ impl WireFormat {
         let mut recognizer = Recognizer::with_limits(compiled.clone(), &request.limits);
         let difference = match recognizer.push(text.as_bytes()) {
             Ok(()) if recognizer.is_complete() => {
-                return Ok(Reading {
-                    turn: as_constrained(&lowered, compiled, text)?,
-                    differences: Vec::new(),
-                });
+                let turn = lowered.read_constrained(compiled, text.as_bytes())?;
+                return Ok(Reading { turn, differences: Vec::new() });
             }
             Ok(()) => Difference::Unfinished,
             Err(rejected) => Difference::Refused { at: rejected.offset() },
@@ -110,24 +108,30 @@ impl WireFormat {
     }
 }
 
-fn as_constrained(
-    lowered: &LoweredRequest,
-    compiled: Arc<Compiled>,
-    text: &str,
-) -> Result<Turn, ConstraintError> {
-    let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
-    let mut matcher = engine.bind(compiled)?.matcher();
-    let (mut tracer, mut extractor, mut events) = (Tracer::new(), lowered.extractor(0), Vec::new());
-    for byte in text.bytes() {
-        if matcher.advance_traced(TokenId::from_raw(u32::from(byte)), &mut tracer).is_err() {
-            break;
+impl LoweredRequest {
+    /// Reads a text that the request's grammar accepts, all of it text: the turn is that of a
+    /// constrained generation. `compiled` is the compiled grammar. A text that is not accepted is
+    /// read up to there, as a generation that was cut off. Cost: linear.
+    pub fn read_constrained(
+        &self,
+        compiled: Arc<Compiled>,
+        text: &[u8],
+    ) -> Result<Turn, ConstraintError> {
+        let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
+        let mut matcher = engine.bind(compiled)?.matcher();
+        let (mut tracer, mut extractor) = (Tracer::new(), self.extractor(0));
+        let mut events = Vec::new();
+        for &byte in text {
+            if matcher.advance_traced(TokenId::from_raw(u32::from(byte)), &mut tracer).is_err() {
+                break;
+            }
+            events.extend(extractor.push(tracer.drain()));
         }
-        events.extend(extractor.push(tracer.drain()));
+        let complete = matcher.is_complete();
+        events.extend(extractor.push(tracer.finish()));
+        events.extend(extractor.finish(complete));
+        Ok(Turn::collect(&events))
     }
-    let complete = matcher.is_complete();
-    events.extend(extractor.push(tracer.finish()));
-    events.extend(extractor.finish(complete));
-    Ok(Turn::collect(&events))
 }
 
 fn report(
