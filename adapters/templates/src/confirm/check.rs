@@ -1,7 +1,7 @@
 //! One turn through the grammar of a format and its extractor.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use louver::engine::{Constraint, Engine, EngineOptions};
 use louver::ids::TokenId;
@@ -210,7 +210,9 @@ struct ReadBack {
 
 /// Whether the prompt ends with what opens reasoning in a family of the catalog.
 fn opens_any_reasoning(prompt: &str) -> bool {
-    Catalog::shipped().formats().iter().any(|format| format.prompt_opens_reasoning(prompt))
+    /// Every confirmation asks for each of its turns.
+    static FAMILIES: LazyLock<Catalog> = LazyLock::new(Catalog::shipped);
+    FAMILIES.formats().iter().any(|format| format.prompt_opens_reasoning(prompt))
 }
 
 /// A vocabulary of all bytes and special tokens.
