@@ -55,7 +55,6 @@ pub struct TokenParser {
     matcher: louver::Matcher,
     row: MaskRow,
     progress: Progress,
-    texts: Texts,
     pub(crate) cancellation: Cancellation,
     /// Counters of all steps, and of the last one.
     stats: (ParserStats, ParserStats),
@@ -71,6 +70,7 @@ struct Progress {
     forced: VecDeque<TokenId>,
     stop_reason: StopReason,
     error: Option<String>,
+    texts: Texts,
 }
 
 /// What the tokens derive, made when it is asked for.
@@ -101,7 +101,6 @@ impl TokenParser {
             space,
             findings,
             progress: Progress { max_tokens: list.max_tokens, ..Progress::default() },
-            texts: Texts::default(),
             cancellation: Cancellation::default(),
             stats: Default::default(),
         })
@@ -187,7 +186,7 @@ impl TokenParser {
         if self.progress.forced.pop_front() != Some(token) {
             self.progress.forced.clear();
         }
-        self.texts = Texts::default();
+        self.progress.texts = Texts::default();
         Ok(())
     }
 
@@ -261,7 +260,7 @@ impl TokenParser {
         ensure!(self.stop_reason().is_ok(), "rollback: stopped by {}", self.stop_reason());
         self.matcher.rollback(count);
         self.progress.forced.clear();
-        self.texts = Texts::default();
+        self.progress.texts = Texts::default();
         self.progress.stop_reason = StopReason::NotStopped;
         Ok(())
     }
@@ -318,7 +317,7 @@ impl TokenParser {
     /// The bytes of the tokens taken. Cost: once after each change, linear.
     pub fn final_bytes(&self) -> &[u8] {
         let trie = self.token_env.tok_trie();
-        self.texts.bytes.get_or_init(|| trie.decode_raw(&self.tokens()))
+        self.progress.texts.bytes.get_or_init(|| trie.decode_raw(&self.tokens()))
     }
 
     /// A message with the parser's state.
@@ -354,7 +353,7 @@ impl TokenParser {
 
     /// What rules with a capture name have derived, in the order in which they ended.
     pub fn captures(&self) -> &[(String, Vec<u8>)] {
-        self.texts.captures.get_or_init(|| {
+        self.progress.texts.captures.get_or_init(|| {
             let captures = self.matcher.clone().captures().unwrap_or_default();
             captures.into_iter().map(|capture| (capture.name, capture.bytes)).collect()
         })
