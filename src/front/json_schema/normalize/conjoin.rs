@@ -41,18 +41,17 @@ impl<'a> Conjuncts<'a> {
 
     /// Whether a `oneOf` is the only choice.
     fn is_one_of_alone(&self) -> bool {
-        let mut others =
-            self.parsed.iter().map(|(_, keywords)| (&keywords.any_of, &keywords.conditionals));
+        let keywords = || self.parsed.iter().map(|(_, keywords)| keywords);
         self.choices.is_empty()
-            && others.all(|(any_of, conditionals)| any_of.is_empty() && conditionals.is_empty())
-            && self.parsed.iter().map(|(_, keywords)| keywords.one_of.len()).sum::<usize>() == 1
+            && keywords().all(|k| k.any_of.is_empty() && k.conditionals.is_empty())
+            && keywords().map(|k| k.one_of.len()).sum::<usize>() == 1
     }
 }
 
 impl<'a> Normalizer<'a> {
-    /// As [`Normalizer::alternatives`], of values that are generated. If undeclared members are
-    /// forbidden, the branches of a `oneOf` that stands alone are closed before they exclude each
-    /// other, as they have fewer values in common then.
+    /// As [`Normalizer::alternatives`], for a rule. Some values may be missing: if undeclared
+    /// members are forbidden, the branches of a `oneOf` that is the only choice are closed before
+    /// the values of the others are excluded from them.
     pub(crate) fn generated_alternatives(&mut self, conj: &[LocId]) -> Alternatives<'a> {
         let forbids = self.reader.options.undeclared == Undeclared::Forbidden;
         let chooses = |name: &str| name == "oneOf" || name == "allOf";

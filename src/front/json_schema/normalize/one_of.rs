@@ -253,11 +253,12 @@ impl<'a> Normalizer<'a> {
     ) -> bool {
         let OneOf { loc, closes } = one_of;
         let n = branches.len();
-        let closed = |branch: &Branch<'a>| {
-            branch.narrowed.iter().map(|facets| facets.close_undeclared().into_owned()).collect()
+        let close = |facets: &Facets<'a>| facets.close_undeclared().into_owned();
+        let closed: Vec<Vec<Facets<'a>>> = match closes {
+            true => branches.iter().map(|b| b.narrowed.iter().map(close).collect()).collect(),
+            false => Vec::new(),
         };
-        let closed: Vec<Vec<Facets<'a>>> =
-            if closes { branches.iter().map(closed).collect() } else { Vec::new() };
+        // Each branch before the values of the others are excluded.
         let values = |i: usize| if closes { &closed[i] } else { &branches[i].narrowed };
         let mut excluded: Vec<Vec<usize>> = vec![Vec::new(); n];
         for i in 0..n {

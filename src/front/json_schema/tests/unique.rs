@@ -121,7 +121,9 @@ fn unique_arrays_have_at_most_as_many_elements_as_values() {
         &[r#"["a", true, 1, true]"#, "[true]", r#"["a", true, 1, 1]"#],
     );
     // The first elements may be some of the values of the others, but there are enough of these.
-    let schema = r#"{"type": "array", "uniqueItems": true, "prefixItems": [{"type": ["string", "integer"]}], "items": {"type": "integer", "minimum": 1, "maximum": 100}, "maxItems": 100}"#;
+    let schema = r#"{"type": "array", "uniqueItems": true, "maxItems": 100,
+        "prefixItems": [{"type": ["string", "integer"]}],
+        "items": {"type": "integer", "minimum": 1, "maximum": 100}}"#;
     check(
         schema,
         &["[]", "[5, 1, 2]", r#"["a", 5, 100]"#],
