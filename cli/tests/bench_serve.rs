@@ -101,6 +101,8 @@ fn calls_with_louver_are_valid_by_schema() {
     let (text, lines) = successful_run(&Folder::new("bfcl"), &["bfcl", "--max-tokens", "120"]);
     // Four built-in cases in three modes.
     assert_eq!(lines.len(), 12, "{text}");
+    // No mode fails unnoticed.
+    assert!(lines.iter().all(|line| line["tokens"].as_u64() > Some(0)), "{text}");
     let own: Vec<&Value> =
         lines.iter().filter(|line| line["id"].as_str().unwrap().ends_with(" louver")).collect();
     assert_eq!(own.len(), 4);

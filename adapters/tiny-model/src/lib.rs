@@ -1,4 +1,4 @@
-//! A generated Llama model with random weights: 2 layers of width 64, its own byte-level BPE,
+//! A generated Llama model with random weights: 1 layer of width 32, its own byte-level BPE,
 //! ChatML with tools.
 //!
 //! mistral.rs loads it offline in milliseconds, so that the demo and the adapter's tests can run

@@ -39,12 +39,14 @@ def tool_loop(streamed):
     """The agent asks for a call in each turn; the answer is a call, too.
 
     It sends schemas that are not closed, and refuses members that they do not declare: those are
-    the only errors that a valid call may lead to.
+    the only errors that a valid call may lead to. A final answer beside another call is an error to
+    it as well, so a turn has one call.
     """
     seen = {"calls": 0}
     for seed in seeds_until(seen):
         model = OpenAIModel(
-            MODEL, api_base=URL, api_key=KEY, max_tokens=TOKENS, seed=seed, extra_body=LOUVER)
+            MODEL, api_base=URL, api_key=KEY, max_tokens=TOKENS, seed=seed, extra_body=LOUVER,
+            parallel_tool_calls=False)
         tool = WeatherTool()
         agent = ToolCallingAgent(
             [tool], model, prompt_templates=PROMPTS, stream_outputs=streamed, max_steps=2,

@@ -2,6 +2,7 @@
 //! generation, and the calls of real models. The server runs in this process and is accessed over
 //! HTTP; `throughput` and `bfcl` use the plugin without it.
 
+mod banned_ids;
 mod beside;
 mod bfcl;
 mod chat_cases;

@@ -4,7 +4,7 @@
 mod table;
 
 use std::num::NonZeroUsize;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -15,10 +15,11 @@ use louver_mistralrs::{
 };
 use louver_server::ModelConfig;
 use mistralrs::{
-    CustomLogitsProcessor, Model, RequestBuilder, Response, SamplingParams, Tensor, TextMessageRole,
+    CustomLogitsProcessor, Model, RequestBuilder, Response, SamplingParams, TextMessageRole,
 };
 use serde_json::{Value, json};
 
+use super::banned_ids::without_ids;
 use super::record::RequestRecord;
 use super::{BenchOutcome, ThroughputArgs, test_server};
 use crate::bench::stats::nanos;
@@ -231,8 +232,10 @@ impl Bench {
         let config = ModelConfig { prefix_cache: None, ..config };
         let (model, louver) =
             louver_server::load_model(&config, EngineOptions::default(), None).await?;
-        let stops = louver.engine().vocab().stops().iter().map(|id| id.raw() as usize).collect();
-        Ok(Bench { model, louver, tokens, seed, endless: endless(stops) })
+        let stops = louver.engine().vocab().stops();
+        let stops: Vec<usize> = stops.iter().map(|id| id.raw() as usize).collect();
+        let endless = without_ids(move |id| stops.contains(&id));
+        Ok(Bench { model, louver, tokens, seed, endless })
     }
 
     fn arrange(&self, shape: &Shape, prompt: usize) -> Result<Arrangement> {
@@ -341,21 +344,6 @@ impl Bench {
         // Not every token has a chunk, nor has the last one always.
         Ok((self.tokens, Timing::default()))
     }
-}
-
-/// A processor that keeps generations from ending.
-fn endless(stops: Vec<usize>) -> Arc<dyn CustomLogitsProcessor> {
-    let bias: OnceLock<Tensor> = OnceLock::new();
-    Arc::new(move |logits: &Tensor, _: &[u32]| {
-        if bias.get().is_none() {
-            let width = logits.dims().last().copied().unwrap_or(0);
-            let of = |id| if stops.contains(&id) { f32::NEG_INFINITY } else { 0.0 };
-            let of_ids: Vec<f32> = (0..width).map(of).collect();
-            let made = Tensor::from_vec(of_ids, width, logits.device())?;
-            let _ = bias.set(made.to_dtype(logits.dtype())?);
-        }
-        bias.get().map_or_else(|| Ok(logits.clone()), |bias| logits.broadcast_add(bias))
-    })
 }
 
 fn options(seed: u64, setup: Setup) -> RunOptions {

@@ -3,7 +3,9 @@
 //! mistral.rs 0.8.1 applies a constraint to the whole answer, so the answer is one call without the
 //! markers of the wire format. The prompt is that of the other modes. Where calls of the wire
 //! format are such JSON, it ends with their begin marker, so that the model is where it would write
-//! one.
+//! one. mistral.rs ends a constrained answer at an id that is not of the tokenizer, and draws once
+//! without the constraint: models whose logits are wider than the vocabulary are kept from such
+//! ids.
 
 use std::time::Duration;
 
@@ -16,6 +18,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::cases::Case;
+use crate::bench::serve::banned_ids::without_ids;
 use crate::tool_turn::{ToolModel, ToolTurn};
 
 /// The begin of a call in the wire formats whose calls are a JSON object between tags. Prompts of
@@ -43,8 +46,10 @@ pub(super) async fn turn(model: &ToolModel, case: &Case, max_tokens: usize) -> R
     let host = model.model.inner();
     let (sender, mut receiver) = mpsc::channel(1);
     let message = RequestMessage::Completion { text: prompt, echo_prompt: false, best_of: None };
+    let width = vocab.width();
     let request = NormalRequest {
         constraint: Constraint::JsonSchema(schema(tools)),
+        logits_processors: Some(vec![without_ids(move |id| id >= width)]),
         ..NormalRequest::new_simple(message, sampling, sender, host.next_request_id(), None, None)
     };
     let channel = host.get_sender(None).map_err(|error| anyhow::anyhow!("{error}"))?;

@@ -92,14 +92,15 @@ impl Totals {
         })
     }
 
-    fn milliseconds_per_token(&self) -> f64 {
-        1e3 * self.took.as_secs_f64() / self.tokens.max(1) as f64
+    /// None if nothing was generated.
+    fn milliseconds_per_token(&self) -> Option<f64> {
+        (self.tokens > 0).then(|| 1e3 * self.took.as_secs_f64() / self.tokens as f64)
     }
 
     /// The time per token, relative to another's.
     fn ratio(&self, free: &Totals) -> Option<f64> {
-        let (own, free) = (self.milliseconds_per_token(), free.milliseconds_per_token());
-        (free > 0.0 && own > 0.0).then(|| own / free)
+        let (own, free) = (self.milliseconds_per_token()?, free.milliseconds_per_token()?);
+        (free > 0.0).then(|| own / free)
     }
 }
 
@@ -139,11 +140,13 @@ fn row(category: &str, mode: Mode, t: &Totals, free: &Totals) -> String {
         }
         _ => "-".to_owned(),
     };
-    let ratio = t.ratio(free).map_or("-".to_owned(), |ratio| format!("{ratio:.2}"));
+    let number =
+        |number: Option<f64>| number.map_or("-".to_owned(), |number| format!("{number:.2}"));
+    let (time, ratio) = (number(t.milliseconds_per_token()), number(t.ratio(free)));
     let mut out = String::new();
     let _ = write!(
         out,
-        "| {category} | {} | {} | {} | {} of {} | {} | {} | {} | {:.2} | {ratio} | {share} |",
+        "| {category} | {} | {} | {} | {} of {} | {} | {} | {} | {time} | {ratio} | {share} |",
         mode.label(),
         t.cases,
         t.right_cases,
@@ -152,7 +155,6 @@ fn row(category: &str, mode: Mode, t: &Totals, free: &Totals) -> String {
         t.valid_cases,
         t.truncated,
         t.tokens,
-        t.milliseconds_per_token(),
     );
     out
 }
