@@ -132,6 +132,12 @@ impl TokenDecoder {
         Ok(())
     }
 
+    /// Whether this is the token of a single byte, such as `<0x0A>`, to a decoder that knows them.
+    pub(crate) fn is_byte(&self, token: &str) -> bool {
+        let is_known = self.steps.iter().any(|step| matches!(step, DecodeStep::ByteFallback));
+        is_known && fallback_byte(token).is_some()
+    }
+
     /// The bytes of a token in the middle of a text.
     pub(crate) fn bytes(&self, token: &str) -> Vec<u8> {
         let mut partial = PartialToken::Text(token.to_owned());
@@ -162,6 +168,7 @@ impl TokenDecoder {
     }
 }
 
+/// The byte of a token such as `<0x0A>`.
 fn fallback_byte(text: &str) -> Option<u8> {
     let hex = text.strip_prefix("<0x")?.strip_suffix('>')?;
     if hex.len() == 2 { u8::from_str_radix(hex, 16).ok() } else { None }

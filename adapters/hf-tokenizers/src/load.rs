@@ -184,7 +184,8 @@ pub fn vocabulary(
             beyond_width = Some(beyond_width.map_or((id, 1), |(first, count)| (first, count + 1)));
             continue;
         }
-        if token.kind == TokenKind::Special {
+        // GGUF files flag the tokens of single bytes as special, but they are text.
+        if token.kind == TokenKind::Special && !decoder.is_byte(&token.text) {
             builder.special(id, &token.text);
             continue;
         }

@@ -113,19 +113,28 @@ fn byte_level_tokens_have_their_bytes() {
 
 #[test]
 fn byte_fallback_tokens_have_their_bytes() {
-    let tokenizer = tokenizer(&byte_fallback());
-    let (vocab, warnings) = vocabulary(&tokenizer, &stops(&[1])).expect("a vocabulary");
-    let bytes = |text: &str| {
-        let id = tokenizer.token_to_id(text).expect("a token of the test");
-        vocab.bytes(TokenId::from_raw(id)).map(<[u8]>::to_vec)
-    };
-    assert_eq!(bytes("<0x0A>"), Some(vec![b'\n']));
-    assert_eq!(bytes("<0xFF>"), Some(vec![0xff]));
-    assert_eq!(bytes("\u{2581}a").as_deref(), Some(&b" a"[..]));
-    assert_eq!(bytes("\u{2581}").as_deref(), Some(&b" "[..]));
-    assert_eq!(bytes("</s>"), None);
-    assert!(vocab.missing_bytes().is_empty());
-    assert_eq!(warnings, []);
+    let plain = byte_fallback();
+    // As converters of GGUF files flag them.
+    let mut flagged = plain.clone();
+    for byte in 0..=255u8 {
+        let token = added(2 + u32::from(byte), &format!("<0x{byte:02X}>"), true);
+        flagged["added_tokens"].as_array_mut().expect("a list").push(token);
+    }
+    for json in [plain, flagged] {
+        let tokenizer = tokenizer(&json);
+        let (vocab, warnings) = vocabulary(&tokenizer, &stops(&[1])).expect("a vocabulary");
+        let bytes = |text: &str| {
+            let id = tokenizer.token_to_id(text).expect("a token of the test");
+            vocab.bytes(TokenId::from_raw(id)).map(<[u8]>::to_vec)
+        };
+        assert_eq!(bytes("<0x0A>"), Some(vec![b'\n']));
+        assert_eq!(bytes("<0xFF>"), Some(vec![0xff]));
+        assert_eq!(bytes("\u{2581}a").as_deref(), Some(&b" a"[..]));
+        assert_eq!(bytes("\u{2581}").as_deref(), Some(&b" "[..]));
+        assert_eq!(bytes("</s>"), None);
+        assert!(vocab.missing_bytes().is_empty());
+        assert_eq!(warnings, []);
+    }
 }
 
 #[test]

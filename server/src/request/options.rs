@@ -13,7 +13,7 @@ use crate::limits::RequestLimits;
 use crate::request::members::{Faults, Members};
 use crate::request::{structure, to_value};
 
-/// Sampling parameters. Absent ones take the host's defaults.
+/// Sampling parameters. Absent ones: temperature 1, the whole distribution, no penalties.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Sampling {
     pub(crate) temperature: Option<f64>,

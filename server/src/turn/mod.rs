@@ -240,7 +240,8 @@ impl TurnRequest {
     fn params(&self, app: &App, served: &ServedModel) -> RequestParams {
         let sampling = &self.sampling;
         let host_sampling = SamplingParams {
-            temperature: sampling.temperature,
+            // Without one, the host would take the likeliest token.
+            temperature: Some(sampling.temperature.unwrap_or(1.0)),
             top_p: sampling.top_p,
             top_k: sampling.top_k,
             min_p: sampling.min_p,

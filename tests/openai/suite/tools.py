@@ -11,7 +11,7 @@ def call_request(**more):
     return chat(tools=TOOLS, tool_choice="required") | more
 
 
-SEEDS = range(1, 6)
+SEEDS = range(1, 11)
 
 CHOICES = [
     ("required", "required", {"weather", "book"}, True),

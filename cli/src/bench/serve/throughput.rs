@@ -305,7 +305,12 @@ impl Bench {
     }
 
     fn sampling(&self) -> SamplingParams {
-        SamplingParams { max_len: Some(self.tokens), ..SamplingParams::neutral() }
+        // Without a temperature, the host would take the likeliest token.
+        SamplingParams {
+            temperature: Some(1.0),
+            max_len: Some(self.tokens),
+            ..SamplingParams::neutral()
+        }
     }
 
     async fn generate(
