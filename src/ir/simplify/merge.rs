@@ -172,9 +172,8 @@ fn write_rule<'g>(rule: &'g Rule, out: &mut impl Encoder<'g>) {
             .fold(0, |flags, flag| flags << 1 | u64::from(flag)),
     );
     out.word(label.map_or(0, |label| u64::from(label.raw()) + 1));
-    for byte in capture.iter().flat_map(|name| name.bytes()) {
-        out.word(u64::from(byte) + 1);
-    }
+    out.word(capture.as_ref().map_or(0, |name| name.len() as u64 + 1));
+    capture.iter().flat_map(|name| name.bytes()).for_each(|byte| out.word(byte.into()));
     out.word(temperature.map_or(u64::MAX, |t| u64::from(t.to_bits())));
     let (tokens, chars, on_exhausted) =
         budget.map_or((None, None, 0), |b| (b.tokens, b.chars, b.on_exhausted as u64 + 1));
@@ -263,7 +262,9 @@ fn write_members<'g>(members: &'g Members, out: &mut impl Encoder<'g>) {
     write_tag(out, 14, members.min as usize);
     out.word(members.max.map_or(0, |max| u64::from(max) + 1));
     out.word(u64::from(members.count_repeatable));
-    out.word(members.unique.iter().fold(0, |bits, member| bits << 1 | u64::from(member.required)));
+    for chunk in members.unique.chunks(64) {
+        out.word(chunk.iter().fold(0, |bits, member| bits << 1 | u64::from(member.required)));
+    }
     members.parts().for_each(|part| write(part, out));
 }
 
@@ -314,4 +315,38 @@ fn write_trigger<'g>(trigger: &Trigger, out: &mut impl Encoder<'g>) {
 fn literal<'g>(bytes: &[u8], out: &mut impl Encoder<'g>) {
     write_tag(out, 2, bytes.len());
     out.bytes(bytes);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::{GrammarBuilder, Member};
+
+    #[test]
+    fn member_sets_merge_only_with_equal_required_members() {
+        let set = |required: usize| {
+            let member =
+                |k: usize| Member { body: Expr::text(&format!("{k:03}")), required: k == required };
+            Expr::Members(Box::new(Members {
+                unique: (0..130).map(member).collect(),
+                repeatable: Vec::new(),
+                separator: Expr::text(","),
+                min: 0,
+                count_repeatable: false,
+                max: None,
+            }))
+        };
+        let rules_after_merging = |first: usize, second: usize| {
+            let mut builder = GrammarBuilder::new();
+            let rules = [first, second].map(|k| Expr::Ref(builder.rule("object", set(k))));
+            let start = builder.rule("start", Expr::seq(rules));
+            let mut grammar = builder.into_grammar(start);
+            run(&mut grammar);
+            grammar.rules.len()
+        };
+        assert_eq!(rules_after_merging(5, 5), 2);
+        for (first, second) in [(0, 1), (63, 64), (128, 129), (3, 67)] {
+            assert_eq!(rules_after_merging(first, second), 3, "{first}, {second}");
+        }
+    }
 }
