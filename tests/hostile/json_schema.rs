@@ -97,6 +97,11 @@ fn shapes(inputs: &mut Vec<Input>) {
         &[100],
         |n| json!({"const": nested(n, json!(0), |i, inner| json!([inner, i]))}),
     );
+    add(inputs, "counted-members-with-witnesses", &[4, 1_073_741_823], |n| {
+        let unlike = |kind| json!({"not": {"additionalProperties": {"type": kind}}});
+        let max = 4 * n as u64 + 3;
+        json!({"minProperties": n, "maxProperties": max, "allOf": [unlike("string"), unlike("number")]})
+    });
     add(
         inputs,
         "multiple-of",

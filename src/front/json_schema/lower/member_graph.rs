@@ -201,7 +201,8 @@ impl CountedBounds {
 
     /// How many different counts a position of a graph may have.
     fn layers(&self) -> usize {
-        (self.max.unwrap_or(0) as usize + 1).saturating_mul(self.min as usize + 1) << self.witnesses
+        let counts = (self.max.unwrap_or(0) as usize + 1).saturating_mul(self.min as usize + 1);
+        counts.saturating_mul(1 << self.witnesses)
     }
 }
 
