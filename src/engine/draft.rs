@@ -209,7 +209,7 @@ impl Matcher {
         };
         let rows = masks.chunks_mut(words.max(1));
         let Ok(states) = states else {
-            // The whole tree needs more memory than the limit; each path alone may not.
+            // The whole tree is over a limit; each path alone, with fuel of its own, may not be.
             return Ok(rows
                 .enumerate()
                 .map(|(node, row)| self.follow_alone(&tree.path(node), row))
@@ -226,7 +226,8 @@ impl Matcher {
         Ok(states.into_iter().zip(rows).map(write).collect())
     }
 
-    /// Follows the whole tree. Fails if memory runs out; other limits concern one node only.
+    /// Follows the whole tree. Fails if memory or fuel runs out, which the nodes share; other limits
+    /// concern one node only.
     fn follow_tree(
         &self,
         state: &mut MaskState,
@@ -234,7 +235,7 @@ impl Matcher {
     ) -> Result<Vec<NodeState>, ParserLimit> {
         let masks = &self.masks;
         let with_limit = |outcome, limit| match limit {
-            ParserLimit::Memory => Err(limit),
+            ParserLimit::Memory | ParserLimit::Fuel => Err(limit),
             _ => Ok(NodeState::new(outcome)),
         };
         let mut states: Vec<NodeState> = Vec::with_capacity(tree.len());

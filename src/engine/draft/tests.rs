@@ -99,6 +99,25 @@ fn drafts_end_at_stop_tokens() {
 }
 
 #[test]
+fn drafts_past_the_fuel_of_one_mask_are_followed_path_by_path() {
+    let tokens = bytes(r#"{"a": true, "b": "abcdefghij", "cd": [12, 3], "e": []}"#);
+    let matcher = |fuel| constraint(Limits::default().with_mask_fuel(fuel)).matcher();
+    // Each mask has enough fuel, all together do not.
+    let is_enough = |fuel: &u64| {
+        let mut matcher = matcher(*fuel);
+        let mut row = vec![0; matcher.vocab().mask_words()];
+        tokens.iter().all(|&token| {
+            let taken = matcher.advance(token).is_ok();
+            matcher.fill_mask(&mut row);
+            taken && matcher.limit().is_none()
+        })
+    };
+    let least = (1..).map(|k| k * 100).find(is_enough).unwrap();
+    let nodes = check(&mut matcher(least), &DraftTree::chain(tokens.clone()));
+    assert!(nodes.iter().all(|node| node.is_accepted()));
+}
+
+#[test]
 fn drafts_past_the_memory_limit_are_followed_path_by_path() {
     // Each path fits, all together do not.
     let run =
