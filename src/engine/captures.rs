@@ -69,7 +69,10 @@ impl Matcher {
                 continue;
             }
             let specials: Vec<_> = masks.specials_of(token).collect();
-            chart.token(ChartInput::Special(&specials, vocab.text(token)))?;
+            // The chart reads a token that fits in both ways as bytes, and only so.
+            if !chart.token(ChartInput::Special(&specials, vocab.text(token)))? {
+                return Err(ChartLimit);
+            }
             text.extend_from_slice(vocab.text(token));
         }
         let regions = chart.derived_spans();
@@ -238,5 +241,31 @@ mod tests {
                 "{budget:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_token_that_does_not_fit_as_bytes_leaves_no_open_budget() {
+        let mut b = GrammarBuilder::new();
+        let name = b.rule("name", Expr::repeat(letters(), 1, None));
+        let budget = Budget { tokens: Some(1), chars: None, on_exhausted: BudgetPolicy::Cut };
+        *b.attributes(name) = Attributes {
+            capture: Some("name".into()),
+            budget: Some(budget),
+            ..Attributes::default()
+        };
+        let special = b.special(SpecialToken::Name("<|tool|>".into()));
+        let as_text = Expr::seq([Expr::text("<|"), Expr::Ref(name), Expr::text("!")]);
+        let as_special = Expr::seq([Expr::Special(special), letters()]);
+        let start = b.rule("start", Expr::alt([as_text, as_special]));
+        // The special token is an ordinary one, whose bytes begin like the other alternative.
+        let vocab = Arc::new(Vocabulary::toy(&[b"<|tool|>"]));
+        let constraint =
+            Engine::new(vocab, EngineOptions::default()).compile(b.finish(start).unwrap()).unwrap();
+        let mut matcher = constraint.matcher();
+        matcher.advance(TokenId::from_raw(257)).unwrap();
+        assert_eq!(captured(&mut matcher), []);
+        take(&mut matcher, "x");
+        assert!(matcher.is_complete());
+        assert_eq!(captured(&mut matcher), []);
     }
 }

@@ -91,7 +91,7 @@ impl Matcher {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn refusal(&mut self, token: TokenId) -> Result<Option<Refusal>, AdvanceError> {
-        if self.allows(token) {
+        if self.find_allowed(token)? {
             return Ok(None);
         }
         let vocab = self.vocab().clone();

@@ -32,7 +32,7 @@ pub(crate) struct DerivedSpan {
     pub(crate) depth: u32,
 }
 
-/// The chart has too many items.
+/// The chart has too many items, or the parse read a token in a way that the chart did not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ChartLimit;
 
@@ -175,7 +175,7 @@ impl<'p> Chart<'p> {
 
     /// Reads one token. Returns false, and reads nothing, if it does not fit.
     pub(crate) fn token(&mut self, input: ChartInput<'_>) -> Result<bool, ChartLimit> {
-        let before = self.columns.len();
+        let (columns, budgets) = (self.columns.len(), self.open_budgets.clone());
         let fits = match input {
             ChartInput::Bytes(bytes) => self.read_bytes(bytes)?,
             ChartInput::Special(specials, text) => {
@@ -186,7 +186,8 @@ impl<'p> Chart<'p> {
             }
         };
         if !fits {
-            self.columns.truncate(before);
+            self.columns.truncate(columns);
+            self.open_budgets = budgets;
         }
         Ok(fits)
     }
@@ -252,15 +253,12 @@ impl<'p> Chart<'p> {
         loop {
             let last = self.columns.len() - 1;
             while let Some(&(item, _)) = self.columns[last].items.get(index) {
-                self.items += 1;
-                if self.items > MAX_ITEMS {
-                    return Err(ChartLimit);
-                }
+                self.count_items(1)?;
                 self.complete(last, index as u32, item);
                 self.predict(last, index as u32, item);
                 index += 1;
             }
-            if !self.cut_spent(last) {
+            if !self.cut_spent(last)? {
                 return Ok(());
             }
         }
@@ -338,22 +336,24 @@ impl<'p> Chart<'p> {
         }
     }
 
-    /// Ends the rules whose budget is spent. Returns whether there were any.
-    fn cut_spent(&mut self, last: usize) -> bool {
+    /// Ends the rules whose budget is spent. Returns whether there were any. Rules that no item is
+    /// inside of are forgotten, as no later item will be.
+    fn cut_spent(&mut self, last: usize) -> Result<bool, ChartLimit> {
         let mut any_cut = false;
-        for i in 0..self.open_budgets.len() {
-            let start = self.open_budgets[i];
-            if self.columns[last].ended.contains(&start) || !self.is_spent(start, last) {
-                continue;
+        for start in std::mem::take(&mut self.open_budgets) {
+            if !self.columns[last].ended.contains(&start) && self.is_spent(start, last) {
+                let (path, visited) = self.open_calls(last, start);
+                self.count_items(visited)?;
+                let Some(path) = path else { continue };
+                let column = &mut self.columns[last];
+                column.cuts.push(path);
+                let number = column.cuts.len() as u32 - 1;
+                self.end_rule(last, start, EndedRule::Cut(number));
+                any_cut = true;
             }
-            let Some(path) = self.open_calls(last, start) else { continue };
-            let column = &mut self.columns[last];
-            column.cuts.push(path);
-            let number = column.cuts.len() as u32 - 1;
-            self.end_rule(last, start, EndedRule::Cut(number));
-            any_cut = true;
+            self.open_budgets.push(start);
         }
-        any_cut
+        Ok(any_cut)
     }
 
     /// Whether a rule has spent its budget in column `last`.
@@ -369,19 +369,26 @@ impl<'p> Chart<'p> {
         }
     }
 
-    /// The open calls from an item of the last column outwards to a call of `goal`, if any.
-    fn open_calls(&self, last: usize, goal: ChartCall) -> Option<CutPath> {
+    /// The open calls from an item of the last column outwards to a call of `goal`, if any, and the
+    /// number of items visited.
+    fn open_calls(&self, last: usize, goal: ChartCall) -> (Option<CutPath>, usize) {
         let mut seen: HashSet<ChartCall> = HashSet::default();
-        let mut stack: Vec<CutPath> = Vec::new();
+        // Items with an open call, and the index of the item that led to each.
+        let mut places: Vec<(ItemPlace, Option<usize>)> = Vec::new();
         for (index, (item, _)) in self.columns[last].items.iter().enumerate() {
             if self.program.state(item.state).has_scan_edge && seen.insert(item.chart_call()) {
-                stack.push(vec![ItemPlace { column: last as u32, index: index as u32 }]);
+                places.push((ItemPlace { column: last as u32, index: index as u32 }, None));
             }
         }
-        while let Some(path) = stack.pop() {
-            let (item, _) = self.entry(path[path.len() - 1]);
+        let mut next = 0;
+        while let Some(&(place, _)) = places.get(next) {
+            let (item, _) = self.entry(place);
             if item.chart_call() == goal {
-                return Some(path);
+                let mut path: CutPath = std::iter::successors(Some(next), |&at| places[at].1)
+                    .map(|at| places[at].0)
+                    .collect();
+                path.reverse();
+                return (Some(path), places.len());
             }
             for &(caller, _) in
                 self.columns[item.origin as usize].callers.get(&item.rule).into_iter().flatten()
@@ -389,11 +396,18 @@ impl<'p> Chart<'p> {
                 let place = ItemPlace { column: item.origin, index: caller };
                 let (outer, _) = self.entry(place);
                 if seen.insert(outer.chart_call()) {
-                    stack.push([&path[..], &[place]].concat());
+                    places.push((place, Some(next)));
                 }
             }
+            next += 1;
         }
-        None
+        (None, places.len())
+    }
+
+    /// Counts items that were made or visited. Error: there were more than [`MAX_ITEMS`].
+    fn count_items(&mut self, items: usize) -> Result<(), ChartLimit> {
+        self.items += items;
+        if self.items > MAX_ITEMS { Err(ChartLimit) } else { Ok(()) }
     }
 
     /// The item at a place, and how it was derived.
@@ -415,7 +429,7 @@ impl<'p> Chart<'p> {
             }
             None => {
                 let start = ChartCall { rule: start, origin: 0 };
-                let open = self.open_calls(last, start).unwrap_or_default();
+                let open = self.open_calls(last, start).0.unwrap_or_default();
                 let depths = open.iter().rev().zip(1..);
                 spans.pending.extend(depths.map(|(&place, depth)| (place, depth)));
             }
