@@ -94,7 +94,8 @@ fn unrolled_states(expr: &Expr, cap: usize) -> usize {
         Expr::Deferred(_) => 1,
         Expr::Seq(parts) | Expr::Alt(parts) => sum(&mut parts.iter()),
         Expr::Repeat { body, min, max } => {
-            unrolled_states(body, cap).saturating_mul(max.unwrap_or(min + 1).max(1) as usize)
+            let times = max.unwrap_or(min.saturating_add(1)).max(1);
+            unrolled_states(body, cap).saturating_mul(times as usize)
         }
         Expr::Automaton(dfa) => dfa.len(),
         Expr::Except(except) => except.state_estimate(),

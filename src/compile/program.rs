@@ -16,7 +16,8 @@ use super::{
 };
 use crate::capacity::ReserveMore;
 use crate::fsm::{Dfa, Edge};
-use crate::hash::{ByAddress, HashMap};
+use crate::fuel;
+use crate::hash::{ByAddress, HashMap, HashSet};
 use crate::ids::{Label, SpecialId, id};
 use crate::ir::Expr;
 
@@ -261,7 +262,7 @@ impl Program {
         self.states.has_unique_keys
     }
 
-    /// Whether frames hold no counts, registers or names.
+    /// Whether frames hold no counts, registers or keys.
     pub(crate) fn frames_hold_nothing(&self) -> bool {
         self.compiled.frames_hold_no_counts() && !self.states.has_unique_keys
     }
@@ -405,21 +406,18 @@ impl Program {
 
     /// Whether a repetition of a block can call a rule. Cost: the states of the block.
     pub(crate) fn block_calls(&mut self, block: BlockId) -> bool {
-        let mut seen = vec![self.block(block).start];
-        let mut at = 0;
-        while at < seen.len() {
-            let state = seen[at];
-            at += 1;
+        let mut seen: HashSet<StateId> = HashSet::default();
+        let mut pending = vec![self.block(block).start];
+        while let Some(state) = pending.pop() {
+            if !seen.insert(state) || fuel::spend(1).is_err() {
+                continue;
+            }
             self.expand(state);
             if !self.calls(state).is_empty() {
                 return true;
             }
             let specials = self.special_edges(state).iter().map(|&(_, to)| to);
-            for to in self.byte_edges(state).iter().map(|edge| edge.to).chain(specials) {
-                if !seen.contains(&to) {
-                    seen.push(to);
-                }
-            }
+            pending.extend(self.byte_edges(state).iter().map(|edge| edge.to).chain(specials));
         }
         false
     }

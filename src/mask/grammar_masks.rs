@@ -20,7 +20,8 @@ use super::special_tokens::SpecialTokenIds;
 use super::token_set::{TokenSet, set_bit};
 use super::trie_walk::TrieWalk;
 use crate::compile::{CompileError, Compiled};
-use crate::fuel::OutOfFuel;
+use crate::fuel::{self, OutOfFuel};
+use crate::hash::HashSet;
 use crate::ids::{SpecialId, TokenId};
 use crate::limits::Limits;
 use crate::matcher::{ConfigId, Item, KeyStatus, Parser, ParserLimit, TokenSymbols, TransitionUse};
@@ -36,18 +37,21 @@ const DIRECT_WALK_FRACTION: usize = 4;
 /// Number of nodes of a walk that is short in any vocabulary.
 const SHORT_WALK: usize = 1024;
 
+/// Fuel to look for the tail calls of an item.
+const FUEL_PER_GROUPED_ITEM: usize = 8;
+
 /// Groups of items that share an entry: each item together with those that it tail-calls.
 fn group_with_tail_calls(parser: &mut Parser, wide: &[Item]) -> Vec<Vec<Item>> {
+    fuel::charge(FUEL_PER_GROUPED_ITEM * wide.len());
     let tail_calls: Vec<Vec<Item>> =
         wide.iter().map(|item| parser.tail_called_items(item, wide)).collect();
-    let callers = wide
-        .iter()
-        .zip(&tail_calls)
-        .filter(|(item, _)| !tail_calls.iter().any(|called_items| called_items.contains(item)));
+    let called: HashSet<Item> = tail_calls.iter().flatten().copied().collect();
+    let callers = wide.iter().zip(&tail_calls).filter(|(item, _)| !called.contains(*item));
     let mut groups: Vec<Vec<Item>> =
         callers.map(|(item, called_items)| [&[*item], &called_items[..]].concat()).collect();
     // Items that are tail-called only by items which are tail-called themselves.
-    let ungrouped = wide.iter().filter(|item| !groups.iter().any(|group| group.contains(item)));
+    let grouped: HashSet<Item> = groups.iter().flatten().copied().collect();
+    let ungrouped = wide.iter().filter(|item| !grouped.contains(*item));
     let ungrouped: Vec<Vec<Item>> = ungrouped.map(|item| vec![*item]).collect();
     groups.extend(ungrouped);
     groups
@@ -308,9 +312,8 @@ impl GrammarMasks {
         state.masks.mark_prepared(memo_config);
     }
 
-    /// Builds the mask of a relaxed configuration without comparisons, by the cheapest way. With a
-    /// budget of 0 for direct walks, items that are independent come from entries: tests rely on
-    /// that, so a further way must look at the budget, too.
+    /// Builds the mask of a relaxed configuration without comparisons, by the cheapest way. With
+    /// `direct_walk` 0, independent items never take a direct walk: tests force entries so.
     fn build(&self, state: &mut MaskState, config: ConfigId) -> Result<TokenSet, ParserLimit> {
         state.walk.clear();
         if let Some(chars) = state.parser.chars_left(config) {
@@ -436,30 +439,30 @@ impl GrammarMasks {
         walk.rows.sort_unstable_by_key(|row| row.as_ptr());
         walk.rows.dedup_by_key(|row| row.as_ptr());
         sets.extend(walk.rows.drain(..).map(TokenSet::row));
-        let (words, row) = (&walk.tokens, self.vocab.mask_words());
+        let (tokens, row) = (&walk.tokens, self.vocab.mask_words());
         match &sets[..] {
-            [] if words.len() <= row / 2 => TokenSet::List(words[..].into()),
-            [set] => set.changed(&[], words, row),
+            [] if tokens.len() <= row / 2 => TokenSet::List(tokens[..].into()),
+            [set] => set.changed(&[], tokens, row),
             _ => TokenSet::built(row, |bits| {
                 sets.iter().for_each(|set| set.add_to(bits));
-                words.iter().for_each(|&id| set_bit(bits, id));
+                tokens.iter().for_each(|&id| set_bit(bits, id));
             }),
         }
     }
 }
 
-/// Token steps, which need the vocabulary and the special tokens of the grammar.
+/// Methods that need the vocabulary and the special tokens of the grammar.
 impl MaskState {
     /// The error for a limit that the first mask has reached.
-    pub(crate) fn start_error(&self, limit: ParserLimit, index: &GrammarMasks) -> CompileError {
+    pub(crate) fn start_error(&self, limit: ParserLimit, masks: &GrammarMasks) -> CompileError {
         let items = self.parser.store().items(self.parser.start());
         let rule = items
             .first()
-            .map_or(index.compiled.start, |item| self.parser.program().rule(item.state));
-        let grammar = index.compiled.grammar();
+            .map_or(masks.compiled.start, |item| self.parser.program().rule(item.state));
+        let grammar = masks.compiled.grammar();
         match limit {
             ParserLimit::Fuel => {
-                CompileError::fuel(grammar, rule, OutOfFuel::Spent { limit: index.mask_fuel() })
+                CompileError::fuel(grammar, rule, OutOfFuel::Spent { limit: masks.mask_fuel() })
             }
             ParserLimit::Cancelled => CompileError::fuel(grammar, rule, OutOfFuel::Cancelled),
             other => CompileError::Start { what: other.what() },
@@ -469,11 +472,11 @@ impl MaskState {
     /// Steps over a token.
     pub(crate) fn step_token(
         &mut self,
-        index: &GrammarMasks,
+        masks: &GrammarMasks,
         config: ConfigId,
         token: TokenId,
     ) -> Result<ConfigId, ParserLimit> {
-        let symbols = index.symbols_of(token);
+        let symbols = masks.symbols_of(token);
         Ok(self.parser.step_token(config, symbols, TransitionUse::Skip)?.config)
     }
 }

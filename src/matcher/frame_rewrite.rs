@@ -8,7 +8,11 @@
 use super::store::{ConfigId, FrameGroup, FrameId, Item, Store, Tracked};
 use super::value_constraints::registers::Registers;
 use crate::compile::{Program, ReturnRole};
+use crate::fuel;
 use crate::hash::{HashMap, HashSet};
+
+/// Fuel for the rewrite of one frame.
+const FUEL_PER_FRAME: usize = 8;
 
 /// Result of a rewrite by old frame; `None` if no item of the frame is left. Frames not listed are
 /// unchanged.
@@ -60,6 +64,7 @@ impl Store {
         // Ids ascend in the order of interning: a frame refers to smaller ids, or to its own group.
         let mut order: Vec<FrameId> = affected.into_iter().collect();
         order.sort_unstable();
+        fuel::charge(FUEL_PER_FRAME * order.len());
         let mut rewritten = RewrittenFrames::default();
         for frame in order {
             if rewritten.contains_key(&frame) {

@@ -201,3 +201,22 @@ fn running_sequences_are_served_before_preparations() {
     ];
     assert_eq!(*order.lock(), want);
 }
+
+#[test]
+fn keys_of_deeply_nested_objects_are_counted() {
+    let engine = engine(Limits::default());
+    let constraint = engine.compile_json_schema("{}", &SchemaOptions::default()).unwrap();
+    let mut matcher = constraint.matcher();
+    let mut open = |times: usize| {
+        let advance = |&b: &u8| matcher.advance(byte(b)).unwrap();
+        let work = || (0..times).for_each(|_| b"{\"a\":".iter().for_each(advance));
+        crate::fuel::measure(work).1
+    };
+    let shallow = open(10);
+    open(1_000);
+    let before = constraint.bytes().unwrap();
+    let deep = open(10);
+    assert!(deep > shallow + 10 * 1_000, "{shallow} {deep}");
+    // A list with an entry of 8 bytes for each open object, for each key.
+    assert!(constraint.bytes().unwrap() > before + 10 * 1_000 * 8);
+}

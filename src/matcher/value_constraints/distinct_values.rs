@@ -34,7 +34,7 @@ impl Parser {
         self.store().tracked_after(self.store().items(config))
     }
 
-    /// Whether values or names are compared here. Such a configuration needs a mask of its own.
+    /// Whether values or keys are compared here. Such a configuration needs a mask of its own.
     #[inline]
     pub(crate) fn compares_values(&self, config: ConfigId) -> bool {
         self.tracks_keys(config)

@@ -18,6 +18,8 @@ pub(in crate::matcher) type TokenBytes = SmallVec<[u8; 16]>;
 pub(in crate::matcher) struct KeyTracker {
     /// Interned lists; the first one is empty.
     lists: Vec<KeyList>,
+    /// Entries of all lists.
+    entries: usize,
     ids: HashMap<KeyList, KeyListId>,
     /// Transitions over bytes of keys, which byte classes do not describe.
     pub(in crate::matcher) steps: HashMap<(ConfigId, u8), ConfigId>,
@@ -46,6 +48,7 @@ impl KeyTracker {
     pub(in crate::matcher) fn new() -> KeyTracker {
         KeyTracker {
             lists: vec![KeyList::new()],
+            entries: 0,
             ids: [(KeyList::new(), KeyListId::EMPTY)].into_iter().collect(),
             steps: HashMap::default(),
             tokens: hashbrown::HashMap::default(),
@@ -63,7 +66,9 @@ impl KeyTracker {
 
     /// Approximate memory in bytes.
     pub(in crate::matcher) fn bytes(&self) -> usize {
+        // Each list is stored twice.
         self.lists.len() * 2 * (size_of::<KeyList>() + 8)
+            + self.entries * 2 * size_of::<(FrameId, RegisterId)>()
             + self.steps.len() * 16
             + self.tokens.len() * size_of::<(ConfigId, TokenBytes, ConfigId)>()
     }
@@ -80,6 +85,7 @@ impl KeyTracker {
             return cached;
         }
         let id = KeyListId::new(self.lists.len());
+        self.entries += list.len();
         self.lists.push(list.clone());
         self.ids.insert(list, id);
         id

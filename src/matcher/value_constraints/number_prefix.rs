@@ -6,6 +6,7 @@
 use super::json_value::NUMBER_BYTES;
 use crate::decimal::{Decimal, MAX_EXPONENT};
 use crate::fsm::ByteSet;
+use crate::fuel;
 use crate::matcher::symbol::SymbolCode;
 
 /// Bytes that may follow a number: white space and punctuation.
@@ -86,6 +87,7 @@ impl NumberPrefix {
             |symbol: SymbolCode| symbol.byte().filter(|byte| NUMBER_BYTES.contains(byte));
         let mut bytes: Vec<u8> = text.map_while(of_number).collect();
         bytes.reverse();
+        fuel::charge(bytes.len());
         let mut number = NumberPrefix { value: Decimal::read(&bytes), ..NumberPrefix::NONE };
         for &byte in &bytes {
             number.part = number.part.next(byte);

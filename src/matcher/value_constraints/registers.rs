@@ -14,12 +14,15 @@ use super::value_cursor::{CursorTable, ValueCursor};
 use crate::capacity::ReserveMore;
 use crate::compile::RegisterId;
 use crate::fsm::ByteSet;
+use crate::fuel;
 use crate::hash::{ByAddress, HashMap};
 use crate::ids::id;
 use crate::matcher::symbol::SymbolCode;
 
 /// Capacity that the first register reserves.
 const INITIAL_REGISTERS: usize = 64;
+/// Fuel to follow one rival by one symbol.
+const FUEL_PER_RIVAL: usize = 4;
 
 id! {
     /// A text of an element: an index into [`Registers::texts`].
@@ -383,7 +386,7 @@ impl Registers {
         id
     }
 
-    /// Reserves capacity for the first names at once.
+    /// Reserves capacity for the first keys at once.
     fn reserve_initial(&mut self) {
         if self.registers.capacity() < INITIAL_REGISTERS {
             self.registers.reserve(INITIAL_REGISTERS);
@@ -409,6 +412,7 @@ impl Registers {
             followed.push((cursor, value));
             at = before;
         }
+        fuel::charge(FUEL_PER_RIVAL * followed.len());
         let mut rivals = Vec::new();
         group_by_cursor(followed, None, (&mut rivals, &mut self.held_bytes));
         (rivals, towards)
@@ -427,6 +431,7 @@ impl Registers {
         let (number_before, number) = (number(before), number(text));
         let (mut rivals, mut towards) = (Vec::new(), ByteSet::EMPTY);
         for group in previous.iter() {
+            fuel::charge(FUEL_PER_RIVAL * group.values.len());
             let mut followed = Vec::with_capacity(group.values.len());
             for &value in group.values.iter() {
                 let rival = &self.values[value.index()];

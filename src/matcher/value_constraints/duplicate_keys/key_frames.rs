@@ -4,6 +4,7 @@ use indexmap::IndexSet;
 use smallvec::SmallVec;
 
 use super::QUOTE;
+use crate::fuel;
 use crate::hash::Seeded;
 use crate::matcher::parser::Parser;
 use crate::matcher::store::{ConfigId, FrameId, Item, Tracked};
@@ -16,37 +17,38 @@ pub(super) type FrameList = SmallVec<[FrameId; 4]>;
 impl Parser {
     /// Whether two configurations have items with the same set of frames.
     pub(super) fn has_same_frames(&self, a: ConfigId, b: ConfigId) -> bool {
-        let (a, b) = (self.store().items(a), self.store().items(b));
-        let within = |a: &[Item], b: &[Item]| {
-            a.iter().all(|item| b.iter().any(|other| other.frame == item.frame))
+        let frames = |config| {
+            let items = self.store().items(config).iter();
+            let mut frames: FrameList = items.map(|item| item.frame).collect();
+            frames.sort_unstable();
+            frames.dedup();
+            frames
         };
-        within(a, b) && within(b, a)
+        frames(a) == frames(b)
     }
 
-    /// Keeps the frames that these items have or return to. Cost: their number, up to the last one
-    /// in the list.
+    /// Keeps the frames that these items have or return to. Cost: their number.
     pub(super) fn retain_open_frames<'s>(&'s self, list: &mut KeyList, mut items: &'s [Item]) {
-        let mut missing: FrameList = list.iter().map(|&(frame, _)| frame).collect();
+        if list.is_empty() {
+            return;
+        }
         let mut open: IndexSet<FrameId, Seeded> = IndexSet::default();
         let mut next_frame = 0;
-        while !missing.is_empty() {
-            for &Item { frame, .. } in items {
-                if open.insert(frame) {
-                    missing.retain(|other| *other != frame);
-                }
-            }
+        loop {
+            open.extend(items.iter().map(|item| item.frame));
             let Some(&frame) = open.get_index(next_frame) else { break };
             items = self.store().returns(frame);
             next_frame += 1;
         }
-        list.retain(|(frame, _)| !missing.contains(frame));
+        fuel::charge(open.len() + list.len());
+        list.retain(|(frame, _)| open.contains(frame));
     }
 
     /// Whether a key is open or may begin.
     pub(crate) fn may_begin_key(&self, config: ConfigId) -> bool {
         let (program, store) = (self.program(), self.store());
         store.items(config).iter().any(|i| {
-            program.state(i.state).unique_key || store.tracked(i.frame).intersects(Tracked::NAME)
+            program.state(i.state).unique_key || store.tracked(i.frame).intersects(Tracked::KEY)
         })
     }
 
@@ -57,7 +59,7 @@ impl Parser {
         while let Some(item) = queue.pop() {
             if self.program().state(item.state).unique_key {
                 self.owner_frames(item.frame, &mut out);
-            } else if self.store().tracked(item.frame).intersects(Tracked::NAME) {
+            } else if self.store().tracked(item.frame).intersects(Tracked::KEY) {
                 queue.extend_from_slice(self.store().returns(item.frame));
             }
         }
@@ -83,7 +85,7 @@ impl Parser {
                 let mut owners = FrameList::new();
                 self.owner_frames(item.frame, &mut owners);
                 out.extend(owners.into_iter().map(|owner| (item.frame, owner)));
-            } else if self.store().tracked(item.frame).intersects(Tracked::NAME) {
+            } else if self.store().tracked(item.frame).intersects(Tracked::KEY) {
                 ends.extend_from_slice(self.store().returns(item.frame));
             }
         }
