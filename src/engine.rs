@@ -275,7 +275,8 @@ pub struct Constraint {
 }
 
 impl Constraint {
-    /// A matcher at the start of the grammar. Cost: one lock and one small allocation.
+    /// A matcher at the start of the grammar. Cost: one lock and two allocations of 4
+    /// KiB.
     pub fn matcher(&self) -> Matcher {
         let state = self.masks.lock();
         let (start, epoch) = (state.parser.start(), state.epoch);
@@ -560,14 +561,19 @@ impl Matcher {
     /// # }
     /// ```
     pub fn allows(&mut self, token: TokenId) -> bool {
+        self.find_allowed(token).unwrap_or(false)
+    }
+
+    /// As [`Matcher::allows`], or the limit that prevents an answer.
+    fn find_allowed(&mut self, token: TokenId) -> Result<bool, ParserLimit> {
         if self.is_over() {
-            return self.masks.vocab.is_stop(token);
+            return Ok(self.masks.vocab.is_stop(token));
         }
         let step = self.with_lock(|matcher, state| {
             let at = (matcher.config(), token);
             TokenStep::find(&matcher.masks, state, at, TransitionUse::Skip)
         });
-        matches!(step, Ok(TokenStep::Next(_) | TokenStep::Stop))
+        step.map(|step| matches!(step, TokenStep::Next(_) | TokenStep::Stop))
     }
 
     /// Takes back the last `n` tokens, or all of them if there are fewer. Cost: O(n); the mask of
@@ -713,9 +719,8 @@ impl Matcher {
         work: impl Fn(&Matcher, &mut MaskState) -> Result<T, ParserLimit>,
     ) -> Result<T, ParserLimit> {
         let fuel = self.masks.mask_fuel();
-        // The first configuration of an emptied parser has a budget of its own, and so has each
-        // token of a replay.
-        fuel::limited(fuel, || state.clear_if_full());
+        // Each token of a replay has a budget of its own.
+        state.clear_if_full();
         self.replay(state)?;
         // No token leads to the dead configuration, so the start itself reached a limit.
         if self.config() == ConfigId::DEAD {
@@ -723,7 +728,7 @@ impl Matcher {
         }
         match fuel::limited(fuel, || work(self, state)) {
             Err(ParserLimit::Memory) => {
-                fuel::limited(fuel, || state.clear());
+                state.clear();
                 self.replay(state)?;
                 fuel::limited(fuel, || work(self, state))
             }

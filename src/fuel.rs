@@ -274,11 +274,13 @@ pub fn with_default_budget<T>(units: impl FnOnce() -> u64, work: impl FnOnce() -
 }
 
 /// Runs work whose result others share with a budget of its own, regardless of the surrounding
-/// budget and of cancel tokens.
+/// budget and of cancel tokens. The surrounding budget is not charged.
 pub(crate) fn with_separate_budget<T>(units: u64, work: impl FnOnce() -> T) -> T {
     /// Restores the surrounding budget and cancel tokens, also after a panic.
     struct SavedMeter {
-        meter: [u64; 2],
+        reserve: u64,
+        limit: u64,
+        issued: u64,
         halted: Option<OutOfFuel>,
         tokens: Vec<CancelToken>,
     }
@@ -286,8 +288,9 @@ pub(crate) fn with_separate_budget<T>(units: u64, work: impl FnOnce() -> T) -> T
         fn drop(&mut self) {
             METER.with(|meter| {
                 meter.return_slice();
-                meter.reserve.set(self.meter[0]);
-                meter.limit.set(self.meter[1]);
+                meter.reserve.set(self.reserve);
+                meter.limit.set(self.limit);
+                meter.issued.set(self.issued);
                 meter.halted.set(self.halted);
             });
             TOKENS.set(std::mem::take(&mut self.tokens));
@@ -296,7 +299,9 @@ pub(crate) fn with_separate_budget<T>(units: u64, work: impl FnOnce() -> T) -> T
     let _saved = METER.with(|meter| {
         meter.return_slice();
         SavedMeter {
-            meter: [meter.reserve.replace(units), meter.limit.replace(units)],
+            reserve: meter.reserve.replace(units),
+            limit: meter.limit.replace(units),
+            issued: meter.issued.get(),
             halted: meter.halted.take(),
             tokens: TOKENS.take(),
         }
@@ -426,6 +431,17 @@ mod tests {
             assert!(spend(30).is_err());
         });
         assert_eq!(check(), Ok(()));
+    }
+
+    #[test]
+    fn separate_budgets_are_not_charged_to_the_surrounding_ones() {
+        let ((), spent) = measure(|| {
+            limited(1_000, || {
+                limited(100, || with_separate_budget(u64::MAX, || charge(900)));
+                assert_eq!(spend(500), Ok(()));
+            });
+        });
+        assert_eq!(spent, 500);
     }
 
     #[test]

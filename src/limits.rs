@@ -36,7 +36,7 @@ pub struct Limits {
     /// KiB.
     pub dispatch_bytes: usize,
     /// Memory of one grammar's configurations and transitions, in bytes, before they are dropped
-    /// and rebuilt. The default is 64 MiB.
+    /// and rebuilt; at most 2 GiB. The default is 64 MiB.
     pub parser_bytes: usize,
     /// Memory of one grammar's finished masks, in bytes, before all are dropped and rebuilt. The
     /// default is 64 MiB.

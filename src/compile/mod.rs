@@ -334,12 +334,17 @@ impl Compiled {
         // All matchers share the result, so it must not depend on the fuel that one request has
         // left. The one that makes it pays for it.
         let make = || {
-            let limit = self.limits.compile_fuel;
-            let (made, spent) = fuel::measure(|| fuel::with_separate_budget(limit, made));
+            let (made, spent) =
+                fuel::with_separate_budget(self.compile_fuel(), || fuel::measure(made));
             fuel::charge(spent as usize);
             made
         };
         self.deferred.get(&rule)?.get_or_init(make).as_ref()
+    }
+
+    /// The budget of its compilation, in units of fuel.
+    pub(crate) fn compile_fuel(&self) -> u64 {
+        self.limits.compile_fuel
     }
 
     /// The special tokens that the grammar names.

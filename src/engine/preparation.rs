@@ -313,10 +313,6 @@ impl BackgroundParserState {
         masks: &GrammarMasks,
     ) -> (&mut MaskState, &mut HashMap<ConfigId, ConfigId>) {
         let state = self.state.get_or_insert_with(|| Box::new(masks.fresh_state()));
-        if state.parser.start() == ConfigId::DEAD {
-            // An earlier preparation ran out of fuel while the emptied parser was made anew.
-            **state = masks.fresh_state();
-        }
         state.clear_if_full();
         if state.epoch != self.state_epoch || self.counterparts.len() > MAX_COUNTERPARTS {
             self.counterparts.clear();

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::{Expr, Grammar, GrammarError, SpecialToken};
+use crate::fuel;
 use crate::ids::{RuleId, SpecialId};
 
 /// A rule body that is a grammar of its own, built on first use. A request may offer hundreds of
@@ -35,7 +36,7 @@ struct DeferredBody {
 }
 
 impl Deferred {
-    /// A body that `make` builds, in at most one call.
+    /// A body that `make` builds, once unless it runs out of fuel.
     pub fn new(make: impl Fn() -> Option<Grammar> + Send + Sync + 'static) -> Deferred {
         Self::with_nullability(false, make)
     }
@@ -62,7 +63,15 @@ impl Deferred {
             (grammar.rules.iter().all(plain) && grammar.validate().is_ok())
                 .then(|| Arc::new(grammar))
         };
-        self.0.made.get_or_init(made).as_ref()
+        if let Some(made) = self.0.made.get() {
+            return made.as_ref();
+        }
+        let grammar = made();
+        if grammar.is_none() && fuel::is_exhausted() {
+            // Another request may have enough fuel.
+            return None;
+        }
+        self.0.made.get_or_init(|| grammar).as_ref()
     }
 
     /// The grammar with the special tokens of the grammar around it. `None` also if that lacks one.

@@ -35,6 +35,9 @@ use crate::vocab::Vocabulary;
 const UNKNOWN: u32 = u32::MAX;
 /// Configurations between two checks of the memory limit.
 const MEMORY_CHECK_INTERVAL: u32 = 32;
+/// Most memory of a parser, in bytes: its tables have indices of 31 bits, and may grow to twice
+/// that.
+const MAX_PARSER_BYTES: usize = 2 << 30;
 /// Fuel of interning a configuration, in addition to two units for each item.
 const INTERN_FUEL: usize = 8;
 
@@ -135,7 +138,7 @@ impl Parser {
             vocab,
             limits: InternLimits {
                 items: limits.config_items,
-                bytes: limits.parser_bytes,
+                bytes: limits.parser_bytes.min(MAX_PARSER_BYTES),
                 configs_since_check: MEMORY_CHECK_INTERVAL, // the first one looks
             },
             relaxed: false,
@@ -172,7 +175,8 @@ impl Parser {
         self.start = start.and_then(|start| self.token_ended(start));
     }
 
-    /// Drops all configurations, frames and caches. Ids from before are invalid.
+    /// Drops all configurations, frames and caches. Ids from before are invalid. All sequences share
+    /// the new start, so it does not depend on the fuel that one of them has left.
     pub(crate) fn clear(&mut self) {
         self.program = Program::new(self.compiled().clone());
         self.store = Store::new();
@@ -185,7 +189,7 @@ impl Parser {
         self.keys = KeyTracker::new();
         self.scratch =
             Scratch { slot: vec![UNKNOWN; self.compiled().rules.len()], ..Scratch::default() };
-        self.init_start();
+        fuel::with_separate_budget(self.compiled().compile_fuel(), || self.init_start());
     }
 
     pub(crate) fn compiled(&self) -> &Arc<Compiled> {
@@ -296,10 +300,7 @@ impl Parser {
             // Comparison of values distinguishes bytes that share a class.
             return self.step_comparing_values(config, byte);
         }
-        debug_assert!(
-            config == ConfigId::DEAD
-                || self.store.flags(config).unbounded_white_space == self.relaxed
-        );
+        debug_assert!(config == ConfigId::DEAD || self.store.flags(config).relaxed == self.relaxed);
         self.transitions.adopt_classes(self.program.classes());
         let first = self.transitions.first_of_class(byte);
         let (next, bytes) = self.compute_byte_range(config, first)?;
@@ -622,8 +623,7 @@ impl Parser {
 
     /// Interns items that are sorted and without duplicates, without checking limits.
     pub(super) fn intern_unchecked(&mut self, items: &[Item], flags: ConfigFlags) -> ConfigId {
-        self.store
-            .intern_config(items, ConfigFlags { unbounded_white_space: self.relaxed, ..flags })
+        self.store.intern_config(items, ConfigFlags { relaxed: self.relaxed, ..flags })
     }
 
     /// Completes and predicts from these items, without checking budgets.

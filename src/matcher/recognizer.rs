@@ -117,8 +117,11 @@ impl Recognizer {
         self.parser.exact_allowed(self.config).unwrap_or_else(|_| self.parser.allowed(self.config))
     }
 
-    /// Returns to the beginning of the text; caches are kept.
+    /// Returns to the beginning of the text; caches are kept unless they are full.
     pub fn reset(&mut self) {
+        if self.parser.is_full() {
+            self.parser.clear();
+        }
         self.config = self.parser.start();
         self.offset = 0;
     }
