@@ -13,9 +13,10 @@
 //!                 it; counted blocks, Aho-Corasick dispatch;
 //!                 knows no vocabulary
 //!   -> matcher    interned Earley configurations, traces      stage 4   AdvanceError
-//!   -> mask       configuration + vocabulary -> bitset        stage 5   never fails
+//!   -> mask       configuration + vocabulary -> bitset        stage 5   limits, typed
 //!   -> engine     the door: Engine, Constraint, Matcher       stage 6
-//! leaves used by all: ids, limits, fuel, cache, decimal, utf16, setters, switches, fsm, vocab
+//! leaves used by all: ids, limits, fuel, cache, hash, interner, capacity, decimal, utf16, setters,
+//!                     switches, fsm, vocab
 //! ```
 //!
 //! A stage imports only earlier stages and leaves. [`compile::Compiled`] is immutable and shared; a

@@ -289,3 +289,21 @@ pub(crate) fn formats(
     };
     Ok((name, formats))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::DeviceChoice;
+
+    #[test]
+    fn weights_are_f32_on_the_cpu_by_default() {
+        let chosen = |device, name: Option<&str>| {
+            let name = name.map(str::to_owned);
+            dtype(&ModelConfig { device, dtype: name, ..ModelConfig::default() })
+        };
+        assert_eq!(chosen(DeviceChoice::Cpu, None).unwrap(), ModelDType::F32);
+        assert_eq!(chosen(DeviceChoice::Cpu, Some("bf16")).unwrap(), ModelDType::BF16);
+        assert_eq!(chosen(DeviceChoice::Cuda(0), None).unwrap(), ModelDType::Auto);
+        assert!(chosen(DeviceChoice::Cpu, Some("f31")).is_err());
+    }
+}

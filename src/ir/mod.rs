@@ -134,7 +134,7 @@ pub struct Attributes {
     /// ensure that enough values exist: if it requires more elements than there are values, a text
     /// reaches a dead end, which is reported as a limit.
     pub element: bool,
-    /// Unique name (duplicate-key detection): each occurrence differs, as a JSON string, from those
+    /// Unique key (duplicate-key detection): each occurrence differs, as a JSON string, from those
     /// that the same occurrence of the calling rule has called before. The name of a member, called
     /// by the rule of its object.
     ///

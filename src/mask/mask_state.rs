@@ -87,7 +87,7 @@ pub(super) struct ComparisonCandidates {
 pub(super) struct GrammarEntries {
     /// Automaton states that are too wide for a direct walk: their entries come from the pool.
     pub(super) wide_states: IdTable<StateId, bool>,
-    /// What this grammar's rules are called in pool keys.
+    /// Structural ids of this grammar's rules, for pool keys.
     pub(super) rules: RuleIdentities,
     pub(super) used: Cache<UsedEntry, Arc<MaskEntry>>,
 }

@@ -14,7 +14,8 @@
 //! on length (`length_bounds`) and white space (`white_space_bounds`), distinct values
 //! (`distinct_values`) and duplicate keys (`duplicate_keys`), both by a walk along `earlier_texts`.
 //!
-//! See docs/internals/MASK_ENTRIES.md and docs/internals/MASK_POOL.md.
+//! Where items of a configuration depend on each other, the whole configuration is walked instead.
+//! See docs/internals/MASKS.md, MASK_ENTRIES.md and MASK_POOL.md.
 
 mod counter_profile;
 mod distinct_values;

@@ -25,7 +25,8 @@ const STRUCTURAL_ID_SHARE: usize = 16;
 /// The part for finished masks.
 const FINISHED_MASK_SHARE: usize = 8;
 
-/// Suffix of a key whose entry includes tail-called items. No key of a state alone ends in it.
+/// Suffix of a key whose entry includes tail-called items. Of the keys of a state alone, only
+/// fallback keys can end in it, and these have another length.
 const WITH_TAIL_CALLS: u32 = u32::MAX;
 
 /// Mask entries by the automaton that is reachable from a state.

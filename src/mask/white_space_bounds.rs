@@ -84,7 +84,7 @@ impl GrammarMasks {
         state: &mut MaskState,
         config: ConfigId,
     ) -> Result<Vec<TokenId>, ParserLimit> {
-        if let Some(endless) = state.parser.unbounded_white_space(config)? {
+        if let Some(endless) = state.parser.endless_white_space(config)? {
             let mut rejected =
                 self.rejected_by_bytes(state, config, self.vocab.white_space().run_and_text())?;
             rejected.extend(self.vocab.white_space().long_runs_with_other_bytes(endless));

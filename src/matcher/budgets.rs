@@ -237,7 +237,7 @@ impl Parser {
         self.rewrite_frames(RewriteScope::BUDGETED, self.store().frames_of(config), &mut map)
     }
 
-    /// As [`super::store::Store::rewrite_frames`]; the names of the frames follow.
+    /// As [`super::store::Store::rewrite_frames`]; also replaces the frames in key lists.
     pub(super) fn rewrite_frames(
         &mut self,
         scope: RewriteScope,

@@ -54,7 +54,7 @@ impl Parser {
         }
     }
 
-    /// Memoises a canonical configuration: with names, the one that keeps frames; otherwise the
+    /// Memoises a canonical configuration: with keys, the one that keeps frames; otherwise the
     /// full one.
     fn memoised(
         &mut self,
@@ -126,10 +126,9 @@ impl Parser {
         }
         let flags = self.store().flags(config);
         if self.compiled().frames_hold_no_counts() {
-            let [replaced, replacement] =
-                with_relaxation(self, flags.unbounded_white_space, |parser| {
-                    [&before, &after].map(|items| parser.close_items(items))
-                });
+            let [replaced, replacement] = with_relaxation(self, flags.relaxed, |parser| {
+                [&before, &after].map(|items| parser.close_items(items))
+            });
             before = self.store().items(replaced?).to_vec();
             after = self.store().items(replacement?).to_vec();
         }

@@ -87,8 +87,10 @@ impl Default for KeyListId {
 /// Flag in an item's count: the block has no bounds, and runs are only counted. Mask profiles use
 /// it to examine a block for all counter values at once.
 pub(crate) const UNBOUNDED_COUNT: u32 = 0x8000_0000;
-/// Count of an item whose counter is out of reach of both bounds. It never changes.
+/// Count of an item whose counter is out of reach of both bounds. It never changes, and has the flag
+/// [`UNBOUNDED_COUNT`], so that runs end as in a block without bounds.
 pub(crate) const FAR_FROM_BOUNDS: u32 = u32::MAX;
+const _: () = assert!(FAR_FROM_BOUNDS & UNBOUNDED_COUNT != 0);
 /// Initial capacity for configurations; enough for a small schema.
 pub(super) const INITIAL_CONFIGS: usize = 448;
 /// Initial capacity for frames; enough for a small schema.
@@ -207,7 +209,7 @@ pub(crate) struct ConfigFlags {
     /// items say which trigger it was.
     pub(crate) after_trigger: bool,
     /// White-space bounds are ignored from here on; see [`super::white_space_bounds`].
-    pub(super) unbounded_white_space: bool,
+    pub(super) relaxed: bool,
     /// The list of earlier keys.
     pub(super) key_list: KeyListId,
 }

@@ -12,7 +12,7 @@ use crate::compile::{BlockId, ReturnRole};
 impl Parser {
     /// The first items of the rules that `item` calls, if it makes tail calls only. `items` is the
     /// sorted configuration. Returns nothing if any call is not in tail position, or if a callee's
-    /// frame serves other callers, too. Names are ignored.
+    /// frame serves other callers, too. Keys are ignored.
     pub(crate) fn tail_called_items(&mut self, item: &Item, items: &[Item]) -> Vec<Item> {
         let mut starts = Vec::new();
         let state = self.program().state(item.state);

@@ -81,14 +81,14 @@ impl Parser {
             // White space after this one must not be read by another bounded block.
             let next = self.step(config, byte)?;
             let (rooms, others) = self.white_space_allowances(next);
-            alone &= !others && rooms.iter().all(|&room| room + 1 == least);
+            alone &= !others && rooms.iter().all(|&room| room.saturating_add(1) == least);
         }
         Ok(if alone { WhiteSpaceBound::Exact(least) } else { WhiteSpaceBound::AtLeast(least) })
     }
 
     /// The white-space bytes that may follow without any bound: each may be followed by the same
     /// bytes, and so on. `None` if a search of [`MAX_CONFIGS`] configurations does not show that.
-    pub(crate) fn unbounded_white_space(
+    pub(crate) fn endless_white_space(
         &mut self,
         config: ConfigId,
     ) -> Result<Option<ByteSet>, ParserLimit> {

@@ -172,7 +172,9 @@ impl<'s> InputTranslator<'s> {
                 Some((_, argument)) => self.openai_call(&members, kind, argument, &pointer),
                 None => {
                     let message = match kind {
-                        "compaction" => "only OpenAI reads it: send what it replaces".to_owned(),
+                        _ if kind.contains("compaction") => {
+                            "only OpenAI reads it: send what it replaces".to_owned()
+                        }
                         _ => format!("items of type {kind:?} are not supported"),
                     };
                     members.fail(&mut self.faults, "type", "unsupported", message);

@@ -23,8 +23,8 @@ impl Tracked {
     /// A scope that is not open: some element may be something other than a string with infinitely
     /// many continuations; see [`DistinctRole`].
     pub(in crate::matcher) const CLOSED: Tracked = Tracked(64);
-    /// A name: the text of an occurrence of a rule that must differ from its siblings.
-    pub(in crate::matcher) const NAME: Tracked = Tracked(128);
+    /// A key: the text of an occurrence of a rule that must differ from its siblings.
+    pub(in crate::matcher) const KEY: Tracked = Tracked(128);
 
     /// Whether the sets share a flag.
     pub(in crate::matcher) fn intersects(self, flags: Tracked) -> bool {
@@ -68,7 +68,7 @@ impl Store {
     /// The constraints that an item tracks itself, without its frame.
     pub(in crate::matcher) fn tracked_by_state(&self, program: &Program, item: &Item) -> Tracked {
         if program.state(item.state).unique_key {
-            return Tracked::NAME;
+            return Tracked::KEY;
         }
         if program.budget_meter(item.state).is_some() {
             return Tracked::BUDGET;
