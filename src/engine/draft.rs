@@ -226,8 +226,8 @@ impl Matcher {
         Ok(states.into_iter().zip(rows).map(write).collect())
     }
 
-    /// Follows the whole tree. Fails if memory or fuel runs out, which the nodes share; other limits
-    /// concern one node only.
+    /// Follows the whole tree. Fails if memory or fuel runs out, which the nodes share; other
+    /// limits concern one node only.
     fn follow_tree(
         &self,
         state: &mut MaskState,

@@ -175,8 +175,8 @@ impl Parser {
         self.start = start.and_then(|start| self.token_ended(start));
     }
 
-    /// Drops all configurations, frames and caches. Ids from before are invalid. All sequences share
-    /// the new start, so it does not depend on the fuel that one of them has left.
+    /// Drops all configurations, frames and caches. Ids from before are invalid. All sequences
+    /// share the new start, so it does not depend on the fuel that one of them has left.
     pub(crate) fn clear(&mut self) {
         self.program = Program::new(self.compiled().clone());
         self.store = Store::new();

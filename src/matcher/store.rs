@@ -87,8 +87,8 @@ impl Default for KeyListId {
 /// Flag in an item's count: the block has no bounds, and runs are only counted. Mask profiles use
 /// it to examine a block for all counter values at once.
 pub(crate) const UNBOUNDED_COUNT: u32 = 0x8000_0000;
-/// Count of an item whose counter is out of reach of both bounds. It never changes, and has the flag
-/// [`UNBOUNDED_COUNT`], so that runs end as in a block without bounds.
+/// Count of an item whose counter is out of reach of both bounds. It never changes, and has the
+/// flag [`UNBOUNDED_COUNT`], so that runs end as in a block without bounds.
 pub(crate) const FAR_FROM_BOUNDS: u32 = u32::MAX;
 const _: () = assert!(FAR_FROM_BOUNDS & UNBOUNDED_COUNT != 0);
 /// Initial capacity for configurations; enough for a small schema.

@@ -241,8 +241,8 @@ impl Parser {
         self.store.intern_frame(&self.program, entries, max_token_bytes)
     }
 
-    /// Whether a caller's return state only returns. In isolated configurations, the end of a unique
-    /// key may stand before that.
+    /// Whether a caller's return state only returns. In isolated configurations, the end of a
+    /// unique key may stand before that.
     fn is_tail_caller(&self, item: &Item) -> bool {
         let state = self.program.state(item.state);
         state.is_return_only || state.ends_unique_key && item.is_isolated()
