@@ -81,16 +81,28 @@ def large_numbers_keep_their_digits(servers):
     assert calls_of(message)[0].input == {"n": 2**70 + 1}, message
 
 
-@case
-def a_loop_with_results(servers):
+WAYS = [("whole", False), ("in a stream", True)]
+
+
+def said(servers, streamed, request):
+    """A message, as a whole or of a stream."""
+    if not streamed:
+        return servers.messages.create(**request)
+    with servers.messages.stream(**request) as stream:
+        return stream.get_final_message()
+
+
+@table(WAYS)
+def a_loop_with_results(servers, streamed):
     for seed in SEEDS:
         conversation, ids = list(QUESTION), set()
         for turn in range(2):
             choice = {"type": "any", "disable_parallel_tool_use": True}
             request = ask(seed + turn, messages=conversation, tools=TOOLS, tool_choice=choice)
-            message = servers.messages.create(**request)
-            results = []
-            for call in check_calls(message):
+            message = said(servers, streamed, request)
+            results, calls = [], check_calls(message)
+            assert len(calls) == 1, message
+            for call in calls:
                 assert call.id not in ids, ids
                 ids.add(call.id)
                 results.append(
@@ -108,14 +120,14 @@ def a_loop_with_results(servers):
         request = ask(
             seed, messages=conversation, tools=TOOLS, tool_choice={"type": "none"}, max_tokens=20
         )
-        final = servers.messages.create(**request)
+        final = said(servers, streamed, request)
         # A model of random weights may also end at once, without a text.
         assert not calls_of(final), final
         assert bool(text_of(final)) or final.stop_reason == "end_turn", final
 
 
-@case
-def the_tool_runner(servers):
+@table(WAYS)
+def the_tool_runner(servers, streamed):
     """The client calls a function of this file without side effects, and sends its results."""
     seen = []
 
@@ -132,7 +144,8 @@ def the_tool_runner(servers):
         return f"{city}: {'rain' if rain else 'dry'}"
 
     request = ask(tools=[forecast], tool_choice={"type": "any"}, max_iterations=3, max_tokens=300)
-    messages = list(servers.client.beta.messages.tool_runner(**request))
+    runner = servers.client.beta.messages.tool_runner(**request, stream=streamed)
+    messages = [turn.get_final_message() if streamed else turn for turn in runner]
     assert 1 <= len(messages) <= 3 and seen, messages
     assert messages[0].stop_reason == "tool_use" and all(
         calls_of(message) for message in messages

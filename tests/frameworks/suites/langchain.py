@@ -43,6 +43,11 @@ def check_message(message, is_closed=True):
     return len(message.tool_calls)
 
 
+def add(chunks):
+    """The message of a stream."""
+    return functools.reduce(operator.add, chunks)
+
+
 @table([
     ("strict, required", True, "any"),
     ("not strict, required", None, "any"),
@@ -69,21 +74,27 @@ def streams():
         bound = model(seed).bind_tools(
             [weather_tool(Tool())], tool_choice="any", strict=True, parallel_tool_calls=False)
         whole = bound.invoke(QUESTIONS)
-        built = functools.reduce(operator.add, bound.stream(QUESTIONS))
+        built = add(bound.stream(QUESTIONS))
         assert check_message(built) == check_message(whole) == 1, (whole, built)
         assert built.tool_calls[0]["args"] == whole.tool_calls[0]["args"], (whole, built)
 
 
-@case
-def tool_loop():
+@table([
+    ("whole", False, {}),
+    ("streamed", True, {}),
+    ("responses, whole", False, {"use_responses_api": True}),
+    ("responses, streamed", True, {"use_responses_api": True}),
+])
+def tool_loop(streamed, more):
+    """Two turns of calls with their results, then an answer of a schema."""
     for seed in SEEDS:
         weather = weather_tool(run := Tool())
-        bound = model(seed, extra_body=LOUVER).bind_tools(
-            [weather], tool_choice="any", strict=True)
+        asked = model(None, extra_body={"seed": seed} | LOUVER, **more)
+        bound = asked.bind_tools([weather], tool_choice="any", strict=True)
         messages, ids = list(QUESTIONS), []
         for _ in range(2):
-            message = bound.invoke(messages)
-            check_message(message)
+            message = add(bound.stream(messages)) if streamed else bound.invoke(messages)
+            assert check_message(message), message
             messages.append(message)
             for call in message.tool_calls:
                 result = weather.invoke(call)
@@ -91,6 +102,12 @@ def tool_loop():
                 messages.append(result)
                 ids.append(call["id"])
         assert len(set(ids)) == len(ids) == len(run.calls) >= 2, messages
+        parsed = asked.with_structured_output(Trip)
+        if streamed:
+            *_, answer = parsed.stream(messages)
+        else:
+            answer = parsed.invoke(messages)
+        check_trip(answer)
 
 
 @table([
@@ -113,16 +130,20 @@ def structured_output(method, strict):
 @case
 def responses():
     for seed in SEEDS:
-        bound = model(None, use_responses_api=True).bind_tools(
+        bound = model(None, use_responses_api=True, extra_body={"seed": seed}).bind_tools(
             [weather_tool(Tool())], tool_choice="any", strict=True)
         assert check_message(bound.invoke(QUESTIONS))
-        assert check_message(functools.reduce(operator.add, bound.stream(QUESTIONS)))
+        assert check_message(add(bound.stream(QUESTIONS)))
 
 
 @case
 def responses_with_structured_output():
-    def asked(_):
-        return model(None, use_responses_api=True).with_structured_output(Trip).invoke(QUESTIONS)
+    def asked(seed):
+        made = model(None, use_responses_api=True, extra_body={"seed": seed})
+        bound = made.with_structured_output(Trip)
+        *_, streamed = bound.stream(QUESTIONS)
+        check_trip(streamed)
+        return bound.invoke(QUESTIONS)
 
     each_seed(asked)
 

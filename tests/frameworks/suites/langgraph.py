@@ -54,14 +54,17 @@ def check_messages(messages, is_closed=True):
     return made
 
 
-def run(agent):
+def run(agent, streamed):
     """The messages and the structured answer of a run, which a limit of steps or tokens may end."""
     last = {"messages": []}
-    modes = ["values", "messages"]
+    limit, modes = {"recursion_limit": 2 * TURNS}, ["values", "messages"]
     try:
-        for mode, value in agent.stream(INPUT, {"recursion_limit": 2 * TURNS}, stream_mode=modes):
-            if mode == "values":
-                last = value
+        if streamed:
+            for mode, value in agent.stream(INPUT, limit, stream_mode=modes):
+                if mode == "values":
+                    last = value
+        else:
+            last = agent.invoke(INPUT, limit)
     except (GraphRecursionError, LengthFinishReasonError):
         pass
     return last["messages"], last.get("structured_response")
@@ -73,7 +76,7 @@ def react_agent():
     for seed in SEEDS:
         known = tools(tool := Tool())
         bound = model(seed).bind_tools(known, tool_choice="any", strict=True)
-        messages, _ = run(create_react_agent(bound, known))
+        messages, _ = run(create_react_agent(bound, known), streamed=True)
         assert check_messages(messages) and tool.calls, messages
 
 
@@ -87,14 +90,16 @@ def react_agent_not_strict_strict_tools_all():
 
 
 @table([
-    ("a call", ToolStrategy(Trip)),
-    ("an answer", ProviderStrategy(Trip)),
+    ("a call", ToolStrategy(Trip), False),
+    ("a call, streamed", ToolStrategy(Trip), True),
+    ("an answer", ProviderStrategy(Trip), False),
+    ("an answer, streamed", ProviderStrategy(Trip), True),
 ])
-def agent_with_structured_output_by(strategy):
+def agent_with_structured_output_by(strategy, streamed):
     seen = {"answers": 0}
     for seed in seeds_until(seen):
         agent = create_agent(model(seed), tools(Tool()), response_format=strategy)
-        messages, answer = run(agent)
+        messages, answer = run(agent, streamed)
         check_messages(messages, is_closed=False)
         if answer is not None:
             check_trip(answer)

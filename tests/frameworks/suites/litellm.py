@@ -25,6 +25,13 @@ def lite(**more):
     } | more
 
 
+def complete(streamed, **more):
+    """An answer, which LiteLLM puts together from its chunks if it is streamed."""
+    if not streamed:
+        return litellm.completion(**lite(**more))
+    return litellm.stream_chunk_builder(list(litellm.completion(**lite(**more), stream=True)))
+
+
 @table([
     ("strict, required", {"strict": True}, "required"),
     ("not strict, required", {}, "required"),
@@ -44,33 +51,36 @@ def calls(strict, choice):
 @case
 def streams():
     for seed in SEEDS:
-        request = lite(
-            tools=[chat_tool(strict=True)], tool_choice="required", seed=seed,
-            parallel_tool_calls=False)
-        whole = litellm.completion(**request).choices[0].message.tool_calls
-        built = litellm.stream_chunk_builder(list(litellm.completion(**request, stream=True)))
-        streamed = built.choices[0].message.tool_calls
-        made = [(call.function.name, call.function.arguments) for call in whole]
-        assert made == [(call.function.name, call.function.arguments) for call in streamed]
+        request = {
+            "tools": [chat_tool(strict=True)], "tool_choice": "required", "seed": seed,
+            "parallel_tool_calls": False}
+        whole, streamed = (
+            [(call.function.name, call.function.arguments)
+             for call in complete(way, **request).choices[0].message.tool_calls]
+            for way in (False, True))
+        assert whole == streamed, (whole, streamed)
 
 
-@case
-def structured_output():
+WAYS = [("whole", False), ("streamed", True)]
+
+
+@table(WAYS)
+def structured_output(streamed):
     for seed in SEEDS:
-        answer = litellm.completion(**lite(response_format=Trip, seed=seed))
+        answer = complete(streamed, response_format=Trip, seed=seed)
         check_trip(answer.choices[0].message.content)
 
 
-@case
-def tool_loop():
+@table(WAYS)
+def tool_loop(streamed):
     """Two calls with their results, then an answer of a schema."""
     for seed in SEEDS:
         messages = [{"role": "user", "content": QUESTION}]
         ids = set()
         for turn in range(2):
-            answer = litellm.completion(**lite(
-                messages=messages, tools=[chat_tool(strict=True)], seed=seed, tool_choice=NAMED,
-                parallel_tool_calls=False))
+            answer = complete(
+                streamed, messages=messages, tools=[chat_tool(strict=True)], seed=seed,
+                tool_choice=NAMED, parallel_tool_calls=False)
             message = answer.choices[0].message
             check_weather(message.tool_calls[0].function.arguments)
             assert message.tool_calls[0].id not in ids, ids
@@ -78,7 +88,7 @@ def tool_loop():
             messages.append(message.model_dump())
             messages.append({
                 "role": "tool", "tool_call_id": message.tool_calls[0].id, "content": "sunny"})
-        answer = litellm.completion(**lite(messages=messages, response_format=Trip, seed=seed))
+        answer = complete(streamed, messages=messages, response_format=Trip, seed=seed)
         check_trip(answer.choices[0].message.content)
 
 

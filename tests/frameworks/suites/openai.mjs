@@ -99,12 +99,19 @@ const cases = {
     return whole.output_parsed;
   }),
 
-  'responses: loop with results': async () => {
+};
+
+const WAYS = {
+  whole: (request) => client.responses.parse(request),
+  streamed: (request) => client.responses.stream(request).finalResponse(),
+};
+for (const [title, ask] of Object.entries(WAYS)) {
+  cases[`responses: loop with results: ${title}`] = async () => {
     const tools = [zodResponsesFunction({ name: 'weather', parameters: Weather })];
     for (const seed of SEEDS) {
       const input = [{ role: 'user', content: QUESTION }];
       for (let turn = 0; turn < 2; turn += 1) {
-        const answer = await client.responses.parse(
+        const answer = await ask(
           response(seed, { input, tools, tool_choice: 'required', parallel_tool_calls: false }));
         for (const item of answer.output) {
           input.push(item);
@@ -116,8 +123,8 @@ const cases = {
       const ids = input.filter((item) => item.type === 'function_call').map((item) => item.call_id);
       check(ids.length === 2 && new Set(ids).size === 2, input);
     }
-  },
-};
+  };
+}
 
 for (const [title, url, make] of [
   ['strict', URL, strictTool],

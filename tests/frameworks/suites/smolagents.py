@@ -1,4 +1,8 @@
-"""smolagents: the agent that calls tools, streamed and not. The one that runs code is not used."""
+"""smolagents: the agent that calls tools, and answers of a schema, streamed and not.
+
+Its agent that runs code is not used. That one alone has structured answers, so the cases ask its
+class of models for them.
+"""
 
 import re
 
@@ -7,14 +11,26 @@ from smolagents import (
 )
 
 from suites.shared import (
-    KEY, LOUVER, MODEL, QUESTION, TOKENS, URL, WEATHER, Tool, check_weather, main, seeds_until,
-    table,
+    KEY, LOUVER, MODEL, QUESTION, TOKENS, URL, WEATHER, Tool, Trip, check_weather, each_seed,
+    main, seeds_until, table,
 )
 
 
 # The agent's own prompts are several pages long, which a debug build reads slowly.
 PROMPTS = EMPTY_PROMPT_TEMPLATES | {"system_prompt": "Call a tool."}
 ALLOWED = "max steps|is not in the tool's input schema"
+
+
+WAYS = [("whole", False), ("streamed", True)]
+FORMAT = {
+    "type": "json_schema",
+    "json_schema": {"name": "trip", "schema": Trip.model_json_schema(), "strict": True},
+}
+
+
+def model(seed, **more):
+    return OpenAIModel(
+        MODEL, api_base=URL, api_key=KEY, max_tokens=TOKENS, seed=seed, extra_body=LOUVER, **more)
 
 
 class WeatherTool(Base):
@@ -34,7 +50,7 @@ class WeatherTool(Base):
         return self.run(city, days)
 
 
-@table([("whole", False), ("streamed", True)])
+@table(WAYS)
 def tool_loop(streamed):
     """The agent asks for a call in each turn; the answer is a call, too.
 
@@ -44,13 +60,9 @@ def tool_loop(streamed):
     """
     seen = {"calls": 0}
     for seed in seeds_until(seen):
-        model = OpenAIModel(
-            MODEL, api_base=URL, api_key=KEY, max_tokens=TOKENS, seed=seed, extra_body=LOUVER,
-            parallel_tool_calls=False)
-        tool = WeatherTool()
         agent = ToolCallingAgent(
-            [tool], model, prompt_templates=PROMPTS, stream_outputs=streamed, max_steps=2,
-            verbosity_level=LogLevel.OFF)
+            [WeatherTool()], model(seed, parallel_tool_calls=False), prompt_templates=PROMPTS,
+            stream_outputs=streamed, max_steps=2, verbosity_level=LogLevel.OFF)
         agent.logger.console.quiet = True
         agent.run(QUESTION)
         steps = [step for step in agent.memory.steps if isinstance(step, ActionStep)]
@@ -65,6 +77,19 @@ def tool_loop(streamed):
                     seen["calls"] += 1
                 else:
                     assert function.name == "final_answer" and "answer" in function.arguments, call
+
+
+@table(WAYS)
+def structured_output(streamed):
+    messages = [{"role": "user", "content": [{"type": "text", "text": QUESTION}]}]
+
+    def asked(seed):
+        if not streamed:
+            return model(seed).generate(messages, response_format=FORMAT).content
+        deltas = model(seed).generate_stream(messages, response_format=FORMAT)
+        return "".join(delta.content or "" for delta in deltas)
+
+    each_seed(asked)
 
 
 main("smolagents")

@@ -137,3 +137,13 @@ class Collected:
                 self.calls.append({"id": delta.id, "name": delta.function.name, "arguments": ""})
             self.calls[delta.index]["arguments"] += delta.function.arguments or ""
         self.finish = choice.finish_reason or self.finish
+
+    def message(self):
+        """The message as an item of the next request."""
+        message = {"role": "assistant", "content": self.content or None}
+        if self.calls:
+            message["tool_calls"] = [
+                {"id": call.pop("id"), "type": "function", "function": call}
+                for call in map(dict, self.calls)
+            ]
+        return message

@@ -146,11 +146,21 @@ def a_custom_tool_in_a_stream(servers):
     assert said == done and re.fullmatch(r"[A-Z]{2}-[0-9]{3}", said), (said, done)
 
 
-@case
-def a_schema(servers):
+SEEDS = range(1, 11)
+WAYS = [("whole", False), ("in a stream", True)]
+
+
+def said(servers, streamed, **more):
+    """A response, as a whole or of a stream. The streaming helper refuses what the limit ended."""
+    answer = servers.client.responses.create(**request(**more), stream=streamed)
+    return list(answer)[-1].response if streamed else answer
+
+
+@table(WAYS)
+def a_schema(servers, streamed):
     form = {"format": {"type": "json_schema", "name": "answer", "schema": ANSWER, "strict": True}}
-    for seed in range(1, 4):
-        check_answer(servers.client.responses.create(**request(text=form, extra_body={"seed": seed})).output_text)
+    for seed in SEEDS:
+        check_answer(said(servers, streamed, text=form, extra_body={"seed": seed}).output_text)
 
 
 @case
@@ -172,17 +182,23 @@ def the_streaming_helper(servers):
     Report.model_validate(json.loads(final.output_text))
 
 
-@case
-def a_loop_with_results(servers):
-    conversation = list(QUESTION)
-    first = servers.client.responses.create(**request(input=conversation, tools=[WEATHER], tool_choice="required"))
-    for call in of_kind(first, "function_call"):
-        conversation.append(call.model_dump(exclude_none=True))
-        conversation.append({"type": "function_call_output", "call_id": call.call_id, "output": '{"ok": true}'})
-    more = {"input": conversation, "tools": [WEATHER], "tool_choice": "none", "max_output_tokens": 20}
-    second = servers.client.responses.create(**request(**more))
-    bare = servers.client.responses.create(**request(**more | {"input": QUESTION}))
-    assert second.usage.input_tokens > bare.usage.input_tokens and not of_kind(second, "function_call")
+@table(WAYS)
+def a_loop_with_results(servers, streamed):
+    last = {"tools": [WEATHER], "tool_choice": "none", "max_output_tokens": 20}
+    bare = said(servers, streamed, input=QUESTION, **last).usage.input_tokens
+    for seed in SEEDS:
+        conversation, more = list(QUESTION), {"tools": [WEATHER], "extra_body": {"seed": seed}}
+        first = said(servers, streamed, input=conversation, tool_choice="required", **more)
+        calls = of_kind(first, "function_call")
+        assert calls, first
+        for call in calls:
+            check_arguments(call.name, call.arguments)
+            result = {"call_id": call.call_id, "output": '{"ok": true}'}
+            conversation.append(call.model_dump(exclude_none=True))
+            conversation.append({"type": "function_call_output"} | result)
+        second = said(servers, streamed, input=conversation, **more | last)
+        assert second.usage.input_tokens > bare, (bare, second)
+        assert not of_kind(second, "function_call"), second
 
 
 @table(

@@ -51,7 +51,7 @@ def parse(servers, model, **more):
 
 @table([("whole", False), ("in a stream", True)])
 def a_schema(servers, stream):
-    for seed in range(1, 6):
+    for seed in range(1, 11):
         request = chat(response_format=json_schema(ANSWER), seed=seed)
         if stream:
             text = Collected(servers.client.chat.completions.create(**request, stream=True)).content

@@ -108,19 +108,31 @@ def names_that_need_care(servers):
         assert call.message.tool_calls[0].function.name == name, call
 
 
-@case
-def a_loop_with_results(servers):
-    conversation = list(QUESTION)
-    for turn in range(2):
-        request = call_request(messages=conversation, parallel_tool_calls=False, seed=turn)
-        message = servers.client.chat.completions.create(**request).choices[0].message
-        conversation.append(message.model_dump(exclude_none=True))
-        for call in message.tool_calls:
-            check_arguments(call.function.name, call.function.arguments)
-            conversation.append({"role": "tool", "tool_call_id": call.id, "content": json.dumps({"ok": True})})
-    request = chat(messages=conversation, tools=TOOLS, tool_choice="none", max_completion_tokens=20)
-    final = servers.client.chat.completions.create(**request)
-    assert final.choices[0].message.content and not final.choices[0].message.tool_calls
+def said(servers, streamed, request):
+    """The message of a turn, as the next request has it."""
+    answer = servers.client.chat.completions.create(**request, stream=streamed)
+    if streamed:
+        return Collected(answer).message()
+    return answer.choices[0].message.model_dump(exclude_none=True)
+
+
+@table([("whole", False), ("in a stream", True)])
+def a_loop_with_results(servers, streamed):
+    for seed in SEEDS:
+        conversation, ids = list(QUESTION), set()
+        for _ in range(2):
+            request = call_request(messages=conversation, parallel_tool_calls=False, seed=seed)
+            conversation.append(message := said(servers, streamed, request))
+            (call,) = message["tool_calls"]
+            check_arguments(call["function"]["name"], call["function"]["arguments"])
+            ids.add(call["id"])
+            result = {"tool_call_id": call["id"], "content": json.dumps({"ok": True})}
+            conversation.append({"role": "tool"} | result)
+        assert len(ids) == 2, conversation
+        more = {"tool_choice": "none", "max_completion_tokens": 20, "seed": seed}
+        final = said(servers, streamed, chat(messages=conversation, tools=TOOLS, **more))
+        # A model of random weights may also end at once, without a text.
+        assert not final.get("tool_calls"), final
 
 
 @case
