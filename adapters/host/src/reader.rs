@@ -105,7 +105,7 @@ impl Reader {
         token: TokenId,
         step: Option<Box<Step>>,
     ) -> Result<Vec<Event>, AdvanceError> {
-        let text = token_text(&self.vocab, token.raw());
+        let text = self.vocab.text(token);
         match &mut self.mode {
             Mode::Constrained { matcher, tracer, extractor, delivered, phases } => {
                 if let Err(error) = matcher.advance_traced(token, tracer) {
@@ -193,7 +193,7 @@ impl Reader {
         let stop = stops.clone().find(|stop| is_needed && matcher.allows(*stop));
         match stop.filter(|stop| matcher.advance_traced(*stop, tracer).is_ok()) {
             Some(stop) => {
-                phases.push(token_text(&self.vocab, stop.raw()).len(), step);
+                phases.push(self.vocab.text(stop).len(), step);
                 let events = deliver(tracer.drain(), extractor, delivered, phases);
                 self.stopped = stopped(extractor, matcher, &self.vocab);
                 events
@@ -335,25 +335,19 @@ fn deliver(
     events
 }
 
-/// The bytes of a token, or the name of a special one.
-fn token_text(vocab: &Vocabulary, raw: u32) -> &[u8] {
-    let token = TokenId::from_raw(raw);
-    vocab.bytes(token).or(vocab.special_name(token).map(str::as_bytes)).unwrap_or_default()
-}
-
 /// If a stop text has ended the response: whether it was complete there, to which the matcher goes
 /// back.
 fn stopped(extractor: &Extractor, matcher: &mut Matcher, vocab: &Vocabulary) -> Option<bool> {
     let (mut whole, mut rest) = (0, extractor.stopped_at()?);
     let tokens = matcher.tokens().to_vec();
     for token in &tokens {
-        match rest.checked_sub(token_text(vocab, token.raw()).len()) {
+        match rest.checked_sub(vocab.text(*token).len()) {
             Some(left) => (whole, rest) = (whole + 1, left),
             None => break,
         }
     }
     matcher.rollback(tokens.len() - whole);
-    let cut = tokens.get(whole).map_or(&[][..], |token| token_text(vocab, token.raw()));
+    let cut = tokens.get(whole).map_or(&[][..], |token| vocab.text(*token));
     Some(extractor.request().may_end_response(matcher, &cut[..rest]))
 }
 
