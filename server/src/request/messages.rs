@@ -178,7 +178,9 @@ impl MessageReader<'_> {
                 members.fail(self.faults, name, "unsupported", "messages are not continued");
             }
         }
-        if let Some(reasoning) = members.string(self.faults, "reasoning_content") {
+        // The second is the name in vLLM and OpenRouter.
+        let mut texts = ["reasoning_content", "reasoning"].into_iter();
+        if let Some(reasoning) = texts.find_map(|name| members.string(self.faults, name)) {
             out.insert("reasoning_content".to_owned(), reasoning.into());
         }
         let Some(calls) = members.array(self.faults, "tool_calls") else { return };
@@ -270,7 +272,9 @@ mod tests {
                 {"role": "tool", "tool_call_id": "1", "content": "r"},
                 {"role": "tool", "tool_call_id": "3", "content": "s"},
                 {"role": "tool", "tool_call_id": "2", "name": "own", "content": "t"},
-                {"role": "assistant", "content": "done", "reasoning_content": "hm"}
+                {"role": "assistant", "content": "done", "reasoning_content": "hm"},
+                {"role": "assistant", "reasoning": "so"},
+                {"role": "assistant", "reasoning": "b", "reasoning_content": "a"}
             ]}"#,
         );
         assert_eq!(faults, [""; 0]);
@@ -285,6 +289,8 @@ mod tests {
             {"role": "tool", "content": "s", "tool_call_id": "3", "name": "c"},
             {"role": "tool", "content": "t", "tool_call_id": "2", "name": "own"},
             {"role": "assistant", "content": "done", "reasoning_content": "hm"},
+            {"role": "assistant", "content": "", "reasoning_content": "so"},
+            {"role": "assistant", "content": "", "reasoning_content": "a"},
         ]);
         assert_eq!(Value::from(messages), expected);
     }
