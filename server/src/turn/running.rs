@@ -26,7 +26,7 @@ use crate::turn::{BlockingWork, TurnRequest};
 pub(super) struct SequentialChoices {
     pub(super) plan: Plan,
     /// The tokens of each prompt.
-    pub(super) prompts: Vec<Vec<u32>>,
+    pub(super) prompts: Arc<[Vec<u32>]>,
     /// The parameters of the first choice.
     pub(super) params: RequestParams,
     /// Index of the next choice to start.
@@ -262,7 +262,7 @@ impl SequentialChoices {
         let (prompt, index) = (self.next / self.per_prompt, self.next % self.per_prompt);
         let seed = &mut self.params.options.seed;
         *seed = seed.map(|seed| seed.wrapping_add(index as u64));
-        let prompt = self.prompts.swap_remove(prompt);
+        let prompt = self.prompts.get(prompt).cloned().unwrap_or_default();
         single(self.plan.start(&served.model, prompt, self.params).await?)
     }
 }
