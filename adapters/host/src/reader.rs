@@ -393,8 +393,8 @@ mod tests {
         assert_eq!(text, "aß世🌍\u{fffd}");
     }
 
-    /// Reads a text byte by byte. Returns the turn, the bytes of the steps of its text, and the stop
-    /// text that has ended it.
+    /// Reads a text byte by byte. Returns the turn, the bytes of the steps of its text, and the
+    /// stop text that has ended it.
     fn read_text(
         body: &serde_json::Value,
         text: &str,

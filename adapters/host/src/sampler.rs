@@ -228,8 +228,8 @@ pub(crate) fn host_would_differ(largest: f32, nan: bool) -> bool {
     nan || largest >= DRAWN_LOGIT
 }
 
-/// The number that SplitMix64 (Steele, Lea and Flood, 2014) draws in a state: the output function of
-/// the state's successor.
+/// The number that SplitMix64 (Steele, Lea and Flood, 2014) draws in a state: its output function
+/// of the next state.
 pub(crate) fn split_mix(mut z: u64) -> u64 {
     z = z.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

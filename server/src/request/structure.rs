@@ -400,8 +400,8 @@ impl ConstraintReader<'_> {
     }
 }
 
-/// Whether the text of a grammar is in Lark: it defines the rule `start`, perhaps with attributes or
-/// a priority (`start[capture].2:`), with a colon. In EBNF the colon after a name is followed by
+/// Whether the text of a grammar is in Lark: it defines the rule `start` with a colon, perhaps with
+/// attributes or a priority (`start[capture].2:`). In EBNF the colon after a name is followed by
 /// another one. `louver.vllm` of the Python package has the same rule.
 fn is_lark_grammar(text: &str) -> bool {
     let definition = |line: &str| {

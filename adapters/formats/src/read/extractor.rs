@@ -24,8 +24,6 @@ pub struct Extractor {
     state: TurnState,
     text: TextChannel,
     stops: StopTexts,
-    /// See [`Extractor::stop_text`].
-    stop_text: Option<String>,
     reasoning: Channel,
     arguments: ArgumentReader,
     /// The alternative spelling of the open call, an index into the format's.
@@ -82,7 +80,6 @@ impl Extractor {
             state: TurnState::BETWEEN,
             text: TextChannel::new(separator.as_bytes()),
             stops: StopTexts::new(&lowered.inner.stops),
-            stop_text: None,
             reasoning,
             arguments: ArgumentReader::default(),
             spelling: None,
@@ -134,11 +131,11 @@ impl Extractor {
         self.stops.found().map(|found| found.at)
     }
 
-    /// After [`Extractor::finish`]: the stop text that has ended the text or the response. It is not
-    /// part of the turn's text. Nothing if the turn was not complete at a stop text of free text, or
-    /// if calls followed it.
+    /// After [`Extractor::finish`]: the stop text that has ended the text or the response. It is
+    /// not part of the turn's text. Nothing if the turn was not complete at a stop text of free
+    /// text.
     pub fn stop_text(&self) -> Option<&str> {
-        self.stop_text.as_deref()
+        self.stops.ended_by.as_deref()
     }
 
     /// The number of the last bytes of a constrained response that may begin a stop text. No event
@@ -155,7 +152,7 @@ impl Extractor {
             self.end_trailer();
         }
         let state = std::mem::replace(&mut self.state, TurnState::BETWEEN);
-        self.stop_text = match (self.stops.found(), &state) {
+        self.stops.ended_by = match (self.stops.found(), &state) {
             (Some(found), _) => self.lowered.inner.stops.get(found.index).cloned(),
             (None, TurnState::Between { markers }) if complete => {
                 self.lowered.stop_text_in(markers).map(str::to_owned)

@@ -16,6 +16,8 @@ pub(crate) struct StopTexts {
     /// The number of bytes of the turn that have been read.
     read: usize,
     found: Option<FoundStop>,
+    /// See [`Extractor::stop_text`](crate::Extractor::stop_text).
+    pub(crate) ended_by: Option<String>,
 }
 
 /// The stop text that has ended the text.

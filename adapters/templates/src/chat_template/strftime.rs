@@ -110,7 +110,7 @@ impl Time {
     }
 }
 
-/// Converts days since 1970-01-01 to year, month, day and day of the year in the Gregorian calendar.
+/// Converts days since 1970-01-01 to year, month, day and day of the year.
 fn to_date(mut days: u64) -> (u64, usize, u64, u64) {
     let is_leap = |year: u64| {
         year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
