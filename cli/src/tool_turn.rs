@@ -31,7 +31,7 @@ pub(crate) struct ToolModel {
 }
 
 /// What a turn is generated from.
-pub(crate) struct TurnRequest<'a> {
+pub(crate) struct ToolTurnInput<'a> {
     /// Messages and sampling.
     pub(crate) request: RequestBuilder,
     /// The tools in OpenAI's format.
@@ -76,7 +76,7 @@ impl ToolModel {
     pub(crate) async fn generate_calls(
         &self,
         mode: CallMode,
-        turn: TurnRequest<'_>,
+        turn: ToolTurnInput<'_>,
         show: impl FnMut(&Event),
     ) -> Result<ToolTurn> {
         let plan = match mode {

@@ -39,7 +39,7 @@ pub fn router(app: App) -> Router {
         .route(routes::MODELS, get(models))
         .route("/v1/models/{*id}", get(model))
         .route(routes::HEALTH, get(health))
-        .route(routes::HEALTH_OF_OTHERS, get(health))
+        .route(routes::HEALTH_ALIAS, get(health))
         .route(routes::METRICS, get(metrics))
         .fallback(not_found)
         .method_not_allowed_fallback(other_method)

@@ -37,6 +37,12 @@ impl Seconds {
     const fn whole(seconds: u64) -> Seconds {
         Seconds(Duration::from_secs(seconds))
     }
+
+    /// The whole seconds, rounded up; at least 1.
+    pub(crate) fn rounded_up(self) -> u64 {
+        let begun = u64::from(self.0.subsec_nanos() > 0);
+        self.0.as_secs().saturating_add(begun).max(1)
+    }
 }
 
 /// All limits: the file given by `--limits`, or `[limits]` in the configuration.
@@ -320,6 +326,13 @@ impl ServerLimits {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn seconds_are_rounded_up() {
+        for (millis, whole) in [(0, 1), (200, 1), (1000, 1), (1001, 2), (1900, 2), (30_000, 30)] {
+            assert_eq!(Seconds(Duration::from_millis(millis)).rounded_up(), whole, "{millis} ms");
+        }
+    }
 
     #[test]
     fn limits_are_parsed_and_validated() {

@@ -83,6 +83,7 @@ impl McpServer {
         let text = |map: &BTreeMap<String, String>| {
             Some(map.iter().map(|(name, value)| (name.clone(), value.clone())).collect())
         };
+        let seconds = self.timeout_s.rounded_up();
         let source = match (&self.command, &self.url) {
             (Some(command), _) => McpServerSource::Process {
                 command: command.display().to_string(),
@@ -92,14 +93,14 @@ impl McpServer {
             },
             (None, url) => McpServerSource::Http {
                 url: url.clone().unwrap_or_default(),
-                timeout_secs: Some(self.timeout_s.0.as_secs().max(1)),
+                timeout_secs: Some(seconds),
                 headers: text(&self.headers),
             },
         };
         let server = McpServerConfig { name: self.label.clone(), source, ..Default::default() };
         McpTools::connect(McpClientConfig {
             servers: vec![server],
-            tool_timeout_secs: Some(self.timeout_s.0.as_secs().max(1)),
+            tool_timeout_secs: Some(seconds),
             max_concurrent_calls: Some(MAX_CONCURRENT_CALLS),
             ..Default::default()
         })

@@ -44,8 +44,10 @@ struct StoredResponses {
 pub(crate) struct ConversationSource {
     /// The key of the request.
     pub(crate) owner: Option<ApiKey>,
-    /// The items of the conversation before the output.
-    pub(crate) items: Vec<Json>,
+    /// The items of the conversation that the request continues.
+    pub(crate) earlier: Arc<[Json]>,
+    /// The items of its input.
+    pub(crate) input: Vec<Json>,
 }
 
 impl ResponseStore {
@@ -64,7 +66,8 @@ impl ResponseStore {
     pub(crate) fn put(&self, response: &Value, source: &ConversationSource) {
         let Some(id) = response["id"].as_str() else { return };
         let output = response["output"].as_array().into_iter().flatten().map(Json::from);
-        let conversation: Arc<[Json]> = source.items.iter().cloned().chain(output).collect();
+        let before = source.earlier.iter().chain(&source.input).cloned();
+        let conversation: Arc<[Json]> = before.chain(output).collect();
         let response = Bytes::from(response.to_string());
         let items: usize = conversation.iter().map(Json::bytes).sum();
         let bytes = id.len() + response.len() + items;
@@ -118,9 +121,9 @@ impl StoredResponse {
         self.id == id && self.owner == owner
     }
 
-    /// The items of the conversation.
-    pub(crate) fn items(&self) -> Vec<Json> {
-        self.conversation.to_vec()
+    /// The items of the conversation, which requests share.
+    pub(crate) fn items(&self) -> Arc<[Json]> {
+        self.conversation.clone()
     }
 }
 
@@ -131,7 +134,8 @@ mod tests {
     use super::*;
 
     fn source(owner: Option<ApiKey>) -> ConversationSource {
-        ConversationSource { owner, items: vec![Json::from(json!({"role": "user"}))] }
+        let input = vec![Json::from(json!({"role": "user"}))];
+        ConversationSource { owner, earlier: Arc::default(), input }
     }
 
     #[test]
@@ -150,7 +154,9 @@ mod tests {
         }
         assert!(store.get("resp_0", None).is_none());
         let items = store.get("resp_2", None).unwrap().items();
-        assert_eq!(Json::Array(items).to_string(), r#"[{"role":"user"},"x"]"#);
+        assert_eq!(Json::Array(items.to_vec()).to_string(), r#"[{"role":"user"},"x"]"#);
+        let again = store.get("resp_2", None).unwrap().items();
+        assert!(Arc::ptr_eq(&items, &again), "a conversation is not copied");
         store.put(&response(3, &long), &source(None));
         assert!(store.get("resp_2", None).is_none(), "the bytes are bounded");
         assert!(store.get("resp_3", None).is_some());
@@ -168,9 +174,10 @@ mod tests {
     fn deep_conversations_are_kept() {
         let deep = (0..400).fold(Json::Null, |json, _| Json::Array(vec![json]));
         let store = ResponseStore::new(ResponseLimits::default());
-        let source = ConversationSource { owner: None, items: vec![deep.clone()] };
+        let (earlier, input) = (Arc::from([deep.clone()]), Vec::new());
+        let source = ConversationSource { owner: None, earlier, input };
         store.put(&json!({"id": "resp_1", "output": []}), &source);
-        assert_eq!(store.get("resp_1", None).unwrap().items(), [deep]);
+        assert_eq!(store.get("resp_1", None).unwrap().items()[..], [deep]);
     }
 
     #[test]

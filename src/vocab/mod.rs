@@ -270,7 +270,7 @@ impl Vocabulary {
     }
 
     /// What a token adds to the text: the name of a special token, or its bytes.
-    pub(crate) fn text(&self, token: TokenId) -> &[u8] {
+    pub fn text(&self, token: TokenId) -> &[u8] {
         let name = self.special_name(token).map(str::as_bytes);
         name.or_else(|| self.bytes(token)).unwrap_or_default()
     }

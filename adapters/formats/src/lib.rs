@@ -92,8 +92,9 @@ pub use read::{Call, Cut, Difference, Event, Extractor, Incomplete, Reading, Tur
 pub use registry::{RegistryError, read_registry, validator_instance, validator_uri};
 pub use render::RenderOptions;
 pub use request::{
-    BuiltinTool, CallKind, ConstraintError, CustomInput, CustomTool, FunctionTool, LazyTools,
-    LowerError, MemberError, MemberErrorKind, NEUTRAL_TOOL_MEMBERS, Parallel, PartErrors,
-    Reasoning, ReasoningBudget, RequestError, RequestErrors, RequestFault, ResponseFormat,
-    ResponseTag, SchemaRule, Strictness, Tool, ToolChoice, ToolChoiceError, ToolRequest, ToolShape,
+    BuiltinTool, CUSTOM_INPUT, CallKind, ConstraintError, CustomInput, CustomTool, FunctionTool,
+    LazyTools, LowerError, MemberError, MemberErrorKind, NEUTRAL_TOOL_MEMBERS, Parallel,
+    PartErrors, Reasoning, ReasoningBudget, RequestError, RequestErrors, RequestFault,
+    ResponseFormat, ResponseTag, SchemaRule, Strictness, Tool, ToolChoice, ToolChoiceError,
+    ToolRequest, ToolShape,
 };

@@ -73,6 +73,8 @@ pub(crate) struct LoweredInner {
     pub(crate) tools: Vec<LoweredTool>,
     /// The texts that end a constrained response. Its grammar knows nothing of them.
     pub(crate) stops: Vec<String>,
+    /// The texts that end free text, as its grammar says.
+    pub(crate) text_stops: Vec<String>,
     /// Whether reasoning has a budget.
     pub(crate) is_budgeted: bool,
     pub(crate) warnings: Vec<RequestFault>,

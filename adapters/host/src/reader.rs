@@ -105,7 +105,7 @@ impl Reader {
         token: TokenId,
         step: Option<Box<Step>>,
     ) -> Result<Vec<Event>, AdvanceError> {
-        let text = token_text(&self.vocab, token.raw());
+        let text = self.vocab.text(token);
         match &mut self.mode {
             Mode::Constrained { matcher, tracer, extractor, delivered, phases } => {
                 if let Err(error) = matcher.advance_traced(token, tracer) {
@@ -193,7 +193,7 @@ impl Reader {
         let stop = stops.clone().find(|stop| is_needed && matcher.allows(*stop));
         match stop.filter(|stop| matcher.advance_traced(*stop, tracer).is_ok()) {
             Some(stop) => {
-                phases.push(token_text(&self.vocab, stop.raw()).len(), step);
+                phases.push(self.vocab.text(stop).len(), step);
                 let events = deliver(tracer.drain(), extractor, delivered, phases);
                 self.stopped = stopped(extractor, matcher, &self.vocab);
                 events
@@ -244,6 +244,14 @@ impl Reader {
     /// are not read.
     pub(crate) fn stopped(&self) -> Option<bool> {
         self.stopped
+    }
+
+    /// The stop text that has ended the output, once it is finished.
+    pub(crate) fn stop_text(&self) -> Option<&str> {
+        match &self.mode {
+            Mode::Constrained { extractor, .. } => extractor.stop_text(),
+            Mode::Text { .. } => None,
+        }
     }
 
     /// Whether a stop token may follow.
@@ -335,25 +343,19 @@ fn deliver(
     events
 }
 
-/// The bytes of a token, or the name of a special one.
-fn token_text(vocab: &Vocabulary, raw: u32) -> &[u8] {
-    let token = TokenId::from_raw(raw);
-    vocab.bytes(token).or(vocab.special_name(token).map(str::as_bytes)).unwrap_or_default()
-}
-
 /// If a stop text has ended the response: whether it was complete there, to which the matcher goes
 /// back.
 fn stopped(extractor: &Extractor, matcher: &mut Matcher, vocab: &Vocabulary) -> Option<bool> {
     let (mut whole, mut rest) = (0, extractor.stopped_at()?);
     let tokens = matcher.tokens().to_vec();
     for token in &tokens {
-        match rest.checked_sub(token_text(vocab, token.raw()).len()) {
+        match rest.checked_sub(vocab.text(*token).len()) {
             Some(left) => (whole, rest) = (whole + 1, left),
             None => break,
         }
     }
     matcher.rollback(tokens.len() - whole);
-    let cut = tokens.get(whole).map_or(&[][..], |token| token_text(vocab, token.raw()));
+    let cut = tokens.get(whole).map_or(&[][..], |token| vocab.text(*token));
     Some(extractor.request().may_end_response(matcher, &cut[..rest]))
 }
 
@@ -391,8 +393,12 @@ mod tests {
         assert_eq!(text, "aß世🌍\u{fffd}");
     }
 
-    /// Reads a text byte by byte. Returns the turn, and the bytes of the steps of its text.
-    fn read_text(body: &serde_json::Value, text: &str) -> (louver_formats::Turn, String) {
+    /// Reads a text byte by byte. Returns the turn, the bytes of the steps of its text, and the
+    /// stop text that has ended it.
+    fn read_text(
+        body: &serde_json::Value,
+        text: &str,
+    ) -> (louver_formats::Turn, String, Option<String>) {
         let engine =
             louver::engine::Engine::new(Arc::new(Vocabulary::toy(&[])), Default::default());
         let catalog = louver_formats::Catalog::shipped();
@@ -425,7 +431,8 @@ mod tests {
         assert!(reader.fault().is_none(), "{text}");
         let is_text = |step: &&Step| matches!(step.phase, Phase::Text | Phase::Response);
         let bytes = steps.iter().filter(is_text).flat_map(|step| step.bytes.clone()).collect();
-        (louver_formats::Turn::collect(&events), String::from_utf8(bytes).unwrap())
+        let stop_text = reader.stop_text().map(str::to_owned);
+        (louver_formats::Turn::collect(&events), String::from_utf8(bytes).unwrap(), stop_text)
     }
 
     /// Bytes that could begin a marker or a stop text are text if they do not.
@@ -434,22 +441,30 @@ mod tests {
         let tool = serde_json::json!({"type": "function", "function": {"name": "weather"}});
         let free = serde_json::json!({"tools": [tool], "stop": ["e r", "rain!"]});
         let texts = [
-            ("rain<weat", "rain<weat"),
-            ("the e e r", "the e "),
-            ("it may rain?", "it may rain?"),
-            ("a <tool_cal", "a <tool_cal"),
-            ("<b>x</b>rain!", "<b>x</b>"),
+            ("rain<weat", "rain<weat", None),
+            ("the e e r", "the e ", Some("e r")),
+            ("it may rain?", "it may rain?", None),
+            ("a <tool_cal", "a <tool_cal", None),
+            ("<b>x</b>rain!", "<b>x</b>", Some("rain!")),
+            ("rain!", "", Some("rain!")),
         ];
-        for (text, expected) in texts {
-            let (turn, steps) = read_text(&free, text);
+        for (text, expected, expected_stop) in texts {
+            let (turn, steps, stop) = read_text(&free, text);
             assert_eq!((turn.text.as_str(), steps.as_str()), (expected, expected), "{text}");
+            assert_eq!(stop.as_deref(), expected_stop, "{text}");
         }
         let format = serde_json::json!({"type": "regex", "pattern": "[a-e]+"});
         let format = serde_json::json!({"type": "structural_tag", "format": format});
-        let response = serde_json::json!({"response_format": format, "stop": ["cd", "de"]});
-        for (text, expected) in [("abcbc", "abcbc"), ("abccde", "abc"), ("ede", "e"), ("cd", "")] {
-            let (turn, steps) = read_text(&response, text);
+        let response = serde_json::json!({"response_format": format, "stop": ["cd", "de", "cde"]});
+        for (text, expected, expected_stop) in [
+            ("abcbc", "abcbc", None),
+            ("abccde", "abc", Some("cd")),
+            ("ede", "e", Some("de")),
+            ("cd", "", Some("cd")),
+        ] {
+            let (turn, steps, stop) = read_text(&response, text);
             assert_eq!((turn.text.as_str(), steps.as_str()), (expected, expected), "{text}");
+            assert_eq!(stop.as_deref(), expected_stop, "{text}");
         }
     }
 

@@ -63,7 +63,7 @@ impl Sampler {
         position: usize,
         scratch: &mut Scratch,
     ) -> Option<usize> {
-        let bits = mix(mix(self.seed) ^ position as u64) >> 11;
+        let bits = split_mix(split_mix(self.seed) ^ position as u64) >> 11;
         // In the open interval (0, 1).
         let uniform = (bits as f64 + 0.5) / (1u64 << 53) as f64;
         let scale = (1.0 / self.temperature) as f32;
@@ -228,8 +228,9 @@ pub(crate) fn host_would_differ(largest: f32, nan: bool) -> bool {
     nan || largest >= DRAWN_LOGIT
 }
 
-/// SplitMix64's output function (Steele, Lea and Flood, 2014).
-pub(crate) fn mix(mut z: u64) -> u64 {
+/// The number that SplitMix64 (Steele, Lea and Flood, 2014) draws in a state: its output function
+/// of the next state.
+pub(crate) fn split_mix(mut z: u64) -> u64 {
     z = z.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

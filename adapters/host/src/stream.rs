@@ -46,6 +46,8 @@ pub struct Generation {
     pub tokens: Vec<u32>,
     /// Number of reasoning tokens among them.
     pub reasoning_tokens: usize,
+    /// The stop text that has ended the text or the response.
+    pub stop_text: Option<String>,
     /// Timing.
     pub timing: Timing,
     /// Number of rows with unusable logits (NaN or infinite) for allowed tokens.
@@ -73,6 +75,7 @@ pub(crate) struct ReadOutcome {
     completion: Completion,
     tokens: Vec<u32>,
     reasoning_tokens: usize,
+    stop_text: Option<String>,
     timing: Timing,
     repaired_rows: usize,
 }
@@ -227,6 +230,7 @@ impl EventStream {
             prompt_tokens: self.prompt_tokens,
             tokens: outcome.tokens,
             reasoning_tokens: outcome.reasoning_tokens,
+            stop_text: outcome.stop_text,
             timing: outcome.timing,
             repaired_rows: outcome.repaired_rows,
         })
@@ -355,6 +359,7 @@ impl GenerationReading {
             completion,
             tokens: self.reader.tokens().to_vec(),
             reasoning_tokens: self.reader.reasoning_tokens(),
+            stop_text: self.reader.stop_text().map(str::to_owned),
             timing,
             repaired_rows: shared.repaired_rows.load(Ordering::Relaxed),
         })

@@ -3,14 +3,13 @@
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use anyhow::Result;
+use louver::vocab::MAX_TOKEN_BYTES;
 use louver::{Engine, EngineOptions, Limits, TokenId, Vocabulary};
 use toktrie::{SimpleVob, TokEnv, TokTrie};
 
 use crate::api::ParserLimits;
 use crate::masks::{KeptVectors, tokens_mask};
 
-/// Longest token that the vocabulary takes, in bytes. Longer ones are never allowed.
-const MAX_TOKEN_BYTES: usize = 1 << 12;
 /// Engines that are kept for different limits.
 const MAX_ENGINES: usize = 8;
 
@@ -42,6 +41,7 @@ impl TokenSpace {
                 [TokTrie::SPECIAL_TOKEN_MARKER, name @ ..] => {
                     builder.special(id, &String::from_utf8_lossy(name))
                 }
+                // The vocabulary does not take it, so that it is never allowed.
                 bytes if bytes.len() > MAX_TOKEN_BYTES => &mut builder,
                 bytes => builder.token(id, bytes),
             };

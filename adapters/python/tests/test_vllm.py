@@ -110,6 +110,25 @@ SPECS = [
 ]
 
 
+@pytest.mark.parametrize("text, is_lark", [
+    ('start: "a"', True),
+    ("A: /x/\n?start : A", True),
+    ("%import common.INT\n!start: INT", True),
+    ("\n    start: A\n    A: /::=/\n", True),
+    ("start[capture]: /x/", True),
+    ('start [capture="a", lazy] .2 : /x/', True),
+    ("?start.-1: /x/", True),
+    ('root ::= start\nstart ::= "a"', False),
+    ('  start[x] ::= "a"', False),
+    ('start := "a"', False),
+    ('root ::= "start: "', False),
+    ('restart: "a"', False),
+    ("start.two: /x/", False),
+])
+def test_lark_is_told_by_its_start_rule(text, is_lark):
+    assert bool(louver.vllm.LARK_START.search(text)) is is_lark
+
+
 @pytest.mark.parametrize("kind, spec, check", SPECS, ids=range(len(SPECS)))
 @pytest.mark.parametrize("draft_length", [0, 4])
 def test_requests_end_in_their_grammar(kind, spec, check, draft_length):

@@ -108,7 +108,7 @@ impl TurnContext {
 
 /// What is around the turns of one context.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Frame {
+pub(crate) struct TurnSurroundings {
     /// The prompt of the model's turn.
     pub(crate) prompt: String,
     /// What ends a turn of text.
@@ -118,7 +118,7 @@ pub(crate) struct Frame {
 /// A turn as the template writes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RenderedTurn {
-    pub(crate) frame: Rc<Frame>,
+    pub(crate) frame: Rc<TurnSurroundings>,
     /// The conversation before the turn, with the header of the turn.
     pub(crate) prompt: String,
     /// The turn, with its end.
@@ -133,7 +133,7 @@ pub(crate) struct TurnRenderer<'a> {
     tokens: &'a [String],
     pub(crate) style: MessageStyle,
     context: TurnContext,
-    pub(crate) frame: Rc<Frame>,
+    pub(crate) frame: Rc<TurnSurroundings>,
     /// The bytes after the question or the result that stand before every turn. What follows in
     /// the prompt belongs to a turn: the begin of its reasoning.
     header: usize,
@@ -196,7 +196,7 @@ impl<'a> TurnRenderer<'a> {
             (Opening::Result, Some(opener)) => opener.to_owned(),
             _ => renderer.in_turn(&prompt).to_owned(),
         };
-        renderer.frame = Rc::new(Frame { prompt, text_end: String::new() });
+        renderer.frame = Rc::new(TurnSurroundings { prompt, text_end: String::new() });
         renderer.measured()
     }
 
@@ -219,7 +219,7 @@ impl<'a> TurnRenderer<'a> {
         self.header = common_start(prompt, self.in_turn(&text), self.tokens);
         let turn = self.turn_in(text);
         let text_end = turn.wire.split_once(TEXT).map_or("", |(_, end)| end).to_owned();
-        self.frame = Rc::new(Frame { prompt: self.frame.prompt.clone(), text_end });
+        self.frame = Rc::new(TurnSurroundings { prompt: self.frame.prompt.clone(), text_end });
         Ok(self)
     }
 

@@ -22,7 +22,7 @@ pub(crate) struct WrittenTurns<'a> {
     tokens: &'a [String],
     inputs: Vec<TurnInput>,
     /// The turns that tell styles apart, by index.
-    telling: &'a [usize],
+    telling: Vec<usize>,
     renderers: Cache<(MessageStyle, TurnContext), Rc<Result<TurnRenderer<'a>, String>>>,
     turns: Cache<(MessageStyle, TurnContext, usize), Written>,
 }
@@ -47,7 +47,7 @@ impl<'a> WrittenTurns<'a> {
         tools: Vec<Value>,
         tokens: &'a [String],
         inputs: Vec<TurnInput>,
-        telling: &'a [usize],
+        telling: Vec<usize>,
     ) -> WrittenTurns<'a> {
         let (renderers, turns) = (RefCell::default(), RefCell::default());
         WrittenTurns { template, tools, tokens, inputs, telling, renderers, turns }
@@ -63,13 +63,18 @@ impl<'a> WrittenTurns<'a> {
         self.template
     }
 
+    /// The indices of the turns that tell message styles apart.
+    pub(crate) fn telling(&self) -> &[usize] {
+        &self.telling
+    }
+
     /// The message styles in which the telling turns differ, the usual first.
     pub(crate) fn styles(&self) -> impl Iterator<Item = MessageStyle> {
         let mut earlier: Vec<MessageStyle> = Vec::new();
         MessageStyle::all().filter(move |style| {
             let turn = |style: &MessageStyle, k| self.turn(*style, k, TurnContext::LAST);
             let mut same = earlier.clone();
-            for &k in self.telling {
+            for &k in &self.telling {
                 // Most styles differ soon.
                 same.retain(|earlier| turn(earlier, k) == turn(style, k));
             }

@@ -10,7 +10,7 @@ use super::DemoArgs;
 use super::output::{Output, Paint};
 use super::tasks::{self, Task};
 use crate::tool_turn::{
-    CallMode, ToolModel, ToolTurn, ToolValidators, TurnRequest, greedy_request,
+    CallMode, ToolModel, ToolTurn, ToolTurnInput, ToolValidators, greedy_request,
 };
 
 /// Default of `--max-tokens`.
@@ -50,7 +50,7 @@ pub(super) async fn run(
                 .set_sampler_temperature(args.temperature.unwrap_or(0.0))
                 .add_message(TextMessageRole::User, task.question);
             let request =
-                TurnRequest { request, tools: &tools, parallel: Parallel::One, seed: args.seed };
+                ToolTurnInput { request, tools: &tools, parallel: Parallel::One, seed: args.seed };
             let turn = model.generate_calls(mode, request, |event| output.event(event)).await?;
             counts.add(task, &turn, &validators, output);
         }

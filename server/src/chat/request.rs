@@ -83,7 +83,8 @@ fn parse_ordered(body: &Json, order: ResultOrder, app: &App) -> Result<TurnReque
     let (members, mut faults) = (Members::of_body(body)?, Faults::new());
     check_counts(&members, limits)?;
     let mut pointers = PointerMap::default();
-    MEMBER_TABLE.check(&members, app.config().unknown_members, &mut faults, &mut pointers);
+    let unknown = app.config().unknown_members;
+    MEMBER_TABLE.check(&members, unknown, &mut faults, &mut pointers);
     let rewritten = structure::rewrite(&members, &engine, &mut faults, &mut pointers);
     check_modalities(&members, &mut faults);
     let mut sampling = Sampling::read(&members, &mut faults);
@@ -91,7 +92,7 @@ fn parse_ordered(body: &Json, order: ResultOrder, app: &App) -> Result<TurnReque
     sampling.read_max_tokens(&members, &names, &mut faults);
     sampling.read_n(&members, limits, &mut faults);
     sampling.read_logprobs(&members, &mut faults);
-    let stream = StreamOptions::read(&members, &mut faults);
+    let stream = StreamOptions::read(&members, unknown, &mut faults);
     let request = TurnRequest {
         model: members.string(&mut faults, "model").map(str::to_owned),
         prompt: Prompt::Messages(messages::read(&members, limits, order, &mut faults)),

@@ -63,7 +63,8 @@ pub(crate) fn parse(body: &Json, app: &App) -> Result<TurnRequest, ApiError> {
     let (members, mut faults) = (Members::of_body(body)?, Faults::new());
     check_counts(&members, limits)?;
     let mut pointers = PointerMap::default();
-    MEMBER_TABLE.check(&members, app.config().unknown_members, &mut faults, &mut pointers);
+    let unknown = app.config().unknown_members;
+    MEMBER_TABLE.check(&members, unknown, &mut faults, &mut pointers);
     let rewritten = structure::rewrite(&members, &engine, &mut faults, &mut pointers);
     // Faults of the rendered conversation are the prompt's here.
     pointers.insert("/messages", "/prompt");
@@ -73,7 +74,7 @@ pub(crate) fn parse(body: &Json, app: &App) -> Result<TurnRequest, ApiError> {
     sampling.read_n(&members, limits, &mut faults);
     let logprobs = members.integer(&mut faults, "logprobs", 0..=MAX_LOGPROBS);
     sampling.logprobs = logprobs.and_then(|top| usize::try_from(top).ok());
-    let stream = StreamOptions::read(&members, &mut faults);
+    let stream = StreamOptions::read(&members, unknown, &mut faults);
     // The choices of all prompts are as many as those of one may be.
     let max_prompts = limits.n / sampling.n.unwrap_or(1).max(1);
     let request = TurnRequest {

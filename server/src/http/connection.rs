@@ -53,7 +53,7 @@ pub(super) struct Activity {
 pub(super) struct ReceivedBody {
     body: Incoming,
     /// The time after which it is slow.
-    quick: Duration,
+    slow_after: Duration,
     activity: Arc<Activity>,
 }
 
@@ -68,7 +68,9 @@ impl HttpBody for ReceivedBody {
         let frame = Pin::new(&mut self.body).poll_frame(context);
         let mut slow_at = self.activity.slow_body_at.lock();
         match frame {
-            Poll::Pending => *slow_at = slow_at.or_else(|| Instant::now().checked_add(self.quick)),
+            Poll::Pending => {
+                *slow_at = slow_at.or_else(|| Instant::now().checked_add(self.slow_after))
+            }
             Poll::Ready(None | Some(Err(_))) => *slow_at = None,
             Poll::Ready(Some(Ok(_))) => {}
         }
@@ -121,8 +123,8 @@ impl Peer {
     /// The body of a request of this connection, which is watched as it arrives. It is slow after
     /// part of the time that it may take.
     pub(super) fn receive(&self, body: Incoming, limits: &HttpLimits) -> ReceivedBody {
-        let quick = limits.read_timeout_s.0 / SLOW_BODY_DIVISOR;
-        ReceivedBody { body, quick, activity: self.activity.clone() }
+        let slow_after = limits.read_timeout_s.0 / SLOW_BODY_DIVISOR;
+        ReceivedBody { body, slow_after, activity: self.activity.clone() }
     }
 
     /// When the last request ended, or the connection was accepted.

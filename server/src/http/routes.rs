@@ -33,14 +33,14 @@ routes! {
     /// Answered even on spare slots, and to any host name.
     HEALTH = "/healthz", is_public, is_polled;
     /// The same, under the name that it has in other servers.
-    HEALTH_OF_OTHERS = "/health", is_public, is_polled;
+    HEALTH_ALIAS = "/health", is_public, is_polled;
     METRICS = "/metrics", is_polled;
     INSPECT = "/inspect", is_public;
 }
 
 /// Whether a path is that of the health check.
 pub(crate) fn is_health(path: &str) -> bool {
-    [HEALTH, HEALTH_OF_OTHERS].contains(&path)
+    [HEALTH, HEALTH_ALIAS].contains(&path)
 }
 
 /// Stands for all paths outside the table, so that labels are few whatever paths clients request.

@@ -255,8 +255,8 @@ mod tests {
         let expected = [
             r#"{"type":"thinking","thinking":"hm","signature":""}"#.to_owned(),
             r#"{"type":"text","text":"ab"}"#.to_owned(),
-            format!(r#"{{"type":"tool_use","id":"toolu_0","name":"f","input":{input}}}"#),
-            format!(r#"{{"type":"tool_use","id":"toolu_1","name":"f","input":{input}}}"#),
+            format!(r#"{{"type":"tool_use","id":"toolu_call_0","name":"f","input":{input}}}"#),
+            format!(r#"{{"type":"tool_use","id":"toolu_call_1","name":"f","input":{input}}}"#),
             r#"{"type":"text","text":"done"}"#.to_owned(),
         ];
         assert_eq!(blocks, expected);

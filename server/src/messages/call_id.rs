@@ -1,5 +1,7 @@
 //! Ids of calls: `toolu_...` in the Messages API, `call_...` or the model's own in a turn.
 
+use std::borrow::Cow;
+
 /// The prefix of ids in the Messages API.
 const PREFIX: &str = "toolu_";
 /// The prefix of ids that the formats make up.
@@ -7,18 +9,28 @@ const MADE_UP: &str = "call_";
 /// Number of letters and digits of a made-up id.
 const MADE_UP_LEN: usize = 16;
 
-/// The id that a client gets.
+/// The id that a client gets. A made-up one has one prefix instead of two.
 pub(super) fn to_client(id: &str) -> String {
-    format!("{PREFIX}{}", id.strip_prefix(MADE_UP).unwrap_or(id))
+    format!("{PREFIX}{}", exchanged(id))
 }
 
 /// The id that the chat template gets: the one of the turn, so that a model whose format has ids
 /// reads the ones that it has written. Ids of other servers are unchanged.
 pub(super) fn from_client(id: &str) -> String {
-    let Some(rest) = id.strip_prefix(PREFIX) else { return id.to_owned() };
-    let is_made_up =
-        rest.len() == MADE_UP_LEN && rest.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    if is_made_up { format!("{MADE_UP}{rest}") } else { rest.to_owned() }
+    id.strip_prefix(PREFIX).map_or_else(|| id.to_owned(), |rest| exchanged(rest).into_owned())
+}
+
+/// Adds or removes the prefix of made-up ids, if the rest has their form. It is its own inverse, so
+/// that no two ids become one.
+fn exchanged(id: &str) -> Cow<'_, str> {
+    let has_form = |rest: &str| {
+        rest.len() == MADE_UP_LEN && rest.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    };
+    match id.strip_prefix(MADE_UP) {
+        Some(rest) if has_form(rest) => rest.into(),
+        None if has_form(id) => format!("{MADE_UP}{id}").into(),
+        _ => id.into(),
+    }
 }
 
 #[cfg(test)]
@@ -32,6 +44,10 @@ mod tests {
             ("functions.get:0", "toolu_functions.get:0"),
             ("call00001", "toolu_call00001"),
             ("0", "toolu_0"),
+            ("0123456789abcdef", "toolu_call_0123456789abcdef"),
+            ("call_abc", "toolu_call_abc"),
+            ("call_call_0123456789abcdef", "toolu_call_call_0123456789abcdef"),
+            ("toolu_x", "toolu_toolu_x"),
         ] {
             assert_eq!((to_client(id), from_client(shown)), (shown.to_owned(), id.to_owned()));
         }

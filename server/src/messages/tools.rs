@@ -64,12 +64,7 @@ fn translate_tool(tool: &Members<'_>, faults: &mut Faults) -> Option<Json> {
     for name in ["name", "input_schema"] {
         tool.require(faults, name);
     }
-    if let Some(callers) = tool.array(faults, "allowed_callers")
-        && !callers.iter().any(|caller| caller.as_str() == Some("direct"))
-    {
-        let message = "the server does not run code: allow \"direct\" calls";
-        tool.fail(faults, "allowed_callers", "unsupported", message);
-    }
+    tool.require_direct_callers(faults);
     let copied =
         COPIED.iter().filter_map(|(from, to)| tool.get(from).map(|value| (*to, value.clone())));
     Some(object([("type", text("function")), ("function", object(copied))]))

@@ -26,8 +26,6 @@ pub(super) struct TranslatedMessages {
 /// Members that decide how the message is written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MessageOptions {
-    /// The stop sequences of the request.
-    pub(crate) stop_sequences: Vec<String>,
     /// Whether the text of reasoning is left out.
     pub(crate) omits_thinking: bool,
 }
@@ -164,8 +162,6 @@ impl BodyTranslator<'_> {
         let Some(sequences) = self.members.array(&mut self.faults, "stop_sequences") else {
             return;
         };
-        let texts = sequences.iter().filter_map(Json::as_str).map(str::to_owned);
-        self.options.stop_sequences = texts.collect();
         // Items that are not texts are reported when the result is parsed.
         self.set("stop", Json::Array(sequences.to_vec()));
     }
@@ -312,7 +308,7 @@ mod tests {
                 {"role": "user", "content": [{"type": "text", "text": "hi"}]}],
         });
         assert_eq!(to_value(&translated.body), expected);
-        let options = MessageOptions { stop_sequences: vec!["x".to_owned()], omits_thinking: true };
+        let options = MessageOptions { omits_thinking: true };
         assert_eq!(translated.options, options);
         for (from, to) in [
             ("/tools/1/function/parameters/type", "/tools/1/input_schema/type"),

@@ -203,6 +203,15 @@ impl<'a> Members<'a> {
         self.typed(faults, name, "an array", Json::as_array)
     }
 
+    /// Checks that the model may call this tool: the server runs no programs that call tools.
+    pub(crate) fn require_direct_callers(&self, faults: &mut Faults) {
+        let callers = self.array(faults, "allowed_callers");
+        if callers.is_some_and(|callers| !callers.iter().any(|c| c.as_str() == Some("direct"))) {
+            let message = "must contain \"direct\": only the model calls tools";
+            self.fail(faults, "allowed_callers", "unsupported", message);
+        }
+    }
+
     /// An object.
     pub(crate) fn object(&self, faults: &mut Faults, name: &str) -> Option<Members<'a>> {
         let base = self.pointer(name);

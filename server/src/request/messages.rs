@@ -1,16 +1,13 @@
 //! Conversion of messages from OpenAI's format to the format that chat templates take.
 
 use louver::spec::json::Json;
-use louver_formats::CallKind;
+use louver_formats::{CUSTOM_INPUT, CallKind};
 use serde_json::{Map, Value, json};
 
 use crate::limits::RequestLimits;
 use crate::request::call_history::{CallHistory, ResultOrder};
 use crate::request::member_table::refuse_structure;
 use crate::request::members::{Faults, Members};
-
-/// The argument name for a custom tool's input, in wire formats whose arguments are JSON.
-pub(crate) const CUSTOM_INPUT: &str = "input";
 
 /// The member of a call that has its name and content, which is also its `type`, and the member of
 /// the content.
@@ -19,6 +16,21 @@ pub(crate) fn call_members(kind: CallKind) -> (&'static str, &'static str) {
         CallKind::Function => ("function", "arguments"),
         CallKind::Custom => ("custom", "input"),
     }
+}
+
+/// A call as chat templates take it, with the text of its arguments or of its input.
+pub(crate) fn template_call(id: &str, kind: CallKind, name: &str, text: &str) -> Value {
+    let arguments = match kind {
+        CallKind::Custom => json!({CUSTOM_INPUT: text}),
+        CallKind::Function if text.trim().is_empty() => json!({}),
+        // Templates expect objects. Anything else, such as an earlier truncated call, is shown as
+        // text.
+        CallKind::Function => {
+            let parsed = serde_json::from_str::<Value>(text).ok().filter(Value::is_object);
+            parsed.unwrap_or_else(|| text.into())
+        }
+    };
+    json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}})
 }
 
 /// Parses `messages`. Text parts are joined by line feeds. A tool result gets the name of the tool
@@ -178,7 +190,9 @@ impl MessageReader<'_> {
                 members.fail(self.faults, name, "unsupported", "messages are not continued");
             }
         }
-        if let Some(reasoning) = members.string(self.faults, "reasoning_content") {
+        // The second is the name in vLLM and OpenRouter.
+        let mut texts = ["reasoning_content", "reasoning"].into_iter();
+        if let Some(reasoning) = texts.find_map(|name| members.string(self.faults, name)) {
             out.insert("reasoning_content".to_owned(), reasoning.into());
         }
         let Some(calls) = members.array(self.faults, "tool_calls") else { return };
@@ -206,19 +220,7 @@ impl MessageReader<'_> {
         self.history.call(&members, &base, id, name.unwrap_or_default(), self.faults);
         let (id, function, name) = (id?, function?, name?);
         let argument_text = function.string(self.faults, text).unwrap_or_default();
-        let arguments = if is_custom {
-            json!({CUSTOM_INPUT: argument_text})
-        } else if argument_text.trim().is_empty() {
-            json!({})
-        } else {
-            // Templates expect objects. Anything else, such as an earlier truncated call, is shown
-            // as text.
-            let parsed = serde_json::from_str::<Value>(argument_text).ok().filter(Value::is_object);
-            parsed.unwrap_or_else(|| argument_text.into())
-        };
-        Some(
-            json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}),
-        )
+        Some(template_call(id, kind, name, argument_text))
     }
 
     fn tool(&mut self, members: &Members<'_>, out: &mut Map<String, Value>) {
@@ -270,7 +272,9 @@ mod tests {
                 {"role": "tool", "tool_call_id": "1", "content": "r"},
                 {"role": "tool", "tool_call_id": "3", "content": "s"},
                 {"role": "tool", "tool_call_id": "2", "name": "own", "content": "t"},
-                {"role": "assistant", "content": "done", "reasoning_content": "hm"}
+                {"role": "assistant", "content": "done", "reasoning_content": "hm"},
+                {"role": "assistant", "reasoning": "so"},
+                {"role": "assistant", "reasoning": "b", "reasoning_content": "a"}
             ]}"#,
         );
         assert_eq!(faults, [""; 0]);
@@ -285,6 +289,8 @@ mod tests {
             {"role": "tool", "content": "s", "tool_call_id": "3", "name": "c"},
             {"role": "tool", "content": "t", "tool_call_id": "2", "name": "own"},
             {"role": "assistant", "content": "done", "reasoning_content": "hm"},
+            {"role": "assistant", "content": "", "reasoning_content": "so"},
+            {"role": "assistant", "content": "", "reasoning_content": "a"},
         ]);
         assert_eq!(Value::from(messages), expected);
     }

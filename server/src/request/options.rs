@@ -7,7 +7,7 @@ use louver::spec::json::Json;
 use louver_formats::Parallel;
 use louver_mistralrs::{Truncation, Whitespace};
 
-use crate::config::Overrides;
+use crate::config::{Overrides, UnknownMembers};
 use crate::error::{ApiError, ApiFault};
 use crate::limits::RequestLimits;
 use crate::request::members::{Faults, Members};
@@ -280,13 +280,21 @@ pub(crate) struct StreamOptions {
 
 impl StreamOptions {
     /// Parses `stream` and `stream_options`. `None`: the response is not streamed.
-    pub(crate) fn read(members: &Members<'_>, faults: &mut Faults) -> Option<StreamOptions> {
+    /// Unknown options are treated as unknown members of the body.
+    pub(crate) fn read(
+        members: &Members<'_>,
+        unknown: UnknownMembers,
+        faults: &mut Faults,
+    ) -> Option<StreamOptions> {
         let is_streamed = members.boolean(faults, "stream").unwrap_or(false);
         let mut options = StreamOptions::default();
         if let Some(read) = members.object(faults, "stream_options") {
             if !is_streamed {
                 let message = "requires `stream` to be true";
                 members.fail(faults, "stream_options", "contradiction", message);
+            }
+            if unknown == UnknownMembers::Refuse {
+                read.refuse_unknown(faults, &["include_usage", "include_obfuscation"]);
             }
             options.include_usage = read.boolean(faults, "include_usage").unwrap_or(false);
             // Padding against traffic analysis is left to proxies; accepted and ignored.
@@ -373,6 +381,21 @@ mod tests {
         );
         let (_, faults) = with(r#"{"max_tokens": 5, "max_completion_tokens": 6}"#, read);
         assert_eq!(faults, ["/max_tokens"]);
+    }
+
+    #[test]
+    fn unknown_stream_options_are_unknown_members() {
+        let text = r#"{"stream": true, "stream_options": {"include_usage": true, "include_obfuscation": false, "include_usag": 1, "x": null}}"#;
+        for (unknown, faults) in [
+            (UnknownMembers::Ignore, &[][..]),
+            (UnknownMembers::Refuse, &["/stream_options/include_usag"]),
+        ] {
+            let (options, found) = with(text, |m, f| StreamOptions::read(m, unknown, f));
+            assert_eq!(
+                (options.unwrap().include_usage, &found[..]),
+                (true, &faults.iter().map(|f| (*f).to_owned()).collect::<Vec<_>>()[..])
+            );
+        }
     }
 
     #[test]

@@ -400,11 +400,21 @@ impl ConstraintReader<'_> {
     }
 }
 
-/// Whether the text of a grammar is in Lark: it defines the rule `start` with a colon. In EBNF the
-/// colon after a name is followed by another one.
+/// Whether the text of a grammar is in Lark: it defines the rule `start` with a colon, perhaps with
+/// attributes or a priority (`start[capture].2:`). In EBNF the colon after a name is followed by
+/// another one. `louver.vllm` of the Python package has the same rule.
 fn is_lark_grammar(text: &str) -> bool {
     let definition = |line: &str| {
-        let rest = line.trim_start_matches(['?', '!']).strip_prefix("start")?;
+        let rest = line.trim_start().trim_start_matches(['?', '!']).strip_prefix("start")?;
+        let rest = rest.trim_start();
+        let rest = match rest.strip_prefix('[') {
+            Some(attributes) => attributes.split_once(']')?.1.trim_start(),
+            None => rest,
+        };
+        let rest = match rest.strip_prefix('.') {
+            Some(priority) => priority.trim_start_matches(|c: char| c == '-' || c.is_ascii_digit()),
+            None => rest,
+        };
         rest.trim_start().strip_prefix(':').map(|rest| !rest.starts_with([':', '=']))
     };
     text.lines().any(|line| definition(line) == Some(true))
@@ -451,6 +461,12 @@ mod tests {
             ("start: \"a\"", true),
             ("A: /x/\n?start : A", true),
             ("%import common.INT\n!start: INT", true),
+            ("\n    start: A\n    A: /::=/\n", true),
+            ("start[capture]: /x/", true),
+            ("start [capture=\"a\", lazy] .2 : /x/", true),
+            ("?start.-1: /x/", true),
+            ("  start[x] ::= \"a\"", false),
+            ("start.two: /x/", false),
             ("root ::= start\nstart ::= \"a\"", false),
             ("start := \"a\"", false),
             ("root ::= \"start: \"", false),

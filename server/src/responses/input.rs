@@ -242,7 +242,10 @@ impl<'s> InputTranslator<'s> {
         self.add_call(id, &name, CallKind::Function, arguments);
         let output = match (members.get("output"), members.get("error")) {
             (Some(Json::String(output)), _) => output.clone(),
-            (_, Some(error)) => format!("error: {error}"),
+            (_, Some(error)) => {
+                let text = error.pointer("/content/0/text").and_then(Json::as_str);
+                format!("error: {}", text.map_or_else(|| shown(error), str::to_owned))
+            }
             _ => String::new(),
         };
         self.result(pointer, id, text(&output));

@@ -17,6 +17,7 @@ mod stream;
 mod tools;
 pub(crate) mod translate;
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use axum::Router;
@@ -92,19 +93,25 @@ pub(crate) fn parse(
     request.server_tools = names.server_tools();
     let is_stored = app.responses().is_enabled() && body.get("store") != Some(&Json::Bool(false));
     let stored = is_stored.then(|| {
-        let mut items = earlier;
-        items.extend(input_items(body));
-        (app.clone(), ConversationSource { owner, items })
+        let input = input_items(body);
+        (app.clone(), ConversationSource { owner, earlier, input })
     });
     let builder = ResponseBuilder::new(body, stored);
     Ok(ParsedResponses { request, names, lists, builder })
 }
 
 /// The items of the conversation that the request continues.
-fn earlier_items(body: &Json, app: &App, owner: Option<ApiKey>, faults: &mut Faults) -> Vec<Json> {
+fn earlier_items(
+    body: &Json,
+    app: &App,
+    owner: Option<ApiKey>,
+    faults: &mut Faults,
+) -> Arc<[Json]> {
     const NAME: &str = "previous_response_id";
-    let Some(members) = Members::from_json(body, "", &mut Faults::new()) else { return Vec::new() };
-    let Some(id) = members.string(faults, NAME) else { return Vec::new() };
+    let Some(members) = Members::from_json(body, "", &mut Faults::new()) else {
+        return Arc::default();
+    };
+    let Some(id) = members.string(faults, NAME) else { return Arc::default() };
     if let Some(stored) = app.responses().get(id, owner) {
         return stored.items();
     }
@@ -114,7 +121,7 @@ fn earlier_items(body: &Json, app: &App, owner: Option<ApiKey>, faults: &mut Fau
     };
     let message = format!("{why}; send the whole conversation in `input`");
     members.fail(faults, NAME, "previous_response_not_found", message);
-    Vec::new()
+    Arc::default()
 }
 
 /// The body with each reference to an item of a stored response replaced by the item. `None`: it
@@ -219,7 +226,8 @@ async fn delete_stored(
     }
 }
 
-/// Responses are complete when they are stored, and their items have no ids of their own.
+/// Responses are complete when they are stored, so there is nothing to cancel. Input items are
+/// stored as they were sent, mostly without ids, so they are not listed.
 async fn reject_stored(PathId(id): PathId) -> ApiError {
     let message = format!("not supported for response {id:?}: see `GET /v1/responses/{id}`");
     ApiError::general(ErrorKind::NotFound, "unsupported_route", message)

@@ -17,6 +17,8 @@ pub(crate) struct ResponseBuilder {
     base: Value,
     /// The token counts of turns before the last.
     earlier: Usage,
+    /// The members `louver` of these turns.
+    rounds: Vec<Value>,
     /// Where the response is stored, and what with it.
     stored: Option<(App, ConversationSource)>,
 }
@@ -75,7 +77,7 @@ impl ResponseBuilder {
             "usage": null,
             "user": member_or("user", Value::Null),
         });
-        ResponseBuilder { base, earlier: Usage::default(), stored }
+        ResponseBuilder { base, earlier: Usage::default(), rounds: Vec::new(), stored }
     }
 
     /// Adds what is known of the response when its generation has started.
@@ -85,9 +87,10 @@ impl ResponseBuilder {
         self.base["model"] = running.served().name.as_str().into();
     }
 
-    /// Adds the token counts of a turn that another one followed.
-    pub(crate) fn add_usage(&mut self, usage: Usage) {
+    /// Adds the token counts and the member `louver` of a turn that another one followed.
+    pub(crate) fn add_round(&mut self, usage: Usage, louver: Option<Value>) {
         self.earlier = self.earlier + usage;
+        self.rounds.extend(louver);
     }
 
     /// Stores a response that has ended.
@@ -113,6 +116,9 @@ impl ResponseBuilder {
                 response["usage"] = self.usage(&finished.generation);
                 if let Some(louver) = finished.louver_member() {
                     response["louver"] = louver;
+                }
+                if !self.rounds.is_empty() {
+                    response["louver"]["rounds"] = self.rounds.as_slice().into();
                 }
             }
             ResponseStatus::Failed(error) => {

@@ -40,9 +40,9 @@ impl ResponseWriter {
     pub(super) fn process(&mut self, progress: Progress) -> Option<Value> {
         match progress {
             Progress::Event { event, .. } => self.output.push(&event),
-            Progress::ToolResults { results, usage } => {
+            Progress::ToolResults { results, usage, louver } => {
                 self.output.tool_results(&results);
-                self.builder.add_usage(usage);
+                self.builder.add_round(usage, louver);
             }
             Progress::End { finished, .. } => {
                 self.output.finish(status_name(&finished.generation) != "completed");

@@ -428,11 +428,7 @@ fn non_empty_name<'a>(members: &Members<'a>, faults: &mut Faults) -> &'a str {
 
 /// Refuses functions that only programs may call, or whose results come later.
 fn check_callers(members: &Members<'_>, faults: &mut Faults) {
-    let callers = members.array(faults, "allowed_callers");
-    if callers.is_some_and(|callers| !callers.iter().any(|c| c.as_str() == Some("direct"))) {
-        let message = "must contain \"direct\": only the model calls tools";
-        members.fail(faults, "allowed_callers", "unsupported", message);
-    }
+    members.require_direct_callers(faults);
     if members.boolean(faults, "async") == Some(true) {
         let message = "results must be in the next request";
         members.fail(faults, "async", "unsupported", message);

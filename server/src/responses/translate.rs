@@ -74,6 +74,9 @@ pub(crate) const MEMBER_TABLE: MemberTable = MemberTable {
     },
 };
 
+/// The members of `reasoning`.
+const REASONING_MEMBERS: [&str; 3] = ["effort", "summary", "generate_summary"];
+
 /// Translates a body, after the items of the previous response's conversation and the faults of
 /// finding it. Errors: the faults of members that only Responses has. Other faults are found when
 /// the result is parsed.
@@ -99,7 +102,10 @@ pub(crate) fn translate(
     pointers.insert("/max_completion_tokens", "/max_output_tokens");
     out.extend(members.get("max_output_tokens").map(|n| ("max_completion_tokens", n.clone())));
     if let Some(reasoning) = members.object(&mut faults, "reasoning") {
-        refuse_structure(&reasoning, &mut faults);
+        match unknown {
+            UnknownMembers::Ignore => refuse_structure(&reasoning, &mut faults),
+            UnknownMembers::Refuse => reasoning.refuse_unknown(&mut faults, &REASONING_MEMBERS),
+        }
         pointers.insert("/reasoning_effort", "/reasoning/effort");
         out.extend(reasoning.get("effort").map(|effort| ("reasoning_effort", effort.clone())));
     }
@@ -379,8 +385,9 @@ mod tests {
             ),
             (json!({"input": "x", "background": false, "previous_response_id": null}), vec![]),
             (
-                json!({"input": "x", "nonsense": 1, "truncation": "auto"}),
-                vec!["/nonsense", "/truncation"],
+                json!({"input": "x", "nonsense": 1, "truncation": "auto",
+                    "reasoning": {"effort": "low", "summary": "auto", "generate_summary": null, "efort": 1}}),
+                vec!["/nonsense", "/truncation", "/reasoning/efort"],
             ),
             (
                 json!({"input": [{"type": "additional_tools"}, {"type": "additional_tools", "tools": [{"type": "shell"}]},

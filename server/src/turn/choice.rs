@@ -6,6 +6,7 @@ use std::time::Instant;
 use louver::engine::Prepared;
 use louver_formats::Event;
 use louver_mistralrs::{EventStream, GenerationError, Step};
+use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::error::ApiError;
@@ -48,6 +49,8 @@ pub(crate) enum Progress {
         results: Vec<ToolResult>,
         /// The token counts of the turn, if its end is not reported.
         usage: Usage,
+        /// The turn's response member `louver`, if its end is not reported.
+        louver: Option<Value>,
     },
     /// A choice ended.
     End {

@@ -5,12 +5,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures::future::join_all;
-use louver_formats::{Call, ToolChoice};
+use louver_formats::{Call, ToolChoice, Turn};
 use louver_mistralrs::{Generation, RequestParams};
 use serde_json::{Value, json};
 
+use crate::request::messages::template_call;
 use crate::state::App;
-use crate::turn::{Prompt, TurnRequest};
+use crate::turn::{Prompt, SentBody, TurnRequest};
 
 /// The highest number of rounds of a request. In the last one no tool can be called.
 const MAX_ROUNDS: u64 = 16;
@@ -45,7 +46,10 @@ impl Rounds {
     /// The rounds of a request that offers tools of the server; `None` for other requests.
     pub(super) fn new(request: &TurnRequest, params: &RequestParams) -> Option<Rounds> {
         let tools = request.server_tools.clone()?;
-        let (request, first_params) = (request.clone(), params.clone());
+        // The body's share of the memory ends with the planning of the first round, which the share
+        // in `request` goes with. The traces of later rounds have a copy of the body.
+        let (mut request, first_params) = (request.clone(), params.clone());
+        request.body = SentBody::default();
         Some(Rounds { tools, request, first_params, complete: 0, tokens: 0 })
     }
 
@@ -81,11 +85,7 @@ impl Rounds {
         let own: Vec<&Call> = calls.iter().filter(|call| self.is_server_call(call)).collect();
         let results = join_all(own.iter().map(|call| self.run_call(app, call))).await;
         if let Prompt::Messages(messages) = &mut self.request.prompt {
-            messages.push(json!({
-                "role": "assistant",
-                "content": generation.turn.text,
-                "tool_calls": calls.iter().map(call_message).collect::<Vec<_>>(),
-            }));
+            messages.push(turn_message(&generation.turn));
             let named = results.iter().zip(own);
             messages.extend(named.map(|(result, call)| result_message(result, &call.name)));
         }
@@ -110,11 +110,15 @@ impl Rounds {
     }
 }
 
-/// A call as chat templates take it.
-fn call_message(call: &Call) -> Value {
-    let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_else(|_| json!({}));
-    let function = json!({"name": call.name, "arguments": arguments});
-    json!({"id": call.id, "type": "function", "function": function})
+/// The message of a turn: the one that a client's message of this turn becomes.
+fn turn_message(turn: &Turn) -> Value {
+    let call = |call: &Call| template_call(&call.id, call.kind, &call.name, &call.arguments);
+    let calls: Vec<Value> = turn.calls.iter().map(call).collect();
+    let mut message = json!({"role": "assistant", "content": turn.text, "tool_calls": calls});
+    if !turn.reasoning.is_empty() {
+        message["reasoning_content"] = turn.reasoning.as_str().into();
+    }
+    message
 }
 
 fn result_message(result: &ToolResult, name: &str) -> Value {
@@ -123,4 +127,52 @@ fn result_message(result: &ToolResult, name: &str) -> Value {
         Err(error) => format!("error: {error}"),
     };
     json!({"role": "tool", "tool_call_id": result.id, "name": name, "content": content})
+}
+
+#[cfg(test)]
+mod tests {
+    use louver::spec::json::Json;
+    use louver_formats::CallKind;
+
+    use super::*;
+    use crate::limits::RequestLimits;
+    use crate::request::call_history::ResultOrder;
+    use crate::request::members::{Faults, Members};
+    use crate::request::messages;
+
+    /// The next round has the history that a client would send back.
+    #[test]
+    fn a_turn_of_a_round_is_what_a_client_would_send() {
+        let call = |id: &str, kind, arguments: &str| {
+            let mut call = Call::new("f", arguments);
+            (call.id, call.kind) = (id.to_owned(), kind);
+            call
+        };
+        let calls = vec![
+            call("1", CallKind::Function, r#"{"n": 1}"#),
+            call("2", CallKind::Function, "[1"),
+            call("3", CallKind::Function, ""),
+            call("4", CallKind::Custom, "text"),
+        ];
+        for reasoning in ["", "hm"] {
+            let turn = Turn::default().with_text("a").with_reasoning(reasoning);
+            let turn = turn.with_calls(calls.clone());
+            let function = |text: &str| json!({"name": "f", "arguments": text});
+            let mut sent = json!([{"role": "assistant", "content": "a", "tool_calls": [
+                {"id": "1", "type": "function", "function": function(r#"{"n": 1}"#)},
+                {"id": "2", "type": "function", "function": function("[1")},
+                {"id": "3", "type": "function", "function": function("")},
+                {"id": "4", "type": "custom", "custom": {"name": "f", "input": "text"}},
+            ]}]);
+            if !reasoning.is_empty() {
+                sent[0]["reasoning_content"] = reasoning.into();
+            }
+            let body = Json::from(json!({"messages": sent}));
+            let mut faults = Faults::new();
+            let members = Members::from_json(&body, "", &mut faults).unwrap();
+            let (limits, order) = (RequestLimits::default(), ResultOrder::AfterMessage);
+            let read = messages::read(&members, &limits, order, &mut Faults::new());
+            assert_eq!(turn_message(&turn), read[0]);
+        }
+    }
 }

@@ -26,7 +26,7 @@ use crate::turn::{BlockingWork, TurnRequest};
 pub(super) struct SequentialChoices {
     pub(super) plan: Plan,
     /// The tokens of each prompt.
-    pub(super) prompts: Vec<Vec<u32>>,
+    pub(super) prompts: Arc<[Vec<u32>]>,
     /// The parameters of the first choice.
     pub(super) params: RequestParams,
     /// Index of the next choice to start.
@@ -66,8 +66,8 @@ pub(crate) struct RunningTurn {
 
 impl RunningTurn {
     /// Reads the streams, one for each choice that runs now; the number of tokens is that of all
-    /// prompts. `later_choices` are started when those
-    /// have ended. `rounds` is the state of the tools that the server runs.
+    /// prompts. `later_choices` are started when those have ended. `rounds` is the state of the
+    /// tools that the server runs.
     pub(super) fn new(
         context: TurnContext,
         (streams, prompt_tokens): (Vec<EventStream>, usize),
@@ -195,19 +195,20 @@ impl RunningTurn {
         // The generation has ended, and others run while the calls do.
         self.context.permits = Permits::default();
         Ok(Box::pin(async move {
-            let generation = &mut finished.generation;
-            let results = rounds.run(&app, generation).await;
-            if rounds.can_continue(generation) {
+            let results = rounds.run(&app, &finished.generation).await;
+            if rounds.can_continue(&finished.generation) {
                 if let Some(params) = rounds.next_params() {
-                    let usage = Usage::of_turn(generation);
-                    let results = Progress::ToolResults { results, usage };
+                    let usage = Usage::of_turn(&finished.generation);
+                    let louver = finished.louver_member();
+                    let results = Progress::ToolResults { results, usage, louver };
                     return (NextStep::NextRound(Box::new((rounds, params))), Ok(results));
                 }
                 // No tokens are left for the turn after the results.
-                generation.report.completion = Completion::Truncated;
+                finished.generation.report.completion = Completion::Truncated;
             }
-            // The end reports these tokens.
-            let results = Progress::ToolResults { results, usage: Usage::default() };
+            // The end reports the turn.
+            let usage = Usage::default();
+            let results = Progress::ToolResults { results, usage, louver: None };
             let end = Progress::End { finished, steps };
             (NextStep::LastProgress(Box::new(end)), Ok(results))
         }))
@@ -262,7 +263,7 @@ impl SequentialChoices {
         let (prompt, index) = (self.next / self.per_prompt, self.next % self.per_prompt);
         let seed = &mut self.params.options.seed;
         *seed = seed.map(|seed| seed.wrapping_add(index as u64));
-        let prompt = self.prompts.swap_remove(prompt);
+        let prompt = self.prompts.get(prompt).cloned().unwrap_or_default();
         single(self.plan.start(&served.model, prompt, self.params).await?)
     }
 }

@@ -159,6 +159,6 @@ fn split_choices(
     if let Some(sampling) = &mut params.sampling {
         sampling.n_choices = 1;
     }
-    let (plan, prompts) = (planned.plan.clone(), planned.prompts.clone());
+    let (plan, prompts) = (planned.plan.clone(), planned.prompts.as_slice().into());
     SequentialChoices { plan, prompts, params: params.clone(), next: 1, per_prompt }
 }

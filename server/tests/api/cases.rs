@@ -148,6 +148,13 @@ async fn server_policies_are_applied() {
     let server = Server::start("strict_tools = \"all\"\nunknown_members = \"refuse\"").await;
     let answer = server.chat(&ask(json!({"whatever": 1, "metadata": {}}))).await;
     assert_eq!(answer.error(), (400, "unknown_member".to_owned(), Some("/whatever".to_owned())));
+    for (body, pointer) in [
+        (json!({"stream": true, "stream_options": {"include": 1}}), "/stream_options/include"),
+        (json!({"messages": [{"role": "assistant", "reasoning": 1}]}), "/messages/0/reasoning"),
+    ] {
+        let answer = server.chat(&ask(body)).await;
+        assert_eq!(answer.error().2.as_deref(), Some(pointer), "{}", answer.text);
+    }
     let loose =
         json!([{"type": "function", "function": {"name": "a", "parameters": {"type": "frog"}}}]);
     let answer = server.chat(&ask(json!({"tools": loose}))).await;

@@ -130,6 +130,12 @@ async fn calls_of_mcp_tools_run_on_their_server() {
         (&json!(doubled), &json!("completed")),
         "{call}"
     );
+    // The report of the turn with the call, and at the end that of the last turn.
+    let louver = &response["louver"];
+    let rounds = louver["rounds"].as_array().unwrap_or_else(|| panic!("{response}"));
+    assert_eq!(rounds[0]["report"]["tools"][0]["rule"], "required", "{louver}");
+    assert_eq!(rounds[0]["report"]["completion"], "complete", "{louver}");
+    assert!(louver["report"]["completion"].is_string(), "{louver}");
     // The turn after it saw the result: all tokens are counted.
     assert!(items.len() > 2, "{response}");
     let usage = &response["usage"];
@@ -169,7 +175,9 @@ async fn calls_of_mcp_tools_run_on_their_server() {
             .position(|k| *k == kind)
             .unwrap_or_else(|| panic!("{kind}: {kinds:?}"));
     }
-    let streamed = &events.last().unwrap()["response"]["output"];
+    let last = &events.last().unwrap()["response"];
+    assert_eq!(last["louver"]["rounds"].as_array().unwrap().len(), rounds.len(), "{last}");
+    let streamed = &last["output"];
     let comparable = |item: &Value| {
         let mut item = item.clone();
         item.as_object_mut().unwrap().remove("id");
@@ -226,6 +234,24 @@ async fn calls_of_mcp_tools_hold_no_slot() {
     let (answer, ()) = tokio::join!(held, meanwhile);
     assert_eq!(answer.status, 200, "{}", answer.text);
     assert_eq!(answer.json()["output"][1]["status"], "completed", "{}", answer.text);
+}
+
+/// The body's share of the memory for bodies ends when the generation begins.
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_of_mcp_tools_hold_no_memory_of_bodies() {
+    let holds = Holds::new();
+    let limits = "[limits.http]\nbody_bytes = 200000\nbodies_bytes = 200000";
+    let server = start_with(holds.clone(), limits).await;
+    let long = |body: Value| format!("{}{body}", " ".repeat(180_000));
+    let held = async { server.post("/v1/responses", long(request("hold", json!({})))).await };
+    let meanwhile = async {
+        holds.wait().await;
+        let answer = server.post("/v1/chat/completions", long(ask(json!({})))).await;
+        holds.released.add_permits(1);
+        answer
+    };
+    let (answer, other) = tokio::join!(held, meanwhile);
+    assert_eq!((answer.status, other.status), (200, 200), "{} {}", answer.text, other.text);
 }
 
 /// The deadline of a request ends its calls, and its wait for a slot after them.

@@ -1,5 +1,6 @@
 """What the cases share: servers and clients, tools, requests, checks."""
 
+import os
 import pathlib
 import tempfile
 
@@ -8,7 +9,7 @@ from anthropic import Anthropic, AsyncAnthropic
 from cases import closed
 from server import KEY, Server
 
-SEEDS = range(1, 11)
+SEEDS = range(1, 1 + int(os.environ.get("LOUVER_SEEDS", "10")))
 CITIES = ["Oslo", "Lima", "Nairobi"]
 
 

@@ -1,11 +1,14 @@
 """The list of cases, and what they share: tools, requests, checks."""
 
 import json
+import os
 import re
 from dataclasses import dataclass
 from typing import Any, Callable
 
 CASES: list["Case"] = []
+# Of cases that repeat a request.
+SEEDS = range(1, 1 + int(os.environ.get("LOUVER_SEEDS", "10")))
 
 
 @dataclass

@@ -7,7 +7,7 @@ from typing import Literal
 import openai
 from pydantic import BaseModel, Field
 
-from cases import ANSWER, CITIES, QUESTION, case, check_answer, check_arguments, closed, table
+from cases import ANSWER, CITIES, QUESTION, SEEDS, case, check_answer, check_arguments, closed, table
 
 WEATHER = {
     "type": "function",
@@ -146,7 +146,6 @@ def a_custom_tool_in_a_stream(servers):
     assert said == done and re.fullmatch(r"[A-Z]{2}-[0-9]{3}", said), (said, done)
 
 
-SEEDS = range(1, 11)
 WAYS = [("whole", False), ("in a stream", True)]
 
 

@@ -3,15 +3,13 @@
 import json
 
 from cases import (
-    BOOK, CITIES, QUESTION, TOOLS, WEATHER, Collected, case, chat, check_arguments, check_calls, closed, function, table,
+    BOOK, CITIES, QUESTION, SEEDS, TOOLS, WEATHER, Collected, case, chat, check_arguments, check_calls, closed, function, table,
 )
 
 
 def call_request(**more):
     return chat(tools=TOOLS, tool_choice="required") | more
 
-
-SEEDS = range(1, 11)
 
 CHOICES = [
     ("required", "required", {"weather", "book"}, True),

@@ -5,7 +5,7 @@ use louver::spec::json::{Json, write_string};
 
 use super::write::{self, RenderError};
 use crate::format::ArgumentStyle;
-use crate::request::INPUT;
+use crate::request::CUSTOM_INPUT;
 
 /// Reads the JSON text `{"input": "..."}` in chunks, and returns the string.
 #[derive(Clone, Debug, Default)]
@@ -115,7 +115,7 @@ pub(crate) fn write_input(
     call: usize,
     input: &str,
 ) -> Result<String, RenderError> {
-    let mut json = format!("{{\"{INPUT}\": ");
+    let mut json = format!("{{\"{CUSTOM_INPUT}\": ");
     write_string(&mut json, input);
     json.push('}');
     write::arguments(style, excludes, call, &json)
@@ -124,7 +124,7 @@ pub(crate) fn write_input(
 /// The input in the JSON text of arguments that stand for it. `None` if they do not.
 pub(crate) fn read_input(arguments: &str) -> Option<String> {
     let value = Json::parse(arguments, &Limits::default()).ok()?;
-    value.get(INPUT).and_then(|input| input.as_str()).map(str::to_owned)
+    value.get(CUSTOM_INPUT).and_then(|input| input.as_str()).map(str::to_owned)
 }
 
 #[cfg(test)]

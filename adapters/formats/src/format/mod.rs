@@ -29,6 +29,7 @@ pub(crate) use self::part::escape_json;
 pub use self::part::{FixedParts, IdStyle, NameStyle, Part};
 pub use self::spelling::CallSpelling;
 
+use louver::front::diagnostic::similar;
 use serde::{Deserialize, Serialize};
 
 /// The most bytes of white space that the grammar accepts in a gap.
@@ -263,29 +264,13 @@ pub struct UnknownFormat {
 }
 
 impl UnknownFormat {
-    /// The nearest name, if a third of it at most differs; otherwise all.
+    /// The nearest name, if one is similar; otherwise all.
     fn known_names(&self) -> String {
-        let distances = self.known.iter().map(|known| (distance(&self.name, known), known));
-        match distances.min() {
-            Some((edits, nearest)) if edits * 3 <= nearest.len() => {
-                format!("the nearest name is `{nearest}`")
-            }
-            _ => format!("known: {}", self.known.join(", ")),
+        match similar(&self.name, self.known.iter().map(String::as_str), 0) {
+            Some(nearest) => format!("the nearest name is `{nearest}`"),
+            None => format!("known: {}", self.known.join(", ")),
         }
     }
-}
-
-/// The least number of bytes to insert, delete or replace that makes `b` of `a`.
-fn distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, y) in b.bytes().enumerate() {
-            let edits = (diagonal + usize::from(x != y)).min(row[j] + 1).min(row[j + 1] + 1);
-            diagonal = std::mem::replace(&mut row[j + 1], edits);
-        }
-    }
-    row[b.len()]
 }
 
 /// Why a description is not a wire format.

@@ -174,7 +174,16 @@ impl IdStyle {
         matches!(self, IdStyle::FromZero | IdStyle::FromOne)
     }
 
-    /// How many letters or digits an id has.
+    /// Whether an id may have the character.
+    pub(crate) fn has(self, c: char) -> bool {
+        match self {
+            IdStyle::FromZero | IdStyle::FromOne => c.is_ascii_digit(),
+            IdStyle::Nine | IdStyle::Word => c.is_ascii_alphanumeric(),
+            IdStyle::Identifier => c.is_ascii_alphanumeric() || c == '_' || c == '-',
+        }
+    }
+
+    /// How many characters an id has.
     pub(crate) fn lengths(self) -> RangeInclusive<usize> {
         match self {
             IdStyle::FromZero | IdStyle::FromOne => 1..=9,
@@ -187,12 +196,11 @@ impl IdStyle {
     /// The id of a call on the wire, where calls are numbered from 0. `given` is kept if it has the
     /// form of the style.
     pub(crate) fn write(self, number: usize, given: &str) -> String {
-        let is_mark = |b: u8| self == IdStyle::Identifier && (b == b'_' || b == b'-');
-        let is_word = given.bytes().all(|b| b.is_ascii_alphanumeric() || is_mark(b));
+        let has_form = self.lengths().contains(&given.len()) && given.chars().all(|c| self.has(c));
         match self {
             IdStyle::FromZero => number.to_string(),
             IdStyle::FromOne => (number + 1).to_string(),
-            _ if self.lengths().contains(&given.len()) && is_word => given.to_owned(),
+            _ if has_form => given.to_owned(),
             IdStyle::Nine => format!("call{number:05}"),
             IdStyle::Word => format!("call{number:06}"),
             IdStyle::Identifier => format!("call_{number}"),

@@ -10,7 +10,7 @@ use super::raw::{RawContext, text_dfa};
 use crate::arguments::{ArgumentReader, InputReader, known_types, python_string, written_name};
 use crate::format::{ArgumentStyle, Marker, StringQuotes, TaggedStyle, unique};
 use crate::lowered::LoweredArguments;
-use crate::request::{CustomError, CustomTool, INPUT, RequestFault};
+use crate::request::{CUSTOM_INPUT, CustomError, CustomTool, RequestFault};
 
 impl Lowering<'_> {
     /// The arguments that stand for the input of a custom tool, whose grammar is at the pointer.
@@ -54,19 +54,19 @@ impl Lowering<'_> {
             }
             ArgumentStyle::Keywords | ArgumentStyle::JsonKeywords => {
                 let text = self.escaped_text(grammar, python_string)?;
-                let open = Expr::text(&format!("{INPUT}=\""));
+                let open = Expr::text(&format!("{CUSTOM_INPUT}=\""));
                 Expr::seq([open, text, Expr::text("\"")])
             }
             ArgumentStyle::Delimited(mark) => {
                 let text = self.raw_text(grammar, &RawContext::until(texts(mark)))?;
                 let quote = self.marker(mark);
-                let open = Expr::text(&format!("{{{INPUT}:"));
+                let open = Expr::text(&format!("{{{CUSTOM_INPUT}:"));
                 Expr::seq([open, quote.clone(), text, quote, Expr::text("}")])
             }
             ArgumentStyle::Nested(tags) => {
                 let text = self.raw_text(grammar, &RawContext::until(texts(&tags.mark)))?;
                 let mark = self.marker(&tags.mark);
-                let (open, close) = (format!("<{INPUT}>"), format!("</{INPUT}>"));
+                let (open, close) = (format!("<{CUSTOM_INPUT}>"), format!("</{CUSTOM_INPUT}>"));
                 let (open, close) = (Expr::text(&open), Expr::text(&close));
                 Expr::seq([mark.clone(), open, text, mark, close])
             }
@@ -117,7 +117,7 @@ impl Lowering<'_> {
             gap => Expr::Ref(self.builder.rule("ws", gap)),
         };
         let colon = whitespace.separator(":", &gap);
-        let name = Expr::text(&format!("\"{INPUT}\""));
+        let name = Expr::text(&format!("\"{CUSTOM_INPUT}\""));
         let quote = Expr::text("\"");
         let value = Expr::seq([quote.clone(), text, quote]);
         let (open, close) = (Expr::text("{"), Expr::text("}"));
@@ -151,7 +151,7 @@ impl Lowering<'_> {
         let format = self.format;
         let text = self.tagged_text(style, grammar)?;
         let mut parts = vec![self.fixed_parts(&style.before)];
-        let name = written_name(style, INPUT)
+        let name = written_name(style, CUSTOM_INPUT)
             .ok_or_else(|| CustomError::Empty { format: format.name.clone() })?;
         for piece in self.tag_pieces(style) {
             parts.push(match piece {

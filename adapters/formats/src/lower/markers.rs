@@ -102,18 +102,9 @@ pub(crate) fn gap() -> Expr {
 
 /// The texts of ids in a style.
 fn id_texts(style: IdStyle) -> Expr {
-    let digits = ByteSet::range(b'0', b'9');
-    let letters = ByteSet::range(b'a', b'z').union(&ByteSet::range(b'A', b'Z'));
-    let class = match style {
-        IdStyle::FromZero | IdStyle::FromOne => digits,
-        IdStyle::Nine | IdStyle::Word => digits.union(&letters),
-        IdStyle::Identifier => {
-            let marks = ByteSet::range(b'_', b'_').union(&ByteSet::range(b'-', b'-'));
-            digits.union(&letters).union(&marks)
-        }
-    };
+    let bytes: Vec<u8> = (0..0x80).filter(|byte| style.has(char::from(*byte))).collect();
     let (min, max) = style.lengths().into_inner();
-    Expr::repeat(Expr::Class(class), min as u32, Some(max as u32))
+    Expr::repeat(Expr::Class(ByteSet::from_bytes(&bytes)), min as u32, Some(max as u32))
 }
 
 /// Whether a begin marker is a single character, which text may contain: only what follows it tells

@@ -57,6 +57,7 @@ impl WireFormat {
             grammar: lowering.builder.finish(turn)?.into(),
             tools,
             stops: request.response_stops().to_vec(),
+            text_stops: request.text_stops().to_vec(),
             is_budgeted: request.reasoning_budget.is_some(),
             warnings,
             relaxed,

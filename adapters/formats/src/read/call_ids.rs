@@ -69,16 +69,16 @@ const RENEWED_LEN: usize = 9;
 /// So many letters and digits, a function of the seed and the call's number.
 fn word(seed: u64, call: usize, len: usize) -> String {
     const ALPHABET: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-    let mut state = mix(mix(seed).wrapping_add(call as u64));
+    let mut state = split_mix_output(split_mix_output(seed).wrapping_add(call as u64));
     let letters = (0..len).map(|_| {
         state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        char::from(ALPHABET[(mix(state) % 62) as usize])
+        char::from(ALPHABET[(split_mix_output(state) % 62) as usize])
     });
     letters.collect()
 }
 
-/// SplitMix64's output function (Steele, Lea and Flood, 2014).
-fn mix(mut z: u64) -> u64 {
+/// The output function of SplitMix64 (Steele, Lea and Flood, 2014), without the step of its state.
+fn split_mix_output(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)

@@ -94,7 +94,7 @@ impl Extractor {
     /// Cost: linear in the bytes.
     pub fn push(&mut self, spans: impl IntoIterator<Item = Span>) -> Vec<Event> {
         for span in spans {
-            if self.stops.found_at().is_some() {
+            if self.stops.found().is_some() {
                 break;
             }
             self.stops.count(span.bytes.len());
@@ -128,7 +128,14 @@ impl Extractor {
     /// There are no further events but [`Event::End`]. Whether the response is complete without
     /// the rest is for [`LoweredRequest::may_end_response`] to say.
     pub fn stopped_at(&self) -> Option<usize> {
-        self.stops.found_at()
+        self.stops.found().map(|found| found.at)
+    }
+
+    /// After [`Extractor::finish`]: the stop text that has ended the text or the response. It is
+    /// not part of the turn's text. Nothing if the turn was not complete at a stop text of free
+    /// text.
+    pub fn stop_text(&self) -> Option<&str> {
+        self.stops.ended_by.as_deref()
     }
 
     /// The number of the last bytes of a constrained response that may begin a stop text. No event
@@ -145,6 +152,13 @@ impl Extractor {
             self.end_trailer();
         }
         let state = std::mem::replace(&mut self.state, TurnState::BETWEEN);
+        self.stops.ended_by = match (self.stops.found(), &state) {
+            (Some(found), _) => self.lowered.inner.stops.get(found.index).cloned(),
+            (None, TurnState::Between { markers }) if complete => {
+                self.lowered.stop_text_in(markers).map(str::to_owned)
+            }
+            _ => None,
+        };
         let has_calls = self.calls > 0;
         self.end_text(|text| text.finish(has_calls));
         self.emit_reasoning(Channel::flush);

@@ -57,7 +57,7 @@ impl<'t> HeaderParser<'t> {
                     marker.as_texts().iter().find_map(|text| rest.strip_prefix(text.as_str()))?
                 }
                 Part::Id { id: style } => {
-                    let end = rest.find(|c: char| !c.is_ascii_alphanumeric());
+                    let end = rest.find(|c| !style.has(c));
                     let (number, after) = rest.split_at(end.unwrap_or(rest.len()));
                     let prefix = match self.source {
                         WireId::Header => &self.whole[..self.whole.len() - rest.len()],
@@ -73,5 +73,26 @@ impl<'t> HeaderParser<'t> {
             };
         }
         Some(rest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::IdStyle;
+
+    #[test]
+    fn ids_end_where_their_style_does() {
+        for (style, text, id) in [
+            (IdStyle::Identifier, "call_7-a:x", "call_7-a"),
+            (IdStyle::Word, "abcdefgh-:x", "abcdefgh"),
+            (IdStyle::FromZero, "12a:x", "12"),
+        ] {
+            let source = WireId::Id;
+            let mut parser = HeaderParser { name: "f", whole: text, source, id: None };
+            let rest = parser.parse(&[Part::Id { id: style }], text);
+            assert_eq!(parser.id.map(|id| id.number).as_deref(), Some(id));
+            assert_eq!(rest, text.strip_prefix(id));
+        }
     }
 }

@@ -4,7 +4,7 @@
 use louver::limits::Limits;
 use louver::spec::json::Json;
 
-use crate::format::{Marker, Part};
+use crate::format::{IdStyle, Marker, Part};
 use crate::request::MAX_TOOL_NAME_BYTES;
 
 /// What follows the pattern at the beginning of the text. White space in both is ignored.
@@ -87,15 +87,16 @@ pub(super) fn eat_parts<'t>(text: &'t str, parts: &[Part]) -> Option<&'t str> {
             Part::Marker(marker) => eat_marker(rest, marker)?,
             Part::Gap { .. } => rest,
             Part::Maybe { maybe } => eat_parts(rest, maybe).unwrap_or(rest),
-            Part::Id { .. } => eat_id(rest),
+            Part::Id { id } => eat_id(rest, *id),
             Part::Name { .. } => return None,
         };
     }
     Some(rest)
 }
 
-fn eat_id(rest: &str) -> &str {
-    rest.trim_start().trim_start_matches(|c: char| c.is_ascii_alphanumeric())
+/// What follows an id. Letters and digits belong to it in every style.
+fn eat_id(rest: &str, style: IdStyle) -> &str {
+    rest.trim_start().trim_start_matches(|c: char| c.is_ascii_alphanumeric() || style.has(c))
 }
 
 /// The longest name on the wire, in bytes: every character of a name may be an entity.
@@ -180,4 +181,20 @@ pub(super) fn closing_parenthesis(text: &str) -> Option<usize> {
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_eaten_in_their_style() {
+        for (id, text, rest) in [
+            (IdStyle::Identifier, " call_7-a\"}", "\"}"),
+            (IdStyle::Word, "abc-d", "-d"),
+            (IdStyle::FromZero, "a1-", "-"),
+        ] {
+            assert_eq!(eat_parts(text, &[Part::Id { id }]), Some(rest));
+        }
+    }
 }

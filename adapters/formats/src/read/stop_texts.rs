@@ -15,8 +15,18 @@ pub(crate) struct StopTexts {
     held: Vec<u8>,
     /// The number of bytes of the turn that have been read.
     read: usize,
-    /// The number of bytes of the turn before the stop text.
-    found_at: Option<usize>,
+    found: Option<FoundStop>,
+    /// See [`Extractor::stop_text`](crate::Extractor::stop_text).
+    pub(crate) ended_by: Option<String>,
+}
+
+/// The stop text that has ended the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FoundStop {
+    /// The number of bytes of the turn before it.
+    pub(crate) at: usize,
+    /// Its index among the stop texts.
+    pub(crate) index: usize,
 }
 
 impl StopTexts {
@@ -36,12 +46,15 @@ impl StopTexts {
         if self.stops.is_empty() {
             return bytes.to_vec();
         }
-        for (k, byte) in bytes.iter().enumerate().filter(|_| self.found_at.is_none()) {
+        for (k, byte) in bytes.iter().enumerate().filter(|_| self.found.is_none()) {
             self.held.push(*byte);
-            let found = self.stops.iter().filter(|stop| self.held.ends_with(stop));
-            if let Some(len) = found.map(Vec::len).max() {
+            let stops = self.stops.iter().enumerate();
+            let found = stops.filter(|(_, stop)| self.held.ends_with(stop));
+            if let Some((index, stop)) = found.max_by_key(|(_, stop)| stop.len()) {
+                let len = stop.len();
                 self.held.truncate(self.held.len() - len);
-                self.found_at = Some(self.read.saturating_sub(len + bytes.len() - (k + 1)));
+                let at = self.read.saturating_sub(len + bytes.len() - (k + 1));
+                self.found = Some(FoundStop { at, index });
                 return self.flush();
             }
         }
@@ -60,8 +73,8 @@ impl StopTexts {
         self.held.len()
     }
 
-    pub(crate) fn found_at(&self) -> Option<usize> {
-        self.found_at
+    pub(crate) fn found(&self) -> Option<FoundStop> {
+        self.found
     }
 }
 
@@ -69,10 +82,28 @@ impl LoweredRequest {
     /// Whether the response is complete after the matcher's tokens and these bytes: the turn may
     /// end there, or with the markers that end a response.
     pub fn may_end_response(&self, matcher: &mut Matcher, bytes: &[u8]) -> bool {
+        may_end_with(&self.end_markers(), matcher, bytes)
+    }
+
+    /// The stop text of free text that ends it, if one does, in the bytes after the text's last:
+    /// it, and the markers that end text.
+    pub(crate) fn stop_text_in(&self, bytes: &[u8]) -> Option<&str> {
+        let mut rest = bytes;
+        for end in self.end_markers().into_iter().rev() {
+            let texts = end.as_texts().into_iter();
+            let without = texts.filter_map(|text| rest.strip_suffix(text.as_bytes()));
+            rest = without.min_by_key(|rest| rest.len()).unwrap_or(rest);
+        }
+        let stops = self.inner.text_stops.iter();
+        let found = stops.filter(|stop| rest.ends_with(stop.as_bytes()));
+        found.max_by_key(|stop| stop.len()).map(String::as_str)
+    }
+
+    /// The markers that end text, in their order.
+    fn end_markers(&self) -> Vec<&Marker> {
         let format = &self.inner.format;
         let frame = format.frame.as_ref().map(|frame| &frame.end);
-        let ends: Vec<&Marker> = format.text.end.iter().chain(frame).chain(&format.end).collect();
-        may_end_with(&ends, matcher, bytes)
+        format.text.end.iter().chain(frame).chain(&format.end).collect()
     }
 }
 
@@ -109,14 +140,16 @@ mod tests {
 
     #[test]
     fn the_first_stop_text_ends_the_text_however_it_is_cut() {
-        for (text, expected, found_at) in [
+        let found = |at, index| Some(FoundStop { at, index });
+        for (text, expected, expected_stop) in [
             ("abc", "abc", None),
-            ("ab\ncd", "ab", Some(2)),
-            ("aENxENDb", "aENx", Some(4)),
+            ("ab\ncd", "ab", found(2, 0)),
+            ("aENxENDb", "aENx", found(4, 1)),
             ("aEN", "aEN", None),
-            ("xENDEND", "x", Some(1)),
-            ("END", "", Some(0)),
-            ("aDEND", "a", Some(1)),
+            ("xENDEND", "x", found(1, 1)),
+            ("xENDED", "x", found(1, 1)),
+            ("END", "", found(0, 1)),
+            ("aDEND", "a", found(1, 2)),
         ] {
             for cut in 0..1u32 << (text.len() - 1) {
                 let mut stops = StopTexts::new(&["\n", "END", "DEND", "ENDED"].map(str::to_owned));
@@ -129,7 +162,11 @@ mod tests {
                     }
                 }
                 found.extend(stops.flush());
-                assert_eq!((&*found, stops.found_at()), (expected.as_bytes(), found_at), "{text}");
+                assert_eq!(
+                    (&*found, stops.found()),
+                    (expected.as_bytes(), expected_stop),
+                    "{text}"
+                );
             }
         }
     }

@@ -19,8 +19,8 @@ use super::members::{
 };
 use crate::pattern;
 
-/// The name of the argument that holds a custom tool's input.
-pub(crate) const INPUT: &str = "input";
+/// The name of the argument that holds a custom tool's input, where arguments are JSON.
+pub const CUSTOM_INPUT: &str = "input";
 
 /// A tool that is called with text.
 #[derive(Clone, Debug, PartialEq)]
@@ -181,8 +181,8 @@ impl CustomTool {
 fn arguments_schema(input: Value) -> Value {
     json!({
         "type": "object",
-        "properties": {INPUT: input},
-        "required": [INPUT],
+        "properties": {CUSTOM_INPUT: input},
+        "required": [CUSTOM_INPUT],
         "additionalProperties": false,
     })
 }

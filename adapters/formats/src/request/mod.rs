@@ -15,8 +15,8 @@ mod tool;
 pub use self::builtin::BuiltinTool;
 pub(crate) use self::checks::STOP;
 pub use self::choice::{ToolChoice, ToolChoiceError};
-pub(crate) use self::custom::{CustomError, INPUT};
-pub use self::custom::{CustomInput, CustomTool};
+pub(crate) use self::custom::CustomError;
+pub use self::custom::{CUSTOM_INPUT, CustomInput, CustomTool};
 pub use self::errors::{
     ConstraintError, LowerError, PartErrors, RequestError, RequestErrors, RequestFault,
 };

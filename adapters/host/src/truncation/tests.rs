@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::*;
 use crate::options::Draw;
-use crate::sampler::mix;
+use crate::sampler::split_mix;
 
 /// Simulates a model that always prefers one token. Returns the text, whether it is complete,
 /// and whether the mask was narrowed.
@@ -98,7 +98,7 @@ fn open_objects_are_closed_within_the_limit() {
             let (text, complete, _) = run_model(schema, vocab, limit, |position, row| {
                 for (id, logit) in row.iter_mut().enumerate() {
                     let state = seed << 40 ^ (position as u64) << 20 ^ id as u64;
-                    *logit = (mix(state) >> 40) as f32 / 1e5;
+                    *logit = (split_mix(state) >> 40) as f32 / 1e5;
                 }
             });
             assert!(complete, "{seed} {limit}: {text}");
@@ -132,7 +132,7 @@ struct Random(u64);
 impl Random {
     fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(1);
-        mix(self.0) % bound
+        split_mix(self.0) % bound
     }
 
     fn pick<'a>(&mut self, texts: &[&'a str]) -> &'a str {
@@ -197,7 +197,8 @@ fn logits(sampler: &[u8], seed: u64, vocab: &Vocabulary, row: &mut [f32], positi
         let token = TokenId::from_raw(id as u32);
         let first = vocab.bytes(token).and_then(<[u8]>::first);
         let rank = first.and_then(|first| sampler.iter().position(|byte| byte == first));
-        let noise = (mix(seed << 40 ^ (position as u64) << 20 ^ id as u64) >> 40) as f32 / 1e8;
+        let noise =
+            (split_mix(seed << 40 ^ (position as u64) << 20 ^ id as u64) >> 40) as f32 / 1e8;
         let weight = if sampler.is_empty() { 100.0 } else { 0.1 };
         *logit = rank.map_or(0.0, |rank| 10.0 - rank as f32) + weight * noise;
     }

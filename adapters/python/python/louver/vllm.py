@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from typing import Any, List, Optional
 
 from ._louver import Constraint, Engine, Matcher, Vocabulary
@@ -17,6 +18,12 @@ from .errors import LouverError
 from .masks import allocate_masks
 
 __all__ = ["LouverBackend", "LouverGrammar"]
+
+#: The definition of `start` in Lark, perhaps with attributes or a priority. In EBNF the colon after
+#: a name is followed by another one. The server has the same rule (`is_lark_grammar`).
+LARK_START = re.compile(
+    r"^\s*[?!]*start[^\S\n]*(?:\[[^\]\n]*\][^\S\n]*)?(?:\.[-0-9]*[^\S\n]*)?:(?![:=])", re.MULTILINE
+)
 
 
 class LouverGrammar:
@@ -122,8 +129,9 @@ class LouverBackend:
 
 
 def compile_grammar_text(engine: Engine, text: str) -> Constraint:
-    """Compiles a grammar in EBNF, or in Lark if it has no `::=`."""
-    return engine.compile_ebnf(text) if "::=" in text else engine.compile_lark(text)
+    """Compiles a grammar in Lark, if it defines the rule `start` with a colon, or else in EBNF."""
+    is_lark = LARK_START.search(text) is not None
+    return engine.compile_lark(text) if is_lark else engine.compile_ebnf(text)
 
 
 def read_choices(spec: str) -> List[str]:

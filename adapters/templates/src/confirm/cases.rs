@@ -16,9 +16,10 @@ const LATER_CALL: &str = "a call after a result";
 /// The turn by which calls are compared with a family's.
 pub(super) const ONE_CALL: &str = "one call";
 
-/// The turns that tell message styles apart, by their index in [`cases`]: their calls have no
-/// arguments or some, of each type, with and without text, and with ids.
-pub(super) const TELLING: [usize; 6] = [1, 2, 3, 4, 7, 9];
+/// The turns that tell message styles apart: their calls have no arguments or some, of each type,
+/// with and without text, and with ids.
+const TELLING: [&str; 6] =
+    [ONE_CALL, "no arguments", "values", "quotes", "three calls", "text and two calls"];
 
 /// A text with characters that strings in quotes must escape.
 pub(super) const QUOTED: &str = "& \"Süd\" \\ 'x'\nline 2";
@@ -107,6 +108,12 @@ pub(super) fn cases() -> Vec<Case> {
         at(TurnContext::after(Opening::Result), LATER_CALL, calls(vec![time()])),
         at(TurnContext::after(Opening::WithoutTools), "text without tools", TurnInput::text(text)),
     ]
+}
+
+/// The indices of the cases that tell message styles apart.
+pub(super) fn telling(cases: &[Case]) -> Vec<usize> {
+    let is_telling = |k: &usize| TELLING.contains(&cases[*k].name);
+    (0..cases.len()).filter(is_telling).collect()
 }
 
 /// The end of the arguments of a turn's calls in its text, as far as they can be found.

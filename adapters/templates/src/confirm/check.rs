@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::Outcome;
 use super::cases::{Case, QUOTED, arguments_end, enforced_tools};
 use crate::chat_template::ChatTemplate;
-use crate::turns::{Frame, Next, RESULT, RenderedTurn, TurnInput};
+use crate::turns::{Next, RESULT, RenderedTurn, TurnInput, TurnSurroundings};
 use crate::units::FirstBytes;
 
 /// Runs turns through the grammar and the extractor.
@@ -138,7 +138,7 @@ impl Checker {
     /// without reasoning, too.
     fn start<'a>(
         &self,
-        frame: &Frame,
+        frame: &TurnSurroundings,
         input: &TurnInput,
         turn: &'a RenderedTurn,
     ) -> (&'a str, bool) {

@@ -13,7 +13,7 @@ use std::rc::Rc;
 use louver_formats::WireFormat;
 
 use self::cases::{
-    Case, ESSENTIAL, ONE_CALL, REPORTED, TELLING, arguments_end, cases, shown_tools,
+    Case, ESSENTIAL, ONE_CALL, REPORTED, arguments_end, cases, shown_tools, telling,
 };
 use self::check::Checker;
 use crate::chat_template::ChatTemplate;
@@ -155,8 +155,10 @@ pub(crate) fn written_turns<'a>(
     template: &'a ChatTemplate,
     tokens: &'a [String],
 ) -> WrittenTurns<'a> {
-    let inputs = cases().into_iter().map(|case| case.input).collect();
-    WrittenTurns::new(template, shown_tools(), tokens, inputs, &TELLING)
+    let cases = cases();
+    let telling = telling(&cases);
+    let inputs = cases.into_iter().map(|case| case.input).collect();
+    WrittenTurns::new(template, shown_tools(), tokens, inputs, telling)
 }
 
 /// As [`confirm`].
@@ -166,7 +168,7 @@ pub(crate) fn confirm_written(format: &WireFormat, written: &WrittenTurns<'_>) -
     let mut best: Option<(MessageStyle, [usize; 2])> = None;
     for style in written.styles() {
         let told: Vec<CaseOutcome> =
-            TELLING.iter().map(|&k| confirming.at_the_end(style, k)).collect();
+            written.telling().iter().map(|&k| confirming.at_the_end(style, k)).collect();
         if !told.iter().any(CaseOutcome::is_unconfirmed) {
             let found = confirming.in_style(style);
             if found.is_full() {

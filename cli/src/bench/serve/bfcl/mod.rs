@@ -20,7 +20,7 @@ use super::record::CallVerdict;
 use super::{BenchOutcome, test_server};
 use crate::model_flags::ModelFlags;
 use crate::tool_turn::{
-    CallMode, ToolModel, ToolTurn, ToolValidators, TurnRequest, greedy_request,
+    CallMode, ToolModel, ToolTurn, ToolTurnInput, ToolValidators, greedy_request,
 };
 use crate::trained;
 use cases::Case;
@@ -148,7 +148,7 @@ impl BfclBench {
     async fn turn(&self, case: &Case, mode: CallMode, parallel: Parallel) -> Result<ToolTurn> {
         let request =
             greedy_request(self.max_tokens).add_message(TextMessageRole::User, &case.question);
-        let request = TurnRequest { request, tools: &case.tools, parallel, seed: 1 };
+        let request = ToolTurnInput { request, tools: &case.tools, parallel, seed: 1 };
         self.model.generate_calls(mode, request, |_: &Event| ()).await
     }
 }
