@@ -120,9 +120,12 @@ impl GrammarMasks {
         self.limits.prepare_fuel
     }
 
-    /// A second state, with a parser of its own, for background work.
+    /// A second state, with a parser of its own, for background work. All requests share it, so
+    /// its start does not depend on the fuel of one.
     pub(crate) fn fresh_state(&self) -> MaskState {
-        MaskState::new(&self.compiled, &self.vocab, &self.limits, self.options)
+        fuel::with_separate_budget(self.compiled.compile_fuel(), || {
+            MaskState::new(&self.compiled, &self.vocab, &self.limits, self.options)
+        })
     }
 
     /// The special tokens of the grammar that a token stands for.
