@@ -18,8 +18,8 @@ pub(super) struct MaskMemo {
     max_bytes: usize,
     /// Interned masks of this grammar.
     pub(super) interned: GrammarMaskInterner,
-    /// Prepared masks that have not been used yet, one bit a configuration.
-    prepared: Vec<u64>,
+    /// By configuration: whether its mask was prepared and has not been used yet.
+    prepared: IdTable<ConfigId, bool>,
 }
 
 impl MaskMemo {
@@ -30,7 +30,7 @@ impl MaskMemo {
             bytes: 0,
             max_bytes,
             interned: GrammarMaskInterner::default(),
-            prepared: Vec::new(),
+            prepared: IdTable::default(),
         }
     }
 
@@ -51,20 +51,12 @@ impl MaskMemo {
 
     /// Marks a mask as prepared.
     pub(super) fn mark_prepared(&mut self, config: ConfigId) {
-        let word = config.index() / 64;
-        if self.prepared.len() <= word {
-            self.prepared.resize(word + 1, 0);
-        }
-        self.prepared[word] |= 1 << (config.index() % 64);
+        *self.prepared.entry(config) = true;
     }
 
     /// Whether a mask was prepared and is used for the first time. Removes the mark.
     pub(super) fn take_prepared_mark(&mut self, config: ConfigId) -> bool {
-        let Some(word) = self.prepared.get_mut(config.index() / 64) else { return false };
-        let bit = 1 << (config.index() % 64);
-        let was_marked = *word & bit != 0;
-        *word &= !bit;
-        was_marked
+        self.prepared.get(config) && std::mem::take(self.prepared.entry(config))
     }
 
     /// Drops all masks.
