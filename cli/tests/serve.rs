@@ -121,6 +121,23 @@ fn models_that_cannot_be_loaded_have_one_clear_error() {
 }
 
 #[test]
+fn a_template_without_tools_names_the_ways_out() {
+    let folder = Folder::new("no-tools");
+    let model = louver_tiny_model::ensure(&folder.0).expect("the embedded model").dir;
+    let file = model.join("tokenizer_config.json");
+    let text = std::fs::read_to_string(&file).expect("its configuration");
+    let mut config: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    config["chat_template"] =
+        "{% for message in messages %}{{ message['content'] }}{% endfor %}".into();
+    std::fs::write(&file, config.to_string()).expect("written");
+    for error in load_errors(&["--model", &model.display().to_string()], &[]) {
+        for part in ["ambiguous", "`--format NAME`", "`--chat-template chatml-tools`"] {
+            assert_eq!(error.matches(part).count(), 1, "{error}");
+        }
+    }
+}
+
+#[test]
 fn without_a_network_the_trained_model_can_be_put_by_hand() {
     let folder = Folder::new("trained");
     let cache = folder.0.display().to_string();
