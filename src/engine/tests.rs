@@ -385,7 +385,7 @@ fn a_cancelled_request_leaves_the_constraint_to_others() {
     let limits = Limits { parser_bytes: 20_000, ..Limits::default() };
     let vocab = Arc::new(Vocabulary::toy(&[]));
     let engine = Engine::new(vocab, EngineOptions { limits, ..EngineOptions::default() });
-    let constraint = engine.compile(&b.finish(start).unwrap()).unwrap();
+    let constraint = engine.compile(b.finish(start).unwrap()).unwrap();
     let token = crate::CancelToken::default();
     token.cancel();
     let mut is_emptied = false;
