@@ -1,6 +1,9 @@
 //! Grammar construction, rule by rule, with forward references.
 
+use indexmap::IndexSet;
+
 use super::{Attributes, Expr, Grammar, GrammarError, Rule, SpecialToken};
+use crate::hash::Seeded;
 use crate::ids::{Label, RuleId, SpecialId};
 
 /// A builder of grammars. Declare a rule first if another rule, or its own body, refers to it.
@@ -26,7 +29,7 @@ use crate::ids::{Label, RuleId, SpecialId};
 #[derive(Clone, Debug, Default)]
 pub struct GrammarBuilder {
     rules: Vec<Rule>,
-    specials: Vec<SpecialToken>,
+    specials: IndexSet<SpecialToken, Seeded>,
 }
 
 impl GrammarBuilder {
@@ -72,11 +75,7 @@ impl GrammarBuilder {
 
     /// The id of a special token, added on first use.
     pub fn special(&mut self, token: SpecialToken) -> SpecialId {
-        let index = self.specials.iter().position(|t| *t == token).unwrap_or_else(|| {
-            self.specials.push(token);
-            self.specials.len() - 1
-        });
-        SpecialId::new(index)
+        SpecialId::new(self.specials.insert_full(token).0)
     }
 
     /// A builder without rules that has the same special tokens with the same ids.
@@ -137,7 +136,7 @@ impl GrammarBuilder {
 
     /// The grammar, without validation: for callers that add only valid references.
     pub(crate) fn into_grammar(self, start: RuleId) -> Grammar {
-        Grammar { rules: self.rules, start, specials: self.specials }
+        Grammar { rules: self.rules, start, specials: self.specials.into_iter().collect() }
     }
 
     /// The grammar.

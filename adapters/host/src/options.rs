@@ -56,9 +56,9 @@ impl RunOptions {
 pub enum Draw {
     /// Louver, with the request's `temperature` (1.0 if there is none), `top_k`, `top_p` and
     /// `min_p`, after the host's penalties and the request's processors. Faster than the host,
-    /// which sorts the vocabulary, and the next mask can be prefetched. Two differences: `min_p` also
-    /// applies without `top_p`, and an absent temperature is 1, where the host takes the likeliest
-    /// token.
+    /// which sorts the vocabulary, and the next mask can be prefetched. Two differences: `min_p`
+    /// also applies without `top_p`, and an absent temperature is 1, where the host takes the
+    /// likeliest token.
     #[default]
     Louver,
     /// The host, from the masked logits. A part whose shortest text does not fit into the length

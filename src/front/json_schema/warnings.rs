@@ -98,7 +98,8 @@ impl<'s> Walk<'s> {
     fn format(&mut self, value: &'s Json, place: usize) {
         let Json::String(name) = value else { return };
         if format::lookup(name).is_none() && self.formats.insert(name) {
-            let meant = format::names().find(|known| is_similar(name, known, 3));
+            let similar = format::names().filter(|known| is_similar(name, known, 3));
+            let meant = similar.min_by_key(|known| edits(name, known));
             let message = "an unknown format, so it constrains nothing".to_owned();
             self.warn(place, Some(message + &suggestion(meant)));
         }
@@ -181,7 +182,13 @@ fn meant(name: &str) -> Option<&'static str> {
     let is_meant = |keyword: &&Keyword| {
         keyword.vocabulary != KeywordVocabulary::Annotation && is_similar(name, keyword.name, SHORT)
     };
-    keywords().find(is_meant).filter(|_| !is_disabled).map(|keyword| keyword.name)
+    let nearest = keywords().filter(is_meant).min_by_key(|keyword| edits(name, keyword.name));
+    nearest.filter(|_| !is_disabled).map(|keyword| keyword.name)
+}
+
+/// The number of letters in which a name differs from a known one.
+fn edits(name: &str, known: &str) -> usize {
+    if is_same_name(name, known) { 0 } else { strsim::damerau_levenshtein(name, known) }
 }
 
 /// Whether a name differs from a known one in little: in capitals, underscores and hyphens, or in
@@ -225,6 +232,8 @@ mod tests {
             (r#"{"additionalproperties": false}"#, "/additionalproperties", "additionalProperties"),
             (r#"{"aditionalPropertes": false}"#, "/aditionalPropertes", "additionalProperties"),
             (r#"{"item": {"type": "string"}}"#, "/item", "items"),
+            (r#"{"mnLength": 1}"#, "/mnLength", "minLength"),
+            (r#"{"exclusiveMnimum": 1}"#, "/exclusiveMnimum", "exclusiveMinimum"),
             (r#"{"type": "number", "min": 1}"#, "/min", "minimum"),
             (r#"{"property": {"a": {}}}"#, "/property", "properties"),
             (r#"{"items": {"regex": "a"}}"#, "/items/regex", "pattern"),

@@ -229,7 +229,7 @@ impl<'t> Parser<'t, '_> {
         };
         match word {
             "ignore" => {
-                let node = self.alternatives()?;
+                let node = self.alternatives(false)?;
                 file.ignores.push(node);
                 Ok(())
             }
@@ -400,7 +400,7 @@ impl<'t> Parser<'t, '_> {
                 Diagnostic::warning(name.span.clone(), message).help("begin with an alternative"),
             );
         }
-        let body = self.alternatives()?;
+        let body = self.alternatives(false)?;
         Ok(Definition { name, attributes, body })
     }
 

@@ -76,7 +76,12 @@ impl Pattern {
         };
         let mut forms = vec![LengthForm { pattern: self.clone(), min: 0, max: None }];
         let mut is_counted = false;
+        let leading = rest.iter().map_while(mark).count();
         for number in rest.iter().map_while(mark) {
+            // Equal look-ahead has one number. Where it also stands later, it constrains less.
+            if rest[leading..].iter().any(|part| has_mark(part, number)) {
+                continue;
+            }
             let Some(Assertion { pattern, is_lookbehind: false, negated: false }) =
                 self.assertions.get(number)
             else {
@@ -108,6 +113,11 @@ fn mark(part: &Hir) -> Option<usize> {
         HirKind::Capture(capture) => capture.name.as_deref().and_then(mark_number),
         _ => None,
     }
+}
+
+/// Whether a part contains this mark.
+fn has_mark(part: &Hir, number: usize) -> bool {
+    mark(part) == Some(number) || part.kind().subs().iter().any(|sub| has_mark(sub, number))
 }
 
 /// As [`Pattern::length_forms`], for a pattern without assertions that is anchored at both ends.

@@ -337,7 +337,11 @@ impl Translator<'_> {
     /// Parses the rest of `{n}`, `{n,}` or `{n,m}`; `None` if the brace is a literal.
     fn counts(&mut self, at: usize) -> Result<Option<String>, RegexError> {
         let rest = self.rest();
-        let Some(end) = rest.find('}') else { return Ok(None) };
+        let is_of_counts = |b: u8| b.is_ascii_digit() || b == b',';
+        let end = rest.bytes().position(|b| !is_of_counts(b)).unwrap_or(rest.len());
+        if !rest[end..].starts_with('}') {
+            return Ok(None);
+        }
         let inside = &rest[..end];
         let (min, max) =
             inside.split_once(',').map_or((inside, None), |(min, max)| (min, Some(max)));

@@ -1,6 +1,7 @@
 //! Inlining: tiny rules everywhere, larger ones if they are used once. Not inlined are:
 //!
 //! * labelled and recursive rules, tag bodies, dispatches and member sets;
+//! * rules that call a unique key, which differs within one occurrence of its caller;
 //! * counted repeats of a class, which the compiler inlines itself with a shared counter;
 //! * free text (a repeat over most bytes). Its states have the costly masks, which grammars share
 //!   as long as the rule around them is the same. Inlined, each string of each schema would have
@@ -25,6 +26,7 @@ pub(super) const WIDE_CLASS: usize = 80;
 pub(super) fn run(grammar: &mut Grammar) -> bool {
     let calls = CallGraph::build(&grammar.rules);
     let (uses, recursive) = (calls.reference_counts(), calls.recursive());
+    let calls_key = key_callers(grammar);
     let budget = grammar.size() / 16 + 8;
     let mut inliner = Inliner {
         inlinable: vec![None; grammar.rules.len()],
@@ -46,6 +48,7 @@ pub(super) fn run(grammar: &mut Grammar) -> bool {
             inliner.rules[i].body = body;
         }
         let fixed = !inliner.rules[i].attributes.is_empty()
+            || calls_key[i]
             || recursive[i]
             || tags[i]
             || grammar.start.index() == i;
@@ -60,6 +63,16 @@ pub(super) fn run(grammar: &mut Grammar) -> bool {
         }
     }
     changed
+}
+
+/// By rule: whether it calls a rule of unique keys.
+pub(super) fn key_callers(grammar: &Grammar) -> Vec<bool> {
+    let calls_key = |rule: &Rule| {
+        let mut any = false;
+        rule.body.each_ref(&mut |rule| any |= grammar.rules[rule.index()].attributes.unique_key);
+        any
+    };
+    grammar.rules.iter().map(calls_key).collect()
 }
 
 /// The size of an expression.
@@ -153,5 +166,28 @@ impl Inliner<'_> {
         let body = &mut self.rules[i].body;
         *expr = if once { std::mem::replace(body, Expr::Never) } else { body.clone() };
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::GrammarBuilder;
+    use crate::ir::simplify::loops;
+
+    /// Two occurrences of a rule may have equal keys; one may not.
+    #[test]
+    fn rules_that_call_unique_keys_stay() {
+        let mut builder = GrammarBuilder::new();
+        let key = builder.rule("key", Expr::text("k"));
+        builder.attributes(key).unique_key = true;
+        let pair = builder.rule("pair", Expr::seq([Expr::Ref(key), Expr::text(":")]));
+        let list = builder.declare("list");
+        let more = Expr::seq([Expr::Ref(list), Expr::Ref(key)]);
+        builder.define(list, Expr::alt([Expr::Ref(key), more]));
+        let parts = [pair, pair, list].map(Expr::Ref);
+        let start = builder.rule("start", Expr::seq(parts));
+        let mut grammar = builder.into_grammar(start);
+        assert!(!run(&mut grammar) && !loops::run(&mut grammar));
     }
 }

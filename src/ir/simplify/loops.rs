@@ -2,17 +2,21 @@
 //! is part of the rule's automaton, where a call is not; and a rule that is no longer recursive can
 //! be inlined.
 
+use super::inline::key_callers;
 use crate::ids::RuleId;
 use crate::ir::{Expr, Grammar};
 
 /// Runs the pass; returns whether anything changed.
 pub(super) fn run(grammar: &mut Grammar) -> bool {
     let mut changed = false;
+    let calls_key = key_callers(grammar);
     for (i, rule) in grammar.rules.iter_mut().enumerate() {
         let rule_id = RuleId::new(i);
-        // Each recursive call of a labelled rule begins a new span.
+        // Each recursive call of a labelled rule begins a new span, and of one that calls a unique
+        // key, a new set of keys.
         if let Expr::Alt(parts) = &mut rule.body
             && rule.attributes.is_empty()
+            && !calls_key[i]
             && calls_itself_only_at_ends(parts, rule_id)
         {
             rule.body = to_repeats(std::mem::take(parts), rule_id);

@@ -21,6 +21,8 @@ use crate::ir::Expr;
 
 /// A number of values that no text can exhaust.
 const INEXHAUSTIBLE: u64 = 1 << 32;
+/// Numbers of at most this many digits are inexhaustible.
+const PLENTY_OF_DIGITS: u32 = 10;
 /// Limit on lengths times states, in counting the words of an automaton.
 const MAX_COUNTING_STEPS: usize = 4_000_000;
 /// How many levels of values are counted.
@@ -185,7 +187,7 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// Bounds on the number of values that satisfy all of the locations.
     fn count_values(&mut self, locs: Locs, depth: u32) -> ValueCount {
-        let alternatives = self.normalizer.alternatives_of(locs);
+        let alternatives = self.normalizer.generated_alternatives(&locs);
         let counts: Vec<ValueCount> =
             alternatives.iter().map(|facets| self.count_facets(facets, depth)).collect();
         let count = counts.into_iter().fold(ValueCount::exactly(0), ValueCount::union);
@@ -227,6 +229,8 @@ impl<'a> SchemaLowering<'a, '_> {
             distinct.dedup();
             return ValueCount::exactly(distinct.len() as u64);
         }
+        let closed = self.with_undeclared_option(facets);
+        let facets = &*closed;
         if self.normalizer.is_empty(facets, EMPTINESS_DEPTH) {
             return ValueCount::exactly(0);
         }
@@ -236,7 +240,11 @@ impl<'a> SchemaLowering<'a, '_> {
                 + 2 * u64::from(types.meets(JsonTypes::BOOLEAN)),
         );
         if types.meets(JsonTypes::NUMBER) {
-            all = all.sum(count_numbers(&facets.number, types.meets(JsonTypes::FRACTION)));
+            let cap = self.normalizer.reader.options.max_digits;
+            all = all.sum(match cap.is_some_and(|digits| digits < PLENTY_OF_DIGITS) {
+                true => ValueCount::UNKNOWN,
+                false => count_numbers(&facets.number, types),
+            });
         }
         // Once there are plenty, other types need no counting.
         if types.meets(JsonTypes::STRING) && all.least < INEXHAUSTIBLE {
@@ -325,8 +333,10 @@ impl<'a> SchemaLowering<'a, '_> {
 }
 
 /// Bounds on the number of numbers.
-fn count_numbers(facets: &NumberFacets, fractions: bool) -> ValueCount {
-    if !facets.not_multiples.is_empty() {
+fn count_numbers(facets: &NumberFacets, types: JsonTypes) -> ValueCount {
+    let fractions = types.meets(JsonTypes::FRACTION);
+    let are_fractions_only = fractions && !types.meets(JsonTypes::INTEGER);
+    if !facets.not_multiples.is_empty() || are_fractions_only && !facets.multiples.is_empty() {
         return ValueCount::UNKNOWN;
     }
     let (Some(low), Some(high)) = (&facets.low, &facets.high) else {

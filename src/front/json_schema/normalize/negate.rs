@@ -395,7 +395,7 @@ fn negate_objects<'a>(object: &ObjectFacets<'a>, out: &mut Vec<Facets<'a>>) {
         }
         out.extend(additional_witness(part).map(with_witness));
         for &(name, schema) in &part.properties {
-            out.push(with_member(name, ObjectPart::new(vec![(name, schema.negated())])));
+            out.push(with_member(name, ObjectPart::of_member(name, schema.negated())));
         }
     }
 }

@@ -383,8 +383,7 @@ impl<'a> Normalizer<'a> {
     /// Whether `whole` makes the alternative `part` superfluous: it allows its values, and
     /// evaluates what it evaluates.
     pub(super) fn covers(&self, whole: &Facets<'a>, part: &Facets<'a>) -> bool {
-        self.subsumes(whole, part)
-            && (!self.reader.tracks_evaluation || part.evaluates_within(whole))
+        self.subsumes(whole, part) && (!self.declarations_count() || part.evaluates_within(whole))
     }
 
     /// Whether `whole` certainly allows every value of `part`, in every spelling that it has there.

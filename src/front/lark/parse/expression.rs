@@ -6,18 +6,19 @@ use super::{Parsed, Parser};
 use crate::front::diagnostic::Diagnostic;
 
 impl<'t> Parser<'t, '_> {
-    /// Parses alternatives. Further ones may begin on a new line.
-    pub(super) fn alternatives(&mut self) -> Parsed<Node<'t>> {
+    /// Parses alternatives. Further ones may begin on a new line. In a group, line ends are white
+    /// space.
+    pub(super) fn alternatives(&mut self, in_group: bool) -> Parsed<Node<'t>> {
         let start = self.span().start;
-        let mut list = vec![self.alternative()?];
+        let mut list = vec![self.alternative(in_group)?];
         loop {
-            if *self.kind() == TokenKind::Newline && self.bar_follows() {
+            if in_group || self.bar_follows() {
                 self.newlines();
             }
             if !self.eat('|') {
                 break;
             }
-            list.push(self.alternative()?);
+            list.push(self.alternative(in_group)?);
         }
         let span = self.since(start);
         Ok(if list.len() == 1 {
@@ -33,13 +34,23 @@ impl<'t> Parser<'t, '_> {
         next.is_some_and(|t| t.kind == TokenKind::Sign('|'))
     }
 
-    /// Parses an intersection of sequences. Drops an alias, which affects only the shape of parse
-    /// trees.
-    fn alternative(&mut self) -> Parsed<Node<'t>> {
+    /// Parses an intersection of sequences; in a group, line ends are white space. Drops an alias,
+    /// which affects only the shape of parse trees.
+    fn alternative(&mut self, in_group: bool) -> Parsed<Node<'t>> {
         let start = self.span().start;
-        let mut operands = vec![self.sequence()?];
-        while self.eat('&') {
-            operands.push(self.sequence()?);
+        let mut operands = vec![self.sequence(in_group)?];
+        while self.is('&') {
+            let is_empty =
+                |node: &Node<'_>| matches!(&node.kind, NodeKind::Seq(of) if of.is_empty());
+            if operands.last().is_some_and(is_empty) {
+                return self.expected("a terminal before `&`");
+            }
+            self.bump();
+            let operand = self.sequence(in_group)?;
+            if is_empty(&operand) {
+                return self.expected("a terminal after `&`");
+            }
+            operands.push(operand);
         }
         if *self.kind() == TokenKind::Arrow {
             self.without_effect(self.span(), "an alias");
@@ -54,11 +65,15 @@ impl<'t> Parser<'t, '_> {
         })
     }
 
-    /// Parses a sequence of items.
-    fn sequence(&mut self) -> Parsed<Node<'t>> {
+    /// Parses a sequence of items; in a group, over several lines.
+    fn sequence(&mut self, in_group: bool) -> Parsed<Node<'t>> {
         let start = self.span().start;
         let mut items = Vec::new();
-        while let Some(item) = self.item()? {
+        loop {
+            if in_group {
+                self.newlines();
+            }
+            let Some(item) = self.item()? else { break };
             items.push(item);
         }
         let span = if items.is_empty() { start..start } else { self.since(start) };
@@ -256,48 +271,17 @@ impl<'t> Parser<'t, '_> {
 
     /// Parses parentheses, or brackets around an optional expression. Line ends inside are ignored.
     fn group(&mut self, open: char, start: usize) -> Parsed<Node<'t>> {
-        let close = if open == '(' { ')' } else { ']' };
         self.bump();
-        let mut list = Vec::new();
-        let mut items: Vec<Node<'t>> = Vec::new();
-        let inside = self.span().start;
-        loop {
-            self.newlines();
-            let part = self.alternative()?;
-            if !matches!(&part.kind, NodeKind::Seq(empty) if empty.is_empty()) {
-                items.push(part);
-            }
-            if *self.kind() == TokenKind::Newline {
-                continue;
-            }
-            let span = self.since(inside);
-            let whole = std::mem::take(&mut items);
-            list.push(match whole.len() {
-                1 => whole
-                    .into_iter()
-                    .next()
-                    .unwrap_or(Node { kind: NodeKind::Seq(Vec::new()), span }),
-                _ => Node { kind: NodeKind::Seq(whole), span },
-            });
-            if self.eat('|') {
-                continue;
-            }
-            if !self.eat(close) {
-                let what = if close == ')' { "`)`" } else { "`]`" };
-                return self.expected(what);
-            }
-            break;
+        let body = self.alternatives(true)?;
+        match open {
+            '(' => self.sign(')', "`)`")?,
+            _ => self.sign(']', "`]`")?,
         }
         let span = self.since(start);
-        let body = if list.len() == 1 {
-            list.swap_remove(0)
-        } else {
-            Node { kind: NodeKind::Alt(list), span: span.clone() }
-        };
-        if open == '(' {
+        Ok(match open {
             // A node of its own, so that `a (b | c)` and `(a & b) c` keep their structure.
-            return Ok(Node { kind: body.kind, span });
-        }
-        Ok(Node { kind: NodeKind::Repeat(Box::new(body), 0, Some(1)), span })
+            '(' => Node { kind: body.kind, span },
+            _ => Node { kind: NodeKind::Repeat(Box::new(body), 0, Some(1)), span },
+        })
     }
 }

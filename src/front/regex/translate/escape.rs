@@ -158,13 +158,13 @@ impl Translator<'_> {
     /// Parses the rest of `\uXXXX`, `\u{...}` or a surrogate pair.
     fn unicode(&mut self, at: usize) -> Result<u32, RegexError> {
         let code = if self.rest().starts_with('{') {
-            let rest = self.rest();
-            let end = rest.find('}');
-            let code = end.and_then(|end| u32::from_str_radix(&rest[1..end], 16).ok());
-            let Some((code, end)) = code.zip(end) else {
+            let rest = &self.rest()[1..];
+            let end = rest.bytes().position(|b| !b.is_ascii_hexdigit()).unwrap_or(rest.len());
+            let code = u32::from_str_radix(&rest[..end], 16).ok();
+            let Some(code) = code.filter(|_| rest[end..].starts_with('}')) else {
                 return self.syntax(at, "invalid code point escape");
             };
-            self.skip(end + 1);
+            self.skip(end + 2);
             code
         } else {
             let Some(first) = self.hex(4) else {

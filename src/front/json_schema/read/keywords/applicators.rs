@@ -142,7 +142,7 @@ impl<'a> SchemaReader<'a> {
     ) {
         self.features.dynamic = true;
         let Some(reference) = value.as_str() else {
-            return self.malformed(loc, "$dynamicRef", "must be a string");
+            return self.malformed(loc, keyword, "must be a string");
         };
         let target = match keyword {
             "$dynamicRef" => self.doc.resolve_dynamic(loc, reference),
