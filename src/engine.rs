@@ -275,8 +275,7 @@ pub struct Constraint {
 }
 
 impl Constraint {
-    /// A matcher at the start of the grammar. Cost: one lock and two allocations of 4
-    /// KiB.
+    /// A matcher at the start of the grammar. Cost: one lock and two allocations of 4 KiB.
     pub fn matcher(&self) -> Matcher {
         let state = self.masks.lock();
         let (start, epoch) = (state.parser.start(), state.epoch);

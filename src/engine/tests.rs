@@ -378,33 +378,6 @@ fn emptied_caches_change_no_mask() {
 }
 
 #[test]
-fn a_cancelled_request_leaves_the_constraint_to_others() {
-    let run = |byte| Expr::repeat(Expr::class(ByteSet::range(byte, byte)), 0, Some(5000));
-    let mut b = GrammarBuilder::new();
-    let start = b.rule("start", Expr::seq([Expr::alt((b'a'..=b'z').map(run)), Expr::text(".")]));
-    let limits = Limits { parser_bytes: 20_000, ..Limits::default() };
-    let vocab = Arc::new(Vocabulary::toy(&[]));
-    let engine = Engine::new(vocab, EngineOptions { limits, ..EngineOptions::default() });
-    let constraint = engine.compile(b.finish(start).unwrap()).unwrap();
-    let token = crate::CancelToken::default();
-    token.cancel();
-    let mut is_emptied = false;
-    for letter in b'a'..=b'z' {
-        let mut matcher = constraint.matcher();
-        for _ in 0..50 {
-            matcher.advance(TokenId::from_raw(letter.into())).unwrap();
-        }
-        let epoch = constraint.masks.lock().epoch;
-        // The caches are emptied while a request is cancelled.
-        let mut cancelled = constraint.matcher();
-        let _ = token.run(|| cancelled.advance(TokenId::from_raw(letter.into())));
-        is_emptied |= constraint.masks.lock().epoch > epoch;
-        assert!(constraint.matcher().allows(TokenId::from_raw(letter.into())));
-    }
-    assert!(is_emptied, "no cancelled request met full caches");
-}
-
-#[test]
 fn an_unbounded_sequence_ends_in_a_typed_limit() {
     let class = Expr::class(ByteSet::range(b'a', b'z'));
     let mut b = GrammarBuilder::new();

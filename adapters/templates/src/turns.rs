@@ -118,7 +118,7 @@ pub(crate) struct TurnSurroundings {
 /// A turn as the template writes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RenderedTurn {
-    pub(crate) frame: Rc<TurnSurroundings>,
+    pub(crate) surroundings: Rc<TurnSurroundings>,
     /// The conversation before the turn, with the header of the turn.
     pub(crate) prompt: String,
     /// The turn, with its end.
@@ -133,7 +133,7 @@ pub(crate) struct TurnRenderer<'a> {
     tokens: &'a [String],
     pub(crate) style: MessageStyle,
     context: TurnContext,
-    pub(crate) frame: Rc<TurnSurroundings>,
+    pub(crate) surroundings: Rc<TurnSurroundings>,
     /// The bytes after the question or the result that stand before every turn. What follows in
     /// the prompt belongs to a turn: the begin of its reasoning.
     header: usize,
@@ -174,7 +174,7 @@ impl<'a> TurnRenderer<'a> {
             tokens,
             style,
             context,
-            frame: Rc::default(),
+            surroundings: Rc::default(),
             header: 0,
             always_opens: false,
             opener: String::new(),
@@ -196,7 +196,7 @@ impl<'a> TurnRenderer<'a> {
             (Opening::Result, Some(opener)) => opener.to_owned(),
             _ => renderer.in_turn(&prompt).to_owned(),
         };
-        renderer.frame = Rc::new(TurnSurroundings { prompt, text_end: String::new() });
+        renderer.surroundings = Rc::new(TurnSurroundings { prompt, text_end: String::new() });
         renderer.measured()
     }
 
@@ -215,11 +215,12 @@ impl<'a> TurnRenderer<'a> {
     /// Finds the header of turns and the end of turns of text.
     fn measured(mut self) -> Result<TurnRenderer<'a>, TemplateError> {
         let text = self.conversation(Some(&TurnInput::text(TEXT)), false)?;
-        let prompt = self.in_turn(&self.frame.prompt);
+        let prompt = self.in_turn(&self.surroundings.prompt);
         self.header = common_start(prompt, self.in_turn(&text), self.tokens);
         let turn = self.turn_in(text);
         let text_end = turn.wire.split_once(TEXT).map_or("", |(_, end)| end).to_owned();
-        self.frame = Rc::new(TurnSurroundings { prompt: self.frame.prompt.clone(), text_end });
+        self.surroundings =
+            Rc::new(TurnSurroundings { prompt: self.surroundings.prompt.clone(), text_end });
         Ok(self)
     }
 
@@ -275,7 +276,7 @@ impl<'a> TurnRenderer<'a> {
             whole.truncate(whole.len() - next);
         }
         // What stands before the question may depend on what follows it.
-        let (start, turn) = (self.in_turn(&self.frame.prompt), self.in_turn(&whole));
+        let (start, turn) = (self.in_turn(&self.surroundings.prompt), self.in_turn(&whole));
         let is_found = self.context.opening == Opening::Result && !self.opener.is_empty();
         let opener = turn.find(&self.opener).filter(|_| is_found && !self.always_opens);
         let before = match opener {
@@ -286,6 +287,10 @@ impl<'a> TurnRenderer<'a> {
         };
         let at = whole.len() - turn.len() + before;
         let (prompt, wire) = whole.split_at(at);
-        RenderedTurn { frame: self.frame.clone(), prompt: prompt.to_owned(), wire: wire.to_owned() }
+        RenderedTurn {
+            surroundings: self.surroundings.clone(),
+            prompt: prompt.to_owned(),
+            wire: wire.to_owned(),
+        }
     }
 }

@@ -385,7 +385,8 @@ mod tests {
 
     #[test]
     fn unknown_stream_options_are_unknown_members() {
-        let text = r#"{"stream": true, "stream_options": {"include_usage": true, "include_obfuscation": false, "include_usag": 1, "x": null}}"#;
+        let text = r#"{"stream": true, "stream_options": {
+            "include_usage": true, "include_obfuscation": false, "include_usag": 1, "x": null}}"#;
         for (unknown, faults) in [
             (UnknownMembers::Ignore, &[][..]),
             (UnknownMembers::Refuse, &["/stream_options/include_usag"]),

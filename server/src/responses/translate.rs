@@ -386,7 +386,8 @@ mod tests {
             (json!({"input": "x", "background": false, "previous_response_id": null}), vec![]),
             (
                 json!({"input": "x", "nonsense": 1, "truncation": "auto",
-                    "reasoning": {"effort": "low", "summary": "auto", "generate_summary": null, "efort": 1}}),
+                    "reasoning": {"effort": "low", "summary": "auto", "generate_summary": null,
+                        "efort": 1}}),
                 vec!["/nonsense", "/truncation", "/reasoning/efort"],
             ),
             (

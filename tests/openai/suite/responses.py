@@ -7,7 +7,9 @@ from typing import Literal
 import openai
 from pydantic import BaseModel, Field
 
-from cases import ANSWER, CITIES, QUESTION, SEEDS, case, check_answer, check_arguments, closed, table
+from cases import (
+    ANSWER, CITIES, QUESTION, SEEDS, case, check_answer, check_arguments, closed, table,
+)
 
 WEATHER = {
     "type": "function",

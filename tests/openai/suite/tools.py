@@ -3,7 +3,8 @@
 import json
 
 from cases import (
-    BOOK, CITIES, QUESTION, SEEDS, TOOLS, WEATHER, Collected, case, chat, check_arguments, check_calls, closed, function, table,
+    BOOK, CITIES, QUESTION, SEEDS, TOOLS, WEATHER, Collected, case, chat, check_arguments,
+    check_calls, closed, function, table,
 )
 
 

@@ -94,7 +94,7 @@ impl Extractor {
     /// Cost: linear in the bytes.
     pub fn push(&mut self, spans: impl IntoIterator<Item = Span>) -> Vec<Event> {
         for span in spans {
-            if self.stops.found().is_some() {
+            if self.stops.found_stop().is_some() {
                 break;
             }
             self.stops.count(span.bytes.len());
@@ -128,7 +128,7 @@ impl Extractor {
     /// There are no further events but [`Event::End`]. Whether the response is complete without
     /// the rest is for [`LoweredRequest::may_end_response`] to say.
     pub fn stopped_at(&self) -> Option<usize> {
-        self.stops.found().map(|found| found.at)
+        self.stops.found_stop().map(|found| found.at)
     }
 
     /// After [`Extractor::finish`]: the stop text that has ended the text or the response. It is
@@ -152,7 +152,7 @@ impl Extractor {
             self.end_trailer();
         }
         let state = std::mem::replace(&mut self.state, TurnState::BETWEEN);
-        self.stops.ended_by = match (self.stops.found(), &state) {
+        self.stops.ended_by = match (self.stops.found_stop(), &state) {
             (Some(found), _) => self.lowered.inner.stops.get(found.index).cloned(),
             (None, TurnState::Between { markers }) if complete => {
                 self.lowered.stop_text_in(markers).map(str::to_owned)

@@ -73,7 +73,7 @@ impl StopTexts {
         self.held.len()
     }
 
-    pub(crate) fn found(&self) -> Option<FoundStop> {
+    pub(crate) fn found_stop(&self) -> Option<FoundStop> {
         self.found
     }
 }
@@ -163,7 +163,7 @@ mod tests {
                 }
                 found.extend(stops.flush());
                 assert_eq!(
-                    (&*found, stops.found()),
+                    (&*found, stops.found_stop()),
                     (expected.as_bytes(), expected_stop),
                     "{text}"
                 );

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::Outcome;
 use super::cases::{Case, QUOTED, arguments_end, enforced_tools};
 use crate::chat_template::ChatTemplate;
-use crate::turns::{Next, RESULT, RenderedTurn, TurnInput, TurnSurroundings};
+use crate::turns::{Next, RESULT, RenderedTurn, TurnInput};
 use crate::units::FirstBytes;
 
 /// Runs turns through the grammar and the extractor.
@@ -93,7 +93,7 @@ impl Checker {
         if input.calls.len() > 1 && self.format.call.parallel == ParallelPolicy::One {
             return Outcome::OneCall;
         }
-        let (wire, inside) = self.start(&rendered.frame, input, rendered);
+        let (wire, inside) = self.start(input, rendered);
         let Some((lowered, constraint)) = &self.constraints[usize::from(inside)] else {
             return Outcome::NotShown;
         };
@@ -108,7 +108,7 @@ impl Checker {
             let rest = &wire[at..];
             match case.context.next {
                 Next::Result => rest.contains(RESULT) && at >= arguments_end(input, wire),
-                _ => self.is_end(rest, &rendered.frame.text_end),
+                _ => self.is_end(rest, &rendered.surroundings.text_end),
             }
         };
         let mismatch = |accepted: usize, problem: String| Outcome::Mismatch {
@@ -116,7 +116,7 @@ impl Checker {
             accepted,
             problem,
         };
-        if self.format.reasoning.is_none() && opens_any_reasoning(&rendered.frame.prompt) {
+        if self.format.reasoning.is_none() && opens_any_reasoning(&rendered.surroundings.prompt) {
             return mismatch(0, "the prompt opens reasoning, which the format lacks".to_owned());
         }
         let run = self.run(lowered, constraint, wire, &is_end);
@@ -136,12 +136,7 @@ impl Checker {
     /// The part of a rendered turn that the model writes, and whether it begins inside of a block
     /// of reasoning. A template that writes an empty block, or the end of one, does so in prompts
     /// without reasoning, too.
-    fn start<'a>(
-        &self,
-        frame: &TurnSurroundings,
-        input: &TurnInput,
-        turn: &'a RenderedTurn,
-    ) -> (&'a str, bool) {
+    fn start<'a>(&self, input: &TurnInput, turn: &'a RenderedTurn) -> (&'a str, bool) {
         let wire = turn.wire.as_str();
         let Some(reasoning) = &self.format.reasoning else { return (wire, false) };
         let opens = |prompt: &str| self.format.prompt_opens_reasoning(prompt);
@@ -149,7 +144,7 @@ impl Checker {
         if is_shown {
             // A template may leave out the begin that its prompts have.
             let begins = wire.trim_start().starts_with(reasoning.begin.write().trim());
-            return (wire, opens(&turn.prompt) || (!begins && opens(&frame.prompt)));
+            return (wire, opens(&turn.prompt) || (!begins && opens(&turn.surroundings.prompt)));
         }
         match wire.trim_start().strip_prefix(reasoning.end.write().trim()) {
             Some(rest) => (rest.strip_prefix(&*reasoning.after).unwrap_or(rest), false),

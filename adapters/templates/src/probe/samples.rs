@@ -130,7 +130,7 @@ impl Samples {
             typed: wire(TurnInput::calls(vec![(NAMES[0], typed_arguments())])).ok(),
             text_and_call: wire(TurnInput::calls(vec![call(0, 1)]).with_text(TEXT)).ok(),
             reasoning_and_text: reasoning,
-            prompt: turns.frame.prompt.clone(),
+            prompt: turns.surroundings.prompt.clone(),
             one,
         })
     }

@@ -21,7 +21,7 @@ use crate::ir::Expr;
 
 /// A number of values that no text can exhaust.
 const INEXHAUSTIBLE: u64 = 1 << 32;
-/// Numbers of at most this many digits are inexhaustible.
+/// From this many digits on, a bound on digits leaves more numbers than a text can use up.
 const PLENTY_OF_DIGITS: u32 = 10;
 /// Limit on lengths times states, in counting the words of an automaton.
 const MAX_COUNTING_STEPS: usize = 4_000_000;
