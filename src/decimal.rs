@@ -2,9 +2,15 @@
 
 use std::cmp::Ordering;
 
-/// Largest exponent; larger ones are clamped when a number is parsed. No practical bound or
-/// constant has one.
+/// Largest exponent; larger ones are clamped when a number is parsed, and refused in schemas.
 pub(crate) const MAX_EXPONENT: i64 = 1 << 40;
+
+/// Whether the exponent of a JSON number is larger than [`MAX_EXPONENT`].
+pub(crate) fn has_large_exponent(text: &str) -> bool {
+    let exponent = text.split_once(['e', 'E']).map_or("0", |(_, exponent)| exponent);
+    let magnitude = exponent.trim_start_matches(['+', '-']).parse::<i64>();
+    magnitude.is_err() || magnitude.is_ok_and(|magnitude| magnitude > MAX_EXPONENT)
+}
 
 /// The number `sign * 0.d1 d2 ... dn * 10^exponent`, normalised: `d1` and `dn` are not zero. Zero
 /// has no digits, exponent 0 and no sign.
@@ -138,27 +144,51 @@ impl Decimal {
         format!("{}{digits}e{}", if self.negative { "-" } else { "" }, self.exponent)
     }
 
-    /// Whether `self` is a whole multiple of a positive `unit`. `None` past `cap` digits, or for
-    /// units of more than 36 digits.
-    pub(crate) fn is_multiple_of(&self, unit: &Decimal, cap: usize) -> Option<bool> {
+    /// Whether `self` is a whole multiple of a positive `unit`. `None` for units of more than 36
+    /// digits. Cost: linear in the digits, logarithmic in the exponents.
+    pub(crate) fn is_multiple_of(&self, unit: &Decimal) -> Option<bool> {
         if self.is_zero() {
             return Some(true);
         }
-        // Scale both to integers, then long division in u128.
-        let scale = (self.digits.len() as i64 - self.exponent)
-            .max(unit.digits.len() as i64 - unit.exponent)
-            .max(0);
-        let whole = |d: &Decimal| {
-            Decimal { exponent: d.exponent.saturating_add(scale), ..d.abs() }.parts(cap)
-        };
-        let (value, _) = whole(self)?;
-        let (unit, _) = whole(unit)?;
-        if unit.len() > 36 {
+        if unit.digits.len() > 36 {
             return None;
         }
-        let unit = unit.iter().fold(0u128, |n, &d| n * 10 + u128::from(d));
-        Some(value.iter().fold(0u128, |rest, &d| (rest * 10 + u128::from(d)) % unit) == 0)
+        // The digits of both are integers that no ten divides, so a value with a lower last place
+        // is no multiple. With a higher one, it has so many zeros more.
+        let Ok(power) = u64::try_from(self.last_place().checked_sub(unit.last_place())?) else {
+            return Some(false);
+        };
+        let unit = unit.digits.iter().fold(0u128, |n, &d| n * 10 + u128::from(d));
+        let rest = self.digits.iter().fold(0u128, |rest, &d| (rest * 10 + u128::from(d)) % unit);
+        Some(product_modulo(rest, power_modulo(10, power, unit), unit) == 0)
     }
+}
+
+/// `base^exponent` modulo `modulus`, which is less than 2^127.
+fn power_modulo(base: u128, mut exponent: u64, modulus: u128) -> u128 {
+    let (mut power, mut square) = (1 % modulus, base % modulus);
+    while exponent > 0 {
+        if exponent & 1 == 1 {
+            power = product_modulo(power, square, modulus);
+        }
+        square = product_modulo(square, square, modulus);
+        exponent >>= 1;
+    }
+    power
+}
+
+/// `a * b` modulo `modulus`, which is less than 2^127, by doubling.
+fn product_modulo(mut a: u128, mut b: u128, modulus: u128) -> u128 {
+    let mut sum = 0;
+    a %= modulus;
+    while b > 0 {
+        if b & 1 == 1 {
+            sum = (sum + a) % modulus;
+        }
+        a = (a << 1) % modulus;
+        b >>= 1;
+    }
+    sum
 }
 
 impl PartialOrd for Decimal {
@@ -281,10 +311,24 @@ mod tests {
 
     #[test]
     fn multiples_are_exact() {
-        assert_eq!(d("4.35").is_multiple_of(&d("0.01"), 100), Some(true));
-        assert_eq!(d("7").is_multiple_of(&d("2"), 100), Some(false));
-        assert_eq!(d("1e20").is_multiple_of(&d("3"), 100), Some(false));
-        assert_eq!(d("10").is_multiple_of(&d("2.5"), 100), Some(true));
+        for (value, unit, expected) in [
+            ("4.35", "0.01", true),
+            ("7", "2", false),
+            ("1e20", "3", false),
+            ("3e20", "3", true),
+            ("10", "2.5", true),
+            ("0.5", "1", false),
+            ("-9e99999", "3", true),
+            ("1e99999", "7", false),
+            ("1e1000000000000", "1024e-9", true),
+            ("1e-99999", "1", false),
+            ("3e-99999", "1.5e-99999", true),
+            ("1e40", "99999999999999999999999999999999999", false),
+            ("99999999999999999999999999999999999e9", "99999999999999999999999999999999999", true),
+        ] {
+            assert_eq!(d(value).is_multiple_of(&d(unit)), Some(expected), "{value} {unit}");
+        }
+        assert_eq!(d("1").is_multiple_of(&d("1234567890123456789012345678901234567")), None);
     }
 
     #[test]

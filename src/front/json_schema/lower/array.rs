@@ -6,6 +6,7 @@
 //! small set of values, a node stands for the set of values that have occurred. Larger
 //! `uniqueItems` are compared by the parser: see `unique`.
 
+use super::super::normalize::eval::ContainsCount;
 use super::super::read::doc::{LocId, Locs};
 use super::super::read::facets::{ArrayFacets, Contains, JsonTypes};
 use super::SchemaLowering;
@@ -352,9 +353,8 @@ impl<'a> SchemaLowering<'a, '_> {
     }
 }
 
-/// A value of an element: its spelling, and whether it counts for each `contains` (`None`:
-/// unknown).
-type ElementValue = (Expr, Vec<Option<bool>>);
+/// A value of an element: its spelling, and whether it counts for each `contains`.
+type ElementValue = (Expr, Vec<ContainsCount>);
 
 /// The values that the elements of an array may have, if they are few.
 struct ElementSet {
@@ -369,7 +369,7 @@ struct ElementSet {
 fn decided_contains(contains: &[Contains], values: &[ElementValue]) -> Vec<Contains> {
     let mut contains = contains.to_vec();
     for (k, contains) in contains.iter_mut().enumerate() {
-        if values.iter().any(|(_, hits)| hits[k].is_none()) {
+        if values.iter().any(|(_, hits)| hits[k] == ContainsCount::Either) {
             contains.max = None;
         }
     }
@@ -452,12 +452,15 @@ fn count_hits(
 /// counts (`None`: unknown, it may). `None` if there are too many.
 fn counts_after(
     contains: &[Contains],
-    (counted, hits): (&[u32], &[Option<bool>]),
+    (counted, hits): (&[u32], &[ContainsCount]),
     position: usize,
 ) -> Option<Vec<u32>> {
     let counts = contains.iter().zip(counted).zip(hits).map(|((contains, &count), &hit)| {
-        let count = count + u32::from(hit != Some(false) && position >= contains.from as usize);
+        let is_counted = position >= contains.from as usize;
+        let count = count
+            + u32::from(is_counted && matches!(hit, ContainsCount::Yes | ContainsCount::Either));
         match contains.max {
+            Some(_) if is_counted && hit == ContainsCount::Unknown => None,
             Some(max) => (count <= max).then_some(count),
             None => Some(count.min(contains.min)),
         }

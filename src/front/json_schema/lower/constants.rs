@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use super::super::options::Dialect;
+use super::super::read::doc::LocId;
 use super::super::read::facets::{Facets, JsonTypes};
 use super::SchemaLowering;
 use super::punctuation::Delimiters;
@@ -160,11 +162,16 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// The spellings of one constant.
     pub(super) fn lower_constant(&mut self, value: &Json) -> Expr {
+        // In draft 4, `1.0` is no integer; whether one is asked for is not known here.
+        let types = match self.normalizer.reader.doc.dialect(LocId::ROOT) {
+            Dialect::Draft4 => JsonTypes::of(value),
+            _ => JsonTypes::ALL,
+        };
         if !self.normalizer.reader.spend(FUEL_PER_CONSTANT) {
             return Expr::Empty;
         }
         let (mut parts, mut scalars) = (Vec::new(), Vec::new());
-        self.constants(&[value], JsonTypes::ALL, &mut parts, &mut scalars);
+        self.constants(&[value], types, &mut parts, &mut scalars);
         self.union_of(parts, scalars)
     }
 

@@ -105,7 +105,7 @@ fn least_exponent(digit: u8, units: &[Decimal]) -> Option<i64> {
     let least_for = |unit: &Decimal| {
         let is_multiple = |&power: &i64| {
             let value = Decimal::new(false, vec![digit], power + 1);
-            value.is_multiple_of(unit, 4_096) == Some(true)
+            value.is_multiple_of(unit) == Some(true)
         };
         (unit.last_place()..unit.last_place() + FACTORS).find(is_multiple)
     };

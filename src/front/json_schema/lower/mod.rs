@@ -328,10 +328,10 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
     }
 
     /// The facets, with undeclared members and elements as the options say.
-    fn with_undeclared_option<'f>(&self, facets: &'f Facets<'a>) -> Cow<'f, Facets<'a>> {
+    fn with_undeclared_option<'f>(&mut self, facets: &'f Facets<'a>) -> Cow<'f, Facets<'a>> {
         match self.normalizer.reader.options.undeclared {
             Undeclared::Allowed => Cow::Borrowed(facets),
-            Undeclared::Forbidden => facets.close_undeclared(),
+            Undeclared::Forbidden => self.normalizer.close_undeclared(facets),
         }
     }
 }

@@ -166,7 +166,13 @@ impl<'a> Normalizer<'a> {
 
     /// The values of a schema, if they are certainly finitely many and certainly known.
     fn listed_values(&mut self, loc: LocId) -> Option<Vec<&'a Json>> {
-        self.probe(|normalizer| normalizer.finite_values(smallvec![loc])).flatten()
+        let certain =
+            self.probe(|normalizer| normalizer.finite_values(smallvec![loc])).flatten()?;
+        let possible = self
+            .probe_all_texts(|normalizer| normalizer.finite_values(smallvec![loc]))
+            .flatten()?;
+        // No text of a format decides, that its pattern leaves out.
+        (possible.len() == certain.len()).then_some(certain)
     }
 
     /// Whether none of the values that a schema lists satisfies its negation, at `loc`. If the

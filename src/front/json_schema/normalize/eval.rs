@@ -9,7 +9,6 @@ use std::sync::Arc;
 use smallvec::smallvec;
 
 use super::super::error::SchemaErrorReason as Reason;
-use super::super::options::Policy;
 use super::super::read::doc::{LocId, Locs};
 use super::super::read::facets::{
     ArrayFacets, Contains, Facets, JsonTypes, NameTest, ObjectFacets, StringFacets, Witness,
@@ -20,6 +19,17 @@ use crate::decimal::Decimal;
 use crate::front::regex::{CountedDfa, Lengths, SCALARS};
 use crate::fsm::{Combine, Dfa, TooLarge};
 use crate::spec::json::{Json, Object};
+
+/// Whether an element counts for `contains`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ContainsCount {
+    No,
+    Yes,
+    /// A relaxed keyword decides: the element may count or not, whichever fits.
+    Either,
+    /// The pattern of a format leaves it out, and so does its negation: bounds must hold both ways.
+    Unknown,
+}
 
 impl<'a> Normalizer<'a> {
     /// Whether a value satisfies all facets except `values`. Keywords that are not enforced are
@@ -68,10 +78,16 @@ impl<'a> Normalizer<'a> {
             && items.iter().enumerate().all(|(i, item)| self.satisfies(facets.element(i), item))
             && facets.contains.iter().all(|contains| {
                 let counted = items.iter().skip(contains.from as usize);
-                let hits: Vec<_> = counted.map(|item| self.counts_for(contains, item)).collect();
-                let certain = hits.iter().filter(|hit| **hit == Some(true)).count();
-                hits.iter().filter(|hit| **hit != Some(false)).count() >= contains.min as usize
-                    && contains.max.is_none_or(|max| certain <= max as usize)
+                let (mut towards_min, mut towards_max) = (0, 0);
+                for item in counted {
+                    let count = self.counts_for(contains, item);
+                    towards_min +=
+                        usize::from(matches!(count, ContainsCount::Yes | ContainsCount::Either));
+                    towards_max +=
+                        usize::from(matches!(count, ContainsCount::Yes | ContainsCount::Unknown));
+                }
+                towards_min >= contains.min as usize
+                    && contains.max.is_none_or(|max| towards_max <= max as usize)
             })
             && (facets.unique.is_none() && facets.repeats.is_none() || {
                 let mut seen = crate::hash::HashSet::default();
@@ -81,13 +97,19 @@ impl<'a> Normalizer<'a> {
             })
     }
 
-    /// Whether an element counts for `contains`; `None` if a relaxed keyword decides.
-    pub(crate) fn counts_for(&mut self, contains: &Contains, item: &Json) -> Option<bool> {
-        let may_count = self.satisfies([contains.schema], item);
-        let is_exact = self.reader.options.policy == Policy::Strict || contains.max.is_none();
-        match may_count && !is_exact && self.satisfies([contains.schema.negated()], item) {
-            true => None,
-            false => Some(may_count),
+    /// Whether an element counts for `contains`.
+    pub(crate) fn counts_for(&mut self, contains: &Contains, item: &Json) -> ContainsCount {
+        let counts = self.satisfies([contains.schema], item);
+        // Only an upper bound needs to know what certainly does not count.
+        let fails = match contains.max {
+            Some(_) => self.satisfies([contains.schema.negated()], item),
+            None => !counts,
+        };
+        match (counts, fails) {
+            (true, false) => ContainsCount::Yes,
+            (false, true) => ContainsCount::No,
+            (true, true) => ContainsCount::Either,
+            (false, false) => ContainsCount::Unknown,
         }
     }
 

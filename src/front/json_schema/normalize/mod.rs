@@ -16,7 +16,7 @@
 mod classes;
 mod conjoin;
 mod distribute;
-mod eval;
+pub(super) mod eval;
 mod negate;
 mod one_of;
 mod prune;

@@ -253,9 +253,9 @@ impl<'a> Normalizer<'a> {
     ) -> bool {
         let OneOf { loc, closes } = one_of;
         let n = branches.len();
-        let close = |facets: &Facets<'a>| facets.close_undeclared().into_owned();
+        let mut close = |facets: &Facets<'a>| self.close_undeclared(facets).into_owned();
         let closed: Vec<Vec<Facets<'a>>> = match closes {
-            true => branches.iter().map(|b| b.narrowed.iter().map(close).collect()).collect(),
+            true => branches.iter().map(|b| b.narrowed.iter().map(&mut close).collect()).collect(),
             false => Vec::new(),
         };
         // Each branch before the values of the others are excluded.

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::rc::Rc;
 
 use super::super::read::doc::LocId;
-use super::super::read::facets::{ArrayPart, Evaluates, Facets, ObjectPart};
+use super::super::read::facets::{ArrayPart, Evaluates, Facets, ObjectFacets, ObjectPart};
 use super::Normalizer;
 use crate::hash::HashSet;
 
@@ -53,22 +53,18 @@ impl<'a> Normalizer<'a> {
         out.array.parts.push(Rc::new(part_of_other_elements(prefix, rest)));
         out
     }
-}
 
-impl<'a> Facets<'a> {
     /// Forbids additional members if some are declared and nothing constrains the others, and
     /// likewise additional elements. A required name counts as declared. An object or array that
     /// needs more than what is declared stays as it is.
-    pub(crate) fn close_undeclared(&self) -> Cow<'_, Facets<'a>> {
-        let (object, array) = (&self.object, &self.array);
+    pub(crate) fn close_undeclared<'f>(&mut self, facets: &'f Facets<'a>) -> Cow<'f, Facets<'a>> {
+        let (object, array) = (&facets.object, &facets.array);
         let any_part =
             |evaluates: Evaluates| object.parts.iter().any(|part| part.evaluates == evaluates);
         let is_open_object = any_part(Evaluates::Named) && !any_part(Evaluates::All);
         let closing = (is_open_object && object.witnesses.is_empty())
             .then(|| part_of_other_members(object.parts.iter(), &object.required, LocId::FALSE))
-            .filter(|part| {
-                !part.patterns.is_empty() || part.properties.len() >= object.min as usize
-            });
+            .filter(|part| self.has_enough_members(object, part));
         let names_elements =
             |part: &ArrayPart| part.evaluates == Evaluates::Named && !part.prefix.is_empty();
         let close_array = array.contains.is_empty()
@@ -76,15 +72,37 @@ impl<'a> Facets<'a> {
             && !array.parts.iter().any(|part| part.evaluates == Evaluates::All)
             && array.prefix() >= array.min as usize;
         if closing.is_none() && !close_array {
-            return Cow::Borrowed(self);
+            return Cow::Borrowed(facets);
         }
-        let mut out = self.clone();
+        let mut out = facets.clone();
         out.object.parts.extend(closing.map(Rc::new));
         if close_array {
             let part = part_of_other_elements(array.prefix(), LocId::FALSE);
             out.array.parts.push(Rc::new(part));
         }
         Cow::Owned(out)
+    }
+
+    /// Whether an object of the declared members alone, which `closing` lists, may have as many as
+    /// it needs.
+    fn has_enough_members(&mut self, object: &ObjectFacets<'a>, closing: &ObjectPart<'a>) -> bool {
+        let needed = object.min as usize;
+        if needed == 0 {
+            return true;
+        }
+        let allows_any = |loc: &LocId| !self.reader.doc.is_always_true(loc.negated());
+        let patterns = || object.parts.iter().flat_map(|part| &part.patterns);
+        if patterns().any(|(_, schema)| allows_any(schema)) {
+            return true;
+        }
+        let mut possible = 0;
+        for (name, _) in &closing.properties {
+            let schemas = self.member_schemas(object, name);
+            let is_impossible = |loc: &LocId| self.reader.doc.is_always_true(loc.negated());
+            let is_possible = !schemas.iter().any(is_impossible) && self.accepts_name(object, name);
+            possible += usize::from(is_possible);
+        }
+        possible >= needed
     }
 }
 

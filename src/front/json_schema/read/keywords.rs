@@ -21,7 +21,7 @@ use super::doc::{LocId, PointerStep};
 use super::facets::{Bound, Facets, JsonTypes, PatternUse, intersect_values, min_bound};
 use super::relaxations::KeywordTreatment;
 use super::vocabulary::unknown_required_vocabularies;
-use crate::decimal::Decimal;
+use crate::decimal::{Decimal, has_large_exponent};
 use crate::front::diagnostic::{similar, suggestion};
 use crate::fuel;
 use crate::ir::MAX_COUNT;
@@ -38,6 +38,19 @@ fn entries(value: &Json) -> usize {
         Json::Array(items) => items.len(),
         Json::Object(members) => members.len(),
         _ => 0,
+    }
+}
+
+/// What is wrong with a number whose exponent is not represented.
+const EXPONENT_LIMIT: &str = "an exponent is larger than 2^40";
+
+/// Whether a value has a number with an exponent that is not represented.
+fn contains_large_exponent(value: &Json) -> bool {
+    match value {
+        Json::Number(n) => has_large_exponent(n.as_str()),
+        Json::Array(items) => items.iter().any(contains_large_exponent),
+        Json::Object(members) => members.iter().any(|(_, value)| contains_large_exponent(value)),
+        Json::Null | Json::Bool(_) | Json::String(_) => false,
     }
 }
 
@@ -228,6 +241,9 @@ impl<'a> SchemaReader<'a> {
             let what = format!("nested deeper than {} (`Limits::depth`)", self.limits.depth);
             return self.report(loc, "", Reason::Limit(what));
         }
+        if values.iter().any(|value| contains_large_exponent(value)) {
+            return self.report(loc, "", Reason::Limit(EXPONENT_LIMIT.into()));
+        }
         facets.values = Some(Rc::new(match &facets.values {
             Some(listed) => intersect_values(listed, &values),
             None => values,
@@ -299,6 +315,9 @@ impl<'a> SchemaReader<'a> {
         facets: &mut Facets<'a>,
     ) {
         let number = match value {
+            Json::Number(n) if has_large_exponent(n.as_str()) => {
+                return self.report(loc, keyword, Reason::Limit(EXPONENT_LIMIT.into()));
+            }
             Json::Number(n) => Decimal::parse(n.as_str()),
             // Draft 4: a flag of `minimum` or `maximum`, read there.
             Json::Bool(_) if keyword.starts_with("exclusive") => return,

@@ -140,20 +140,16 @@ impl NumberFacets {
         self.bounds().all(|(bound, order)| bound.allows(value, order))
     }
 
-    /// Whether a number satisfies these facets. Divisibility that is too costly to compute (4096
-    /// digits) counts as not satisfied.
+    /// Whether a number certainly satisfies these facets.
     pub(crate) fn allow(&self, value: &Decimal) -> bool {
         self.is_within_bounds(value)
             && !self.excluded.contains(value)
-            && self.multiples.iter().all(|unit| value.is_multiple_of(unit, 4_096) == Some(true))
-            && self
-                .not_multiples
-                .iter()
-                .all(|unit| value.is_multiple_of(unit, 4_096) == Some(false))
+            && self.multiples.iter().all(|unit| value.is_multiple_of(unit) == Some(true))
+            && self.not_multiples.iter().all(|unit| value.is_multiple_of(unit) == Some(false))
     }
 }
 
 /// Whether every multiple of `other` is certainly a multiple of `unit`.
 pub(crate) fn divides(unit: &Decimal, other: &Decimal) -> bool {
-    other.is_multiple_of(unit, 64) == Some(true)
+    other.is_multiple_of(unit) == Some(true)
 }
