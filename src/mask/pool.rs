@@ -34,7 +34,8 @@ const WITH_TAIL_CALLS: u32 = u32::MAX;
 pub(super) struct MaskPool {
     /// The row of all tokens with text.
     all_tokens: Arc<[u32]>,
-    /// The caches that need a lock.
+    /// Ids of rules with equal automata.
+    structural_ids: Mutex<StructuralIds>,
     caches: Mutex<PoolCaches>,
     /// Interned finished masks.
     pub(super) masks: PoolMaskInterner,
@@ -43,8 +44,6 @@ pub(super) struct MaskPool {
 /// The caches of a pool.
 #[derive(Debug)]
 struct PoolCaches {
-    /// Ids of rules with equal automata.
-    structural_ids: StructuralIds,
     /// Mask entries.
     entries: Cache<PoolKey, Arc<MaskEntry>>,
     /// Counter profiles; None where a state has none.
@@ -61,7 +60,7 @@ pub(super) struct EntryContext<'a> {
 
 impl EntryContext<'_> {
     /// The pool key of a state.
-    fn key(&mut self, ids: &mut StructuralIds, state: CountedState) -> PoolKey {
+    fn key(&mut self, ids: &Mutex<StructuralIds>, state: CountedState) -> PoolKey {
         let max_token_bytes = self.vocab.max_token_bytes() as u32;
         let grammar = (self.parser.program_mut(), &mut *self.rules);
         KeyBuilder::new(grammar, ids, max_token_bytes).state_key(state)
@@ -71,21 +70,20 @@ impl EntryContext<'_> {
 impl MaskPool {
     /// An empty pool. `all_tokens` is the row of all tokens with text.
     pub(super) fn new(all_tokens: Arc<[u32]>, max_bytes: usize) -> MaskPool {
-        let caches = PoolCaches {
-            structural_ids: StructuralIds::new(0),
-            entries: Cache::new(0),
-            profiles: Cache::new(0),
+        let pool = MaskPool {
+            all_tokens,
+            structural_ids: Mutex::new(StructuralIds::new(0)),
+            caches: Mutex::new(PoolCaches { entries: Cache::new(0), profiles: Cache::new(0) }),
+            masks: PoolMaskInterner::new(0),
         };
-        let pool =
-            MaskPool { all_tokens, caches: Mutex::new(caches), masks: PoolMaskInterner::new(0) };
         pool.set_max_bytes(max_bytes);
         pool
     }
 
     /// Changes the budget.
     pub(super) fn set_max_bytes(&self, max_bytes: usize) {
-        let PoolCaches { structural_ids, entries, profiles } = &mut *self.caches.lock();
-        structural_ids.set_max_bytes(max_bytes / STRUCTURAL_ID_SHARE);
+        let PoolCaches { entries, profiles } = &mut *self.caches.lock();
+        self.structural_ids.lock().set_max_bytes(max_bytes / STRUCTURAL_ID_SHARE);
         profiles.set_max_bytes(max_bytes / PROFILE_SHARE);
         entries.set_max_bytes(
             max_bytes
@@ -102,7 +100,7 @@ impl MaskPool {
         [
             caches.entries.stats(),
             caches.profiles.stats(),
-            caches.structural_ids.stats(),
+            self.structural_ids.lock().stats(),
             self.masks.stats(),
         ]
     }
@@ -139,15 +137,11 @@ impl MaskPool {
         context: &mut EntryContext<'_>,
         item: Item,
     ) -> Result<Option<Arc<CounterProfile>>, WalkError> {
-        let key = {
-            let mut caches = self.caches.lock();
-            let unbounded = CountedState { state: item.state, count: UNBOUNDED_COUNT };
-            let key = context.key(&mut caches.structural_ids, unbounded);
-            if let Some(profile) = caches.profiles.get(&key) {
-                return Ok(profile);
-            }
-            key
-        };
+        let unbounded = CountedState { state: item.state, count: UNBOUNDED_COUNT };
+        let key = context.key(&self.structural_ids, unbounded);
+        if let Some(profile) = self.caches.lock().profiles.get(&key) {
+            return Ok(profile);
+        }
         let profile = CounterProfile::build(context.parser, context.vocab, item)?.map(Arc::new);
         let bytes = profile.as_ref().map_or(0, |p| p.bytes()) + key.len() * 4;
         self.caches.lock().profiles.insert(key, profile.clone(), bytes);
@@ -163,20 +157,16 @@ impl MaskPool {
         context: &mut EntryContext<'_>,
         items: &[Item],
     ) -> Result<Arc<MaskEntry>, WalkError> {
-        let key = {
-            let mut caches = self.caches.lock();
-            let mut key = context.key(&mut caches.structural_ids, CountedState::of(&items[0]));
-            // The state determines which of its calls are tail calls.
-            if items.len() > 1 {
-                key = [&key[..], &[WITH_TAIL_CALLS]].concat().into();
-            }
-            if let Some(entry) = caches.entries.get(&key) {
-                count(&context.counters.hits);
-                return Ok(entry);
-            }
-            count(&context.counters.misses);
-            key
-        };
+        let mut key = context.key(&self.structural_ids, CountedState::of(&items[0]));
+        // The state determines which of its calls are tail calls.
+        if items.len() > 1 {
+            key = [&key[..], &[WITH_TAIL_CALLS]].concat().into();
+        }
+        if let Some(entry) = self.caches.lock().entries.get(&key) {
+            count(&context.counters.hits);
+            return Ok(entry);
+        }
+        count(&context.counters.misses);
         let entry = self.build(context, items)?;
         let bytes = entry.bytes() + key.len() * 4;
         self.caches.lock().entries.insert(key, entry.clone(), bytes);

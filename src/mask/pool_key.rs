@@ -7,16 +7,22 @@
 
 use std::sync::Arc;
 
+use parking_lot::Mutex;
+
 use crate::cache::{Cache, CacheStats};
 use crate::compile::{
-    Block, BlockId, CompiledRuleId, Program, ReturnRole, SharedAutomaton, StateId,
+    Block, BlockId, BudgetUnit, CompiledRuleId, Program, ReturnRole, SharedAutomaton, StateId,
 };
+use crate::fuel;
 use crate::hash::HashMap;
 use crate::ids::id;
+use crate::ir::BudgetPolicy;
 use crate::matcher::{Item, UNBOUNDED_COUNT};
 
 /// Longest key, in numbers. States of larger automata are keyed by their grammar's program instead.
 const MAX_KEY: usize = 16384;
+/// Most numbers of all rules that are described for one key.
+const MAX_DESCRIBED: usize = 2 * MAX_KEY;
 /// Deepest chain of rules that a key follows.
 const MAX_DEPTH: u32 = 64;
 /// A member set is described only if at most so many members may still come: it has a state for
@@ -37,6 +43,9 @@ const DEFERRED: u32 = u32::MAX - 1;
 const TRIGGER: u32 = 1 << 31;
 /// Marks a state as after a scope, or (the next number) after an element.
 const SCOPE: u32 = 1 << 30;
+/// Marks a state as the return address of a budgeted call, with the kind of the budget; its units
+/// follow, as far as one token can reach.
+const BUDGET: u32 = 1 << 29;
 
 /// Most structural ids: one bit of a number says what it is.
 const MAX_IDS: u32 = 1 << 31;
@@ -136,21 +145,24 @@ pub(super) enum RuleIdentity {
 pub(super) struct KeyBuilder<'k> {
     program: &'k mut Program,
     rules: &'k mut RuleIdentities,
-    structural_ids: &'k mut StructuralIds,
+    structural_ids: &'k Mutex<StructuralIds>,
     /// The length of the longest token.
     max_token_bytes: u32,
     /// Depth of the chain of rules that is being described.
     depth: u32,
+    /// Numbers that all descriptions of this key may still have.
+    numbers_left: usize,
 }
 
 impl<'k> KeyBuilder<'k> {
     /// A builder of keys for tokens of at most `max_token_bytes` bytes.
     pub(super) fn new(
         (program, rules): (&'k mut Program, &'k mut RuleIdentities),
-        structural_ids: &'k mut StructuralIds,
+        structural_ids: &'k Mutex<StructuralIds>,
         max_token_bytes: u32,
     ) -> KeyBuilder<'k> {
-        KeyBuilder { program, rules, structural_ids, max_token_bytes, depth: 0 }
+        let numbers_left = MAX_DESCRIBED;
+        KeyBuilder { program, rules, structural_ids, max_token_bytes, depth: 0, numbers_left }
     }
 
     /// The key of a state.
@@ -173,12 +185,12 @@ impl<'k> KeyBuilder<'k> {
             return self.describe(state).map(PoolKey::from);
         };
         let shared = SharedState { automaton, number };
-        if let Some(key) = self.structural_ids.states.get(&shared) {
+        if let Some(key) = self.structural_ids.lock().states.get(&shared) {
             return Some(key);
         }
         let key = PoolKey::from(self.describe(state)?);
         let bytes = key.len() * 4 + SLOT_BYTES;
-        self.structural_ids.states.insert(shared, key.clone(), bytes);
+        self.structural_ids.lock().states.insert(shared, key.clone(), bytes);
         Some(key)
     }
 
@@ -200,7 +212,11 @@ impl<'k> KeyBuilder<'k> {
             }
         };
         self.depth -= 1;
-        let id = key.and_then(|key| self.structural_ids.id(key));
+        // What lacked room or fuel is described with a later key.
+        if key.is_none() && self.is_spent() {
+            return None;
+        }
+        let id = key.and_then(|key| self.structural_ids.lock().id(key));
         self.rules.insert(rule, id.map_or(RuleIdentity::GrammarOnly, RuleIdentity::Structural));
         id
     }
@@ -227,11 +243,17 @@ impl<'k> KeyBuilder<'k> {
                 continue;
             }
             self.describe_calls(s, &mut description)?;
-            if description.key.len() > MAX_KEY {
+            if description.key.len() > MAX_KEY || self.is_spent() {
                 return None;
             }
         }
+        self.numbers_left = self.numbers_left.saturating_sub(description.key.len());
         Some(description.key)
+    }
+
+    /// Whether the descriptions of this key are too long together, or fuel ran out.
+    fn is_spent(&self) -> bool {
+        self.numbers_left == 0 || fuel::check().is_err()
     }
 
     /// Describes the calls of a state; None if a callee is too large.
@@ -330,6 +352,11 @@ impl AutomatonDescription {
             ReturnRole::Nothing => {}
             ReturnRole::Scope => self.key.push(SCOPE),
             ReturnRole::Element => self.key.push(SCOPE + 1),
+        }
+        if let Some(meter) = program.budget_meter(state) {
+            let kind = u32::from(meter.unit == BudgetUnit::Char) << 1
+                | u32::from(meter.on_exhausted == BudgetPolicy::Cut);
+            self.key.extend([BUDGET | kind, meter.units().min(self.far)]);
         }
         let block = self.block_number(info.block);
         self.key.push(block << 1 | u32::from(info.is_final));
