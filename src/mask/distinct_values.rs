@@ -46,7 +46,7 @@ impl GrammarMasks {
         };
         ComparisonKind::Values.walk(&mut state.parser, self.vocab.trie(), start, &mut rejected)?;
         self.add_special_and_stop_tokens(state, (config, base_config), &mut rejected)?;
-        self.subtract_repeated(mask, &rejected)
+        self.subtract_repeated((state, config), mask, rejected)
     }
 
     /// The tokens that have to be tested one by one in such a configuration; memoised.

@@ -169,7 +169,7 @@ impl GrammarMasks {
             may_begin: true,
         });
         ComparisonKind::Keys.walk(parser, trie, start, &mut rejected)?;
-        self.subtract_repeated(mask, &rejected)
+        self.subtract_repeated((state, config), mask, rejected)
     }
 
     /// The tokens to test one by one at a base configuration with this mask; memoised.

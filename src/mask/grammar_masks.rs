@@ -200,7 +200,7 @@ impl GrammarMasks {
             false => FoundMask::new(self.build_and_clear(state, config)?),
         };
         let repeating = self.tokens_repeating_a_key(state, config, &mask)?;
-        let remaining = self.subtract(mask, &repeating);
+        let remaining = self.subtract((state, config), mask, repeating)?;
         Ok(FoundMask { is_new: is_new || remaining.is_new, ..remaining })
     }
 

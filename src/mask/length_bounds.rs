@@ -36,11 +36,12 @@ impl GrammarMasks {
         let unbounded = state.parser.without_char_budgets(config);
         let unbounded_mask = self.mask(state, unbounded)?;
         let mut accepted = Vec::new();
-        let rejected = filter_tokens(long_tokens.iter().copied(), |token| {
+        let mut rejected = filter_tokens(long_tokens.iter().copied(), |token| {
             let is_accepted = state.accepts_bytes(&self.vocab, config, token)?;
             accepted.extend(is_accepted.then_some(token));
             Ok(!is_accepted)
         })?;
+        self.drop_special_tokens(state, config, &mut rejected)?;
         Ok(unbounded_mask.changed(&rejected, &accepted, self.vocab.mask_words()))
     }
 
@@ -65,6 +66,6 @@ impl GrammarMasks {
                 None => !state.accepts_bytes(&self.vocab, config, token)?,
             })
         })?;
-        Ok(Some(self.subtract(unbounded_mask, &rejected)))
+        self.subtract((state, config), unbounded_mask, rejected).map(Some)
     }
 }

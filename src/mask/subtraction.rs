@@ -9,7 +9,7 @@ use super::found_mask::FoundMask;
 use super::grammar_masks::GrammarMasks;
 use super::mask_state::MaskState;
 use super::token_set::TokenSet;
-use crate::ids::TokenId;
+use crate::ids::{SpecialId, TokenId};
 use crate::matcher::{ConfigId, ParserLimit};
 
 /// Those of some tokens that pass a test, which a limit of the parser may end.
@@ -39,22 +39,50 @@ impl GrammarMasks {
         })
     }
 
-    /// The mask of another configuration without rejected tokens.
-    pub(super) fn subtract(&self, mask: Arc<TokenSet>, rejected: &[TokenId]) -> FoundMask {
+    /// The mask of another configuration without rejected tokens. `rejected`: the text of these
+    /// tokens is; those that the configuration accepts as special tokens stay.
+    pub(super) fn subtract(
+        &self,
+        (state, config): (&mut MaskState, ConfigId),
+        mask: Arc<TokenSet>,
+        mut rejected: Vec<TokenId>,
+    ) -> Result<FoundMask, ParserLimit> {
+        self.drop_special_tokens(state, config, &mut rejected)?;
         if rejected.is_empty() {
-            return FoundMask { mask, is_new: false };
+            return Ok(FoundMask { mask, is_new: false });
         }
-        FoundMask::new(mask.changed(rejected, &[], self.vocab.mask_words()))
+        Ok(FoundMask::new(mask.changed(&rejected, &[], self.vocab.mask_words())))
+    }
+
+    /// Drops the tokens that the configuration accepts as special tokens.
+    pub(super) fn drop_special_tokens(
+        &self,
+        state: &mut MaskState,
+        config: ConfigId,
+        rejected: &mut Vec<TokenId>,
+    ) -> Result<(), ParserLimit> {
+        if rejected.is_empty() || self.specials.is_empty() {
+            return Ok(());
+        }
+        let specials: Vec<SpecialId> = state.parser.specials(config).collect();
+        for special in specials {
+            if state.parser.step_special(config, special)? != ConfigId::DEAD {
+                let tokens = &self.specials[special.index()];
+                rejected.retain(|&token| !tokens.contains(token));
+            }
+        }
+        Ok(())
     }
 
     /// As [`GrammarMasks::subtract`] for tokens that repeat a value or key. An empty result is an
     /// error: the search for another value was bounded.
     pub(super) fn subtract_repeated(
         &self,
+        at: (&mut MaskState, ConfigId),
         mask: Arc<TokenSet>,
-        rejected: &[TokenId],
+        rejected: Vec<TokenId>,
     ) -> Result<FoundMask, ParserLimit> {
-        let remaining = self.subtract(mask, rejected);
+        let remaining = self.subtract(at, mask, rejected)?;
         if remaining.is_new && remaining.mask.is_empty() {
             return Err(ParserLimit::Search);
         }

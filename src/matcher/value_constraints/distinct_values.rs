@@ -19,7 +19,7 @@ use crate::hash::HashSet;
 use crate::matcher::frame_rewrite::{RewriteScope, with_rewritten_frame};
 use crate::matcher::limit::ParserLimit;
 use crate::matcher::parser::Parser;
-use crate::matcher::store::{ConfigFlags, ConfigId, FrameId, Item, Tracked};
+use crate::matcher::store::{ConfigId, FrameId, Item, Tracked};
 
 /// Most configurations that a search visits; without a result, there is no continuation.
 const MAX_SEARCHED_CONFIGS: usize = 4096;
@@ -195,7 +195,9 @@ impl Parser {
 
     /// Whether the text may end here, or some item has no open element with rivals.
     fn is_trivially_live(&self, config: ConfigId) -> bool {
-        self.store().flags(config) != ConfigFlags::default()
+        let flags = self.store().flags(config);
+        flags.start_completed
+            || flags.isolated_rule_ended()
             || config != ConfigId::DEAD && !self.tracked(config).is_stuck()
     }
 

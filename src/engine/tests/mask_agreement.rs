@@ -1,0 +1,97 @@
+//! Masks agree with single steps, in configurations whose masks are made of those of others: by
+//! relaxation and subtraction, or from the pool.
+
+use super::super::*;
+use crate::front::ebnf::EbnfOptions;
+use crate::front::json_schema::SchemaOptions;
+use crate::front::lark::LarkOptions;
+use crate::limits::Limits;
+
+/// An engine without direct walks, so that masks come from entries.
+fn engine(words: &[&[u8]]) -> Engine {
+    let tuning = MaskTuning::with_direct_walk(0);
+    Engine::new(
+        Arc::new(Vocabulary::toy(words)),
+        EngineOptions { tuning, grammar_cache_bytes: 0, ..EngineOptions::default() },
+    )
+}
+
+/// After `prefix`, the mask allows exactly the tokens that a step takes. Returns the ids of the
+/// words of the vocabulary that it allows.
+fn allowed_words(constraint: &Constraint, prefix: &str) -> Vec<u32> {
+    let mut matcher = constraint.matcher();
+    for byte in prefix.bytes() {
+        matcher.advance(TokenId::from_raw(u32::from(byte))).unwrap();
+    }
+    let mut mask = vec![0; matcher.vocab().mask_words()];
+    matcher.fill_mask(&mut mask);
+    let mut words = Vec::new();
+    for id in 0..matcher.vocab().width() as u32 {
+        let in_mask = mask[id as usize / 32] >> (id % 32) & 1 == 1;
+        let mut stepped = constraint.matcher();
+        prefix.bytes().for_each(|b| stepped.advance(TokenId::from_raw(b.into())).unwrap());
+        let is_taken = stepped.advance(TokenId::from_raw(id)).is_ok();
+        assert_eq!(in_mask, is_taken, "token {id} after {prefix:?}");
+        if in_mask && id > 256 {
+            words.push(id);
+        }
+    }
+    words
+}
+
+#[test]
+fn budgets_of_other_grammars_do_not_count() {
+    let engine = engine(&[b"Xab", b"Xabc", b"Xabcd"]);
+    let budgeted = |attributes: &str| {
+        let text = format!("root ::= [^X]* \"X\" b\nb[{attributes}] ::= [a-z]*\n");
+        engine.compile_ebnf(&text, &EbnfOptions::default()).unwrap()
+    };
+    let allowed = ["max_chars=2", "max_chars=3", "max_chars=4", "max_tokens=1", "max_chars=2"]
+        .map(|budget| budgeted(&format!("{budget}, on_exhausted=cut")))
+        .map(|constraint| allowed_words(&constraint, "my ").len());
+    assert_eq!(allowed, [1, 2, 3, 3, 1]);
+}
+
+#[test]
+fn values_without_a_distinct_continuation_are_dead_ends_beside_white_space_bounds() {
+    let engine = engine(&[b"[[7,7", b"[[7,8", b" [7,7", b" [7,8"]);
+    let schema = r#"{"type":"array","items":{"type":"array",
+        "items":{"type":"integer","minimum":1,"maximum":50},"uniqueItems":true}}"#;
+    let constraint = engine.compile_json_schema(schema, &SchemaOptions::default()).unwrap();
+    assert_eq!(allowed_words(&constraint, ""), [258]);
+    assert_eq!(allowed_words(&constraint, "["), [260]);
+}
+
+#[test]
+fn tokens_that_are_special_here_stay_in_masks_although_their_text_is_rejected() {
+    let space: &[u8] = &[b' '; 32];
+    let letters: &[u8] = &[b'a'; 24];
+    let engine = engine(&[space, letters, b"\"a\":"]);
+    let ebnf = |text: &str| engine.compile_ebnf(text, &EbnfOptions::default()).unwrap();
+    assert_eq!(allowed_words(&ebnf("root ::= [ ]{0,20} \"x\" | <[257]>\n"), ""), [257]);
+    let budget = "root ::= a | <[258]>\na[max_chars=20, on_exhausted=cut] ::= [a-z]+\n";
+    assert_eq!(allowed_words(&ebnf(budget), ""), [258]);
+    let keys = "start: %json {\"type\":\"object\"} | <[*]>{1,30}\n";
+    let keys = engine.compile_lark(keys, &LarkOptions::default()).unwrap();
+    assert_eq!(allowed_words(&keys, "{\"a\":1,"), [257, 258, 259]);
+}
+
+#[test]
+fn rules_that_no_token_reaches_are_described_within_a_bound() {
+    let limits = Limits::default().with_mask_fuel(u64::MAX);
+    let options = EngineOptions { limits, ..EngineOptions::default() };
+    let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), options);
+    let spent = |rules: usize| {
+        let letters = "(\"a\" | \"b\") ".repeat(7);
+        let rule = |k| format!("r{k} ::= \"{k}\" (\"a\" | \"b\")* \"a\" {letters} \"{k}\"\n");
+        let names: Vec<String> = (0..rules).map(|k| format!("r{k}")).collect();
+        let rules: String = (0..rules).map(rule).collect();
+        let text = format!("root ::= [^X]* \"XYZ\" ({})\n{rules}", names.join(" | "));
+        let mut matcher = engine.compile_ebnf(&text, &EbnfOptions::default()).unwrap().matcher();
+        matcher.advance(TokenId::from_raw(b'a'.into())).unwrap();
+        let mut mask = vec![0; matcher.vocab().mask_words()];
+        crate::fuel::measure(|| matcher.fill_mask(&mut mask)).1
+    };
+    let (some, many) = (spent(100), spent(300));
+    assert!(many < some + some / 4, "{some} {many}");
+}
