@@ -523,7 +523,7 @@ impl Matcher {
         let before = self.configs[self.configs.len() - 2];
         let parser = &mut state.parser;
         let mut traced = false;
-        if let Some(bytes) = masks.vocab.bytes(token) {
+        if let Some(bytes) = masks.symbols_of(token).bytes {
             // `advance_locked` cached all these transitions, so they cannot fail.
             let mut config = before;
             let mut steps = Vec::with_capacity(bytes.len());
@@ -684,6 +684,14 @@ impl Matcher {
         if !self.masks.vocab.is_used(token) {
             return Err(AdvanceError::UnknownToken { token });
         }
+        if let Some(limit) = self.limit {
+            if !self.masks.vocab.is_stop(token) {
+                return Err(limit.into());
+            }
+            self.terminated = true;
+            self.tokens.push(token);
+            return Ok(());
+        }
         let step = self.with_retry(state, |matcher, state| {
             TokenStep::find(&matcher.masks, state, (matcher.config(), token), transitions)
         });
@@ -720,7 +728,14 @@ impl Matcher {
         let fuel = self.masks.mask_fuel();
         // Each token of a replay has a budget of its own.
         state.clear_if_full();
-        self.replay(state)?;
+        match self.replay(state) {
+            // Other sequences may have filled the caches.
+            Err(ParserLimit::Memory) => {
+                state.clear();
+                self.replay(state)?;
+            }
+            replayed => replayed?,
+        }
         // No token leads to the dead configuration, so the start itself reached a limit.
         if self.config() == ConfigId::DEAD {
             return Err(state.parser.start_limit());

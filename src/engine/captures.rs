@@ -6,7 +6,7 @@
 use super::Matcher;
 use crate::compile::CompiledRuleId;
 use crate::mask::MaskState;
-use crate::matcher::{AdvanceError, Chart, ChartInput, ChartLimit, DerivedSpan};
+use crate::matcher::{AdvanceError, Chart, ChartInput, ChartLimit};
 
 /// A text that a rule with a capture name derived.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,7 +61,7 @@ impl Matcher {
         let mut text: Vec<u8> = Vec::new();
         let mut chart = Chart::new(state.parser.program_mut())?;
         for &token in &self.tokens[..self.configs.len() - 1] {
-            let bytes = vocab.bytes(token);
+            let bytes = masks.symbols_of(token).bytes;
             if let Some(bytes) = bytes
                 && chart.token(ChartInput::Bytes(bytes))?
             {
@@ -87,11 +87,10 @@ impl Matcher {
             let Some(name) = attributes(region.rule).and_then(|a| a.capture.clone()) else {
                 continue;
             };
-            let within = |h: &&&DerivedSpan| {
-                region.start <= h.start && h.end <= region.end && h.depth > region.depth
-            };
+            let first = hidden.partition_point(|h| h.start < region.start);
+            let inside = hidden[first..].iter().take_while(|h| h.start <= region.end);
             let (mut bytes, mut position) = (Vec::new(), region.start);
-            for h in hidden.iter().filter(within) {
+            for h in inside.filter(|h| h.end <= region.end && h.depth > region.depth) {
                 bytes.extend_from_slice(&text[position..h.start.max(position)]);
                 position = position.max(h.end);
             }

@@ -160,7 +160,8 @@ impl Matcher {
         let mut run = ForcedRun::empty(self.config());
         for _ in 0..longest {
             let parser = &mut state.parser;
-            if parser.store().is_complete(run.end) {
+            // Where a budget counts tokens, what follows depends on how the text is cut.
+            if parser.store().is_complete(run.end) || parser.token_ended(run.end)? != run.end {
                 break;
             }
             // A second byte says that none is forced; the others would cost a step each.

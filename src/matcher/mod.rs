@@ -42,7 +42,7 @@ mod white_space_bounds;
 pub use recognizer::{Recognizer, Rejected};
 pub use trace::{Span, Tracer};
 
-pub(crate) use chart::{Chart, ChartInput, ChartLimit, DerivedSpan};
+pub(crate) use chart::{Chart, ChartInput, ChartLimit};
 pub(crate) use limit::ParserLimit;
 pub(crate) use parser::{CounterDistance, Exit, Parser};
 pub(crate) use self_loops::{MIN_SKIP_NODES, may_be_self_loop};

@@ -54,6 +54,9 @@ fn a_mask_past_its_fuel_ends_its_sequence_and_no_other() {
     if matcher.limit().is_some() {
         assert_eq!(matcher.limit(), Some("fuel for one mask or token"));
         assert_eq!(row(&mut matcher), stops);
+        assert!(matches!(matcher.advance(byte(b'a')), Err(AdvanceError::Limit { .. })));
+        assert_eq!(matcher.advance(engine.vocab().stops()[0]), Ok(()));
+        assert!(matcher.is_terminated());
     }
     let mut other = constraint.matcher();
     assert_ne!(row(&mut other), stops, "another sequence of the constraint is not affected");

@@ -193,7 +193,10 @@ impl Parser {
         self.drop_ended_rules(&mut list, base, Symbol::Special(special));
         let next =
             self.step_tracking_frames(&mut list, false, |parser, uncached| match uncached {
-                true => parser.compute_special(base, special),
+                true => {
+                    let next = parser.compute_special(base, special)?;
+                    parser.if_live(base, next)
+                }
                 false => parser.step_special(base, special),
             })?;
         Ok(self.join_after_step(list, (base, next)))

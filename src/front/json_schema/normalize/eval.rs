@@ -228,7 +228,7 @@ impl<'a> Normalizer<'a> {
     }
 
     /// Whether certainly no value satisfies all of the locations.
-    fn is_false(&mut self, locs: Locs, depth: usize) -> bool {
+    pub(super) fn is_false(&mut self, locs: Locs, depth: usize) -> bool {
         self.alternatives_of(locs).iter().all(|f| self.is_empty(f, depth))
     }
 

@@ -7,9 +7,11 @@
 use std::borrow::Cow;
 use std::rc::Rc;
 
-use super::super::read::doc::LocId;
+use smallvec::smallvec;
+
+use super::super::read::doc::{LocId, Locs};
 use super::super::read::facets::{ArrayPart, Evaluates, Facets, ObjectFacets, ObjectPart};
-use super::Normalizer;
+use super::{EMPTINESS_DEPTH, Normalizer};
 use crate::hash::HashSet;
 
 impl<'a> Normalizer<'a> {
@@ -90,16 +92,19 @@ impl<'a> Normalizer<'a> {
         if needed == 0 {
             return true;
         }
-        let allows_any = |loc: &LocId| !self.reader.doc.is_always_true(loc.negated());
-        let patterns = || object.parts.iter().flat_map(|part| &part.patterns);
-        if patterns().any(|(_, schema)| allows_any(schema)) {
-            return true;
+        let allows_any = |normalizer: &mut Self, schemas: Locs| {
+            let probe = |normalizer: &mut Self| normalizer.is_false(schemas, EMPTINESS_DEPTH);
+            normalizer.probe(probe) != Some(true)
+        };
+        for (_, schema) in object.parts.iter().flat_map(|part| &part.patterns) {
+            if allows_any(self, smallvec![*schema]) {
+                return true;
+            }
         }
         let mut possible = 0;
         for (name, _) in &closing.properties {
             let schemas = self.member_schemas(object, name);
-            let is_impossible = |loc: &LocId| self.reader.doc.is_always_true(loc.negated());
-            let is_possible = !schemas.iter().any(is_impossible) && self.accepts_name(object, name);
+            let is_possible = self.accepts_name(object, name) && allows_any(self, schemas);
             possible += usize::from(is_possible);
         }
         possible >= needed
