@@ -1,7 +1,9 @@
 //! Batches compared with one matcher at a time, on a separate engine so that no cache is shared.
 
 use super::*;
+use crate::engine::preparation::PrepareBudget;
 use crate::engine::{Constraint, EngineOptions, MaskTuning};
+use crate::front::ebnf::EbnfOptions;
 use crate::front::json_schema::SchemaOptions;
 use crate::ids::TokenId;
 use crate::ir::{Expr, GrammarBuilder};
@@ -151,6 +153,24 @@ fn free_and_limited_rows_have_their_status() {
             && distinct.rows[1].1.is_none()
             && distinct.rows[2].1 != distinct.rows[3].1
     );
+}
+
+#[test]
+fn a_prepared_constraint_whose_start_reached_a_limit_has_no_empty_row() {
+    let limits = Limits { config_items: 5, ..Limits::default() };
+    let vocab = Arc::new(Vocabulary::toy(&EXTRA));
+    let engine = Engine::new(vocab, EngineOptions { limits, ..EngineOptions::default() });
+    let names: Vec<String> = ('a'..='z').map(|letter| format!("r-{letter}")).collect();
+    let rule = |letter| format!("r-{letter} ::= \"{letter}\" [0-9]* (\"{letter}\" | \"!\")\n");
+    let rules: String = ('a'..='z').map(rule).collect();
+    let text = format!("root ::= {}\n{rules}", names.join(" | "));
+    let constraint = engine.compile_ebnf(&text, &EbnfOptions::default()).unwrap();
+    constraint.prepare(PrepareBudget::default()).wait();
+    let mut matcher = constraint.matcher();
+    let mut row = vec![0; engine.vocab().mask_words()];
+    let status = engine.fill_masks([Some(&mut matcher)], &mut row).unwrap();
+    assert_eq!(status, [RowStatus::Limit]);
+    assert!(row.iter().any(|&word| word != 0));
 }
 
 #[test]

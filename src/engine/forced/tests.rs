@@ -3,7 +3,7 @@
 use super::*;
 use crate::engine::{Engine, EngineOptions};
 use crate::fsm::ByteSet;
-use crate::ir::{Expr, GrammarBuilder, SpecialToken};
+use crate::ir::{Budget, BudgetPolicy, Expr, GrammarBuilder, SpecialToken};
 use std::sync::Arc;
 
 fn forced(extra: &[&[u8]], expr: Expr) -> (Vec<u8>, Vec<String>) {
@@ -33,6 +33,24 @@ fn a_last_token_that_could_become_longer_is_left_out() {
     assert_eq!(forced(&extra, array).1, ["\"name", "\":["]);
     // The text may end there.
     assert_eq!(forced(&extra, name(Expr::optional(Expr::text("{")))).1, ["\"name", "\":"]);
+}
+
+#[test]
+fn text_inside_a_budget_of_tokens_is_not_forced() {
+    let engine = Engine::new(Arc::new(Vocabulary::toy(&[b"abc"])), EngineOptions::default());
+    let mut b = GrammarBuilder::new();
+    let name = b.rule("name", Expr::text("abcdef"));
+    let budget = Budget { tokens: Some(1), chars: None, on_exhausted: BudgetPolicy::Cut };
+    b.attributes(name).budget = Some(budget);
+    let start = b.rule("start", Expr::seq([Expr::text("xy"), Expr::Ref(name), Expr::text(";")]));
+    let mut matcher = engine.compile(b.finish(start).unwrap()).unwrap().matcher();
+    assert_eq!(matcher.forced_bytes(50), b"xy");
+    for token in [u32::from(b'x'), u32::from(b'y'), 257] {
+        matcher.advance(TokenId::from_raw(token)).unwrap();
+    }
+    // The budget is spent after one token, so the rest of the name may not come.
+    assert_eq!(matcher.forced_bytes(50), b";");
+    assert!(!matcher.allows(TokenId::from_raw(u32::from(b'd'))));
 }
 
 #[test]
