@@ -8,12 +8,11 @@ use crate::front::lark::LarkOptions;
 use crate::limits::Limits;
 
 /// An engine without direct walks, so that masks come from entries.
-fn engine(words: &[&[u8]]) -> Engine {
+fn engine(words: &[&[u8]], limits: Limits) -> Engine {
     let tuning = MaskTuning::with_direct_walk(0);
-    Engine::new(
-        Arc::new(Vocabulary::toy(words)),
-        EngineOptions { tuning, grammar_cache_bytes: 0, ..EngineOptions::default() },
-    )
+    let options =
+        EngineOptions { tuning, grammar_cache_bytes: 0, limits, ..EngineOptions::default() };
+    Engine::new(Arc::new(Vocabulary::toy(words)), options)
 }
 
 /// After `prefix`, the mask allows exactly the tokens that a step takes. Returns the ids of the
@@ -41,7 +40,7 @@ fn allowed_words(constraint: &Constraint, prefix: &str) -> Vec<u32> {
 
 #[test]
 fn budgets_of_other_grammars_do_not_count() {
-    let engine = engine(&[b"Xab", b"Xabc", b"Xabcd"]);
+    let engine = engine(&[b"Xab", b"Xabc", b"Xabcd"], Limits::default());
     let budgeted = |attributes: &str| {
         let text = format!("root ::= [^X]* \"X\" b\nb[{attributes}] ::= [a-z]*\n");
         engine.compile_ebnf(&text, &EbnfOptions::default()).unwrap()
@@ -54,7 +53,7 @@ fn budgets_of_other_grammars_do_not_count() {
 
 #[test]
 fn values_without_a_distinct_continuation_are_dead_ends_beside_white_space_bounds() {
-    let engine = engine(&[b"[[7,7", b"[[7,8", b" [7,7", b" [7,8"]);
+    let engine = engine(&[b"[[7,7", b"[[7,8", b" [7,7", b" [7,8"], Limits::default());
     let schema = r#"{"type":"array","items":{"type":"array",
         "items":{"type":"integer","minimum":1,"maximum":50},"uniqueItems":true}}"#;
     let constraint = engine.compile_json_schema(schema, &SchemaOptions::default()).unwrap();
@@ -66,7 +65,7 @@ fn values_without_a_distinct_continuation_are_dead_ends_beside_white_space_bound
 fn tokens_that_are_special_here_stay_in_masks_although_their_text_is_rejected() {
     let space: &[u8] = &[b' '; 32];
     let letters: &[u8] = &[b'a'; 24];
-    let engine = engine(&[space, letters, b"\"a\":"]);
+    let engine = engine(&[space, letters, b"\"a\":"], Limits::default());
     let ebnf = |text: &str| engine.compile_ebnf(text, &EbnfOptions::default()).unwrap();
     assert_eq!(allowed_words(&ebnf("root ::= [ ]{0,20} \"x\" | <[257]>\n"), ""), [257]);
     let budget = "root ::= a | <[258]>\na[max_chars=20, on_exhausted=cut] ::= [a-z]+\n";
@@ -78,9 +77,7 @@ fn tokens_that_are_special_here_stay_in_masks_although_their_text_is_rejected() 
 
 #[test]
 fn rules_that_no_token_reaches_are_described_within_a_bound() {
-    let limits = Limits::default().with_mask_fuel(u64::MAX);
-    let options = EngineOptions { limits, ..EngineOptions::default() };
-    let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), options);
+    let engine = engine(&[], Limits::default().with_mask_fuel(u64::MAX));
     let spent = |rules: usize| {
         let letters = "(\"a\" | \"b\") ".repeat(7);
         let rule = |k| format!("r{k} ::= \"{k}\" (\"a\" | \"b\")* \"a\" {letters} \"{k}\"\n");
