@@ -25,7 +25,7 @@ mod options;
 mod spell;
 mod translate;
 
-use regex_syntax::hir::Hir;
+use regex_syntax::hir::{Capture, Hir};
 
 use crate::front::diagnostic::{Diagnostic, Diagnostics};
 use crate::fsm::{Dfa, TooLarge};
@@ -99,8 +99,10 @@ const RANGES_PER_TABLE: usize = 512;
 #[derive(Clone, Debug)]
 pub struct Pattern {
     hir: Hir,
-    /// Look-around, by the number of its mark.
+    /// Different assertions.
     assertions: Vec<Assertion>,
+    /// By capturing group, each of which is an assertion: its number.
+    marks: Vec<u32>,
 }
 
 /// A zero-width assertion: the text after a position begins with a match of the pattern, or the
@@ -152,14 +154,15 @@ impl Pattern {
         options: &RegexOptions,
         limits: &Limits,
     ) -> Result<Pattern, RegexError> {
-        Pattern::parse_side(source, options, Side::Whole, limits)
+        Pattern::parse_side(source, options, (options.dot, Side::Whole), limits)
     }
 
-    /// As [`Pattern::with_options`], for a pattern that sees a side of the text.
+    /// As [`Pattern::with_options`], for a pattern that sees a side of the text. After `(?-s)`, `.`
+    /// does not match `default_dot`.
     fn parse_side(
         source: &str,
         options: &RegexOptions,
-        side: Side,
+        (default_dot, side): (Dot, Side),
         limits: &Limits,
     ) -> Result<Pattern, RegexError> {
         if source.len() > limits.source_bytes {
@@ -168,7 +171,7 @@ impl Pattern {
         if source.len() / BYTES_PER_NODE > limits.nodes {
             return Err(TooLarge::States { limit: limits.nodes }.into());
         }
-        let translated = translate(source, options, side)?;
+        let translated = translate(source, options, default_dot, side)?;
         if translated.tables > limits.nodes / RANGES_PER_TABLE {
             return Err(TooLarge::States { limit: limits.nodes }.into());
         }
@@ -189,26 +192,37 @@ impl Pattern {
         if node_count(&hir, limits.nodes) > limits.nodes {
             return Err(TooLarge::States { limit: limits.nodes }.into());
         }
+        let marks = translated.assertions.iter();
         let assertions: Result<Vec<Assertion>, RegexError> =
-            translated.marks.iter().map(|mark| Pattern::parse_assertion(mark, limits)).collect();
-        Ok(Pattern { hir, assertions: assertions? })
+            marks.map(|(mark, &at)| Pattern::parse_assertion(mark, at, limits)).collect();
+        Ok(Pattern { hir, assertions: assertions?, marks: translated.marks })
     }
 
-    /// Parses the body of an assertion.
-    fn parse_assertion(mark: &AssertionMark, limits: &Limits) -> Result<Assertion, RegexError> {
+    /// The number of the assertion that a capturing group stands for.
+    fn mark(&self, group: &Capture) -> Option<u32> {
+        self.marks.get(group.index.checked_sub(1)? as usize).copied()
+    }
+
+    /// Parses the body of an assertion, which begins at an offset of the source.
+    fn parse_assertion(
+        mark: &AssertionMark,
+        at: usize,
+        limits: &Limits,
+    ) -> Result<Assertion, RegexError> {
         let Some(depth) = limits.depth.checked_sub(1) else {
             let what = "so deep a look-ahead or look-behind";
-            return Err(RegexError::Unsupported { offset: mark.offset, what });
+            return Err(RegexError::Unsupported { offset: at, what });
         };
         let limits = Limits { depth, ..limits.clone() };
         let side = if mark.is_lookbehind { Side::Before } else { Side::After };
-        let pattern = Pattern::parse_side(&mark.body, &mark.options, side, &limits);
+        let context = (mark.default_dot, side);
+        let pattern = Pattern::parse_side(&mark.body, &mark.options, context, &limits);
         let pattern = pattern.map_err(|error| match error {
             RegexError::Syntax { offset, reason } => {
-                RegexError::Syntax { offset: mark.offset + offset, reason }
+                RegexError::Syntax { offset: at + offset, reason }
             }
             RegexError::Unsupported { offset, what } => {
-                RegexError::Unsupported { offset: mark.offset + offset, what }
+                RegexError::Unsupported { offset: at + offset, what }
             }
             other => other,
         })?;
@@ -272,7 +286,7 @@ impl Pattern {
     fn dfa(&self, scope: Scope, limit: usize) -> Result<Dfa, TooLarge> {
         let any = scope == Scope::Search;
         if self.assertions.is_empty() {
-            return nfa::marked_dfa(&self.hir, (any, any), false, limit);
+            return nfa::marked_dfa(self, (any, any), limit);
         }
         let mut automata = Vec::new();
         self.add_automata((any, any), false, limit, &mut automata)?;
@@ -298,7 +312,7 @@ impl Pattern {
             )?;
             conditions.push(MarkCondition { body, negated: *negated });
         }
-        let dfa = nfa::marked_dfa(&self.hir, open, !self.assertions.is_empty(), limit)?;
+        let dfa = nfa::marked_dfa(self, open, limit)?;
         let marked = MarkedDfa { dfa, conditions, is_lookbehind };
         let is_assertion = open.0 != open.1;
         let equal = automata.iter().position(|other| is_assertion && *other == marked);

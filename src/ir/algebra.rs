@@ -9,7 +9,8 @@ use crate::fuel::OutOfFuel;
 #[non_exhaustive]
 pub enum AlgebraError {
     /// The operation is not defined for what a rule has: a special token is not a byte, a dispatch
-    /// searches whole texts, and budgets and distinct values concern whole occurrences.
+    /// searches whole texts, budgets and distinct values concern whole occurrences, and unique keys
+    /// are compared as JSON strings, which an image is not.
     #[error("rule `{rule}` has {what}")]
     Undefined {
         /// The rule.

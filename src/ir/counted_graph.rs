@@ -20,9 +20,27 @@ pub(in crate::ir) const MAX_UNROLLED: usize = 200_000;
 impl Counted {
     /// The size of [`Counted::to_graph`], without making it.
     pub(in crate::ir) fn unrolled_size(&self) -> usize {
-        let layers = self.max.unwrap_or(self.min) as usize + 1;
         let edges: usize = self.graph.edges.iter().map(|(_, expr, _)| expr.size()).sum();
-        layers.saturating_mul(self.graph.nodes as usize + edges)
+        self.layers().saturating_mul(self.graph.nodes as usize + edges)
+    }
+
+    /// Fewest states of an NFA of [`Counted::to_graph`]: one for each node, and one for each edge
+    /// but those that leave the last layer.
+    pub(in crate::ir) fn fewest_states(&self) -> usize {
+        let (nodes, edges) = (self.graph.nodes as usize, self.graph.edges.len());
+        self.layers()
+            .saturating_mul(nodes)
+            .saturating_add((self.layers() - 1).saturating_mul(edges))
+    }
+
+    /// The number of copies of each node in [`Counted::to_graph`].
+    fn layers(&self) -> usize {
+        self.max.unwrap_or(self.min) as usize + 1
+    }
+
+    /// [`Counted::to_graph`], unless its size exceeds the limit.
+    pub(in crate::ir) fn to_graph_within(&self, limit: usize) -> Option<Expr> {
+        (self.unrolled_size() <= limit).then(|| self.to_graph())
     }
 
     /// The expression as a graph with a node for each pair of node and number of edges. Cost: the

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::algebra::AlgebraError;
-use super::{Attributes, Expr, Grammar, GrammarBuilder, GrammarError};
+use super::{Counted, Expr, Grammar, GrammarBuilder, GrammarError};
 use crate::fsm::{ByteSet, Dfa, Nfa};
 use crate::ids::RuleId;
 use crate::limits::Limits;
@@ -64,8 +64,8 @@ impl Homomorphism {
 
 impl Grammar {
     /// The image of the grammar's language. Rule ids and attributes are kept; unreachable rules
-    /// derive nothing. Cost: the grammar's size times the longest image; automata are determinised
-    /// again.
+    /// derive nothing. Undefined for unique keys. Cost: the grammar's size times the longest image;
+    /// automata are determinised again.
     pub fn image(&self, map: &Homomorphism, limits: &Limits) -> Result<Grammar, AlgebraError> {
         self.validate()?;
         if let Cow::Owned(whole) = self.with_deferred_bodies()? {
@@ -74,8 +74,7 @@ impl Grammar {
         let mut builder = GrammarBuilder::new();
         for rule in &self.rules {
             let id = builder.declare(&*rule.name);
-            // The image of a unique name is not a JSON string.
-            *builder.attributes(id) = Attributes { unique_key: false, ..rule.attributes.clone() };
+            *builder.attributes(id) = rule.attributes.clone();
         }
         let mut mapping = ImageBuilder {
             grammar: self,
@@ -90,6 +89,11 @@ impl Grammar {
             mapping.rule = rule;
             let source = &self.rules[rule.index()];
             AlgebraError::check_attributes(source)?;
+            if source.attributes.unique_key {
+                let what = "unique keys, which cannot be compared inside of a string: an object \
+                            with `\"additionalProperties\": false` has none";
+                return Err(AlgebraError::Undefined { rule: source.name.clone(), what });
+            }
             let body = mapping.expr(&source.body, 0, &mut todo)?;
             builder.define(rule, body);
         }
@@ -149,7 +153,7 @@ impl ImageBuilder<'_> {
             Expr::Repeat { body, min, max } => {
                 Expr::repeat(self.expr(body, depth, todo)?, *min, *max)
             }
-            Expr::Counted(counted) => self.expr(&counted.to_graph(), depth, todo)?,
+            Expr::Counted(counted) => self.expr(&self.unrolled(counted)?, depth, todo)?,
             Expr::Except(except) => self.expr(&except.to_graph(), depth, todo)?,
             Expr::Automaton(dfa) => {
                 let dfa = self.automaton(dfa)?;
@@ -171,6 +175,12 @@ impl ImageBuilder<'_> {
                 Expr::Graph(graph)
             }
         })
+    }
+
+    /// A counted graph as a graph, if that is within the limits.
+    fn unrolled(&self, counted: &Counted) -> Result<Expr, AlgebraError> {
+        let limit = self.limits.nodes;
+        counted.to_graph_within(limit).ok_or(AlgebraError::TooLarge { limit })
     }
 
     /// The images of several expressions.

@@ -207,10 +207,7 @@ impl Intersection<'_> {
     /// A counted graph as a graph, if that is within the limits.
     fn unrolled(&self, counted: &Counted) -> Result<Expr> {
         let limit = self.limits.nodes;
-        match counted.unrolled_size() <= limit {
-            true => Ok(counted.to_graph()),
-            false => Err(AlgebraError::TooLarge { limit }),
-        }
+        counted.to_graph_within(limit).ok_or(AlgebraError::TooLarge { limit })
     }
 
     /// Charges an expression of the result.

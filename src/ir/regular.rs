@@ -149,7 +149,12 @@ impl NfaBuilder<'_> {
             }
             Expr::Graph(graph) => self.graph(from, graph)?,
             Expr::Members(members) => self.graph(from, &members.to_graph(self.limit)?)?,
-            Expr::Counted(counted) => self.append(from, &counted.to_graph())?,
+            Expr::Counted(counted) => {
+                if counted.fewest_states() > self.limit.saturating_mul(4) {
+                    return Err(TooLarge::States { limit: self.limit }.into());
+                }
+                self.append(from, &counted.to_graph())?
+            }
             Expr::Except(except) => self.append(from, &except.to_graph())?,
             Expr::Repeat { body, min, max } => self.append_repeat(from, body, (*min, *max))?,
         })

@@ -262,6 +262,25 @@ pub(crate) fn inputs() -> Vec<Input> {
         kbnf,
     ));
     inputs.extend(family(
+        "ebnf/kbnf-brackets",
+        &[10, 300_000],
+        |n| format!("root ::= {};\na ::= \"a\";\n", "[a]".repeat(n)),
+        kbnf,
+    ));
+    inputs.extend(family(
+        "ebnf/token-dispatch",
+        &[10, 60_000],
+        |n| {
+            let list = |from: usize, item: &dyn Fn(usize) -> String| {
+                (from..from + n).map(item).collect::<Vec<_>>().join(", ")
+            };
+            let tags = list(0, &|i| format!("({i}, a)"));
+            let excludes = list(n, &|i| i.to_string());
+            format!("root ::= TokenTagDispatch({tags}, excludes=({excludes}))\na ::= \"a\"\n")
+        },
+        common,
+    ));
+    inputs.extend(family(
         "ebnf/kbnf-nested-regexes",
         &[3, 30],
         |n| format!("root ::= {};\n", r##"#"[a-z]*(ab|a.){1,80}" "##.repeat(n)),

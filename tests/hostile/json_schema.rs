@@ -287,6 +287,19 @@ fn cycles(inputs: &mut Vec<Input>) {
         "dynamic",
         json!({"$dynamicAnchor": "n", "type": "object", "properties": {"a": {"$dynamicRef": "#n"}}, "unevaluatedProperties": {"$dynamicRef": "#n"}}),
     );
+    // Each resource has the dynamic anchors of all before it in its scope.
+    add(inputs, "dynamic-anchors", &[10, 2_000, 10_000], |n| {
+        let resource = |i: usize| {
+            let id = i.to_string();
+            (
+                id.clone(),
+                json!({"$id": id, "$dynamicAnchor": format!("a{i}"), "items": {"$ref": (i + 1).to_string()}}),
+            )
+        };
+        let last = (n.to_string(), json!({"$id": n.to_string(), "items": {"$dynamicRef": "0"}}));
+        let all: Map<String, Value> = (0..n).map(resource).chain([last]).collect();
+        json!({"$ref": "0", "$defs": all})
+    });
     add(inputs, "cycle", &[2, 500, 20_000], |n| definitions(n, |i| reference((i + 1) % n)));
     add(inputs, "cycle-of-any-of", &[3, 40, 200], |n| {
         definitions(

@@ -155,6 +155,12 @@ pub(crate) fn inputs() -> Vec<Input> {
         |n| (0..n).map(|i| format!(r".(?<!a.*(?=b.{{{i}}}\b))")).collect::<String>(),
         ecma,
     ));
+    inputs.extend(family(
+        "regex/word-boundaries",
+        &[20_000],
+        |n| format!(r"a{}", r"\b".repeat(n)),
+        matched,
+    ));
     inputs.extend(family("regex/backreference", &[1], |_| r"(a*)\1".to_owned(), ecma));
     inputs.extend(family(
         "regex/words",

@@ -159,7 +159,7 @@ pub(crate) fn inputs() -> Vec<Input> {
     );
     add(
         "tokens",
-        &[100, 20_000],
+        &[100, 20_000, 200_000],
         &|n| json!({"type": "any_tokens", "exclude_tokens": (0..n).collect::<Vec<_>>()}),
     );
     inputs

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use louver::fsm::Dfa;
-use louver::ir::{AlgebraError, Expr, Grammar, Homomorphism};
+use louver::ir::{AlgebraError, Counted, Expr, Grammar, Graph, Homomorphism};
 use louver::limits::Limits;
 use louver::spec::json::Json;
 use proptest::prelude::*;
@@ -240,8 +240,8 @@ fn recognizes(grammar: &Grammar, text: &[u8]) -> bool {
     text.iter().all(|&byte| oracle.push(Symbol::Byte(byte))) && oracle.is_complete()
 }
 
-/// Special tokens and budgets have no image, and the error names the rule; unreachable rules do not
-/// matter.
+/// Special tokens, budgets, unique keys and large counts have no image. The error names the rule of
+/// the former three. Unreachable rules do not matter.
 #[test]
 fn grammars_without_image_are_rejected_with_the_rule() {
     let (limits, json) =
@@ -252,6 +252,18 @@ fn grammars_without_image_are_rejected_with_the_rule() {
     let budget = lower("root ::= part \npart[max_chars=3] ::= [a-z]*").image(&json, &limits);
     let undefined = |what| Err(AlgebraError::Undefined { rule: "part".into(), what });
     assert_eq!(budget, undefined("a budget"));
+    let unique_key = lower("root ::= part \":1\" \npart[unique_key] ::= \"\\\"\" [a-z]* \"\\\"\"");
+    let what = match unique_key.image(&json, &limits) {
+        Err(AlgebraError::Undefined { rule, what }) if rule == "part" => what,
+        other => panic!("{other:?}"),
+    };
+    assert!(what.starts_with("unique keys"), "{what}");
+    let mut count = lower("root ::= \"a\"");
+    let (ends, edges) = (vec![0], vec![(0, Expr::text("a"), 0)]);
+    let graph = Graph { nodes: 1, start: 0, ends, edges };
+    count.rules[0].body = Expr::Counted(Box::new(Counted { graph, min: 0, max: Some(1 << 18) }));
+    let too_large = AlgebraError::TooLarge { limit: limits.nodes };
+    assert_eq!(count.image(&json, &limits), Err(too_large));
     let special = lower("root ::= \"a\" part \npart ::= <x>");
     let special_token = "a special token, which is not a byte";
     assert_eq!(special.image(&json, &limits), undefined(special_token));

@@ -61,12 +61,12 @@ impl Cursor<'_> {
 
     /// Rejects `{2}` and `{1,2}`, after the bracket at `begin`, in the dialect `kbnf`.
     pub(super) fn check_counts(&mut self, begin: usize) -> Result<(), Reported> {
-        let Some((inside, _)) = self.rest().split_once('}') else { return Ok(()) };
         let is_count = |c: char| c.is_ascii_digit() || matches!(c, ',' | ' ');
-        if !self.text[begin..].starts_with('{') || !inside.chars().all(is_count) {
+        let rest = self.rest().trim_start_matches(is_count);
+        if !self.text[begin..].starts_with('{') || !rest.starts_with('}') {
             return Ok(());
         }
-        let end = self.offset + inside.len() + 1;
+        let end = self.text.len() - rest.len() + 1;
         self.error(
             Diagnostic::error(begin..end, "the dialect `kbnf` has no counted repetition").help(
                 "`{a}` is any number of `a`: write `a a` for two, `[a]` for at most one, \
@@ -91,10 +91,10 @@ impl Cursor<'_> {
 
     /// Rejects `[^a]`, after its bracket at `begin`, in the dialect `kbnf`.
     pub(super) fn check_negated_class(&mut self, begin: usize) -> Result<(), Reported> {
-        let inside = self.rest().split([']', '\n']).next().unwrap_or_default();
         if !self.text[begin..].starts_with("[^") {
             return Ok(());
         }
+        let inside = self.rest().split([']', '\n']).next().unwrap_or_default();
         let (end, help) = (self.offset + inside.len() + 1, kbnf_class_help(inside));
         let message = "the dialect `kbnf` has no classes in brackets";
         self.error(Diagnostic::error(begin..end, message).help(help))

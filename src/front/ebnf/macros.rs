@@ -12,6 +12,7 @@ use super::parse::Parser;
 use crate::front::diagnostic::{Diagnostic, UniqueKeys};
 use crate::front::regex::{Case, Classes, Dot, LookAround, RegexOptions};
 use crate::fsm::{DfaBuilder, Edge};
+use crate::hash::HashSet;
 use crate::ir::{AfterTag, DispatchEnd, Graph, SpecialToken};
 
 impl Parser<'_> {
@@ -276,6 +277,7 @@ impl Parser<'_> {
     fn token_dispatch(&mut self, arguments: Vec<Argument>) -> Result<SyntaxKind, Reported> {
         let mut out =
             TokenDispatchNode { tags: Vec::new(), excludes: Vec::new(), after: AfterTag::Loop };
+        let mut spans = Vec::new();
         for Argument { key, value } in arguments {
             match key {
                 None => {
@@ -287,18 +289,17 @@ impl Parser<'_> {
                 }
                 Some(key) if key.text == "excludes" => {
                     for part in self.tuple(value) {
-                        let span = part.span.clone();
-                        let token = self.special_token(part)?;
-                        if out.tags.iter().any(|(trigger, _)| *trigger == token) {
-                            return self
-                                .cursor
-                                .error(Diagnostic::error(span, "this token is a trigger too"));
-                        }
-                        out.excludes.push(token);
+                        spans.push(part.span.clone());
+                        out.excludes.push(self.special_token(part)?);
                     }
                 }
                 Some(key) => return Err(self.unknown_key(&key, "TokenTagDispatch")),
             }
+        }
+        let triggers: HashSet<&SpecialToken> = out.tags.iter().map(|(token, _)| token).collect();
+        let mut excludes = out.excludes.iter().zip(spans);
+        if let Some((_, span)) = excludes.find(|(token, _)| triggers.contains(token)) {
+            return self.cursor.error(Diagnostic::error(span, "this token is a trigger too"));
         }
         Ok(SyntaxKind::TokenDispatch(Box::new(out)))
     }

@@ -183,7 +183,7 @@ impl PatternLowering<'_> {
             }
             Ast::Assertion(assertion) => self.assertion(assertion, edges)?,
             Ast::ClassUnicode(class) => {
-                let set = self.folded(property(class)?);
+                let set = self.property(class)?;
                 self.charged_class(&set, &class.span)?
             }
             Ast::ClassPerl(class) => self.charged_class(&perl_class(class), &class.span)?,
@@ -296,6 +296,27 @@ impl PatternLowering<'_> {
         if self.flags.fold { fold_class(class) } else { class }
     }
 
+    /// Folds a class if flag `i` is set, and then negates it if `negated`. The complement of a
+    /// class, folded, would contain the letters whose other case the class has.
+    fn negatable(&self, class: ClassUnicode, negated: bool) -> ClassUnicode {
+        let mut class = self.folded(class);
+        if negated {
+            class.negate();
+        }
+        class
+    }
+
+    /// The class of `\p{...}` or `\P{...}`, from the tables of `regex-syntax`.
+    fn property(&self, class: &ast::ClassUnicode) -> Result<ClassUnicode, PatternError> {
+        let name = match &class.kind {
+            ast::ClassUnicodeKind::OneLetter(letter) => letter.to_string(),
+            ast::ClassUnicodeKind::Named(name) => name.clone(),
+            ast::ClassUnicodeKind::NamedValue { name, value, .. } => format!("{name}={value}"),
+        };
+        let set = translated(&format!("\\p{{{name}}}"), &class.span)?;
+        Ok(self.negatable(set, class.is_negated()))
+    }
+
     /// The class in brackets.
     fn bracketed(&self, class: &ast::ClassBracketed) -> Result<ClassUnicode, PatternError> {
         let mut inside = self.set_class(&class.kind)?;
@@ -325,13 +346,10 @@ impl PatternLowering<'_> {
             ClassSetItem::Literal(literal) => self.folded(char_class(literal.c)),
             ClassSetItem::Range(range) => self.folded(range_class(&[(range.start.c, range.end.c)])),
             ClassSetItem::Ascii(class) => {
-                let text = if class.negated { "[[:^" } else { "[[:" };
-                self.folded(translated(
-                    &format!("{text}{}:]]", ascii_name(&class.kind)),
-                    &class.span,
-                )?)
+                let text = format!("[[:{}:]]", ascii_name(&class.kind));
+                self.negatable(translated(&text, &class.span)?, class.negated)
             }
-            ClassSetItem::Unicode(class) => self.folded(property(class)?),
+            ClassSetItem::Unicode(class) => self.property(class)?,
             ClassSetItem::Perl(class) => perl_class(class),
             ClassSetItem::Bracketed(class) => {
                 let message = "a class in a class; write its characters, or escape: `\\[`";
@@ -365,17 +383,6 @@ fn perl_class(class: &ast::ClassPerl) -> ClassUnicode {
         set.negate();
     }
     set
-}
-
-/// The class of `\p{...}`, from the tables of `regex-syntax`.
-fn property(class: &ast::ClassUnicode) -> Result<ClassUnicode, PatternError> {
-    let sign = if class.negated { 'P' } else { 'p' };
-    let name = match &class.kind {
-        ast::ClassUnicodeKind::OneLetter(letter) => letter.to_string(),
-        ast::ClassUnicodeKind::Named(name) => name.clone(),
-        ast::ClassUnicodeKind::NamedValue { name, value, .. } => format!("{name}={value}"),
-    };
-    translated(&format!("\\{sign}{{{name}}}"), &class.span)
 }
 
 /// Translates a class with `regex-syntax`.

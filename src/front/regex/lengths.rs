@@ -9,8 +9,8 @@ use std::borrow::Borrow;
 use regex_syntax::hir::{Hir, HirKind, Look, Repetition};
 
 use super::hir::{HirBranch, length_bounds, lower_hir, split_branches};
-use super::translate::mark_number;
 use super::{Assertion, Pattern};
+use crate::hash::HashSet;
 use crate::ir::Expr;
 
 /// Bounds on a number of code points.
@@ -62,11 +62,7 @@ impl Pattern {
     /// or only in ways that need an automaton.
     pub(crate) fn length_forms(&self) -> Option<Vec<LengthForm>> {
         if self.assertions.is_empty() {
-            let form = |(hir, min, max)| LengthForm {
-                pattern: Pattern { hir, assertions: Vec::new() },
-                min,
-                max,
-            };
+            let form = |(hir, min, max)| LengthForm { pattern: unasserted(hir), min, max };
             return Some(whole_forms(&self.hir, true)?.into_iter().map(form).collect());
         }
         // Look-ahead directly after `^` constrains the whole text.
@@ -76,10 +72,12 @@ impl Pattern {
         };
         let mut forms = vec![LengthForm { pattern: self.clone(), min: 0, max: None }];
         let mut is_counted = false;
-        let leading = rest.iter().map_while(mark).count();
-        for number in rest.iter().map_while(mark) {
-            // Equal look-ahead has one number. Where it also stands later, it constrains less.
-            if rest[leading..].iter().any(|part| has_mark(part, number)) {
+        // Equal look-ahead has one number. Where it also stands later, it constrains less.
+        let ahead: Vec<usize> = rest.iter().map_while(|part| self.part_mark(part)).collect();
+        let mut seen = HashSet::default();
+        rest[ahead.len()..].iter().for_each(|part| self.collect_marks(part, &mut seen));
+        for number in ahead {
+            if !seen.insert(number) {
                 continue;
             }
             let Some(Assertion { pattern, is_lookbehind: false, negated: false }) =
@@ -93,8 +91,7 @@ impl Pattern {
             let conjoin = |form: &LengthForm| {
                 let with = |(hir, min, max): &WholeForm| {
                     let mut form = form.clone();
-                    let pattern = Pattern { hir: hir.clone(), assertions: Vec::new() };
-                    form.pattern.assertions[number].pattern = pattern;
+                    form.pattern.assertions[number].pattern = unasserted(hir.clone());
                     form.min = form.min.max(*min);
                     form.max = form.max.into_iter().chain(*max).min();
                     form
@@ -105,19 +102,25 @@ impl Pattern {
         }
         (is_counted && forms.len() <= MAX_FORMS).then_some(forms)
     }
-}
 
-/// The number of the mark that a part is.
-fn mark(part: &Hir) -> Option<usize> {
-    match part.kind() {
-        HirKind::Capture(capture) => capture.name.as_deref().and_then(mark_number),
-        _ => None,
+    /// The number of the assertion that a part is.
+    fn part_mark(&self, part: &Hir) -> Option<usize> {
+        match part.kind() {
+            HirKind::Capture(capture) => self.mark(capture).map(|number| number as usize),
+            _ => None,
+        }
+    }
+
+    /// Collects the numbers of the assertions in a part.
+    fn collect_marks(&self, part: &Hir, out: &mut HashSet<usize>) {
+        out.extend(self.part_mark(part));
+        part.kind().subs().iter().for_each(|sub| self.collect_marks(sub, out));
     }
 }
 
-/// Whether a part contains this mark.
-fn has_mark(part: &Hir, number: usize) -> bool {
-    mark(part) == Some(number) || part.kind().subs().iter().any(|sub| has_mark(sub, number))
+/// A pattern without assertions.
+fn unasserted(hir: Hir) -> Pattern {
+    Pattern { hir, assertions: Vec::new(), marks: Vec::new() }
 }
 
 /// As [`Pattern::length_forms`], for a pattern without assertions that is anchored at both ends.

@@ -2,10 +2,9 @@
 
 use regex_syntax::hir::{Hir, HirKind, Look};
 
-use super::SCALARS;
 use super::assertions::FIRST_MARK;
 use super::hir::{class_ranges, literal_chars};
-use super::translate::mark_number;
+use super::{Pattern, SCALARS};
 use crate::fsm::{Dfa, Nfa, Thompson, TooLarge};
 use crate::fuel;
 
@@ -22,14 +21,14 @@ const READ_ENDED: u32 = 3;
 /// The minimal automaton of a pattern, with marks. `open` says whether any text may come before and
 /// after a match.
 pub(super) fn marked_dfa(
-    hir: &Hir,
+    pattern: &Pattern,
     open: (bool, bool),
-    has_assertions: bool,
     limit: usize,
 ) -> Result<Dfa, TooLarge> {
+    let hir = &pattern.hir;
     let anchored = !hir.properties().look_set().is_empty();
     let layers = if anchored { 4 } else { 1 };
-    let mut builder = PatternNfaBuilder { nfa: Nfa::new(), layers, edges: 0, limit };
+    let mut builder = PatternNfaBuilder { pattern, nfa: Nfa::new(), layers, edges: 0, limit };
     let start = builder.state()?;
     let end = builder.state()?;
     let mut from = start;
@@ -46,7 +45,7 @@ pub(super) fn marked_dfa(
     }
     for layer in 0..builder.layers {
         // After a match any text may follow, unless `$` was passed or an assertion constrains it.
-        if open.1 && layer < FRESH_ENDED && !has_assertions {
+        if open.1 && layer < FRESH_ENDED && pattern.assertions.is_empty() {
             builder.nfa.set_universal(end + layer);
         } else {
             builder.nfa.set_final(end + layer);
@@ -59,7 +58,8 @@ pub(super) fn marked_dfa(
 /// Builds a layered NFA, in which anchors are exact at any position. Each state exists once for
 /// each combination of "nothing read yet" and "the end was asserted". Patterns without anchors need
 /// one layer.
-struct PatternNfaBuilder {
+struct PatternNfaBuilder<'p> {
+    pattern: &'p Pattern,
     nfa: Nfa,
     /// Number of layers: one or four.
     layers: u32,
@@ -69,7 +69,7 @@ struct PatternNfaBuilder {
     limit: usize,
 }
 
-impl Thompson<Hir> for PatternNfaBuilder {
+impl Thompson<Hir> for PatternNfaBuilder<'_> {
     type Error = TooLarge;
 
     fn states(&self) -> usize {
@@ -116,10 +116,10 @@ impl Thompson<Hir> for PatternNfaBuilder {
                 to
             }
             HirKind::Look(look) => self.anchor(from, *look)?,
-            HirKind::Capture(capture) => match capture.name.as_deref().and_then(mark_number) {
+            HirKind::Capture(capture) => match self.pattern.mark(capture) {
                 Some(number) => {
                     let to = self.state()?;
-                    let mark = FIRST_MARK + number as u32;
+                    let mark = FIRST_MARK + number;
                     for layer in 0..self.layers {
                         self.nfa.edge(from + layer, mark, mark, to + layer);
                     }
@@ -134,7 +134,7 @@ impl Thompson<Hir> for PatternNfaBuilder {
     }
 }
 
-impl PatternNfaBuilder {
+impl PatternNfaBuilder<'_> {
     /// Adds edges that read one code point of the ranges.
     fn symbols(&mut self, from: u32, ranges: &[(u32, u32)], to: u32) {
         self.edges += ranges.len();

@@ -354,6 +354,17 @@ fn assertions_agree_with_another_engine() {
     }
 }
 
+/// A parser of named groups compares each name with those before it.
+#[test]
+fn marks_are_groups_without_names() {
+    let options = RegexOptions::default();
+    let mark = |source: &str| translate(source, &options, options.dot, Side::Whole).unwrap();
+    let (one, many) = (mark(r"\b"), mark(&r"\b".repeat(1_000)));
+    assert_eq!(one.text, "(?:()()|()())");
+    assert_eq!(many.text, one.text.repeat(1_000));
+    assert_eq!((many.assertions.len(), many.marks), (4, one.marks.repeat(1_000)));
+}
+
 #[test]
 fn unsupported_assertions_are_errors() {
     for (source, at) in [(r"ab(?=c(?<!\1))", 10), ("a(?<=é(?>a))", 7), (r"(?!\Z)", 3)] {

@@ -8,35 +8,39 @@ use std::iter::Peekable;
 use std::ops::Range;
 use std::str::CharIndices;
 
+use indexmap::IndexMap;
+
 use super::assertions::MAX_MARKS;
 use super::{Case, Dot, LookAround, RegexError, RegexOptions};
-use crate::hash::HashSet;
+use crate::hash::{HashSet, Seeded};
 use crate::ir::MAX_COUNT;
 use escape::EscapeMeaning;
 
 /// A translated pattern.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(super) struct Translated {
     /// The pattern in `regex-syntax` syntax.
-    pub text: String,
+    pub(super) text: String,
     /// `(offset in text, offset in source)`, ascending.
     offsets: Vec<(usize, usize)>,
     /// Number of classes that are Unicode tables.
     pub(super) tables: usize,
-    /// Assertions, by the number in the name of their empty group.
-    pub(super) marks: Vec<AssertionMark>,
+    /// Different assertions, with the offset at which the body of each begins in the source.
+    pub(super) assertions: IndexMap<AssertionMark, usize, Seeded>,
+    /// By capturing group: the number of the assertion that it stands for.
+    pub(super) marks: Vec<u32>,
 }
 
-/// A zero-width assertion: look-ahead or look-behind. The translated text has an empty group in its
-/// place, named after its number. No other group has a name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A zero-width assertion: look-ahead or look-behind. The translated text has an empty capturing
+/// group in its place. No other group captures.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct AssertionMark {
     /// The pattern that it looks for.
     pub(super) body: String,
-    /// Where in the source the body begins.
-    pub(super) offset: usize,
     /// The options of the body.
     pub(super) options: RegexOptions,
+    /// Code points that `.` does not match without flags.
+    pub(super) default_dot: Dot,
     /// Whether the match is before the position.
     pub(super) is_lookbehind: bool,
     /// Whether there must be no match.
@@ -75,14 +79,6 @@ const FOREIGN_GROUPS: [(&str, &str); 8] = [
     ("?|", "alternatives that share group numbers; write `(?:...)`"),
 ];
 
-/// Prefix of the group name of a mark.
-const MARK_PREFIX: &str = "mark";
-
-/// The number of the mark with a group name.
-pub(super) fn mark_number(name: &str) -> Option<usize> {
-    name.strip_prefix(MARK_PREFIX)?.split_once('_')?.0.parse().ok()
-}
-
 impl Translated {
     /// The source offset of the construct at an offset of the translated text.
     pub(super) fn source_offset(&self, offset: usize) -> usize {
@@ -97,16 +93,18 @@ impl Translated {
 /// as without it. Additions: the flags `i` and `s`, `(?P<name>...)`, `\a`, `\e`, `\A` and `\z`.
 /// Errors: backreferences, lone surrogates, other flags, and syntax to which other engines give
 /// another meaning (option `ambiguous`). Ignores the scope and the case option, which callers
-/// apply.
+/// apply. `default_dot`: what `.` does not match after `(?-s)`.
 pub(super) fn translate(
     source: &str,
     options: &RegexOptions,
+    default_dot: Dot,
     side: Side,
 ) -> Result<Translated, RegexError> {
     let out = Translated {
         text: String::with_capacity(source.len() + 8),
         offsets: Vec::new(),
         tables: 0,
+        assertions: IndexMap::default(),
         marks: Vec::new(),
     };
     let chars = source.char_indices().peekable();
@@ -114,12 +112,13 @@ pub(super) fn translate(
         source,
         chars,
         out,
-        default_dot: options.dot,
+        default_dot,
         options: *options,
         side,
         outer: Vec::new(),
         names: HashSet::default(),
         may_nest: true,
+        posix_end: source.rfind(":]").unwrap_or(0),
     };
     translator.pattern()?;
     Ok(translator.out)
@@ -142,6 +141,8 @@ struct Translator<'s> {
     names: HashSet<String>,
     /// Whether a class in a class may end: false once one was found that does not.
     may_nest: bool,
+    /// Where the last POSIX class may end; 0 if none does.
+    posix_end: usize,
 }
 
 impl Translator<'_> {
@@ -150,20 +151,24 @@ impl Translator<'_> {
         Err(RegexError::Syntax { offset, reason: reason.to_owned() })
     }
 
-    /// Writes an assertion mark. The name of its group is its number and its place, which makes it
-    /// unique.
-    fn mark(&mut self, mark: AssertionMark) -> Result<(), RegexError> {
-        let same =
-            |other: &AssertionMark| AssertionMark { offset: mark.offset, ..other.clone() } == mark;
-        let number = self.out.marks.iter().position(same).unwrap_or(self.out.marks.len());
+    /// Writes the mark of an assertion whose body begins at `offset`.
+    fn mark(
+        &mut self,
+        offset: usize,
+        body: String,
+        is_lookbehind: bool,
+        negated: bool,
+    ) -> Result<(), RegexError> {
+        let (options, default_dot) = (self.options, self.default_dot);
+        let mark = AssertionMark { body, options, default_dot, is_lookbehind, negated };
+        let entry = self.out.assertions.entry(mark);
+        let number = entry.index();
         if number >= MAX_MARKS {
-            let what = "so many conditions";
-            return Err(RegexError::Unsupported { offset: mark.offset, what });
+            return Err(RegexError::Unsupported { offset, what: "so many conditions" });
         }
-        let _ = write!(self.out.text, "(?P<{MARK_PREFIX}{number}_{}>)", self.out.text.len());
-        if number == self.out.marks.len() {
-            self.out.marks.push(mark);
-        }
+        entry.or_insert(offset);
+        self.out.marks.push(number as u32);
+        self.out.text.push_str("()");
         Ok(())
     }
 
@@ -175,8 +180,7 @@ impl Translator<'_> {
         is_lookbehind: bool,
         negated: bool,
     ) -> Result<(), RegexError> {
-        let (body, options) = (class.to_owned(), self.options);
-        self.mark(AssertionMark { body, offset, options, is_lookbehind, negated })
+        self.mark(offset, class.to_owned(), is_lookbehind, negated)
     }
 
     /// Writes a word boundary: a character of words on one side of the position and none on the
@@ -372,11 +376,6 @@ impl Translator<'_> {
     /// Translates the beginning of a group, after its `(`.
     fn group(&mut self, at: usize) -> Result<(), RegexError> {
         let rest = self.rest();
-        let named = ["?<", "?P<"]
-            .iter()
-            .find_map(|open| rest.strip_prefix(open))
-            .and_then(|name| name.split_once('>'))
-            .map(|(name, _)| name.to_owned());
         if let Some((_, what)) = FOREIGN_GROUPS.iter().find(|(open, _)| rest.starts_with(open)) {
             return Err(RegexError::Unsupported { offset: at, what });
         }
@@ -387,16 +386,15 @@ impl Translator<'_> {
                 return Err(RegexError::Unsupported { offset: at, what: LOOK_AROUND_IN_TERMINAL });
             }
             self.skip(open.len());
-            let Range { start, end } = self.group_body(at)?;
-            let (body, options) = (self.source[start..end].to_owned(), self.options);
-            return self.mark(AssertionMark {
-                body,
-                offset: start,
-                options,
-                is_lookbehind,
-                negated,
-            });
+            let body = self.group_body(at)?;
+            let (start, body) = (body.start, self.source[body].to_owned());
+            return self.mark(start, body, is_lookbehind, negated);
         }
+        let named = ["?<", "?P<"]
+            .iter()
+            .find_map(|open| rest.strip_prefix(open))
+            .and_then(|name| name.split_once('>'))
+            .map(|(name, _)| name.to_owned());
         match named {
             _ if !rest.starts_with('?') => {}
             _ if rest.starts_with("?:") => self.skip(2),
@@ -420,17 +418,19 @@ impl Translator<'_> {
     /// Translates flags such as `(?i)`, `(?-s)`, `(?is-i:`, after the `(`.
     fn flags(&mut self, at: usize) -> Result<(), RegexError> {
         let mut on = true;
-        let mut has_flags = false;
+        let mut seen = String::new();
         let RegexOptions { mut dot, mut case, .. } = self.options;
-        let default_dot = self.default_dot;
         let mut text = "(?".to_owned();
         self.skip(1);
         loop {
-            match self.chars.next() {
-                Some((_, '-')) if on => {
-                    on = false;
-                    has_flags = false;
-                    continue;
+            let next = self.chars.next();
+            match next {
+                Some((place, c)) if seen.contains(c) => {
+                    return self.syntax(place, "a flag stands twice");
+                }
+                Some((_, '-')) => on = false,
+                Some((place, ':')) if seen == "-" => {
+                    return self.syntax(place, "no flag follows the `-`");
                 }
                 Some((_, 'i')) => {
                     case = if on { Case::Insensitive } else { Case::Sensitive };
@@ -438,14 +438,14 @@ impl Translator<'_> {
                 }
                 Some((_, 's')) if on => dot = Dot::Any,
                 // Undoes `(?s)`.
-                Some((_, 's')) if default_dot == Dot::Any => dot = Dot::NoLineTerminators,
-                Some((_, 's')) => dot = default_dot,
+                Some((_, 's')) if self.default_dot == Dot::Any => dot = Dot::NoLineTerminators,
+                Some((_, 's')) => dot = self.default_dot,
                 Some((_, ':')) => {
                     self.outer.push(self.options);
                     text.push(':');
                     break;
                 }
-                Some((_, ')')) if has_flags => {
+                Some((_, ')')) if seen.ends_with(['i', 's']) => {
                     text.push(')');
                     break;
                 }
@@ -455,19 +455,15 @@ impl Translator<'_> {
                     return Err(RegexError::Unsupported { offset: place, what });
                 }
                 Some((place, 'x' | 'U' | 'u' | 'R' | 'a' | 'L')) => {
-                    return Err(RegexError::Unsupported {
-                        offset: place,
-                        what: "a flag other than i and s",
-                    });
+                    let what = "a flag other than i and s";
+                    return Err(RegexError::Unsupported { offset: place, what });
                 }
                 _ => {
-                    return Err(RegexError::Unsupported {
-                        offset: at,
-                        what: "an unknown kind of group",
-                    });
+                    let what = "an unknown kind of group";
+                    return Err(RegexError::Unsupported { offset: at, what });
                 }
             }
-            has_flags = true;
+            seen.extend(next.map(|(_, c)| c));
         }
         self.options = RegexOptions { dot, case, ..self.options };
         // A group with no flag but `s` is not passed on to `regex-syntax`.

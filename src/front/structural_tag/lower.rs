@@ -12,6 +12,7 @@ use crate::front::ebnf::{self, EbnfDialect, EbnfOptions};
 use crate::front::json_schema::{self, MemberOrder, SchemaErrors, Whitespace};
 use crate::front::lark::{self, LarkOptions};
 use crate::front::regex::{self, Classes, Dot, RegexOptions};
+use crate::front::text_search::TextSearch;
 use crate::fuel;
 use crate::hash::HashMap;
 use crate::ids::RuleId;
@@ -348,12 +349,14 @@ impl TagLowering<'_> {
         }
         enclosing.ends = ends.iter().filter(|end| !end.is_empty()).cloned().collect();
         let whole = enclosing.ends.len() == ends.len();
+        let contains_any = |ends: &[String], excludes: &[String]| {
+            let search = TextSearch::new(excludes);
+            ends.iter().any(|end| search.find(end.as_bytes()).is_some())
+        };
         if let Format::AnyText { excludes, max_tokens: None, max_chars: None } = &tag.content
             && enclosing.token.is_none()
             && whole
-            && !excludes
-                .iter()
-                .any(|exclude| enclosing.ends.iter().any(|end| end.contains(exclude.as_str())))
+            && !contains_any(&enclosing.ends, excludes)
         {
             self.check_dispatch_bytes(
                 enclosing.ends.iter().chain(excludes).map(String::len),

@@ -1,9 +1,12 @@
 //! Lowers the formats over whole tokens.
 
+use indexmap::IndexSet;
+
 use super::StructuralTagErrorReason as Reason;
 use super::lower::{EnclosingEnd, TagLowering};
 use super::model::{Begin, Format, Tag, TagCount, Token};
 use super::read::member_pointer;
+use crate::hash::{HashSet, Seeded};
 use crate::ir::{Expr, SpecialToken};
 
 impl TagLowering<'_> {
@@ -14,18 +17,10 @@ impl TagLowering<'_> {
         more: &[&Token],
         enclosing: &EnclosingEnd,
     ) -> Expr {
-        let mut list: Vec<SpecialToken> = Vec::new();
-        for token in excluded
-            .iter()
-            .chain(more.iter().copied())
-            .map(Token::special)
-            .chain(enclosing.token.clone())
-        {
-            if !list.contains(&token) {
-                list.push(token);
-            }
-        }
-        self.special(SpecialToken::AnyBut(list))
+        let tokens = excluded.iter().chain(more.iter().copied()).map(Token::special);
+        let tokens: IndexSet<SpecialToken, Seeded> =
+            tokens.chain(enclosing.token.clone()).collect();
+        self.special(SpecialToken::AnyBut(tokens.into_iter().collect()))
     }
 
     /// Lowers free tokens with tags that begin with a trigger token.
@@ -36,11 +31,12 @@ impl TagLowering<'_> {
         count: TagCount,
         (pointer, enclosing): (&str, &EnclosingEnd),
     ) -> Option<Expr> {
+        let known: HashSet<&Token> = triggers.iter().collect();
         let tags =
             self.each_tag(tags, pointer, |this, tag, pointer| {
                 let at = member_pointer(pointer, "begin");
                 match &tag.begin {
-                    Begin::Token(token) if triggers.contains(token) => {
+                    Begin::Token(token) if known.contains(token) => {
                         let begin = this.begin(&tag.begin);
                         this.tag(begin, tag, pointer)
                     }
@@ -104,6 +100,7 @@ impl TagLowering<'_> {
         excluded: &[Token],
         pointer: &str,
     ) -> Option<()> {
+        let excluded: HashSet<&Token> = excluded.iter().collect();
         let mut result = Some(());
         for (i, trigger) in triggers.enumerate().filter(|(_, trigger)| excluded.contains(trigger)) {
             let what = format!("{} is excluded too", trigger.special());

@@ -1,7 +1,7 @@
 use super::*;
 use crate::fsm::ByteSet;
 use crate::ids::SpecialId;
-use crate::ir::Attributes;
+use crate::ir::{Attributes, Counted};
 
 const LIMIT: usize = 1000;
 
@@ -37,6 +37,20 @@ fn regular_expressions_become_equivalent_dfas() {
         assert!(!accepts(&dfa, no), "{no}");
     }
     assert!(accepts(&automaton(&Expr::repeat(Expr::Empty, 1000, None), &[], 10).unwrap(), ""));
+}
+
+/// The graph of a count is not made where its states exceed the limit.
+#[test]
+fn large_counts_are_refused() {
+    let class = || Expr::Class(ByteSet::range(b'a', b'z'));
+    let counted = |nodes, max| {
+        let graph = Graph { nodes, start: 0, ends: vec![0], edges: vec![(0, class(), 0)] };
+        Expr::Counted(Box::new(Counted { graph, min: 0, max: Some(max) }))
+    };
+    assert!(accepts(&automaton(&counted(1, 3), &[], LIMIT).unwrap(), "abc"));
+    assert!(automaton(&counted(1, 900), &[], LIMIT).is_ok());
+    let too_large = NotRegular::TooLarge(TooLarge::States { limit: LIMIT });
+    assert_eq!(automaton(&counted(4, 1 << 30), &[], LIMIT), Err(too_large));
 }
 
 #[test]

@@ -148,8 +148,10 @@ impl Expr {
         self.children_mut().for_each(Expr::expand_compact);
         match self {
             Expr::Except(except) => *self = except.to_graph(),
-            Expr::Counted(counted) if counted.unrolled_size() <= MAX_UNROLLED => {
-                *self = counted.to_graph();
+            Expr::Counted(counted) => {
+                if let Some(graph) = counted.to_graph_within(MAX_UNROLLED) {
+                    *self = graph;
+                }
             }
             _ => {}
         }

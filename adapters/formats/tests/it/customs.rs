@@ -118,6 +118,40 @@ fn custom_inputs_round_trip_in_every_format() {
     assert!(accepted > 2_000 && refused > 1_000, "{accepted} and {refused}");
 }
 
+/// Names of members that are not declared are compared as they are written. Where the text is
+/// escaped, they cannot be compared, and the grammar is refused.
+#[test]
+fn repeated_names_are_accepted_in_no_format() {
+    let grammar = json!({"syntax": "lark", "definition": "start: %json {\"type\": \"object\"}"});
+    let format = json!({"type": "grammar", "grammar": grammar}).to_string();
+    let (name, none) = ("open objects".to_owned(), Vec::new());
+    let case = Case { name, format: Some(format), accepts: none.clone(), refuses: none };
+    let choice = json!({"type": "custom", "custom": {"name": "write"}});
+    let (mut escaped, mut raw) = (0, 0);
+    for format in formats() {
+        let rig = Rig::new(format, BOTH[0]);
+        let lowered = match rig.format.lower(&case.request(choice.clone())) {
+            Ok(lowered) => lowered,
+            Err(error) => {
+                assert!(error.to_string().contains("unique keys"), "{}: {error}", format.name);
+                escaped += 1;
+                continue;
+            }
+        };
+        let accepts = |input: &str| {
+            let wire = written(&rig.format, vec![custom(input)]).expect("writable");
+            let units = rig.units(&wire);
+            let session = rig.session(&lowered, &units, &[0]);
+            let run = session.run(&session.tokens(&units, 0), 1);
+            run.taken.is_ok() && run.complete
+        };
+        assert!(accepts(r#"{"a":1,"b":1}"#), "{}", format.name);
+        assert!(!accepts(r#"{"a":1,"a":1}"#), "{}", format.name);
+        raw += 1;
+    }
+    assert!(escaped > 20 && raw > 5, "{escaped} and {raw}");
+}
+
 /// Functions and custom tools in one turn, in either order, where the family makes several calls.
 #[test]
 fn custom_tools_beside_functions() {

@@ -10,13 +10,15 @@
 
 use std::rc::Rc;
 
+use indexmap::IndexSet;
 use smallvec::SmallVec;
 
 use super::super::options::Dialect;
 use super::registry::Registry;
 use super::resources::{NamedSchema, ResourceIndex, address, dialect_of, resource_id};
 use super::vocabulary::{Vocabularies, vocabularies_of};
-use crate::hash::HashMap;
+use crate::fuel;
+use crate::hash::{HashMap, Seeded};
 use crate::ids::id;
 use crate::spec::json::{Json, Object, push_token, unescape_token};
 
@@ -141,7 +143,7 @@ impl DynamicScopeId {
 }
 
 /// The dynamic scope of a location: for each dynamic anchor, the address of the outermost entered
-/// resource that declares it.
+/// resource that declares it; sorted.
 pub(super) type DynamicScope<'a> = Vec<(&'a str, usize)>;
 
 /// A schema document and its interned locations.
@@ -161,9 +163,18 @@ pub(crate) struct Doc<'a> {
     /// Memo of reference resolution, by base, dynamic scope and text.
     pub(crate) resolved: HashMap<(LocId, DynamicScopeId, &'a str), LocId>,
     /// Interned dynamic scopes.
-    pub(super) scopes: Vec<DynamicScope<'a>>,
+    pub(super) scopes: IndexSet<DynamicScope<'a>, Seeded>,
     /// Whether dynamic scopes are tracked: [`Features::dynamic`](super::Features).
     pub(super) dynamic: bool,
+}
+
+/// Fuel of a binding in a new dynamic scope. Each scope has a list of its own.
+const FUEL_PER_BINDING: usize = 16;
+
+/// The resource to which a dynamic scope binds an anchor.
+pub(super) fn binding(scope: &[(&str, usize)], anchor: &str) -> Option<usize> {
+    let found = scope.binary_search_by_key(&anchor, |&(name, _)| name).ok()?;
+    Some(scope[found].1)
 }
 
 /// Initial capacity, in locations.
@@ -198,7 +209,7 @@ impl<'a> Doc<'a> {
             registry,
             resources: ResourceIndex::default(),
             resolved: HashMap::default(),
-            scopes: vec![Vec::new()],
+            scopes: IndexSet::from_iter([DynamicScope::new()]),
             dynamic,
         };
         let dialect = dialect_of(root).unwrap_or(dialect);
@@ -434,25 +445,25 @@ impl<'a> Doc<'a> {
         self.resources.add_document(root, String::new(), String::new(), dialect);
     }
 
-    /// The dynamic scope inside a resource that is entered from `scope`.
+    /// The dynamic scope inside a resource that is entered from `scope`; without fuel, `scope`.
     pub(super) fn enter_dynamic_scope(
         &mut self,
         scope: DynamicScopeId,
         resource: &Json,
     ) -> DynamicScopeId {
         let Some(anchors) = self.resources.dynamic.get(&address(resource)) else { return scope };
-        let mut bindings = self.scopes[scope.index()].clone();
-        for &anchor in anchors {
-            if !bindings.iter().any(|(name, _)| *name == anchor) {
-                bindings.push((anchor, address(resource)));
-            }
+        let outer = &self.scopes[scope.index()];
+        let more = anchors.iter().filter(|&anchor| binding(outer, anchor).is_none());
+        let more: Vec<_> = more.map(|&anchor| (anchor, address(resource))).collect();
+        let size = outer.len() + more.len();
+        if more.is_empty() || fuel::spend(FUEL_PER_BINDING * size).is_err() {
+            return scope;
         }
-        bindings.sort_unstable();
-        let interned = self.scopes.iter().position(|other| *other == bindings);
-        DynamicScopeId::new(interned.unwrap_or_else(|| {
-            self.scopes.push(bindings);
-            self.scopes.len() - 1
-        }))
+        let mut bindings = [&outer[..], &more].concat();
+        // Both parts are sorted, or nearly: a stable sort merges them.
+        bindings.sort();
+        bindings.dedup();
+        DynamicScopeId::new(self.scopes.insert_full(bindings).0)
     }
 
     /// The last step of a location's pointer, as the name of its rule.

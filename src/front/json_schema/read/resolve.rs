@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use super::doc::{Doc, LocId, LocationPath, ReadContext};
+use super::doc::{Doc, LocId, LocationPath, ReadContext, binding};
 use super::metaschemas::metaschema;
 use super::resources::{
     BYTES_A_UNIT, NamedSchema, RECURSIVE_ANCHOR, address, dialect_of, resolve_uri, resource_id,
@@ -131,8 +131,7 @@ impl<'a> Doc<'a> {
         anchor: &str,
     ) -> Result<LocId, ResolveError> {
         let context = self.context(from);
-        let mut scope = self.scopes[context.scope.index()].iter();
-        let bound = scope.find(|(name, _)| *name == anchor).map(|(_, at)| *at);
+        let bound = binding(&self.scopes[context.scope.index()], anchor);
         let Some(named) = bound.and_then(|at| self.resources.by_address.get(&at)).cloned() else {
             return Ok(target);
         };

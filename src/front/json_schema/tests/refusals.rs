@@ -199,13 +199,23 @@ fn deep_applicators_do_not_exhaust_the_stack() {
 
 #[test]
 fn large_combinations_reach_a_limit_within_their_fuel() {
+    const RESOURCES: usize = 2_200;
     let list =
         |n: usize, item: &dyn Fn(usize) -> String| (0..n).map(item).collect::<Vec<_>>().join(",");
     let either =
         |i: usize| format!(r#"{{"anyOf":[{{"required":["a{i}"]}},{{"required":["b{i}"]}}]}}"#);
     let object = |i: usize| format!(r#"{{"properties":{{"a{i}":{{"type":"null"}}}}}}"#);
     let pattern = |i: usize| format!(r#""^x{i}[0-9]*$":{{"maximum":{i}}}"#);
+    // Each resource has the dynamic anchors of all before it in its scope.
+    let resource = |i: usize| {
+        let next = i + 1;
+        format!(r#""{i}":{{"$id":"{i}","$dynamicAnchor":"a{i}","items":{{"$ref":"{next}"}}}}"#)
+    };
+    let last = format!(r#""{RESOURCES}":{{"items":{{"$dynamicRef":"0"}},"$id":"{RESOURCES}"}}"#);
+    let resources = list(RESOURCES, &resource);
+    let dynamic = format!(r#"{{"$ref":"0","$defs":{{{resources},{last}}}}}"#);
     let schemas = [
+        dynamic,
         format!(r#"{{"allOf":[{}]}}"#, list(2_500, &either)),
         format!(r#"{{"allOf":[{}]}}"#, list(10_000, &object)),
         format!(r#"{{"not":{{"anyOf":[{}]}}}}"#, list(10_000, &object)),

@@ -264,7 +264,7 @@ impl Translator<'_> {
     fn check_ambiguous(&mut self, offset: usize) -> Result<(), RegexError> {
         let unsupported = |what| Err(RegexError::Unsupported { offset, what });
         let text = &self.source[offset..];
-        if text.starts_with("[:") && text.contains(":]") {
+        if text.starts_with("[:") && offset < self.posix_end {
             return unsupported("a POSIX class; write its characters: `[a-z]`");
         }
         let is_refused = self.options.ambiguous == Ambiguous::Refused;
