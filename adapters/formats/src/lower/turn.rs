@@ -53,7 +53,8 @@ impl Lowering<'_> {
         Ok(Expr::seq([whole, self.closing()]))
     }
 
-    /// Text between its markers, then calls; or one of the two, by the format's place of text.
+    /// Text between its markers, then calls; or one of the two, by the format's place of text. If
+    /// the request has a response format, no text stands beside calls.
     fn marked_text_and_calls(&mut self, begin: &Marker, end: &Marker) -> Expr {
         let is_instead = self.format.text.place == TextPlace::InsteadOfCalls;
         let begin = match self.request.reasoning {
@@ -62,7 +63,11 @@ impl Lowering<'_> {
             _ => self.marker(begin),
         };
         let calls = if self.calls.is_empty() { Expr::Never } else { self.calls_alone() };
-        let text = Expr::seq([begin.clone(), self.text_until(end)]);
+        let text = match self.request.response_format {
+            Some(_) => self.marker(end),
+            None => self.text_until(end),
+        };
+        let text = Expr::seq([begin.clone(), text]);
         let end = self.marker(end);
         let response = self.response.map(|rule| Expr::seq([begin, Expr::Ref(rule), end]));
         match (response, is_instead) {

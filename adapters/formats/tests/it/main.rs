@@ -25,6 +25,7 @@ mod protocol;
 mod published_schemas;
 mod real_calls;
 mod requests;
+mod responses;
 mod rig;
 mod shared_automata;
 mod shared_masks;
