@@ -48,7 +48,7 @@ impl Lowering<'_> {
             Some(response) if callable => Expr::alt([self.calls_alone(), Expr::Ref(response)]),
             Some(response) => Expr::Ref(response),
             None if callable => return self.text_and_calls(),
-            None => return Ok(self.text(None, None)),
+            None => return Ok(self.text(None, None, None)),
         };
         Ok(Expr::seq([whole, self.closing()]))
     }
@@ -98,14 +98,15 @@ impl Lowering<'_> {
             _ => any_rule(&self.calls),
         };
         match (place, max) {
-            (TextPlace::Anywhere, None) => Ok(self.text(Some((begin, calls)), None)),
+            (TextPlace::Anywhere, None) => Ok(self.text(Some((begin, calls)), None, None)),
             (TextPlace::Anywhere, Some(max)) if max > 1 && !section => {
                 if max > MAX_COUNTED_CALLS {
                     return Err(LowerError::TooManyCalls { max, limit: MAX_COUNTED_CALLS });
                 }
-                let mut rest = self.closing();
+                let (mut rest, mut lists) = (self.closing(), Vec::new());
                 for _ in 0..max {
-                    rest = self.text(Some((begin, calls.clone())), Some(rest));
+                    lists = self.counted_lists(&rest, &lists);
+                    rest = self.text(Some((begin, calls.clone())), Some(rest), Some(&lists));
                 }
                 Ok(rest)
             }
@@ -114,7 +115,7 @@ impl Lowering<'_> {
                 let more = if section { Expr::Empty } else { self.more_calls(max) };
                 let calls = Expr::seq([calls, more]);
                 let closing = self.closing();
-                Ok(self.text(Some((begin, calls)), Some(closing)))
+                Ok(self.text(Some((begin, calls)), Some(closing), None))
             }
         }
     }
