@@ -34,3 +34,4 @@ mod spellings;
 mod tags;
 mod templates;
 mod turns;
+mod unenforced;
