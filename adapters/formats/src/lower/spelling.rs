@@ -5,6 +5,7 @@ use std::sync::Arc;
 use louver::fsm::ByteSet;
 use louver::ids::RuleId;
 use louver::ir::{Except, Expr, Literal};
+use memchr::memchr;
 
 use super::Lowering;
 use super::calls::{after_first, any_rule};
@@ -72,9 +73,15 @@ impl Lowering<'_> {
         else {
             return Ok(None);
         };
-        let mut words: Vec<Literal> =
-            names.iter().map(|name| style.write(name).into_bytes().into()).collect();
-        if words.is_empty() || words.iter().any(|word| word.contains(&end)) {
+        // A name that contains the end byte, in an escape, ends there if it is text: what begins as
+        // that name does is no text.
+        let up_to_end = |name: &String| {
+            let mut word = style.write(name).into_bytes();
+            word.truncate(memchr(end, &word).unwrap_or(word.len()));
+            Literal::from(word)
+        };
+        let mut words: Vec<Literal> = names.iter().map(up_to_end).collect();
+        if words.is_empty() {
             return Ok(None);
         }
         words.sort_unstable();
