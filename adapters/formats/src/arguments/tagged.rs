@@ -430,6 +430,12 @@ impl TaggedReader {
     }
 }
 
+/// Whether a number has no other fraction than zeros, whatever its exponent.
+fn is_whole(number: &str) -> bool {
+    let digits = number.split(['e', 'E']).next().unwrap_or(number);
+    digits.split_once('.').is_none_or(|(_, fraction)| fraction.bytes().all(|digit| digit == b'0'))
+}
+
 /// Whether a text is a JSON value of one of these types, and not a string. The grammar has the same
 /// rule.
 pub(super) fn looks_like(text: &str, types: JsonTypes) -> bool {
@@ -440,7 +446,10 @@ pub(super) fn looks_like(text: &str, types: JsonTypes) -> bool {
         _ => match Json::parse(text, &louver::limits::Limits::default()) {
             Ok(Json::Null) => types.meets(JsonTypes::NULL),
             Ok(Json::Bool(_)) => types.meets(JsonTypes::BOOLEAN),
-            Ok(Json::Number(_)) => types.meets(JsonTypes::NUMBER),
+            Ok(Json::Number(number)) => {
+                types.meets(JsonTypes::FRACTION)
+                    || types.meets(JsonTypes::INTEGER) && is_whole(number.as_str())
+            }
             _ => false,
         },
     }

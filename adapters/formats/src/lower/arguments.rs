@@ -16,7 +16,7 @@ use super::{Lowering, object};
 use crate::arguments::{ArgumentReader, is_keyword, known_types, types_by_word, written_name};
 use crate::format::{ArgumentStyle, PythonLiterals, TagPart, TaggedStyle};
 use crate::lowered::{LoweredArguments, Role};
-use crate::request::{LazyTools, Tool, ToolRequest};
+use crate::request::{FunctionTool, LazyTools, Tool, ToolRequest, declared_types};
 
 /// Values as JSON text.
 const JSON: ValueStyle = ValueStyle::Syntax(ValueSyntax::Json);
@@ -34,8 +34,10 @@ impl Lowering<'_> {
         }
         let lowered = match tool {
             Tool::Function(function) => {
+                let pointer = function.parameters_pointer(k);
+                let typed = self.typed_arguments(style, function, &pointer);
                 let schema = self.request.arguments_schema(function);
-                self.lower_arguments(style, &schema, &function.parameters_pointer(k))?
+                typed.or_else(|| self.lower_arguments(style, &schema, &pointer))?
             }
             Tool::Custom(custom) => {
                 self.custom_arguments(custom, style, &custom.grammar_pointer(k))?
@@ -126,6 +128,32 @@ impl Lowering<'_> {
         let (rule, types) = self.deferred_value(schema, pointer, options, &style_of_values)?;
         let reader = ArgumentReader::new(style, types);
         Some(LoweredArguments { rule, reader })
+    }
+
+    /// Arguments of a function whose schema is not enforced, in a style other than JSON: a reader
+    /// needs the types that the schema declares, and the grammar its names. `None` in all other
+    /// cases, and if the types cannot be lowered.
+    fn typed_arguments(
+        &mut self,
+        style: &ArgumentStyle,
+        function: &FunctionTool,
+        pointer: &str,
+    ) -> Option<LoweredArguments> {
+        if self.request.schema_rule(function).is_enforced() || *style == ArgumentStyle::Json {
+            return None;
+        }
+        let value_style = self.value_style(style);
+        let can_write = |name: &str| match &value_style {
+            ValueStyle::Parameters(parameters) => (parameters.name)(name).is_some(),
+            ValueStyle::Syntax(syntax) => syntax.can_write_name(name),
+        };
+        // Between tags, only the arguments themselves are not JSON.
+        let is_deep = !matches!(style, ArgumentStyle::Tagged(_));
+        let schema = declared_types(&function.parameters, is_deep, &can_write);
+        let findings = std::mem::take(&mut self.findings);
+        let lowered = self.lower_arguments(style, &schema, pointer);
+        self.findings = findings;
+        lowered
     }
 
     /// How the arguments of a style are written.

@@ -9,7 +9,8 @@ use crate::format::MessagesFormat;
 use crate::request::{LowerError, Reasoning};
 
 impl Lowering<'_> {
-    /// The turn as a sequence of messages.
+    /// The turn as a sequence of messages. If the request has a response format, the response is
+    /// the only text: it ends the turn, and no text stands beside calls.
     pub(crate) fn messages(&mut self, format: &MessagesFormat) -> Result<Expr, LowerError> {
         let (calls, response) = (&*self.calls.clone(), self.response);
         let separator = self.marker(&format.separator);
@@ -18,9 +19,9 @@ impl Lowering<'_> {
             None => None,
         };
         let reasoning = inside.clone().map(|(begin, rest)| Expr::seq([begin, rest]));
-        let has_calls = !calls.is_empty();
+        let is_free = self.request.response_format.is_none();
         let preamble = match &format.preamble {
-            Some(block) if has_calls || response.is_none() => {
+            Some(block) if is_free => {
                 let begin = self.marker(&block.begin);
                 Expr::seq([begin, self.text_until(&block.end)])
             }
@@ -34,12 +35,14 @@ impl Lowering<'_> {
         let more = Expr::star(Expr::seq([Expr::alt([preamble, any_block]), separator.clone()]));
         let more = Expr::Ref(self.builder.rule("messages", more));
         let one_block = Expr::optional(Expr::seq([one_block, separator.clone(), more.clone()]));
-        let last = self.last_message(calls, response);
-        let mut messages = Expr::seq([more.clone(), one_block, last]);
-        if has_calls {
-            let next = Expr::seq([separator.clone(), more, any_rule(calls)]);
-            messages = Expr::seq([messages, after_first(next, self.max_calls())]);
-        }
+        let (call, text) = (any_rule(calls), self.text_message(response));
+        let next_call = Expr::seq([separator.clone(), more.clone(), call.clone()]);
+        let next_calls = after_first(next_call, self.max_calls());
+        let messages = match is_free {
+            true => Expr::seq([Expr::alt([call, text]), next_calls]),
+            false => Expr::alt([Expr::seq([call, next_calls]), text]),
+        };
+        let messages = Expr::seq([more, one_block, messages]);
         Ok(match self.request.reasoning {
             Reasoning::Off | Reasoning::Optional => messages,
             Reasoning::Required => {
@@ -52,19 +55,18 @@ impl Lowering<'_> {
         })
     }
 
-    /// A call, the response, or text.
-    fn last_message(&mut self, calls: &[RuleId], response: Option<RuleId>) -> Expr {
-        let mut last = vec![any_rule(calls)];
-        if !self.request.is_forced()
-            && let (Some(begin), Some(end)) = (&self.format.text.begin, &self.format.text.end)
-        {
-            let begin = self.marker(begin);
-            let rest = match response {
-                Some(response) => Expr::seq([Expr::Ref(response), self.marker(end)]),
-                None => self.text_until(end),
-            };
-            last.push(Expr::seq([begin, rest]));
+    /// The response or text, unless a call is forced.
+    fn text_message(&mut self, response: Option<RuleId>) -> Expr {
+        let (Some(begin), Some(end)) = (&self.format.text.begin, &self.format.text.end) else {
+            return Expr::Never;
+        };
+        if self.request.is_forced() {
+            return Expr::Never;
         }
-        Expr::alt(last)
+        let rest = match response {
+            Some(response) => Expr::seq([Expr::Ref(response), self.marker(end)]),
+            None => self.text_until(end),
+        };
+        Expr::seq([self.marker(begin), rest])
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use louver::fsm::ByteSet;
 use louver::ids::RuleId;
 use louver::ir::{Except, Expr, Literal};
+use memchr::memchr;
 
 use super::Lowering;
 use super::calls::{after_first, any_rule};
@@ -72,9 +73,15 @@ impl Lowering<'_> {
         else {
             return Ok(None);
         };
-        let mut words: Vec<Literal> =
-            names.iter().map(|name| style.write(name).into_bytes().into()).collect();
-        if words.is_empty() || words.iter().any(|word| word.contains(&end)) {
+        // A name that contains the end byte, in an escape, ends there if it is text: what begins as
+        // that name does is no text.
+        let up_to_end = |name: &String| {
+            let mut word = style.write(name).into_bytes();
+            word.truncate(memchr(end, &word).unwrap_or(word.len()));
+            Literal::from(word)
+        };
+        let mut words: Vec<Literal> = names.iter().map(up_to_end).collect();
+        if words.is_empty() {
             return Ok(None);
         }
         words.sort_unstable();
@@ -102,17 +109,40 @@ impl Lowering<'_> {
         Ok(Some(self.builder.labelled("text after a marker", Role::ResumedText.label(), body)))
     }
 
-    /// The calls of a spelling, after its begin marker.
-    pub(crate) fn calls_after_begin(&mut self, spelling: &CallSpelling, calls: &[RuleId]) -> Expr {
-        let call = any_rule(calls);
-        let more = match &spelling.separator {
-            Some(separator) => {
-                let next = Expr::seq([self.fixed_parts(separator), call.clone()]);
-                after_first(next, self.max_calls())
+    /// What follows the first call of a list in each spelling: further calls, the end of the list,
+    /// and `next`.
+    pub(crate) fn lists_before(&mut self, next: &Expr) -> Vec<Expr> {
+        let (format, max) = (self.format, self.max_calls());
+        let spellings = format.all_spellings().enumerate();
+        let lists = spellings.map(|(k, spelling)| {
+            let more = self.next_in_list(k, spelling);
+            let more = more.map_or(Expr::Empty, |call| after_first(call, max));
+            Expr::seq([more, self.optional_marker(spelling.end.as_ref()), next.clone()])
+        });
+        lists.collect()
+    }
+
+    /// As [`Lowering::lists_before`], where the calls of the turn are counted. `fewer`: what
+    /// follows one more call, if one may follow.
+    pub(crate) fn counted_lists(&mut self, next: &Expr, fewer: &[Expr]) -> Vec<Expr> {
+        let spellings = self.format.all_spellings().enumerate();
+        let lists = spellings.map(|(k, spelling)| {
+            let end = self.optional_marker(spelling.end.as_ref());
+            let end = Expr::seq([end, next.clone()]);
+            match (self.next_in_list(k, spelling), fewer.get(k)) {
+                (Some(call), Some(fewer)) => {
+                    let rest = Expr::alt([end, Expr::seq([call, fewer.clone()])]);
+                    Expr::Ref(self.builder.rule("rest of a list", rest))
+                }
+                _ => end,
             }
-            None => Expr::Empty,
-        };
-        let end = self.optional_marker(spelling.end.as_ref());
-        Expr::seq([call, more, end])
+        });
+        lists.collect()
+    }
+
+    /// A call of spelling `k` after another one, if that may follow.
+    fn next_in_list(&mut self, k: usize, spelling: &CallSpelling) -> Option<Expr> {
+        let separator = self.fixed_parts(spelling.separator.as_ref()?);
+        Some(Expr::seq([separator, any_rule(&self.spellings[k].calls)]))
     }
 }

@@ -4,6 +4,7 @@ use louver::ids::RuleId;
 use louver::ir::{AfterTag, Dispatch, DispatchEnd, Expr, Trigger};
 
 use super::Lowering;
+use super::calls::any_rule;
 use super::markers::is_single_character;
 use super::spelling::LoweredSpelling;
 use super::text_automata::TextKind;
@@ -48,7 +49,7 @@ impl Lowering<'_> {
     /// text does not begin with it.
     pub(crate) fn text_instead_of_calls(&mut self) -> Result<Expr, LowerError> {
         let next = self.max_calls().map(|_| self.closing());
-        let free = self.text(None, next.clone());
+        let free = self.text(None, next.clone(), None);
         if !self.call_begin_texts().iter().any(|begin| is_single_character(begin)) {
             return Ok(free);
         }
@@ -58,15 +59,22 @@ impl Lowering<'_> {
         let first =
             self.builder.labelled("first of text", Role::Text.label(), Expr::Automaton(first));
         let mut starts = vec![Expr::seq([Expr::Ref(first), free.clone()])];
-        for (trigger, rule) in self.spelling_tags(next.as_ref().unwrap_or(&free), &free) {
+        let lists = self.lists_before(next.as_ref().unwrap_or(&free));
+        for (trigger, rule) in self.spelling_tags(&lists, &free) {
             starts.push(Expr::seq([trigger.expr(), Expr::Ref(rule)]));
         }
         Ok(Expr::optional(Expr::alt(starts)))
     }
 
     /// Free text, with the end of the frame in a frame. `calls`: the marker that opens calls in the
-    /// text, and the calls. `next`: what follows the calls; by default, text again.
-    pub(crate) fn text(&mut self, calls: Option<(&Marker, Expr)>, next: Option<Expr>) -> Expr {
+    /// text, and the calls. `next`: what follows the calls; by default, text again. `lists`: what
+    /// follows the first call of a list in each spelling, if calls are counted.
+    pub(crate) fn text(
+        &mut self,
+        calls: Option<(&Marker, Expr)>,
+        next: Option<Expr>,
+        lists: Option<&[Expr]>,
+    ) -> Expr {
         let text = self.builder.declare("text");
         let again = next.is_none() || self.max_calls().is_none();
         // A tag that may end the turn must not return to the text.
@@ -78,16 +86,17 @@ impl Lowering<'_> {
             None => Vec::new(),
         };
         let after_calls = if again { &back } else { &next };
-        tags.extend(self.spelling_tags(after_calls, &back));
+        let lists = lists.map_or_else(|| self.lists_before(after_calls), <[Expr]>::to_vec);
+        tags.extend(self.spelling_tags(&lists, &back));
         let body = self.text_dispatch(tags, if loops { AfterTag::Loop } else { AfterTag::End });
         self.builder.define(text, body);
         self.builder.attributes(text).label = Some(Role::Text.label());
         Expr::Ref(text)
     }
 
-    /// Tags of the alternative spellings: of calls, with `next` after them, and of begin markers
-    /// that turn out to be text, with `text` after them.
-    fn spelling_tags(&mut self, next: &Expr, text: &Expr) -> Vec<(Trigger, RuleId)> {
+    /// Tags of the alternative spellings: of calls, with the rest of their list after the first,
+    /// and of begin markers that turn out to be text, with `text` after them.
+    fn spelling_tags(&mut self, lists: &[Expr], text: &Expr) -> Vec<(Trigger, RuleId)> {
         let format = self.format;
         let begin = format.calls_begin_marker();
         let usual = begin.map_or_else(Vec::new, |begin| self.begin_triggers(begin));
@@ -97,8 +106,7 @@ impl Lowering<'_> {
             let LoweredSpelling { calls, text: begin_is_text } = self.spellings[k].clone();
             let mut bodies = Vec::new();
             if !calls.is_empty() {
-                let calls = self.calls_after_begin(spelling, &calls);
-                bodies.push(Expr::seq([calls, next.clone()]));
+                bodies.push(Expr::seq([any_rule(&calls), lists[k].clone()]));
             }
             bodies.extend(begin_is_text.map(|rule| Expr::seq([Expr::Ref(rule), text.clone()])));
             // Triggers with the same rest share their rules.

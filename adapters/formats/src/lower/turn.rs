@@ -48,12 +48,13 @@ impl Lowering<'_> {
             Some(response) if callable => Expr::alt([self.calls_alone(), Expr::Ref(response)]),
             Some(response) => Expr::Ref(response),
             None if callable => return self.text_and_calls(),
-            None => return Ok(self.text(None, None)),
+            None => return Ok(self.text(None, None, None)),
         };
         Ok(Expr::seq([whole, self.closing()]))
     }
 
-    /// Text between its markers, then calls; or one of the two, by the format's place of text.
+    /// Text between its markers, then calls; or one of the two, by the format's place of text. If
+    /// the request has a response format, no text stands beside calls.
     fn marked_text_and_calls(&mut self, begin: &Marker, end: &Marker) -> Expr {
         let is_instead = self.format.text.place == TextPlace::InsteadOfCalls;
         let begin = match self.request.reasoning {
@@ -62,7 +63,11 @@ impl Lowering<'_> {
             _ => self.marker(begin),
         };
         let calls = if self.calls.is_empty() { Expr::Never } else { self.calls_alone() };
-        let text = Expr::seq([begin.clone(), self.text_until(end)]);
+        let text = match self.request.response_format {
+            Some(_) => self.marker(end),
+            None => self.text_until(end),
+        };
+        let text = Expr::seq([begin.clone(), text]);
         let end = self.marker(end);
         let response = self.response.map(|rule| Expr::seq([begin, Expr::Ref(rule), end]));
         match (response, is_instead) {
@@ -93,14 +98,15 @@ impl Lowering<'_> {
             _ => any_rule(&self.calls),
         };
         match (place, max) {
-            (TextPlace::Anywhere, None) => Ok(self.text(Some((begin, calls)), None)),
+            (TextPlace::Anywhere, None) => Ok(self.text(Some((begin, calls)), None, None)),
             (TextPlace::Anywhere, Some(max)) if max > 1 && !section => {
                 if max > MAX_COUNTED_CALLS {
                     return Err(LowerError::TooManyCalls { max, limit: MAX_COUNTED_CALLS });
                 }
-                let mut rest = self.closing();
+                let (mut rest, mut lists) = (self.closing(), Vec::new());
                 for _ in 0..max {
-                    rest = self.text(Some((begin, calls.clone())), Some(rest));
+                    lists = self.counted_lists(&rest, &lists);
+                    rest = self.text(Some((begin, calls.clone())), Some(rest), Some(&lists));
                 }
                 Ok(rest)
             }
@@ -109,7 +115,7 @@ impl Lowering<'_> {
                 let more = if section { Expr::Empty } else { self.more_calls(max) };
                 let calls = Expr::seq([calls, more]);
                 let closing = self.closing();
-                Ok(self.text(Some((begin, calls)), Some(closing)))
+                Ok(self.text(Some((begin, calls)), Some(closing), None))
             }
         }
     }

@@ -2,7 +2,8 @@
 
 use louver::spec::json::Json;
 
-use super::members::{MemberError, MemberErrorKind, check_name};
+use super::function::{schema, strict};
+use super::members::{MemberError, MemberErrorKind, MemberReader, ToolShape, check_name};
 use crate::format::BuiltinFormat;
 
 /// A built-in tool, which the model knows without a schema in the prompt: a browser, an
@@ -31,38 +32,33 @@ impl BuiltinTool {
     }
 
     /// Parses entry `k` of a request's tools: `{"type": "python"}`, `{"type": "browser.search",
-    /// "parameters": {...}}`. `kind` is its type.
+    /// "parameters": {...}}`. `kind` is its type. Unknown members are errors, as those of functions
+    /// are.
     pub(super) fn parse(
         k: usize,
         kind: &str,
         entry: &Json,
     ) -> Result<BuiltinTool, Vec<MemberError>> {
-        let mut errors = Vec::new();
-        let mut fail =
-            |member, kind| errors.push(MemberError::new(format!("/tools/{k}/{member}"), kind));
-        let own_name = entry.get_non_null("name");
-        let (member, name) = match own_name {
-            None => ("type", Some(kind)),
-            Some(name) => ("name", name.as_str()),
-        };
-        match name.map(check_name) {
-            None => fail(member, MemberErrorKind::Expected("a string")),
-            Some(Err(kind)) => fail(member, kind),
-            Some(Ok(())) => {}
-        }
-        let parameters = match entry.get_non_null("parameters") {
-            None => None,
-            Some(schema @ (Json::Object(_) | Json::Bool(_))) => Some(schema.clone()),
-            Some(_) => {
-                fail("parameters", MemberErrorKind::Expected("a JSON Schema"));
-                None
+        let Json::Object(members) = entry else { return Err(Vec::new()) };
+        let pointer = ToolShape::Bare.pointer(k, kind);
+        let mut reader = MemberReader { pointer, members, errors: Vec::new() };
+        reader.check_unknown(&["type", "name", "description", "parameters", "strict"]);
+        let is_named_by_type = members.get_non_null("name").is_none();
+        let name = if is_named_by_type {
+            if let Err(error) = check_name(kind) {
+                reader.fail("/type", error);
             }
+            kind.to_owned()
+        } else {
+            reader.name()
         };
-        if !errors.is_empty() {
-            return Err(errors);
+        let parameters = schema(&mut reader);
+        // Read for their errors: the model knows the tool, and its schema is always enforced.
+        let _ = (reader.description(), strict(&mut reader));
+        if !reader.errors.is_empty() {
+            return Err(reader.errors);
         }
-        let name = name.unwrap_or(kind).to_owned();
-        Ok(BuiltinTool { name, parameters, is_named_by_type: own_name.is_none() })
+        Ok(BuiltinTool { name, parameters, is_named_by_type })
     }
 
     /// The JSON pointer of the name of tool `k`, if it is this one.

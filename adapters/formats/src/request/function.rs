@@ -75,7 +75,7 @@ impl FunctionTool {
         let tool = FunctionTool {
             name: reader.name(),
             description: reader.description(),
-            parameters: parameters(&mut reader),
+            parameters: schema(&mut reader).unwrap_or_else(no_parameters),
             strict: strict(&mut reader),
             shape,
         };
@@ -83,21 +83,23 @@ impl FunctionTool {
     }
 }
 
-fn parameters(reader: &mut MemberReader<'_>) -> Json {
-    let Some(schema) = reader.members.get_non_null("parameters") else { return no_parameters() };
+/// The schema in the member `parameters` of a tool, if there is one.
+pub(super) fn schema(reader: &mut MemberReader<'_>) -> Option<Json> {
+    let schema = reader.members.get_non_null("parameters")?;
     let in_properties = "a JSON Schema: the arguments belong in its `properties`";
     let expected = match schema {
         Json::String(_) => "a JSON Schema, as an object and not as text",
         schema => match expected_instead(schema, in_properties) {
             Some(expected) => expected,
-            None => return schema.clone(),
+            None => return Some(schema.clone()),
         },
     };
     reader.fail("/parameters", MemberErrorKind::Expected(expected));
-    Json::Null
+    None
 }
 
-fn strict(reader: &mut MemberReader<'_>) -> bool {
+/// The member `strict` of a tool.
+pub(super) fn strict(reader: &mut MemberReader<'_>) -> bool {
     match reader.members.get_non_null("strict") {
         None => false,
         Some(Json::Bool(strict)) => *strict,

@@ -4,6 +4,7 @@ mod builtin;
 mod checks;
 mod choice;
 mod custom;
+mod declared_types;
 mod errors;
 mod function;
 mod members;
@@ -17,6 +18,7 @@ pub(crate) use self::checks::STOP;
 pub use self::choice::{ToolChoice, ToolChoiceError};
 pub(crate) use self::custom::CustomError;
 pub use self::custom::{CUSTOM_INPUT, CustomInput, CustomTool};
+pub(crate) use self::declared_types::declared_types;
 pub use self::errors::{
     ConstraintError, LowerError, PartErrors, RequestError, RequestErrors, RequestFault,
 };
@@ -127,7 +129,7 @@ pub enum Strictness {
     #[default]
     All,
     /// Those of tools with `strict`, and of all tools if a call is forced. The arguments of other
-    /// tools are any JSON object.
+    /// tools are any JSON object; in styles other than JSON, declared arguments have their types.
     AsFlagged,
     /// None, whatever `strict` says, unless a call is forced.
     Off,
@@ -151,7 +153,8 @@ pub enum SchemaRule {
 }
 
 impl SchemaRule {
-    /// Whether the schema is enforced. Otherwise, the arguments are any JSON object.
+    /// Whether the schema is enforced. Otherwise, the arguments are any JSON object; in styles
+    /// other than JSON, declared arguments have their types.
     pub fn is_enforced(self) -> bool {
         matches!(self, SchemaRule::Required | SchemaRule::All | SchemaRule::Strict)
     }
@@ -208,9 +211,9 @@ impl ToolRequest {
         let rule = self.schema_rule(function);
         let reason = match rule {
             SchemaRule::NotStrict => {
-                "set `strict: true` to enforce the schema; any object is accepted"
+                "set `strict: true` to enforce the schema; other objects are accepted"
             }
-            _ => "schemas of tools are off, whatever `strict` says; any object is accepted",
+            _ => "schemas of tools are off, whatever `strict` says; other objects are accepted",
         };
         let is_relaxed = !rule.is_enforced() && function.parameters != any_object();
         is_relaxed.then(|| SchemaError {

@@ -7,8 +7,8 @@ use louver::spec::json::Json;
 /// The format of the response: of the text for the user, in place of free text.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ResponseFormat {
-    /// JSON that a schema allows. If tools may be called, the turn is calls or the response; if a
-    /// call is forced, the schema is ignored.
+    /// JSON that a schema allows. If tools may be called, the turn is calls without text or the
+    /// response; if a call is forced, calls without text.
     Schema(Json),
     /// Text that a structural tag allows. It excludes tools that may be called.
     StructuralTag(Box<ResponseTag>),

@@ -219,6 +219,9 @@ mod tests {
             {"type": "ok"},
             {"type": "x", "name": 7, "parameters": 8},
             {"type": ""},
+            {"type": "y", "strict": 1, "format": {}, "description": 2},
+            {"type": "z", "input_schema": {}, "parameters": {"query": {"type": "string"}}},
+            {"type": "w", "name": null, "description": "d", "strict": true, "format": null},
         ]));
         let want = [
             ("/tools/0", MemberErrorKind::Expected("an object")),
@@ -241,6 +244,19 @@ mod tests {
             ("/tools/12/name", MemberErrorKind::Expected("a string")),
             ("/tools/12/parameters", MemberErrorKind::Expected("a JSON Schema")),
             ("/tools/13/type", MemberErrorKind::EmptyName),
+            ("/tools/14/format", MemberErrorKind::UnknownMember { instead: None, meant: None }),
+            ("/tools/14/description", MemberErrorKind::Expected("a string")),
+            ("/tools/14/strict", MemberErrorKind::Expected("a boolean")),
+            (
+                "/tools/15/input_schema",
+                MemberErrorKind::UnknownMember { instead: Some("use `parameters`"), meant: None },
+            ),
+            (
+                "/tools/15/parameters",
+                MemberErrorKind::Expected(
+                    "a JSON Schema: the arguments belong in its `properties`",
+                ),
+            ),
         ];
         assert_eq!(found, want.map(|(p, k)| (p.to_owned(), k)));
         assert_eq!(errors(json!({}))[0].0, "/tools");

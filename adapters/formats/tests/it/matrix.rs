@@ -5,8 +5,8 @@
 use std::num::NonZeroU32;
 
 use louver_formats::{
-    ArgumentStyle, Call, Catalog, LoweredRequest, Parallel, ParallelPolicy, Reasoning, RenderError,
-    RenderOptions, Strictness, ToolChoice, ToolRequest, Turn,
+    ArgumentStyle, Call, CallSpelling, Catalog, LoweredRequest, Parallel, ParallelPolicy, Part,
+    Reasoning, RenderError, RenderOptions, Strictness, ToolChoice, ToolRequest, Turn, WireFormat,
 };
 use serde_json::json;
 
@@ -319,4 +319,72 @@ fn bounds_on_calls_hold() {
             }
         }
     }
+}
+
+/// Calls of `ping` without arguments in lists of these lengths, as a spelling writes them.
+fn spelled(format: &WireFormat, spelling: &CallSpelling, lists: &[usize]) -> String {
+    let text = |parts: &[Part]| -> String {
+        let part = |part: &Part| match part {
+            Part::Text(text) => text.clone(),
+            Part::Name { .. } => "ping".to_owned(),
+            Part::Gap { gap } => gap.clone(),
+            Part::Marker(marker) => marker.write(),
+            Part::Id { .. } | Part::Maybe { .. } => String::new(),
+        };
+        parts.iter().map(part).collect()
+    };
+    let arguments = match spelling.arguments.as_ref().unwrap_or(&format.call.arguments) {
+        ArgumentStyle::Json | ArgumentStyle::Delimited(_) => "{}",
+        _ => "",
+    };
+    let call = format!("{}{arguments}{}", text(&spelling.header), text(&spelling.trailer));
+    let separator = spelling.separator.as_ref().map(|parts| parts.write()).unwrap_or_default();
+    let (begin, end) = (spelling.begin.write(), spelling.end.as_ref().map(|end| end.write()));
+    let list = |&n: &usize| {
+        format!("{begin}{}{}", vec![&*call; n].join(&separator), end.as_deref().unwrap_or_default())
+    };
+    lists.iter().map(list).collect::<Vec<_>>().join("\n")
+}
+
+/// In every spelling whose calls stand in lists.
+#[test]
+fn bounds_on_calls_hold_in_lists() {
+    let mut counted = Vec::new();
+    for format in Catalog::shipped().formats() {
+        let rig = Rig::new(format, Specials::Fewest);
+        let most = NonZeroU32::new(3).expect("three");
+        let request = request(r#"[{"name": "ping"}]"#, &json!("auto"))
+            .with_parallel(Parallel::AtMost(most))
+            .with_reasoning(Reasoning::Off);
+        let lowered = rig.format.lower(&request).unwrap_or_else(|e| panic!("{}: {e}", format.name));
+        let session = rig.session(&lowered, &[], &[]);
+        let has_many = format.call.parallel == ParallelPolicy::Many;
+        // With a section, there is one list.
+        let has_lists = has_many && format.section.is_none();
+        for spelling in rig.format.all_spellings().filter(|spelling| spelling.separator.is_some()) {
+            for (lists, taken) in [
+                (&[1][..], true),
+                (&[3], has_many),
+                (&[2, 1], has_lists),
+                (&[1, 2], has_lists),
+                (&[1, 1, 1], has_lists),
+                (&[4], false),
+                (&[3, 1], false),
+                (&[2, 2], false),
+                (&[1, 3], false),
+                (&[1, 1, 2], false),
+            ] {
+                let wire = spelled(&rig.format, spelling, lists);
+                let run = session.run(&session.tokens(&rig.units(&wire), 0), 1_000);
+                let is_taken = run.taken.is_ok() && run.complete;
+                assert_eq!(is_taken, taken, "{}: {wire:?}", format.name);
+                let calls: usize = lists.iter().sum();
+                assert!(!taken || run.turn.calls.len() == calls, "{wire:?}: {:?}", run.turn);
+            }
+            counted.push(format.name.clone());
+        }
+    }
+    counted.dedup();
+    println!("{counted:?}");
+    assert!(["gemma3", "gemma4", "phi4_mini"].iter().all(|name| counted.iter().any(|c| c == name)));
 }

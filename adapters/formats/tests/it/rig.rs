@@ -48,7 +48,7 @@ impl Unit<'_> {
 }
 
 /// The texts of markers under these keys, longest first.
-fn marker_texts(value: &Value, keys: &[&str], out: &mut Vec<String>) {
+pub(crate) fn marker_texts(value: &Value, keys: &[&str], out: &mut Vec<String>) {
     match value {
         Value::Object(members) => {
             for (key, inner) in members {

@@ -85,7 +85,7 @@ fn raw_strings_and_other_values() {
     assert_eq!(types.of_member("undeclared"), JsonTypes::default());
     let types_of = |name: &str| types.of_member(name);
     assert_eq!(types_of("s"), JsonTypes::STRING);
-    assert_eq!(types_of("n"), JsonTypes::STRING.union(JsonTypes::NUMBER).union(JsonTypes::NULL));
+    assert_eq!(types_of("n"), JsonTypes::STRING.union(JsonTypes::INTEGER).union(JsonTypes::NULL));
     assert_eq!(types_of("e"), JsonTypes::STRING.union(JsonTypes::NUMBER));
     for good in [
         "<s>;",
@@ -93,18 +93,20 @@ fn raw_strings_and_other_values() {
         "<s> a ;<n>5;",
         "<s>a;<n>five;",
         "<s>a;<n>null;",
+        "<s>a;<n>5.5;",
         "<s>a;<e>on;<l>ab;",
         "<s>a;<e> 3 ;",
     ] {
         assert!(takes(&mut recognizer, good), "{good}");
     }
-    // A fraction is not an integer. It is not a string either, as it would be read as a number.
+    // A whole number in a spelling that the options exclude would be read as a number.
     for bad in [
         "",
         "<n>5;",
         "<s>a",
         "<s>a;;",
-        "<s>a;<n>5.5;",
+        "<s>a;<n>5.0;",
+        "<s>a;<n>5e2;",
         "<s>a;<e>off;",
         "<s>a;<l>a;",
         "<s>a;<l>abcd;",

@@ -6,12 +6,14 @@ use crate::cache::ProcessCell;
 use crate::fsm::Dfa;
 
 /// An anchored pattern of the texts that read as a value of these types rather than as a string.
-/// `None` if the set has no other type than strings.
+/// `None` if the set has no other type than strings. A number without another fraction than zeros
+/// is taken for a whole number: that is how the grammar writes these, with an exponent, too.
 pub(super) fn lookalikes(types: JsonTypes) -> Option<String> {
     let patterns = [
         (JsonTypes::NULL, "null"),
         (JsonTypes::BOOLEAN, "true|false"),
-        (JsonTypes::NUMBER, r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"),
+        (JsonTypes::INTEGER, r"-?(?:0|[1-9][0-9]*)(?:\.0+)?(?:[eE][+-]?[0-9]+)?"),
+        (JsonTypes::FRACTION, r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"),
         (JsonTypes::ARRAY, r"\[[^]*"),
         (JsonTypes::OBJECT, r"\{[^]*"),
     ];

@@ -145,7 +145,7 @@ impl ValueSyntax {
 
     /// Whether the name of a member can be written. White space may stand around a bare name, so it
     /// cannot begin or end the name.
-    pub(crate) fn can_write_name(&self, name: &str) -> bool {
+    pub fn can_write_name(&self, name: &str) -> bool {
         let reserved = [':', ',', '{', '}', '[', ']', '<', '"'];
         let white_space = [' ', '\t', '\n', '\r'];
         match self {

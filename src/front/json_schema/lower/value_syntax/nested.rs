@@ -117,9 +117,7 @@ struct NodeValues<'a> {
 impl<'a> SchemaLowering<'a, '_> {
     /// The types that the values of alternatives may have.
     pub(super) fn types_of(alternatives: &[Facets<'a>]) -> JsonTypes {
-        let types =
-            alternatives.iter().fold(JsonTypes::default(), |all, f| all.union(allowed_types(f)));
-        types.as_read()
+        alternatives.iter().fold(JsonTypes::default(), |all, f| all.union(allowed_types(f)))
     }
 
     /// The types of the values of the root schema, by their nodes. Reports values that cannot be
@@ -274,12 +272,11 @@ impl<'a> SchemaLowering<'a, '_> {
     }
 }
 
-/// The types of the values that facets allow.
+/// The types of the values that facets allow. A listed whole number may be written in any spelling,
+/// such as `150e-1`, so that it counts as any number.
 fn allowed_types(facets: &Facets<'_>) -> JsonTypes {
-    match &facets.values {
-        Some(values) => {
-            values.iter().fold(JsonTypes::default(), |all, value| all.union(JsonTypes::of(value)))
-        }
-        None => facets.types,
-    }
+    let Some(values) = &facets.values else { return facets.types };
+    let types =
+        values.iter().fold(JsonTypes::default(), |all, value| all.union(JsonTypes::of(value)));
+    if types.meets(JsonTypes::NUMBER) { types.union(JsonTypes::NUMBER) } else { types }
 }

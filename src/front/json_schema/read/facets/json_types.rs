@@ -83,12 +83,6 @@ impl JsonTypes {
         self.0 == 0
     }
 
-    /// The types that a reader of texts expects where these are allowed: a reader does not tell
-    /// whole numbers from fractions.
-    pub(crate) fn as_read(self) -> JsonTypes {
-        if self.meets(JsonTypes::NUMBER) { self.union(JsonTypes::NUMBER) } else { self }
-    }
-
     /// The number of the set: less than 128.
     pub(crate) fn index(self) -> usize {
         usize::from(self.0)
