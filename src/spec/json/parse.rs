@@ -1,9 +1,6 @@
 //! Parsing of JSON texts.
 
-use indexmap::IndexMap;
-
 use super::{Json, Number, Object};
-use crate::hash::Seeded;
 use crate::limits::Limits;
 use crate::utf16::{HIGH_SURROGATES, surrogate_pair};
 
@@ -63,29 +60,9 @@ impl Json {
     /// # Ok::<(), louver::JsonError>(())
     /// ```
     pub fn parse(text: &str, limits: &Limits) -> Result<Json, JsonError> {
-        Json::parse_document(text, limits, false)
-    }
-
-    /// As [`Json::parse`], but an object may repeat a key. The last value counts, in the place of
-    /// the first, as in Python and JavaScript.
-    ///
-    /// ```
-    /// use louver::{Json, Limits};
-    ///
-    /// let limits = Limits::default();
-    /// let json = Json::parse_repeating(r#"{"a": 1, "b": 2, "a": 3}"#, &limits)?;
-    /// assert_eq!(json, Json::parse(r#"{"a": 3, "b": 2}"#, &limits)?);
-    /// # Ok::<(), louver::JsonError>(())
-    /// ```
-    pub fn parse_repeating(text: &str, limits: &Limits) -> Result<Json, JsonError> {
-        Json::parse_document(text, limits, true)
-    }
-
-    /// Parses a text, in which objects may repeat keys if `repeats`.
-    fn parse_document(text: &str, limits: &Limits, repeats: bool) -> Result<Json, JsonError> {
         // A byte order mark, which RFC 8259 allows parsers to ignore.
         let offset = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
-        let mut parser = JsonParser { text: text.as_bytes(), offset, depth: limits.depth, repeats };
+        let mut parser = JsonParser { text: text.as_bytes(), offset, depth: limits.depth };
         let result = if text.len() > limits.source_bytes {
             Err(JsonErrorReason::TooLong(limits.source_bytes))
         } else {
@@ -110,8 +87,6 @@ struct JsonParser<'t> {
     offset: usize,
     /// Limit on nesting.
     depth: usize,
-    /// Whether an object may repeat a key.
-    repeats: bool,
 }
 
 /// Result of parsing a construct.
@@ -215,9 +190,6 @@ impl JsonParser<'_> {
                     return Err(JsonErrorReason::Expected("`,` or `}`"));
                 }
             }
-        }
-        if self.repeats {
-            members = IndexMap::<String, Json, Seeded>::from_iter(members).into_iter().collect();
         }
         Object::new(members).map(Json::Object).map_err(|repeated| {
             self.offset = key_offsets[repeated.at];

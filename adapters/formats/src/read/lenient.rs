@@ -58,11 +58,6 @@ pub enum Difference {
         /// length, if they end too early.
         at: usize,
     },
-    /// A call that has a member twice in one object. The last one counts, as in Python.
-    Repeated {
-        /// The call's number.
-        call: usize,
-    },
     /// A call whose end marker is missing.
     Unended {
         /// The call's number.
@@ -151,8 +146,7 @@ fn report(
     if scanned.open_reasoning {
         differences.push(Difference::OpenReasoning);
     }
-    for (k, found) in scanned.calls.into_iter().enumerate() {
-        let ScannedCall { mut call, has_end, repeats } = found;
+    for (k, ScannedCall { mut call, has_end }) in scanned.calls.into_iter().enumerate() {
         call.name = offered_name(format, request, &call).unwrap_or(call.name);
         let tool = request.tools.iter().find(|tool| tool.name() == call.name);
         let is_custom = tool.is_some_and(|tool| tool.kind() == CallKind::Custom);
@@ -171,9 +165,6 @@ fn report(
                 let at = mismatch(format, request, tool, &call.arguments);
                 differences.extend(at.map(|at| Difference::Arguments { call: k, at }));
             }
-        }
-        if repeats {
-            differences.push(Difference::Repeated { call: k });
         }
         if !has_end {
             differences.push(Difference::Unended { call: k });

@@ -2,7 +2,7 @@
 //! is ignored.
 
 use louver::limits::Limits;
-use louver::spec::json::{Json, JsonError, JsonErrorReason};
+use louver::spec::json::Json;
 
 use crate::format::{IdStyle, Marker, Part};
 use crate::request::MAX_TOOL_NAME_BYTES;
@@ -156,23 +156,12 @@ pub(super) fn last_key(text: &str) -> Option<String> {
     Some(text[quote + 1..colon].to_owned())
 }
 
-/// A JSON value in which objects may repeat members, and whether one does. The last value counts.
-pub(super) fn repeating_json(text: &str) -> Option<(Json, bool)> {
-    let limits = Limits::default();
-    match Json::parse(text, &limits) {
-        Ok(value) => Some((value, false)),
-        Err(JsonError { reason: JsonErrorReason::DuplicateKey(_), .. }) => {
-            Some((Json::parse_repeating(text, &limits).ok()?, true))
-        }
-        Err(_) => None,
-    }
-}
-
-/// The text of the JSON value at the beginning of a text, and what follows.
-pub(super) fn split_json(text: &str) -> Option<(&str, &str)> {
+/// The JSON value at the beginning of a text, and what follows.
+pub(super) fn json(text: &str) -> Option<(Json, &str)> {
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<serde::de::IgnoredAny>();
     values.next()?.ok()?;
-    Some(text.split_at(values.byte_offset()))
+    let (value, rest) = text.split_at(values.byte_offset());
+    Some((Json::parse(value, &Limits::default()).ok()?, rest))
 }
 
 /// The offset of the parenthesis that closes one before the text. Skips quoted strings.

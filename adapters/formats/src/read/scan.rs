@@ -1,12 +1,13 @@
 //! The lenient scanner: finds reasoning, text and calls in output that need not follow the format.
 //! White space is ignored, and end markers may be missing.
 
+use louver::limits::Limits;
 use louver::spec::json::{Json, Object};
 
 use super::events::Cut;
 use super::matching::{
-    Heads, closing_parenthesis, eat, eat_end, eat_header, eat_marker, eat_parts, find_marker,
-    last_key, loose_headers, repeating_json, split_json,
+    Heads, closing_parenthesis, eat, eat_end, eat_header, eat_marker, eat_parts, find_marker, json,
+    last_key, loose_headers,
 };
 use super::turn::Call;
 use crate::arguments::{ArgumentReader, spaced};
@@ -26,13 +27,10 @@ pub(crate) struct ScannedTurn {
     pub(crate) cut: Option<(Cut, String)>,
 }
 
-/// A call that was found.
+/// A call, and whether its end was found.
 pub(crate) struct ScannedCall {
     pub(crate) call: Call,
-    /// Whether its end was found.
     pub(crate) has_end: bool,
-    /// Whether an object in it repeats a member.
-    pub(crate) repeats: bool,
 }
 
 pub(crate) struct Scanner<'a> {
@@ -206,7 +204,7 @@ impl Scanner<'_> {
                         let trailed = eat_parts(rest, syntax.trailer);
                         let rest = trailed.unwrap_or(rest);
                         let (has_end, rest) = eat_end(rest, syntax.end, trailed.is_some());
-                        return Some((ScannedCall { has_end, ..call }, rest));
+                        return Some((ScannedCall { call, has_end }, rest));
                     }
                 }
             }
@@ -219,7 +217,7 @@ impl Scanner<'_> {
         text: &'t str,
         header: &[Part],
         syntax: &CallSyntax<'_>,
-    ) -> Option<(ScannedCall, &'t str)> {
+    ) -> Option<(Call, &'t str)> {
         let (name, rest) = eat_header(text, header)?;
         let (arguments, rest) = self.arguments(&name, syntax, rest)?;
         Some((parse_call(&name, &arguments)?, rest))
@@ -236,14 +234,14 @@ impl Scanner<'_> {
                 self.header_and_arguments(rest, &spelling.header, &syntax)
             {
                 let trailed = eat_parts(after, &spelling.trailer);
-                calls.push(ScannedCall { has_end: trailed.is_some(), ..call });
+                calls.push(ScannedCall { call, has_end: trailed.is_some() });
                 rest = trailed.unwrap_or(after);
                 let Some(separator) = &spelling.separator else { break };
                 let Some(after) = eat_parts(rest, &separator.parts()) else { break };
                 rest = after;
             }
             let is_text = spelling.text_unless.is_some()
-                && !calls.iter().all(|found: &ScannedCall| is_offered(&found.call.name));
+                && !calls.iter().all(|found| is_offered(&found.call.name));
             if calls.is_empty() || is_text {
                 continue;
             }
@@ -270,8 +268,7 @@ impl Scanner<'_> {
         }
         let (name_key, arguments_key) = (last_key(&before)?, last_key(&after)?);
         let rest = eat(text, &before[..brace])?;
-        let (value, rest) = split_json(rest)?;
-        let (value, repeats) = repeating_json(value)?;
+        let (value, rest) = json(rest)?;
         let Json::Object(members) = value else { return None };
         let name = members.get(&name_key).and_then(Json::as_str)?;
         let arguments = [arguments_key.as_str(), "arguments", "parameters"]
@@ -282,7 +279,7 @@ impl Scanner<'_> {
         spaced(&mut written, arguments.unwrap_or(&none));
         let call = parse_call(name, &written)?;
         let (has_end, rest) = eat_end(rest, self.format.call.end.as_ref(), true);
-        Some((ScannedCall { has_end, repeats: repeats || call.repeats, ..call }, rest))
+        Some((ScannedCall { call, has_end }, rest))
     }
 
     /// A call's arguments as JSON text, and what follows.
@@ -295,8 +292,10 @@ impl Scanner<'_> {
         let find_end = || Some(find_marker(rest, syntax.end?)?.0);
         match syntax.arguments {
             ArgumentStyle::Json => {
-                let (value, after) = split_json(rest)?;
-                Some((value.to_owned(), after))
+                let (value, after) = json(rest)?;
+                let mut out = String::new();
+                spaced(&mut out, &value);
+                Some((out, after))
             }
             ArgumentStyle::Keywords | ArgumentStyle::JsonKeywords => {
                 let end = closing_parenthesis(rest)?;
@@ -400,7 +399,7 @@ impl Scanner<'_> {
             let call = arguments.and_then(|arguments| parse_call(&name, &arguments));
             let code = || parse_call(&name, &ArgumentReader::code().read_whole(body));
             if let Some(call) = call.or_else(|| code().filter(|_| !format.bare_code)) {
-                out.calls.push(ScannedCall { has_end, ..call });
+                out.calls.push(ScannedCall { call, has_end });
                 return Some(after);
             }
         }
@@ -408,24 +407,22 @@ impl Scanner<'_> {
         let tool = self.tools.iter().find(|tool| tool.takes_code() && format.bare_code)?;
         let (body, has_end, after) = up_to_end(rest);
         let code = ArgumentReader::code().read_whole(body);
-        out.calls.push(ScannedCall { has_end, ..parse_call(&tool.name, &code)? });
+        out.calls.push(ScannedCall { call: parse_call(&tool.name, &code)?, has_end });
         Some(after)
     }
 }
 
-/// A call, without its end, from its name and the JSON text of its arguments. `None` if that is not
-/// an object.
-fn parse_call(name: &str, arguments: &str) -> Option<ScannedCall> {
-    let (value, repeats) = repeating_json(arguments)?;
+/// A call from its name and the JSON text of its arguments. `None` if that is not an object.
+fn parse_call(name: &str, arguments: &str) -> Option<Call> {
+    let value = Json::parse(arguments, &Limits::default()).ok()?;
     // Some models write the object as a string.
-    let (inner, repeats) = match &value {
-        Json::String(text) => repeating_json(text)?,
-        _ => (value, repeats),
+    let inner = match &value {
+        Json::String(text) => Json::parse(text, &Limits::default()).ok()?,
+        _ => value,
     };
     matches!(inner, Json::Object(_)).then(|| {
-        let mut arguments = String::new();
-        spaced(&mut arguments, &inner);
-        let (id, name, kind) = (String::new(), name.to_owned(), CallKind::Function);
-        ScannedCall { call: Call { id, name, arguments, kind }, has_end: false, repeats }
+        let mut text = String::new();
+        spaced(&mut text, &inner);
+        Call { id: String::new(), name: name.to_owned(), arguments: text, kind: CallKind::Function }
     })
 }
