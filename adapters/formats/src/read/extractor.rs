@@ -75,7 +75,7 @@ impl Extractor {
             None => Channel::default(),
         };
         Extractor {
-            ids: CallIds::new(id_seed),
+            ids: CallIds::new(id_seed, format.id_form()),
             calls: 0,
             state: TurnState::BETWEEN,
             text: TextChannel::new(separator.as_bytes()),
