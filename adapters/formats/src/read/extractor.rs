@@ -3,6 +3,9 @@
 //! The spans' labels are those of the grammar of the lowered request, so that the extractor reads
 //! exactly what the grammar allows.
 
+use std::cmp::Reverse;
+use std::ops::Range;
+
 use louver::matcher::Span;
 use memchr::memmem;
 
@@ -14,6 +17,7 @@ use crate::arguments::ArgumentReader;
 use crate::channel::{Channel, TextChannel};
 use crate::format::Marker;
 use crate::lowered::{LoweredRequest, Role};
+use crate::request::Reasoning;
 
 /// Turns the spans of one generation into events. The result does not depend on how spans are cut
 /// into chunks, once adjacent deltas are joined.
@@ -29,12 +33,23 @@ pub struct Extractor {
     /// The alternative spelling of the open call, an index into the format's.
     spelling: Option<usize>,
     ids: CallIds,
-    /// Whether the end of reasoning is found by its label: always, unless reasoning has a budget
-    /// and has not ended.
-    reasoning_is_read: bool,
+    /// How far a reasoning block with a budget is read.
+    block: BudgetedBlock,
     /// See [`Extractor::cut_off`].
     is_cut_off: bool,
     events: Vec<Event>,
+}
+
+/// A reasoning block with a budget. Its end marker may follow any beginning of itself, so that the
+/// last text of the block may have no label, and the markers are found by their bytes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum BudgetedBlock {
+    /// The block may follow.
+    Ahead,
+    /// In the block. Its text is in the unlabelled bytes from this offset on.
+    Open { from: usize },
+    /// There is no such block, or it has ended.
+    Over,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -83,7 +98,12 @@ impl Extractor {
             reasoning,
             arguments: ArgumentReader::default(),
             spelling: None,
-            reasoning_is_read: !lowered.inner.is_budgeted,
+            block: match lowered.inner.reasoning {
+                _ if !lowered.inner.is_budgeted => BudgetedBlock::Over,
+                Reasoning::Off => BudgetedBlock::Over,
+                Reasoning::Opened => BudgetedBlock::Open { from: 0 },
+                Reasoning::Optional | Reasoning::Required => BudgetedBlock::Ahead,
+            },
             is_cut_off: false,
             events: Vec::new(),
             lowered,
@@ -212,7 +232,7 @@ impl Extractor {
         match &mut self.state {
             TurnState::Between { markers } => {
                 markers.extend_from_slice(bytes);
-                self.unlabelled_reasoning();
+                self.budgeted_block(bytes.len());
             }
             // The end markers of tagged arguments are read with the arguments.
             TurnState::Call { part: Cut::CallArguments, .. } => {
@@ -222,9 +242,9 @@ impl Extractor {
                 all.extend_from_slice(bytes);
             }
             TurnState::Reasoning if bytes.is_empty() => {}
-            TurnState::Reasoning if !self.reasoning_is_read => {
+            TurnState::Reasoning if self.block != BudgetedBlock::Over => {
                 self.state = TurnState::Between { markers: bytes.to_vec() };
-                self.unlabelled_reasoning();
+                self.budgeted_block(bytes.len());
             }
             TurnState::Reasoning | TurnState::Response => {
                 self.leave();
@@ -233,21 +253,24 @@ impl Extractor {
         }
     }
 
-    /// Finds the end of budgeted reasoning. Text that begins the end marker may be part of the
-    /// reasoning or of the marker; the tracer leaves it unlabelled until the end marker is
-    /// complete.
-    fn unlabelled_reasoning(&mut self) {
-        let (TurnState::Between { markers }, false, Some(format)) =
-            (&mut self.state, self.reasoning_is_read, &self.lowered.inner.format.reasoning)
+    /// Finds the markers of a reasoning block with a budget in the unlabelled bytes, of which the
+    /// last `added` are new.
+    fn budgeted_block(&mut self, added: usize) {
+        let (TurnState::Between { markers }, Some(format)) =
+            (&mut self.state, &self.lowered.inner.format.reasoning)
         else {
             return;
         };
-        let (begin, end) = (format.begin.write(), format.end.write());
-        let from = if markers.starts_with(begin.as_bytes()) { begin.len() } else { 0 };
-        let len = memmem::find(&markers[from..], end.as_bytes());
-        if let Some(len) = len {
-            let text: Vec<u8> = markers.drain(..from + len).skip(from).collect();
-            self.reasoning_is_read = true;
+        if self.block == BudgetedBlock::Ahead
+            && let Some(begin) = find_in_new(markers, added, 0, &format.begin)
+        {
+            self.block = BudgetedBlock::Open { from: begin.end };
+        }
+        if let BudgetedBlock::Open { from } = self.block
+            && let Some(end) = find_in_new(markers, added, from, &format.end)
+        {
+            let text: Vec<u8> = markers.drain(..end.start).skip(from).collect();
+            self.block = BudgetedBlock::Over;
             self.emit_reasoning(|reasoning| reasoning.push(&text) + &reasoning.close());
         }
     }
@@ -294,9 +317,13 @@ impl Extractor {
         self.state = TurnState::Reasoning;
         self.emit_reasoning(|reasoning| reasoning.push(bytes));
         // Text that ends with its budget still lacks the end marker.
-        if closed && self.reasoning_is_read {
-            self.leave();
-            self.state = TurnState::BETWEEN;
+        match self.block {
+            BudgetedBlock::Over if closed => {
+                self.leave();
+                self.state = TurnState::BETWEEN;
+            }
+            BudgetedBlock::Over => {}
+            _ => self.block = BudgetedBlock::Open { from: 0 },
         }
     }
 
@@ -424,4 +451,16 @@ impl Extractor {
             (!delta.is_empty()).then_some(Event::ArgumentsDelta { index: self.calls, delta }),
         );
     }
+}
+
+/// The first occurrence of a marker at or after an offset that ends in the last `added` bytes. Of
+/// several variants at one place, the longest.
+fn find_in_new(bytes: &[u8], added: usize, from: usize, marker: &Marker) -> Option<Range<usize>> {
+    let old = bytes.len() - added;
+    let found = marker.as_texts().into_iter().filter_map(|text| {
+        let from = from.max((old + 1).saturating_sub(text.len()));
+        let at = from + memmem::find(bytes.get(from..)?, text.as_bytes())?;
+        Some(at..at + text.len())
+    });
+    found.min_by_key(|range| (range.start, Reverse(range.end)))
 }
