@@ -11,7 +11,7 @@ use memchr::memmem;
 
 use super::call_ids::CallIds;
 use super::events::{Cut, Event};
-use super::header::parse_header;
+use super::header::{BeforeHeader, ParsedHeader, parse_header};
 use super::stop_texts::StopTexts;
 use crate::arguments::ArgumentReader;
 use crate::channel::{Channel, TextChannel};
@@ -30,7 +30,7 @@ pub struct Extractor {
     stops: StopTexts,
     reasoning: Channel,
     arguments: ArgumentReader,
-    /// The alternative spelling of the open call, an index into the format's.
+    /// The alternative spelling of the open call, or of the last: an index into the format's.
     spelling: Option<usize>,
     ids: CallIds,
     /// How far a reasoning block with a budget is read.
@@ -61,8 +61,8 @@ enum TurnState {
     Reasoning,
     /// In the response.
     Response,
-    /// In a call's header. Has its bytes.
-    Header { tool: usize, bytes: Vec<u8> },
+    /// In a call's header. Has its bytes, and the markers before it.
+    Header { begin: Vec<u8>, bytes: Vec<u8> },
     /// In a call's arguments or trailer. Has the trailer's bytes.
     Call { part: Cut, bytes: Vec<u8> },
 }
@@ -334,12 +334,22 @@ impl Extractor {
             TurnState::Between { .. } | TurnState::Reasoning | TurnState::Response => {
                 self.leave();
                 self.end_text(TextChannel::close);
-                self.state = TurnState::Header { tool, bytes: bytes.to_vec() };
+                let begin = match std::mem::replace(&mut self.state, TurnState::BETWEEN) {
+                    TurnState::Between { markers } => markers,
+                    _ => Vec::new(),
+                };
+                self.state = TurnState::Header { begin, bytes: bytes.to_vec() };
             }
         }
         if closed {
             self.start_call(tool);
         }
+    }
+
+    /// Parses the header of a call at the beginning of a text, after these markers.
+    fn parse_header(&self, tool: usize, begin: &[u8], text: &[u8]) -> Option<ParsedHeader> {
+        let before = BeforeHeader { markers: begin, spelling: self.spelling };
+        parse_header(&self.lowered, tool, before, &String::from_utf8_lossy(text))
     }
 
     /// Starts the call, unless it has started: its tool is decided and its arguments begin.
@@ -348,14 +358,14 @@ impl Extractor {
             return;
         }
         let arguments = TurnState::Call { part: Cut::CallArguments, bytes: Vec::new() };
-        let header = match std::mem::replace(&mut self.state, arguments) {
-            TurnState::Header { bytes, .. } => bytes,
-            _ => Vec::new(),
+        let (begin, header) = match std::mem::replace(&mut self.state, arguments) {
+            TurnState::Header { begin, bytes } => (begin, bytes),
+            _ => (Vec::new(), Vec::new()),
         };
         let called = self.lowered.tools().get(tool);
         let name = called.map(|t| t.name.clone()).unwrap_or_default();
         let kind = called.map(|t| t.kind).unwrap_or_default();
-        let header = parse_header(&self.lowered, tool, &String::from_utf8_lossy(&header));
+        let header = self.parse_header(tool, &begin, &header);
         self.spelling = header.as_ref().and_then(|header| header.spelling);
         let id = self.ids.next(self.calls, header.and_then(|header| header.id));
         let format = &self.lowered.inner.format;
@@ -369,9 +379,12 @@ impl Extractor {
         if !matches!(self.state, TurnState::Header { .. } | TurnState::Call { .. }) {
             // If one tool's header is a prefix of another's, only the arguments decide between the
             // tools, and the tracer holds the header back until then.
-            let text = String::from_utf8_lossy(bytes);
-            let len = parse_header(&self.lowered, tool, &text)
-                .map_or(0, |header| header.len.min(bytes.len()));
+            let begin = match &self.state {
+                TurnState::Between { markers } => &markers[..],
+                _ => &[],
+            };
+            let header = self.parse_header(tool, begin, bytes);
+            let len = header.map_or(0, |header| header.len.min(bytes.len()));
             let (header, rest) = bytes.split_at(len);
             self.header(tool, header, true);
             bytes = rest;
