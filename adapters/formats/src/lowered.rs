@@ -178,6 +178,11 @@ impl LoweredRequest {
         &self.inner.relaxed_schemas
     }
 
+    /// Whether the request bounds the length of reasoning.
+    pub fn has_reasoning_budget(&self) -> bool {
+        self.inner.is_budgeted
+    }
+
     /// The wire format, as it was given to [`WireFormat::lower`].
     pub fn wire_format(&self) -> &WireFormat {
         &self.inner.format

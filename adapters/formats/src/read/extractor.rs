@@ -173,7 +173,7 @@ impl Extractor {
         }
         let state = std::mem::replace(&mut self.state, TurnState::BETWEEN);
         self.stops.ended_by = match (self.stops.found_stop(), &state) {
-            (Some(found), _) => self.lowered.inner.stops.get(found.index).cloned(),
+            (Some(_), _) => self.stops.found_text(),
             (None, TurnState::Between { markers }) if complete => {
                 self.lowered.stop_text_in(markers).map(str::to_owned)
             }
@@ -204,10 +204,14 @@ impl Extractor {
         std::mem::take(&mut self.events)
     }
 
-    /// Replaces the request for the spans that follow. The tools of the new request must begin with
-    /// those of this one, so that labels keep their meaning.
+    /// Replaces the request for the spans that follow, with its stop texts. The tools of the new
+    /// request must begin with those of this one, so that labels keep their meaning. The format
+    /// must be the same, and reasoning has a budget in both requests or in neither
+    /// ([`LoweredRequest::has_reasoning_budget`]).
     pub fn replace_request(&mut self, lowered: LoweredRequest) {
+        let text = self.stops.replace(&lowered.inner.stops);
         self.lowered = lowered;
+        self.emit_text(|channel| channel.push(&text));
     }
 
     /// The request that is read.
