@@ -363,6 +363,20 @@ mod tests {
     }
 
     #[test]
+    fn the_last_of_repeated_keys_counts_where_they_are_allowed() {
+        for (text, expected, keys) in [
+            (r#"{"a":1,"b":2}"#, r#"{"a":1,"b":2}"#, &[][..]),
+            (r#"{"a":1,"b":2,"a":3,"a":4}"#, r#"{"a":4,"b":2}"#, &["a", "a"]),
+            (r#"[{"x":{"k":1,"k":2},"x":{"k":3}}]"#, r#"[{"x":{"k":3}}]"#, &["k", "x"]),
+        ] {
+            let (value, repeated) = Json::parse_repeated(text, &Limits::default()).unwrap();
+            assert_eq!(value, parse(expected).unwrap(), "{text}");
+            assert_eq!(repeated, keys, "{text}");
+        }
+        assert!(Json::parse_repeated("{\"a\":1,}", &Limits::default()).is_err());
+    }
+
+    #[test]
     fn duplicate_keys_in_large_objects_are_errors() {
         let members: Vec<String> = (0..500).map(|i| format!("\"k{i}\":{i}")).collect();
         let text = format!("{{{}}}", members.join(","));

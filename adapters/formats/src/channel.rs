@@ -1,6 +1,10 @@
 //! Streams of text: bytes in chunks -> text in whole code points, without the white space that the
 //! format adds.
 
+use std::ops::Deref;
+
+use memchr::memmem;
+
 /// One stream: text, reasoning, or the arguments of a call.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Channel {
@@ -115,6 +119,68 @@ impl TextChannel {
     }
 }
 
+/// Bytes that were not decided, in which texts are searched for as more arrive.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SearchBuffer {
+    bytes: Vec<u8>,
+    /// Texts, and the offsets before which they do not begin.
+    missed: Vec<(Vec<u8>, usize)>,
+}
+
+impl Deref for SearchBuffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl SearchBuffer {
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Drops the first bytes.
+    pub(crate) fn drop_front(&mut self, len: usize) {
+        self.bytes.drain(..len);
+        self.missed.clear();
+    }
+
+    pub(crate) fn take(&mut self) -> Vec<u8> {
+        std::mem::take(self).bytes
+    }
+
+    /// The offset of the first occurrence of a text at or after `from`, which is always the same
+    /// for a text until bytes are dropped. Bytes without the text are not searched again.
+    pub(crate) fn find(&mut self, text: &[u8], from: usize) -> Option<usize> {
+        let known = self.missed.iter().position(|(missed, _)| missed == text);
+        let from = known.map_or(from, |known| from.max(self.missed[known].1));
+        let rest = self.bytes.get(from..)?;
+        #[cfg(test)]
+        SEARCHED_BYTES.set(SEARCHED_BYTES.get() + rest.len());
+        if let Some(at) = memmem::find(rest, text) {
+            return Some(from + at);
+        }
+        let next = (self.bytes.len() + 1).saturating_sub(text.len()).max(from);
+        match known {
+            Some(known) => self.missed[known].1 = next,
+            None => self.missed.push((text.to_vec(), next)),
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+thread_local! {
+    static SEARCHED_BYTES: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+/// The number of bytes that this thread has searched in buffers.
+#[cfg(test)]
+pub(crate) fn searched_bytes() -> usize {
+    SEARCHED_BYTES.get()
+}
+
 /// Decodes UTF-8, with U+FFFD for invalid bytes. Also returns the number of bytes at the end that
 /// may begin a code point.
 pub(crate) fn decode(bytes: &[u8]) -> (String, usize) {
@@ -155,7 +221,7 @@ pub(crate) fn partial_match_len(text: &[u8], markers: &[&[u8]]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::Channel;
+    use super::{Channel, SearchBuffer};
 
     /// Bytes, lead, trail, and the text they make.
     type Case = (&'static [u8], &'static [u8], &'static [u8], &'static str);
@@ -194,6 +260,18 @@ mod tests {
                 assert_eq!(text, want, "{bytes:?}");
             }
         }
+    }
+
+    #[test]
+    fn searches_find_what_is_cut_into_chunks() {
+        let mut buffer = SearchBuffer::default();
+        for (bytes, found) in [("aa", None), ("aa</", None), ("a</b", None), ("></b>", Some(7))] {
+            buffer.push(bytes.as_bytes());
+            assert_eq!(buffer.find(b"</b>", 0), found, "{bytes}");
+        }
+        assert_eq!(buffer.find(b">", 3), Some(10));
+        buffer.drop_front(8);
+        assert_eq!(buffer.find(b"</b>", 0), Some(3));
     }
 
     #[test]

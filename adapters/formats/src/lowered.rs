@@ -9,7 +9,7 @@ use louver::spec::json::Json;
 
 use crate::arguments::ArgumentReader;
 use crate::format::{ArgumentStyle, CallSyntax, WireFormat};
-use crate::request::{CallKind, RequestFault, SchemaRule};
+use crate::request::{CallKind, Reasoning, RequestFault, SchemaRule};
 
 /// The role of a labelled span of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -75,6 +75,8 @@ pub(crate) struct LoweredInner {
     pub(crate) stops: Vec<String>,
     /// The texts that end free text, as its grammar says.
     pub(crate) text_stops: Vec<String>,
+    /// Whether the turn begins with a reasoning block.
+    pub(crate) reasoning: Reasoning,
     /// Whether reasoning has a budget.
     pub(crate) is_budgeted: bool,
     pub(crate) warnings: Vec<RequestFault>,
@@ -174,6 +176,11 @@ impl LoweredRequest {
     /// may violate them.
     pub fn relaxed_schemas(&self) -> &[RelaxedSchema] {
         &self.inner.relaxed_schemas
+    }
+
+    /// Whether the request bounds the length of reasoning.
+    pub fn has_reasoning_budget(&self) -> bool {
+        self.inner.is_budgeted
     }
 
     /// The wire format, as it was given to [`WireFormat::lower`].

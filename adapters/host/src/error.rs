@@ -110,6 +110,9 @@ pub enum ExtendError {
     /// The new plan's tools do not begin with the current plan's.
     #[error("the new plan's tools must begin with the current plan's tools")]
     Tools,
+    /// Reasoning has a budget under one of the two plans only.
+    #[error("reasoning needs a budget under both plans or under neither")]
+    Budget,
     /// The output so far is not a valid prefix under the new plan.
     #[error(transparent)]
     Resume(#[from] louver::engine::ResumeError),

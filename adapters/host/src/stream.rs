@@ -145,9 +145,10 @@ impl EventStream {
     /// nothing changes. If the future is dropped, the plan changes only if that step has passed.
     ///
     /// The output so far must be a valid prefix under the new plan, whose budgets and limits apply
-    /// to the whole turn. Text that was already emitted stays text, even if it would begin a call
-    /// under the new plan. The prompt is unchanged: the model knows the new tools only from the
-    /// conversation. Cost: reads all tokens so far twice.
+    /// to the whole turn. Reasoning has a budget under both plans or under neither. Stop texts of
+    /// the new plan end a response from here on. Text that was already emitted stays text, even if
+    /// it would begin a call under the new plan. The prompt is unchanged: the model knows the new
+    /// tools only from the conversation. Cost: reads all tokens so far twice.
     pub async fn extend(&mut self, plan: &TurnPlan) -> Result<usize, ExtendError> {
         self.settle_extension();
         let (Some(current), Some(constraint), Some(lowered)) =
@@ -160,6 +161,9 @@ impl EventStream {
         };
         if !names(lowered).starts_with(&names(current)) {
             return Err(ExtendError::Tools);
+        }
+        if lowered.has_reasoning_budget() != current.has_reasoning_budget() {
+            return Err(ExtendError::Budget);
         }
         let (reply, receiver) = oneshot::channel();
         self.shared.changes.lock().request(PlanChange {

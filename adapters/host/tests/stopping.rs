@@ -7,12 +7,16 @@ mod rig;
 use std::sync::Arc;
 
 use louver::{Engine, EngineOptions, Json};
-use louver_formats::{Catalog, Reasoning, ToolRequest};
-use louver_host::{Completion, EnforcementLevel, Finish, Generation, PreparedGeneration, TurnPlan};
+use louver_formats::{Catalog, Reasoning, ReasoningBudget, ToolRequest};
+use louver_host::{
+    Completion, EnforcementLevel, ExtendError, Finish, Generation, PreparedGeneration, TurnPlan,
+};
 use serde_json::json;
 use tokio::runtime::Runtime;
 
-use rig::{AMPLE, LOUVER, PROMPT, STOP, STOPPED, direct, finish, largest, model_row, prepare};
+use rig::{
+    AMPLE, Call, LOUVER, PROMPT, STOP, STOPPED, direct, finish, largest, model_row, prepare,
+};
 
 /// A plan with a regular expression for the response, and stop texts.
 fn plan(pattern: &str, stop: &[&str]) -> TurnPlan {
@@ -20,9 +24,8 @@ fn plan(pattern: &str, stop: &[&str]) -> TurnPlan {
     let format = Catalog::shipped().get("hermes").unwrap().bind(engine.vocab());
     let tag = json!({"type": "structural_tag", "format": {"type": "regex", "pattern": pattern}});
     let body = json!({"response_format": tag, "stop": stop});
-    let mut request = ToolRequest::parse(&Json::from(&body)).unwrap();
-    request.reasoning = Reasoning::Off;
-    TurnPlan::compile(&engine, &format, request).unwrap()
+    let request = ToolRequest::parse(&Json::from(&body)).unwrap();
+    TurnPlan::compile(&engine, &format, request.with_reasoning(Reasoning::Off)).unwrap()
 }
 
 /// Generates this text, as a host that is ahead of the reading of events.
@@ -66,29 +69,71 @@ fn a_stop_text_ends_the_response_and_the_report_says_what_was_cut() {
     }
 }
 
+/// A host that chooses letters in turn, as long as it gets no stop token only.
+async fn choose_letters(call: Call) -> Option<Result<Finish, String>> {
+    let mut context = PROMPT.to_vec();
+    loop {
+        let mut row = model_row(context.len());
+        call(&mut row, &context);
+        if largest(&row) == STOP {
+            return STOPPED;
+        }
+        assert!(context.len() < PROMPT.len() + 90, "the generation goes on");
+        context.push(u32::from(b"abcd"[context.len() % 4]));
+        tokio::task::yield_now().await;
+    }
+}
+
 /// After a stop text, the host gets stop tokens only, whatever the grammar allows.
 #[test]
 fn a_stop_text_ends_the_generation() {
     let PreparedGeneration { hook, events, task, .. } =
         prepare(&plan("[a-z]{90}", &["c"]), LOUVER, 99);
-    let (call, mut context) = (direct(hook), PROMPT.to_vec());
-    let host = async {
-        loop {
-            let mut row = model_row(context.len());
-            call(&mut row, &context);
-            let token = largest(&row);
-            if token == STOP {
-                return STOPPED;
-            }
-            assert!(context.len() < PROMPT.len() + 90, "the generation goes on");
-            context.push(u32::from(b"abcd"[context.len() % 4]));
-            tokio::task::yield_now().await;
-        }
-    };
     let generation = Runtime::new().unwrap().block_on(async {
-        task.run(host).await;
+        task.run(choose_letters(direct(hook))).await;
         events.finish().await.unwrap()
     });
     assert_eq!(generation.report.completion, Completion::Stopped);
     assert!(generation.turn.text.len() < 4 && !generation.turn.text.contains('c'));
+}
+
+/// Another plan of a running turn brings its own stop texts.
+#[test]
+fn changed_plans_end_responses_at_their_stop_texts() {
+    let (one, other) = (plan("[a-z]{90}", &["x", "yz"]), plan("[a-z]{90}", &["dab"]));
+    let PreparedGeneration { hook, mut events, task, .. } = prepare(&one, LOUVER, 99);
+    let generation = Runtime::new().unwrap().block_on(async {
+        let consumer = async {
+            events.extend(&other).await.unwrap();
+            events.finish().await.unwrap()
+        };
+        tokio::join!(task.run(choose_letters(direct(hook))), consumer).1
+    });
+    assert_eq!(generation.stop_text.as_deref(), Some("dab"));
+    assert!(generation.turn.text.ends_with('c'), "{}", generation.turn.text);
+}
+
+/// The reader cannot change between reasoning with and without a budget.
+#[test]
+fn plans_that_differ_in_having_a_budget_are_refused() {
+    let budgeted = |budget: Option<u32>| {
+        let engine = Engine::new(Arc::new(rig::vocabulary()), EngineOptions::default());
+        let format = Catalog::shipped().get("qwen3").unwrap().bind(engine.vocab());
+        let budget = budget.map(ReasoningBudget::Tokens);
+        let request = ToolRequest::default()
+            .with_reasoning(Reasoning::Optional)
+            .with_reasoning_budget(budget);
+        TurnPlan::compile(&engine, &format, request).unwrap()
+    };
+    for (from, to, expected) in [
+        (None, Some(5), ExtendError::Budget),
+        (Some(5), None, ExtendError::Budget),
+        (Some(5), Some(9), ExtendError::Over),
+        (None, None, ExtendError::Over),
+    ] {
+        let PreparedGeneration { mut events, task, .. } = prepare(&budgeted(from), LOUVER, AMPLE);
+        drop(task);
+        let result = Runtime::new().unwrap().block_on(events.extend(&budgeted(to)));
+        assert_eq!(result, Err(expected), "{from:?} {to:?}");
+    }
 }

@@ -16,8 +16,8 @@ pub(crate) struct TurnInput {
     pub(crate) reasoning: &'static str,
     /// Names and arguments.
     pub(crate) calls: Vec<(&'static str, Value)>,
-    /// Whether the ids of calls are [`LONG_ID`] instead of those of the message style.
-    pub(crate) has_long_ids: bool,
+    /// The ids of the calls. A call without one has that of the message style.
+    pub(crate) ids: Vec<String>,
 }
 
 /// An id with all characters that ids may have.
@@ -40,8 +40,13 @@ impl TurnInput {
         TurnInput { reasoning, ..self }
     }
 
-    pub(crate) fn with_long_ids(self) -> TurnInput {
-        TurnInput { has_long_ids: true, ..self }
+    pub(crate) fn with_ids(self, ids: Vec<String>) -> TurnInput {
+        TurnInput { ids, ..self }
+    }
+
+    /// The id of call `k`, of a tool with this name.
+    fn id(&self, style: MessageStyle, k: usize, name: &str) -> String {
+        self.ids.get(k).cloned().unwrap_or_else(|| style.id(k, name))
     }
 
     fn message(&self, style: MessageStyle) -> Value {
@@ -55,8 +60,7 @@ impl TurnInput {
         if !self.calls.is_empty() {
             let calls = self.calls.iter().enumerate().map(|(k, (name, arguments))| {
                 let function = json!({"name": name, "arguments": arguments});
-                let id = if self.has_long_ids { LONG_ID.to_owned() } else { style.id(k, name) };
-                json!({"type": "function", "id": id, "function": function})
+                json!({"type": "function", "id": self.id(style, k, name), "function": function})
             });
             message["tool_calls"] = calls.collect();
         }
@@ -246,19 +250,19 @@ impl<'a> TurnRenderer<'a> {
     ) -> Result<String, TemplateError> {
         let (name, style) = ("get-time2", self.style);
         let user = |text: &str| json!({"role": "user", "content": text});
-        let result = || {
-            json!({"role": "tool", "name": name, "tool_call_id": style.id(0, name),
+        let result_of = |id: String| {
+            json!({"role": "tool", "name": name, "tool_call_id": id,
                 "content": RESULT})
         };
         let mut messages = vec![user(QUESTION)];
         if self.context.opening == Opening::Result {
             let call = TurnInput::calls(vec![(name, json!({"zone": "UTC"}))]);
-            messages.extend([call.message(style), result()]);
+            messages.extend([call.message(style), result_of(style.id(0, name))]);
         }
         messages.extend(turn.map(|turn| turn.message(style)));
-        match self.context.next {
-            Next::Question if turn.is_some() => messages.push(user(FOLLOWING)),
-            Next::Result if turn.is_some() => messages.push(result()),
+        match (self.context.next, turn) {
+            (Next::Question, Some(_)) => messages.push(user(FOLLOWING)),
+            (Next::Result, Some(turn)) => messages.push(result_of(turn.id(style, 0, name))),
             _ => {}
         }
         self.template.render_conversation(&messages, &self.input, add_generation_prompt)

@@ -86,13 +86,20 @@ impl<'a> WrittenTurns<'a> {
     /// Turn `k` in a style and a context.
     pub(crate) fn turn(&self, style: MessageStyle, k: usize, context: TurnContext) -> Written {
         cached(&self.turns, (style, context, k), || {
-            let renderer = self.renderer(style, context);
-            let renderer = renderer.as_ref().as_ref().map_err(Clone::clone);
-            let turn = renderer.and_then(|renderer| {
-                renderer.render(&self.inputs[k]).map_err(|error| error.to_string())
-            });
-            Rc::new(turn)
+            Rc::new(self.render(style, &self.inputs[k], context))
         })
+    }
+
+    /// As [`WrittenTurns::turn`], of a turn that is not kept.
+    pub(crate) fn render(
+        &self,
+        style: MessageStyle,
+        input: &TurnInput,
+        context: TurnContext,
+    ) -> Result<RenderedTurn, String> {
+        let renderer = self.renderer(style, context);
+        let renderer = renderer.as_ref().as_ref().map_err(Clone::clone)?;
+        renderer.render(input).map_err(|error| error.to_string())
     }
 
     /// Whether the template writes text that is given as a list of content parts.

@@ -1,6 +1,7 @@
 //! Parsing of JSON texts.
 
 use super::{Json, Number, Object};
+use crate::hash::HashMap;
 use crate::limits::Limits;
 use crate::utf16::{HIGH_SURROGATES, surrogate_pair};
 
@@ -60,23 +61,16 @@ impl Json {
     /// # Ok::<(), louver::JsonError>(())
     /// ```
     pub fn parse(text: &str, limits: &Limits) -> Result<Json, JsonError> {
-        // A byte order mark, which RFC 8259 allows parsers to ignore.
-        let offset = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
-        let mut parser = JsonParser { text: text.as_bytes(), offset, depth: limits.depth };
-        let result = if text.len() > limits.source_bytes {
-            Err(JsonErrorReason::TooLong(limits.source_bytes))
-        } else {
-            parser.document(text)
-        };
-        result.map_err(|reason| {
-            let before = &text.as_bytes()[..parser.offset.min(text.len())];
-            let line_begin = before.iter().rposition(|&b| b == b'\n').map_or(0, |i| i + 1);
-            JsonError {
-                line: before.iter().filter(|&&b| b == b'\n').count() + 1,
-                column: before[line_begin..].iter().filter(|&&b| b & 0xC0 != 0x80).count() + 1,
-                reason,
-            }
-        })
+        JsonParser::new(text, limits).whole(text, limits)
+    }
+
+    /// As [`Json::parse`], for texts in which a key may occur twice in one object. As in Python's
+    /// `json`, the last value counts, at the place of the first. Also returns those keys. Linear.
+    pub fn parse_repeated(text: &str, limits: &Limits) -> Result<(Json, Vec<String>), JsonError> {
+        let mut parser = JsonParser::new(text, limits);
+        parser.repeated = Some(Vec::new());
+        let value = parser.whole(text, limits)?;
+        Ok((value, parser.repeated.unwrap_or_default()))
     }
 }
 
@@ -87,12 +81,57 @@ struct JsonParser<'t> {
     offset: usize,
     /// Limit on nesting.
     depth: usize,
+    /// The keys that occur twice in one object. `None`: they are errors.
+    repeated: Option<Vec<String>>,
 }
 
 /// Result of parsing a construct.
 type ParseResult<T> = Result<T, JsonErrorReason>;
 
+/// The members with distinct keys. Adds the others to `repeated`.
+fn last_of_each(members: Vec<(String, Json)>, repeated: &mut Vec<String>) -> Vec<(String, Json)> {
+    let mut places: HashMap<String, usize> = HashMap::default();
+    let mut out: Vec<(String, Json)> = Vec::with_capacity(members.len());
+    for (key, value) in members {
+        match places.get(&key) {
+            Some(&place) => {
+                out[place].1 = value;
+                repeated.push(key);
+            }
+            None => {
+                places.insert(key.clone(), out.len());
+                out.push((key, value));
+            }
+        }
+    }
+    out
+}
+
 impl JsonParser<'_> {
+    fn new<'t>(text: &'t str, limits: &Limits) -> JsonParser<'t> {
+        // A byte order mark, which RFC 8259 allows parsers to ignore.
+        let offset = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+        JsonParser { text: text.as_bytes(), offset, depth: limits.depth, repeated: None }
+    }
+
+    /// Parses the whole text.
+    fn whole(&mut self, text: &str, limits: &Limits) -> Result<Json, JsonError> {
+        let result = if text.len() > limits.source_bytes {
+            Err(JsonErrorReason::TooLong(limits.source_bytes))
+        } else {
+            self.document(text)
+        };
+        result.map_err(|reason| {
+            let before = &text.as_bytes()[..self.offset.min(text.len())];
+            let line_begin = before.iter().rposition(|&b| b == b'\n').map_or(0, |i| i + 1);
+            JsonError {
+                line: before.iter().filter(|&&b| b == b'\n').count() + 1,
+                column: before[line_begin..].iter().filter(|&&b| b & 0xC0 != 0x80).count() + 1,
+                reason,
+            }
+        })
+    }
+
     /// Parses a value and checks that nothing follows it.
     fn document(&mut self, text: &str) -> ParseResult<Json> {
         let value = self.value(text, 0)?;
@@ -190,6 +229,9 @@ impl JsonParser<'_> {
                     return Err(JsonErrorReason::Expected("`,` or `}`"));
                 }
             }
+        }
+        if let Some(repeated) = &mut self.repeated {
+            members = last_of_each(members, repeated);
         }
         Object::new(members).map(Json::Object).map_err(|repeated| {
             self.offset = key_offsets[repeated.at];

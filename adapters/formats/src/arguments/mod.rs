@@ -6,6 +6,7 @@ mod input;
 mod json;
 mod literal;
 mod nested;
+mod scalar;
 mod tagged;
 mod write;
 

@@ -2,10 +2,10 @@
 
 use louver::front::json_schema::{JsonTypes, LazyTypes, NestedStyle, ValueTypes};
 use louver::spec::json::{Json, Object};
-use memchr::memmem::find;
 
+use super::scalar::ScalarPrefix;
 use super::tagged::looks_like;
-use crate::channel::{decode, leading_spaces, partial_match_len};
+use crate::channel::{SearchBuffer, decode, leading_spaces, partial_match_len};
 use crate::format::{NestedTags, escape_json};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -37,8 +37,9 @@ pub(crate) struct NestedReader {
     /// The open containers, the arguments first.
     open: Vec<Container>,
     state: NestedState,
-    /// Bytes that were not decided.
-    buffer: Vec<u8>,
+    buffer: SearchBuffer,
+    /// The scalars that the open value may be.
+    scalar: ScalarPrefix,
     out: String,
 }
 
@@ -50,13 +51,14 @@ impl NestedReader {
             types,
             open: vec![Container { node: ValueTypes::ROOT, is_array: false, values: 0 }],
             state: NestedState::Tags,
-            buffer: Vec::new(),
+            buffer: SearchBuffer::default(),
+            scalar: ScalarPrefix::default(),
             out: String::new(),
         }
     }
 
     pub(crate) fn push(&mut self, bytes: &[u8]) -> String {
-        self.buffer.extend_from_slice(bytes);
+        self.buffer.push(bytes);
         while self.step().is_some() {}
         std::mem::take(&mut self.out)
     }
@@ -71,13 +73,13 @@ impl NestedReader {
         self.open.truncate(1);
         self.open[0].values = 0;
         self.state = NestedState::Tags;
-        self.buffer.clear();
+        self.buffer.take();
         out
     }
 
     pub(crate) fn cut(&mut self) -> String {
         let begun = if self.open[0].values == 0 { "{" } else { "" };
-        let rest = std::mem::take(&mut self.buffer);
+        let rest = self.buffer.take();
         match self.state {
             NestedState::Text => begun.to_owned() + &escape_json(&String::from_utf8_lossy(&rest)),
             _ => begun.to_owned(),
@@ -94,11 +96,12 @@ impl NestedReader {
     }
 
     /// The tag at an offset of the buffer, after its mark, without its brackets; and its end.
-    fn tag_at(&self, at: usize) -> Option<(String, usize)> {
-        let tag = self.buffer.get(at..)?.strip_prefix(&self.mark[..])?.strip_prefix(b"<")?;
-        let len = find(tag, b">")?;
-        let name = String::from_utf8_lossy(&tag[..len]).into_owned();
-        Some((name, at + self.mark.len() + len + 2))
+    fn tag_at(&mut self, at: usize) -> Option<(String, usize)> {
+        self.buffer.get(at..)?.strip_prefix(&self.mark[..])?.strip_prefix(b"<")?;
+        let begin = at + self.mark.len() + 1;
+        let end = self.buffer.find(b">", begin)?;
+        let name = String::from_utf8_lossy(&self.buffer[begin..end]).into_owned();
+        Some((name, end + 1))
     }
 
     /// Reads a tag between values.
@@ -128,16 +131,21 @@ impl NestedReader {
                 self.out.push_str(&format!("\"{}\": ", escape_json(&name)));
             }
             self.state = NestedState::Value(node);
+            self.scalar = ScalarPrefix::default();
         }
-        self.buffer.drain(..end);
+        self.buffer.drop_front(end);
         Some(())
     }
 
     /// Reads a value, or the beginning of an array, an object or a string.
     fn value(&mut self, node: usize) -> Option<()> {
         let types = self.types.types(node);
-        let Some(at) = find(&self.buffer, &self.mark) else {
-            (types == JsonTypes::STRING && !self.buffer.is_empty()).then_some(())?;
+        let Some(at) = self.buffer.find(&self.mark, 0) else {
+            let held = partial_match_len(&self.buffer, &[&self.mark[..]]);
+            let text = &self.buffer[..self.buffer.len() - held];
+            self.scalar.read_to(text);
+            let is_text = !text.is_empty() && !self.scalar.may_be(types);
+            (is_text && types.meets(JsonTypes::STRING)).then_some(())?;
             self.out.push('"');
             self.state = NestedState::Text;
             return Some(());
@@ -146,27 +154,27 @@ impl NestedReader {
         if name.starts_with('/') {
             let text = String::from_utf8_lossy(&self.buffer[..at]).into_owned();
             self.out.push_str(&leaf(&text, types));
-            self.buffer.drain(..end);
+            self.buffer.drop_front(end);
             self.state = NestedState::Tags;
             return Some(());
         }
         let is_array = name == self.item && types.meets(JsonTypes::ARRAY);
         self.out.push(if is_array { '[' } else { '{' });
         self.open.push(Container { node, is_array, values: 0 });
-        self.buffer.drain(..at);
+        self.buffer.drop_front(at);
         self.state = NestedState::Tags;
         Some(())
     }
 
     fn text(&mut self) -> Option<()> {
-        let at = find(&self.buffer, &self.mark);
+        let at = self.buffer.find(&self.mark, 0);
         let held = partial_match_len(&self.buffer, &[&self.mark[..]]);
         let len = at.unwrap_or(self.buffer.len() - held);
         let (text, rest) = decode(&self.buffer[..len]);
         self.out.push_str(&escape_json(&text));
-        self.buffer.drain(..len - if at.is_some() { 0 } else { rest });
+        self.buffer.drop_front(len - if at.is_some() { 0 } else { rest });
         let (_, end) = self.tag_at(0)?;
-        self.buffer.drain(..end);
+        self.buffer.drop_front(end);
         self.out.push('"');
         self.state = NestedState::Tags;
         Some(())

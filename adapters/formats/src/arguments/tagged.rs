@@ -4,10 +4,10 @@ use std::sync::{Arc, LazyLock};
 
 use louver::front::json_schema::{JsonTypes, LazyTypes, ValueTypes};
 use louver::spec::json::Json;
-use memchr::memmem::find;
 
 use super::literal::LiteralReader;
-use crate::channel::{decode, leading_spaces, partial_match_len};
+use super::scalar::ScalarPrefix;
+use crate::channel::{SearchBuffer, decode, leading_spaces, partial_match_len};
 use crate::format::{
     KindWords, NameStyle, PythonLiterals, StringQuotes, TagPart, TaggedStyle, escape_json,
 };
@@ -30,7 +30,8 @@ enum TaggedState {
     Open(usize),
     /// Before its value and the lead.
     Lead,
-    /// In a value whose type is not decided. The buffer is its text so far.
+    /// In a value whose type is not decided. The buffer is its text so far, as far as it may be a
+    /// scalar.
     Undecided,
     /// In a string.
     Text,
@@ -68,8 +69,9 @@ pub(crate) struct TaggedReader {
     /// The types of the arguments.
     types: LazyTypes,
     state: TaggedState,
-    /// Bytes that were not decided.
-    buffer: Vec<u8>,
+    buffer: SearchBuffer,
+    /// The scalars that an undecided value may be.
+    scalar: ScalarPrefix,
     /// The types that the open value may have.
     value: JsonTypes,
     /// Reads the open value, if it is not a string.
@@ -156,7 +158,8 @@ impl TaggedReader {
             },
             types,
             state: TaggedState::Between,
-            buffer: Vec::new(),
+            buffer: SearchBuffer::default(),
+            scalar: ScalarPrefix::default(),
             value: JsonTypes::default(),
             literal: LiteralReader::value(),
             has_argument: false,
@@ -165,7 +168,7 @@ impl TaggedReader {
     }
 
     pub(crate) fn push(&mut self, bytes: &[u8]) -> String {
-        self.buffer.extend_from_slice(bytes);
+        self.buffer.push(bytes);
         while self.step() {}
         std::mem::take(&mut self.out)
     }
@@ -174,13 +177,13 @@ impl TaggedReader {
         let out = if self.has_argument { "}" } else { "{}" };
         self.has_argument = false;
         self.state = TaggedState::Between;
-        self.buffer.clear();
+        self.buffer.take();
         out.to_owned()
     }
 
     pub(crate) fn cut(&mut self) -> String {
         let begun = if self.has_argument { "" } else { "{" };
-        let rest = std::mem::take(&mut self.buffer);
+        let rest = self.buffer.take();
         let rest = match self.state {
             TaggedState::Text | TaggedState::Quoted => escape_json(&String::from_utf8_lossy(&rest)),
             TaggedState::Value { .. } => self.literal.push(&rest) + &self.literal.cut(),
@@ -197,15 +200,15 @@ impl TaggedReader {
                 if !self.buffer[spaces..].starts_with(&self.first) {
                     return false;
                 }
-                self.buffer.drain(..spaces + self.first.len());
+                self.buffer.drop_front(spaces + self.first.len());
                 self.state = TaggedState::Key;
                 true
             }
             TaggedState::Key => {
                 let Some(TagPiece::Text(text)) = self.pieces.first() else { return false };
-                let Some(at) = find(&self.buffer, text) else { return false };
+                let Some(at) = self.buffer.find(text, 0) else { return false };
                 let key = self.key.read(&String::from_utf8_lossy(&self.buffer[..at]));
-                self.buffer.drain(..at + text.len());
+                self.buffer.drop_front(at + text.len());
                 self.value = self.types.of_member(&key);
                 self.out.push_str(if std::mem::replace(&mut self.has_argument, true) {
                     ", "
@@ -224,7 +227,7 @@ impl TaggedReader {
             TaggedState::Text => self.text(),
             TaggedState::Quoted => self.quoted(),
             TaggedState::Unquoted => {
-                let Some(at) = find(&self.buffer, &self.delimiters.close) else { return false };
+                let Some(at) = self.buffer.find(&self.delimiters.close, 0) else { return false };
                 self.end_value(at);
                 true
             }
@@ -248,14 +251,14 @@ impl TaggedReader {
             }
             Some(TagPiece::Kind(words)) => {
                 let Some(TagPiece::Text(after)) = self.pieces.get(k + 1) else { return false };
-                let Some(at) = find(&self.buffer, after) else { return false };
+                let Some(at) = self.buffer.find(after, 0) else { return false };
                 let types = words.iter().find(|(_, word)| self.buffer[..at] == **word);
                 self.value = types.map_or(self.value, |(types, _)| *types);
                 types.map(|_| at)
             }
         };
         let Some(len) = len else { return false };
-        self.buffer.drain(..len);
+        self.buffer.drop_front(len);
         self.state = TaggedState::Open(k + 1);
         true
     }
@@ -275,19 +278,20 @@ impl TaggedReader {
                 return false;
             }
             if rest.starts_with(begin) {
-                self.buffer.drain(..lead + begin.len());
+                self.buffer.drop_front(lead + begin.len());
                 self.out.push('"');
                 self.state = TaggedState::Quoted;
                 return true;
             }
         }
-        self.buffer.drain(..lead);
+        self.buffer.drop_front(lead);
         self.state = if !may_be_text {
             TaggedState::Value { seen: 0, string: None }
         } else if self.value.intersect(JsonTypes::STRING) == self.value {
             self.out.push('"');
             TaggedState::Text
         } else {
+            self.scalar = ScalarPrefix::default();
             TaggedState::Undecided
         };
         true
@@ -296,13 +300,13 @@ impl TaggedReader {
     /// Reads a string up to its closing quote.
     fn quoted(&mut self) -> bool {
         let Some([_, end]) = &self.delimiters.quotes else { return false };
-        let (quote, found) = (end.len(), find(&self.buffer, end));
+        let (quote, found) = (end.len(), self.buffer.find(end, 0));
         let len =
             found.unwrap_or_else(|| self.buffer.len() - partial_match_len(&self.buffer, &[end]));
         let text = self.take_text(len);
         self.out.push_str(&escape_json(&text));
         if found.is_some() {
-            self.buffer.drain(..quote);
+            self.buffer.drop_front(quote);
             self.out.push('"');
             self.state = TaggedState::Unquoted;
         }
@@ -313,7 +317,7 @@ impl TaggedReader {
     /// without the trail.
     fn end_value(&mut self, at: usize) -> String {
         let text = self.value_before(at);
-        self.buffer.drain(..at + self.delimiters.close.len());
+        self.buffer.drop_front(at + self.delimiters.close.len());
         self.state = TaggedState::Between;
         text
     }
@@ -329,7 +333,7 @@ impl TaggedReader {
     /// complete stays.
     fn take_text(&mut self, len: usize) -> String {
         let (text, rest) = decode(&self.buffer[..len]);
-        self.buffer.drain(..len - rest);
+        self.buffer.drop_front(len - rest);
         text
     }
 
@@ -341,7 +345,7 @@ impl TaggedReader {
     }
 
     fn text(&mut self) -> bool {
-        if let Some(at) = find(&self.buffer, &self.delimiters.close) {
+        if let Some(at) = self.buffer.find(&self.delimiters.close, 0) {
             let text = self.end_value(at);
             self.out.push_str(&escape_json(&text));
             self.out.push('"');
@@ -396,37 +400,21 @@ impl TaggedReader {
             self.state = TaggedState::Value { seen: 0, string: None };
             return true;
         }
-        if let Some(at) = find(&self.buffer, &self.delimiters.close)
+        let end = self.buffer.find(&self.delimiters.close, 0);
+        if let Some(at) = end
             && looks_like(&self.value_before(at), self.value)
         {
             let text = self.end_value(at);
             self.write_value(&text);
             return true;
         }
-        match self.buffer.first() {
-            None => false,
-            Some(_) if self.may_be_scalar() => false,
-            Some(_) => {
-                self.out.push('"');
-                self.state = TaggedState::Text;
-                true
-            }
-        }
-    }
-
-    /// Whether the buffer without an end marker may become a value that is not a string.
-    fn may_be_scalar(&self) -> bool {
-        if find(&self.buffer, &self.delimiters.close).is_some() {
+        self.scalar.read_to(&self.buffer[..self.buffer.len() - self.held()]);
+        if self.buffer.is_empty() || end.is_none() && self.scalar.may_be(self.value) {
             return false;
         }
-        let text = &self.buffer[..self.buffer.len() - self.held()];
-        let word = |kind, words: &[&str]| {
-            self.value.meets(kind) && words.iter().any(|word| word.as_bytes().starts_with(text))
-        };
-        word(JsonTypes::NULL, &["null"])
-            || word(JsonTypes::BOOLEAN, &["true", "false"])
-            || self.value.meets(JsonTypes::NUMBER)
-                && text.iter().all(|b| b"0123456789+-.eE".contains(b))
+        self.out.push('"');
+        self.state = TaggedState::Text;
+        true
     }
 }
 

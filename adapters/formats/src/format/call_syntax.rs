@@ -1,7 +1,7 @@
 //! The syntax of one call, whichever table of the description defines it: `[call]`, `[builtin]` or
 //! `[[spellings]]`.
 
-use super::{ArgumentStyle, CallFormat, CallSpelling, Marker, Part, WireFormat};
+use super::{ArgumentStyle, CallFormat, CallSpelling, IdStyle, Marker, Part, WireFormat};
 
 /// One call: `HEADER ARGUMENTS trailer end`, after a begin marker.
 pub(crate) struct CallSyntax<'a> {
@@ -49,10 +49,27 @@ impl WireFormat {
         syntax.unwrap_or_else(|| self.call_syntax())
     }
 
+    /// The form of the ids of calls: that of an id part that is not a number, wherever a call has
+    /// one. The chat template demands it of ids that the model has not written, too.
+    pub(crate) fn id_form(&self) -> Option<IdStyle> {
+        let CallSyntax { headers, trailer, .. } = self.call_syntax();
+        let spelled = self.spellings.iter().flat_map(|s| [&s.header[..], &s.trailer[..]]);
+        headers.into_iter().chain([trailer]).chain(spelled).find_map(word_style)
+    }
+
     /// The marker that ends calls of built-in tools.
     pub(crate) fn builtin_end(&self) -> Option<&Marker> {
         self.builtin.as_ref().and_then(|builtin| builtin.end.as_ref()).or(self.call.end.as_ref())
     }
+}
+
+/// The style of the first id part that is not a number.
+fn word_style(parts: &[Part]) -> Option<IdStyle> {
+    parts.iter().find_map(|part| match part {
+        Part::Id { id } => Some(*id).filter(|style| !style.is_number()),
+        Part::Maybe { maybe } => word_style(maybe),
+        Part::Text(_) | Part::Name { .. } | Part::Gap { .. } | Part::Marker(_) => None,
+    })
 }
 
 fn headers<'a>(first: &'a [Part], others: &'a [Vec<Part>]) -> Vec<&'a [Part]> {

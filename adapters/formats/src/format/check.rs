@@ -166,10 +166,10 @@ fn check_syntax(pointer: &str, syntax: &CallSyntax<'_>) -> Checked {
     match syntax.arguments {
         ArgumentStyle::Tagged(style) => check_tagged(&format!("{pointer}/arguments/tagged"), style),
         ArgumentStyle::Nested(tags) => check_nested(&format!("{pointer}/arguments/nested"), tags),
-        ArgumentStyle::Json
-        | ArgumentStyle::Keywords
-        | ArgumentStyle::JsonKeywords
-        | ArgumentStyle::Delimited(_) => Ok(()),
+        ArgumentStyle::Delimited(mark) => {
+            check_string_mark(&format!("{pointer}/arguments/delimited"), mark)
+        }
+        ArgumentStyle::Json | ArgumentStyle::Keywords | ArgumentStyle::JsonKeywords => Ok(()),
     }
 }
 
@@ -178,10 +178,23 @@ fn has_one_text(marker: &Marker) -> bool {
     marker.as_texts().iter().all(|text| *text == marker.write())
 }
 
-fn check_nested(pointer: &str, NestedTags { mark, item }: &NestedTags) -> Checked {
+/// A marker that ends an unescaped string. Readers search for its one text, so that the grammar
+/// must exclude the text from strings.
+fn check_string_end(pointer: &str, end: &Marker) -> Checked {
+    refuse(!has_one_text(end), pointer, "has several texts")?;
+    let what = "is never text, so that a string could contain its text: use `either` for `token`";
+    refuse(end.plain_texts().is_empty(), pointer, what)
+}
+
+/// A marker that ends an unescaped string and begins something.
+fn check_string_mark(pointer: &str, mark: &Marker) -> Checked {
     let has_one_atom = mark.variants().iter().all(|atoms| atoms.len() == 1);
-    let what = "is not one text or token";
-    refuse(!has_one_text(mark) || !has_one_atom, &format!("{pointer}/mark"), what)?;
+    refuse(!has_one_atom, pointer, "is not one text or token")?;
+    check_string_end(pointer, mark)
+}
+
+fn check_nested(pointer: &str, NestedTags { mark, item }: &NestedTags) -> Checked {
+    check_string_mark(&format!("{pointer}/mark"), mark)?;
     let is_name = NestedStyle::can_write_name(item);
     refuse(!is_name, &format!("{pointer}/item"), "is not the name of a tag")
 }
@@ -196,7 +209,7 @@ fn check_tagged(pointer: &str, style: &TaggedStyle) -> Checked {
     let is_fixed = |part: &TagPart| matches!(part, TagPart::Text(_) | TagPart::Marker(_));
     let is_key = |part: &TagPart| matches!(part, TagPart::Key { .. });
     let is_kind = |part: &TagPart| matches!(part, TagPart::Kind { .. });
-    refuse(!has_one_text(close), &format!("{pointer}/close"), "has several texts")?;
+    check_string_end(&format!("{pointer}/close"), close)?;
     refuse(!parts.last().is_some_and(is_fixed), open, "must end with a text")?;
     refuse(
         parts.len() < 3 || !is_fixed(&parts[0]) || !is_key(&parts[1]) || !is_fixed(&parts[2]),

@@ -193,14 +193,18 @@ impl IdStyle {
         }
     }
 
+    /// Whether an id has the form of the style.
+    pub(crate) fn fits(self, id: &str) -> bool {
+        self.lengths().contains(&id.len()) && id.chars().all(|c| self.has(c))
+    }
+
     /// The id of a call on the wire, where calls are numbered from 0. `given` is kept if it has the
     /// form of the style.
     pub(crate) fn write(self, number: usize, given: &str) -> String {
-        let has_form = self.lengths().contains(&given.len()) && given.chars().all(|c| self.has(c));
         match self {
             IdStyle::FromZero => number.to_string(),
             IdStyle::FromOne => (number + 1).to_string(),
-            _ if has_form => given.to_owned(),
+            _ if self.fits(given) => given.to_owned(),
             IdStyle::Nine => format!("call{number:05}"),
             IdStyle::Word => format!("call{number:06}"),
             IdStyle::Identifier => format!("call_{number}"),

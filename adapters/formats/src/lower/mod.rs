@@ -58,6 +58,7 @@ impl WireFormat {
             tools,
             stops: request.response_stops().to_vec(),
             text_stops: request.text_stops().to_vec(),
+            reasoning: request.reasoning,
             is_budgeted: request.reasoning_budget.is_some(),
             warnings,
             relaxed,

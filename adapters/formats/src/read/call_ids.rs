@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::format::IdStyle;
+use crate::format::{IdStyle, WireFormat};
 
 /// An id that the model has written.
 pub(crate) struct WireCallId {
@@ -17,14 +17,16 @@ pub(crate) struct WireCallId {
 #[derive(Clone, Debug)]
 pub(crate) struct CallIds {
     seed: u64,
+    /// The form of made-up ids. `None`: the format has none.
+    form: Option<IdStyle>,
     /// Whether words that the model has written are replaced.
     renews: bool,
     taken: HashSet<String>,
 }
 
 impl CallIds {
-    pub(crate) fn new(seed: u64) -> Self {
-        CallIds { seed, renews: false, taken: HashSet::new() }
+    pub(crate) fn new(seed: u64, form: Option<IdStyle>) -> Self {
+        CallIds { seed, form, renews: false, taken: HashSet::new() }
     }
 
     /// Reserves ids: no call gets one of them.
@@ -51,7 +53,7 @@ impl CallIds {
                 let numbered = (call..).map(|number| prefix.clone() + &style.write(number, ""));
                 std::iter::once(prefix.clone() + number).chain(numbered).find(free)
             }
-            None => seeds.map(|seed| "call_".to_owned() + &word(seed, call, ID_LEN)).find(free),
+            None => seeds.map(|seed| made_up(self.form, seed, call)).find(free),
         };
         let id = id.unwrap_or_default();
         self.taken.insert(id.clone());
@@ -59,7 +61,31 @@ impl CallIds {
     }
 }
 
-/// The number of letters and digits of a made-up id, after `call_`.
+impl WireFormat {
+    /// The id of a call in the form that the format's ids have, for ids that another program has
+    /// made: chat templates refuse or rewrite other forms. An id of this form is kept, and so are
+    /// all ids if the format has no form or writes numbers. The result depends on the id alone, so
+    /// that a call and its result still have the same one. Cost: linear.
+    pub fn conforming_id(&self, id: &str) -> String {
+        match self.id_form() {
+            Some(form) if !form.fits(id) => {
+                let add =
+                    |hash: u64, byte| split_mix_output(hash.wrapping_add(GAMMA) ^ u64::from(byte));
+                made_up(Some(form), id.bytes().fold(0, add), 0)
+            }
+            _ => id.to_owned(),
+        }
+    }
+}
+
+/// A made-up id of a form, if there is one.
+fn made_up(form: Option<IdStyle>, seed: u64, call: usize) -> String {
+    let form = form.unwrap_or(IdStyle::Identifier);
+    let prefix = if form.has('_') { "call_" } else { "" };
+    prefix.to_owned() + &word(seed, call, ID_LEN.min(form.lengths().end() - prefix.len()))
+}
+
+/// The number of letters and digits of a made-up id, if its form allows as many.
 const ID_LEN: usize = 16;
 
 /// The least number of letters and digits of an id that replaces the model's, which every style of
@@ -71,11 +97,14 @@ fn word(seed: u64, call: usize, len: usize) -> String {
     const ALPHABET: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
     let mut state = split_mix_output(split_mix_output(seed).wrapping_add(call as u64));
     let letters = (0..len).map(|_| {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        state = state.wrapping_add(GAMMA);
         char::from(ALPHABET[(split_mix_output(state) % 62) as usize])
     });
     letters.collect()
 }
+
+/// The step of SplitMix64's state.
+const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The output function of SplitMix64 (Steele, Lea and Flood, 2014), without the step of its state.
 fn split_mix_output(mut z: u64) -> u64 {
@@ -91,7 +120,7 @@ mod tests {
     #[test]
     fn renewed_ids_keep_the_form_and_not_the_word() {
         let next = |style: IdStyle, number: &str, seed: u64| {
-            let mut ids = CallIds::new(seed);
+            let mut ids = CallIds::new(seed, None);
             ids.renew();
             let number = number.to_owned();
             ids.next(2, Some(WireCallId { prefix: "p.".to_owned(), number, style }))

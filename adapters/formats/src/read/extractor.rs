@@ -3,17 +3,21 @@
 //! The spans' labels are those of the grammar of the lowered request, so that the extractor reads
 //! exactly what the grammar allows.
 
+use std::cmp::Reverse;
+use std::ops::Range;
+
 use louver::matcher::Span;
 use memchr::memmem;
 
 use super::call_ids::CallIds;
 use super::events::{Cut, Event};
-use super::header::parse_header;
+use super::header::{BeforeHeader, ParsedHeader, parse_header};
 use super::stop_texts::StopTexts;
 use crate::arguments::ArgumentReader;
 use crate::channel::{Channel, TextChannel};
 use crate::format::Marker;
 use crate::lowered::{LoweredRequest, Role};
+use crate::request::Reasoning;
 
 /// Turns the spans of one generation into events. The result does not depend on how spans are cut
 /// into chunks, once adjacent deltas are joined.
@@ -26,15 +30,26 @@ pub struct Extractor {
     stops: StopTexts,
     reasoning: Channel,
     arguments: ArgumentReader,
-    /// The alternative spelling of the open call, an index into the format's.
+    /// The alternative spelling of the open call, or of the last: an index into the format's.
     spelling: Option<usize>,
     ids: CallIds,
-    /// Whether the end of reasoning is found by its label: always, unless reasoning has a budget
-    /// and has not ended.
-    reasoning_is_read: bool,
+    /// How far a reasoning block with a budget is read.
+    block: BudgetedBlock,
     /// See [`Extractor::cut_off`].
     is_cut_off: bool,
     events: Vec<Event>,
+}
+
+/// A reasoning block with a budget. Its end marker may follow any beginning of itself, so that the
+/// last text of the block may have no label, and the markers are found by their bytes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum BudgetedBlock {
+    /// The block may follow.
+    Ahead,
+    /// In the block. Its text is in the unlabelled bytes from this offset on.
+    Open { from: usize },
+    /// There is no such block, or it has ended.
+    Over,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -46,8 +61,8 @@ enum TurnState {
     Reasoning,
     /// In the response.
     Response,
-    /// In a call's header. Has its bytes.
-    Header { tool: usize, bytes: Vec<u8> },
+    /// In a call's header. Has its bytes, and the markers before it.
+    Header { begin: Vec<u8>, bytes: Vec<u8> },
     /// In a call's arguments or trailer. Has the trailer's bytes.
     Call { part: Cut, bytes: Vec<u8> },
 }
@@ -75,7 +90,7 @@ impl Extractor {
             None => Channel::default(),
         };
         Extractor {
-            ids: CallIds::new(id_seed),
+            ids: CallIds::new(id_seed, format.id_form()),
             calls: 0,
             state: TurnState::BETWEEN,
             text: TextChannel::new(separator.as_bytes()),
@@ -83,7 +98,12 @@ impl Extractor {
             reasoning,
             arguments: ArgumentReader::default(),
             spelling: None,
-            reasoning_is_read: !lowered.inner.is_budgeted,
+            block: match lowered.inner.reasoning {
+                _ if !lowered.inner.is_budgeted => BudgetedBlock::Over,
+                Reasoning::Off => BudgetedBlock::Over,
+                Reasoning::Opened => BudgetedBlock::Open { from: 0 },
+                Reasoning::Optional | Reasoning::Required => BudgetedBlock::Ahead,
+            },
             is_cut_off: false,
             events: Vec::new(),
             lowered,
@@ -153,7 +173,7 @@ impl Extractor {
         }
         let state = std::mem::replace(&mut self.state, TurnState::BETWEEN);
         self.stops.ended_by = match (self.stops.found_stop(), &state) {
-            (Some(found), _) => self.lowered.inner.stops.get(found.index).cloned(),
+            (Some(_), _) => self.stops.found_text(),
             (None, TurnState::Between { markers }) if complete => {
                 self.lowered.stop_text_in(markers).map(str::to_owned)
             }
@@ -184,10 +204,14 @@ impl Extractor {
         std::mem::take(&mut self.events)
     }
 
-    /// Replaces the request for the spans that follow. The tools of the new request must begin with
-    /// those of this one, so that labels keep their meaning.
+    /// Replaces the request for the spans that follow, with its stop texts. The tools of the new
+    /// request must begin with those of this one, so that labels keep their meaning. The format
+    /// must be the same, and reasoning has a budget in both requests or in neither
+    /// ([`LoweredRequest::has_reasoning_budget`]).
     pub fn replace_request(&mut self, lowered: LoweredRequest) {
+        let text = self.stops.replace(&lowered.inner.stops);
         self.lowered = lowered;
+        self.emit_text(|channel| channel.push(&text));
     }
 
     /// The request that is read.
@@ -212,7 +236,7 @@ impl Extractor {
         match &mut self.state {
             TurnState::Between { markers } => {
                 markers.extend_from_slice(bytes);
-                self.unlabelled_reasoning();
+                self.budgeted_block(bytes.len());
             }
             // The end markers of tagged arguments are read with the arguments.
             TurnState::Call { part: Cut::CallArguments, .. } => {
@@ -222,9 +246,9 @@ impl Extractor {
                 all.extend_from_slice(bytes);
             }
             TurnState::Reasoning if bytes.is_empty() => {}
-            TurnState::Reasoning if !self.reasoning_is_read => {
+            TurnState::Reasoning if self.block != BudgetedBlock::Over => {
                 self.state = TurnState::Between { markers: bytes.to_vec() };
-                self.unlabelled_reasoning();
+                self.budgeted_block(bytes.len());
             }
             TurnState::Reasoning | TurnState::Response => {
                 self.leave();
@@ -233,21 +257,24 @@ impl Extractor {
         }
     }
 
-    /// Finds the end of budgeted reasoning. Text that begins the end marker may be part of the
-    /// reasoning or of the marker; the tracer leaves it unlabelled until the end marker is
-    /// complete.
-    fn unlabelled_reasoning(&mut self) {
-        let (TurnState::Between { markers }, false, Some(format)) =
-            (&mut self.state, self.reasoning_is_read, &self.lowered.inner.format.reasoning)
+    /// Finds the markers of a reasoning block with a budget in the unlabelled bytes, of which the
+    /// last `added` are new.
+    fn budgeted_block(&mut self, added: usize) {
+        let (TurnState::Between { markers }, Some(format)) =
+            (&mut self.state, &self.lowered.inner.format.reasoning)
         else {
             return;
         };
-        let (begin, end) = (format.begin.write(), format.end.write());
-        let from = if markers.starts_with(begin.as_bytes()) { begin.len() } else { 0 };
-        let len = memmem::find(&markers[from..], end.as_bytes());
-        if let Some(len) = len {
-            let text: Vec<u8> = markers.drain(..from + len).skip(from).collect();
-            self.reasoning_is_read = true;
+        if self.block == BudgetedBlock::Ahead
+            && let Some(begin) = find_in_new(markers, added, 0, &format.begin)
+        {
+            self.block = BudgetedBlock::Open { from: begin.end };
+        }
+        if let BudgetedBlock::Open { from } = self.block
+            && let Some(end) = find_in_new(markers, added, from, &format.end)
+        {
+            let text: Vec<u8> = markers.drain(..end.start).skip(from).collect();
+            self.block = BudgetedBlock::Over;
             self.emit_reasoning(|reasoning| reasoning.push(&text) + &reasoning.close());
         }
     }
@@ -294,9 +321,13 @@ impl Extractor {
         self.state = TurnState::Reasoning;
         self.emit_reasoning(|reasoning| reasoning.push(bytes));
         // Text that ends with its budget still lacks the end marker.
-        if closed && self.reasoning_is_read {
-            self.leave();
-            self.state = TurnState::BETWEEN;
+        match self.block {
+            BudgetedBlock::Over if closed => {
+                self.leave();
+                self.state = TurnState::BETWEEN;
+            }
+            BudgetedBlock::Over => {}
+            _ => self.block = BudgetedBlock::Open { from: 0 },
         }
     }
 
@@ -307,12 +338,22 @@ impl Extractor {
             TurnState::Between { .. } | TurnState::Reasoning | TurnState::Response => {
                 self.leave();
                 self.end_text(TextChannel::close);
-                self.state = TurnState::Header { tool, bytes: bytes.to_vec() };
+                let begin = match std::mem::replace(&mut self.state, TurnState::BETWEEN) {
+                    TurnState::Between { markers } => markers,
+                    _ => Vec::new(),
+                };
+                self.state = TurnState::Header { begin, bytes: bytes.to_vec() };
             }
         }
         if closed {
             self.start_call(tool);
         }
+    }
+
+    /// Parses the header of a call at the beginning of a text, after these markers.
+    fn parse_header(&self, tool: usize, begin: &[u8], text: &[u8]) -> Option<ParsedHeader> {
+        let before = BeforeHeader { markers: begin, spelling: self.spelling };
+        parse_header(&self.lowered, tool, before, &String::from_utf8_lossy(text))
     }
 
     /// Starts the call, unless it has started: its tool is decided and its arguments begin.
@@ -321,14 +362,14 @@ impl Extractor {
             return;
         }
         let arguments = TurnState::Call { part: Cut::CallArguments, bytes: Vec::new() };
-        let header = match std::mem::replace(&mut self.state, arguments) {
-            TurnState::Header { bytes, .. } => bytes,
-            _ => Vec::new(),
+        let (begin, header) = match std::mem::replace(&mut self.state, arguments) {
+            TurnState::Header { begin, bytes } => (begin, bytes),
+            _ => (Vec::new(), Vec::new()),
         };
         let called = self.lowered.tools().get(tool);
         let name = called.map(|t| t.name.clone()).unwrap_or_default();
         let kind = called.map(|t| t.kind).unwrap_or_default();
-        let header = parse_header(&self.lowered, tool, &String::from_utf8_lossy(&header));
+        let header = self.parse_header(tool, &begin, &header);
         self.spelling = header.as_ref().and_then(|header| header.spelling);
         let id = self.ids.next(self.calls, header.and_then(|header| header.id));
         let format = &self.lowered.inner.format;
@@ -342,9 +383,12 @@ impl Extractor {
         if !matches!(self.state, TurnState::Header { .. } | TurnState::Call { .. }) {
             // If one tool's header is a prefix of another's, only the arguments decide between the
             // tools, and the tracer holds the header back until then.
-            let text = String::from_utf8_lossy(bytes);
-            let len = parse_header(&self.lowered, tool, &text)
-                .map_or(0, |header| header.len.min(bytes.len()));
+            let begin = match &self.state {
+                TurnState::Between { markers } => &markers[..],
+                _ => &[],
+            };
+            let header = self.parse_header(tool, begin, bytes);
+            let len = header.map_or(0, |header| header.len.min(bytes.len()));
             let (header, rest) = bytes.split_at(len);
             self.header(tool, header, true);
             bytes = rest;
@@ -424,4 +468,16 @@ impl Extractor {
             (!delta.is_empty()).then_some(Event::ArgumentsDelta { index: self.calls, delta }),
         );
     }
+}
+
+/// The first occurrence of a marker at or after an offset that ends in the last `added` bytes. Of
+/// several variants at one place, the longest.
+fn find_in_new(bytes: &[u8], added: usize, from: usize, marker: &Marker) -> Option<Range<usize>> {
+    let old = bytes.len() - added;
+    let found = marker.as_texts().into_iter().filter_map(|text| {
+        let from = from.max((old + 1).saturating_sub(text.len()));
+        let at = from + memmem::find(bytes.get(from..)?, text.as_bytes())?;
+        Some(at..at + text.len())
+    });
+    found.min_by_key(|range| (range.start, Reverse(range.end)))
 }

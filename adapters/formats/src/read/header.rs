@@ -1,7 +1,9 @@
 //! The parser of a call's header: its syntax and the id that the model has written.
 
+use memchr::memmem;
+
 use super::call_ids::WireCallId;
-use crate::format::{Part, WireId};
+use crate::format::{Part, WireFormat, WireId};
 use crate::lowered::LoweredRequest;
 
 /// A header that was parsed.
@@ -12,10 +14,40 @@ pub(super) struct ParsedHeader {
     pub(super) spelling: Option<usize>,
 }
 
-/// Parses the header at the beginning of a text.
+/// What stands before a header.
+#[derive(Clone, Copy)]
+pub(super) struct BeforeHeader<'a> {
+    /// The markers since the last text or call.
+    pub(super) markers: &'a [u8],
+    /// The spelling of the call before.
+    pub(super) spelling: Option<usize>,
+}
+
+impl BeforeHeader<'_> {
+    /// The number of bytes of a begin marker of the template's calls, or of a spelling, before the
+    /// header. 0: there is none, as before a call after a separator.
+    fn begin_len(&self, format: &WireFormat, spelling: Option<usize>) -> usize {
+        let section = format.section.as_ref().map(|section| &section.begin);
+        let (markers, is_last) = match spelling.and_then(|k| format.all_spellings().nth(k)) {
+            Some(spelling) => ([Some(&spelling.begin), None], true),
+            // Parts of a section may stand between its begin marker and the header.
+            None => ([format.call.begin.as_ref(), section], false),
+        };
+        let texts = markers.into_iter().flatten().flat_map(|marker| marker.as_texts());
+        let found = texts.filter(|text| match is_last {
+            true => self.markers.ends_with(text.as_bytes()),
+            false => memmem::find(self.markers, text.as_bytes()).is_some(),
+        });
+        found.map(|text| text.len()).max().unwrap_or(0)
+    }
+}
+
+/// Parses the header at the beginning of a text. Headers of several syntaxes may be the same: the
+/// begin marker before the header decides, and without one, the call before.
 pub(super) fn parse_header(
     lowered: &LoweredRequest,
     tool: usize,
+    before: BeforeHeader<'_>,
     text: &str,
 ) -> Option<ParsedHeader> {
     let format = &lowered.inner.format;
@@ -27,11 +59,14 @@ pub(super) fn parse_header(
     let parsed = headers.filter_map(|(spelling, header)| {
         let mut parser =
             HeaderParser { name: &tool.name, whole: text, source: format.call.id, id: None };
-        let rest = parser.parse(header, text)?;
-        Some(ParsedHeader { len: text.len() - rest.len(), id: parser.id, spelling })
+        let len = text.len() - parser.parse(header, text)?.len();
+        let continues = spelling.is_some() && spelling == before.spelling;
+        let rank = (before.begin_len(format, spelling), continues, len);
+        Some((rank, ParsedHeader { len, id: parser.id, spelling }))
     });
     // The longest, as one may be a prefix of another. Of several, the first.
-    parsed.reduce(|best, header| if header.len > best.len { header } else { best })
+    let best = parsed.reduce(|best, other| if other.0 > best.0 { other } else { best });
+    best.map(|(_, header)| header)
 }
 
 struct HeaderParser<'t> {

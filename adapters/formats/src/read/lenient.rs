@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::scan::{ScannedCall, ScannedTurn, Scanner};
 use super::turn::{Call, Incomplete, Turn};
 use crate::arguments::read_input;
-use crate::format::WireFormat;
+use crate::format::{WireFormat, unique};
 use crate::lowered::LoweredRequest;
 use crate::request::{CallKind, ConstraintError, Reasoning, Tool, ToolRequest};
 
@@ -57,6 +57,13 @@ pub enum Difference {
         /// The offset of the first byte that does not match, in the arguments as JSON text. Their
         /// length, if they end too early.
         at: usize,
+    },
+    /// Members of an object in the arguments with the same name. The last counts.
+    RepeatedMember {
+        /// The call's number.
+        call: usize,
+        /// The name.
+        name: String,
     },
     /// A call whose end marker is missing.
     Unended {
@@ -146,7 +153,7 @@ fn report(
     if scanned.open_reasoning {
         differences.push(Difference::OpenReasoning);
     }
-    for (k, ScannedCall { mut call, has_end }) in scanned.calls.into_iter().enumerate() {
+    for (k, ScannedCall { mut call, has_end, repeated }) in scanned.calls.into_iter().enumerate() {
         call.name = offered_name(format, request, &call).unwrap_or(call.name);
         let tool = request.tools.iter().find(|tool| tool.name() == call.name);
         let is_custom = tool.is_some_and(|tool| tool.kind() == CallKind::Custom);
@@ -166,6 +173,8 @@ fn report(
                 differences.extend(at.map(|at| Difference::Arguments { call: k, at }));
             }
         }
+        let repeated = unique(repeated).into_iter();
+        differences.extend(repeated.map(|name| Difference::RepeatedMember { call: k, name }));
         if !has_end {
             differences.push(Difference::Unended { call: k });
         }

@@ -156,12 +156,17 @@ pub(super) fn last_key(text: &str) -> Option<String> {
     Some(text[quote + 1..colon].to_owned())
 }
 
-/// The JSON value at the beginning of a text, and what follows.
-pub(super) fn json(text: &str) -> Option<(Json, &str)> {
+/// A JSON value with the keys that occur twice in one of its objects. The last value of a key
+/// counts, as in Python.
+pub(super) fn parse_json(text: &str) -> Option<(Json, Vec<String>)> {
+    Json::parse_repeated(text, &Limits::default()).ok()
+}
+
+/// The text of the JSON value at the beginning of a text, and what follows.
+pub(super) fn json(text: &str) -> Option<(&str, &str)> {
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<serde::de::IgnoredAny>();
     values.next()?.ok()?;
-    let (value, rest) = text.split_at(values.byte_offset());
-    Some((Json::parse(value, &Limits::default()).ok()?, rest))
+    Some(text.split_at(values.byte_offset()))
 }
 
 /// The offset of the parenthesis that closes one before the text. Skips quoted strings.

@@ -1,19 +1,17 @@
 //! The lenient scanner: finds reasoning, text and calls in output that need not follow the format.
 //! White space is ignored, and end markers may be missing.
 
-use louver::limits::Limits;
 use louver::spec::json::{Json, Object};
 
 use super::events::Cut;
 use super::matching::{
     Heads, closing_parenthesis, eat, eat_end, eat_header, eat_marker, eat_parts, find_marker, json,
-    last_key, loose_headers,
+    last_key, loose_headers, parse_json,
 };
 use super::turn::Call;
 use crate::arguments::{ArgumentReader, spaced};
 use crate::format::{ArgumentStyle, CallSyntax, Marker, MessagesFormat, Part, WireFormat};
 use crate::lowered::LoweredTool;
-use crate::request::CallKind;
 
 /// What the scanner has found.
 #[derive(Default)]
@@ -27,10 +25,13 @@ pub(crate) struct ScannedTurn {
     pub(crate) cut: Option<(Cut, String)>,
 }
 
-/// A call, and whether its end was found.
+/// A call that was found.
 pub(crate) struct ScannedCall {
     pub(crate) call: Call,
+    /// Whether its end was found.
     pub(crate) has_end: bool,
+    /// The keys that occur twice in one of its objects.
+    pub(crate) repeated: Vec<String>,
 }
 
 pub(crate) struct Scanner<'a> {
@@ -204,7 +205,7 @@ impl Scanner<'_> {
                         let trailed = eat_parts(rest, syntax.trailer);
                         let rest = trailed.unwrap_or(rest);
                         let (has_end, rest) = eat_end(rest, syntax.end, trailed.is_some());
-                        return Some((ScannedCall { call, has_end }, rest));
+                        return Some((ScannedCall { has_end, ..call }, rest));
                     }
                 }
             }
@@ -217,7 +218,7 @@ impl Scanner<'_> {
         text: &'t str,
         header: &[Part],
         syntax: &CallSyntax<'_>,
-    ) -> Option<(Call, &'t str)> {
+    ) -> Option<(ScannedCall, &'t str)> {
         let (name, rest) = eat_header(text, header)?;
         let (arguments, rest) = self.arguments(&name, syntax, rest)?;
         Some((parse_call(&name, &arguments)?, rest))
@@ -227,14 +228,15 @@ impl Scanner<'_> {
     fn spelling<'t>(&self, text: &'t str, out: &mut ScannedTurn) -> Option<&'t str> {
         let is_offered = |name: &str| self.tools.iter().any(|tool| tool.name == name);
         for spelling in self.format.all_spellings() {
-            let syntax = self.format.spelling_syntax(spelling);
+            let end = spelling.end.as_ref();
+            let syntax = CallSyntax { end, ..self.format.spelling_syntax(spelling) };
             let Some(mut rest) = eat_marker(text, &spelling.begin) else { continue };
             let mut calls = Vec::new();
             while let Some((call, after)) =
                 self.header_and_arguments(rest, &spelling.header, &syntax)
             {
                 let trailed = eat_parts(after, &spelling.trailer);
-                calls.push(ScannedCall { call, has_end: trailed.is_some() });
+                calls.push(ScannedCall { has_end: trailed.is_some(), ..call });
                 rest = trailed.unwrap_or(after);
                 let Some(separator) = &spelling.separator else { break };
                 let Some(after) = eat_parts(rest, &separator.parts()) else { break };
@@ -246,7 +248,7 @@ impl Scanner<'_> {
                 continue;
             }
             out.calls.extend(calls);
-            return Some(eat_end(rest, spelling.end.as_ref(), true).1);
+            return Some(eat_end(rest, end, true).1);
         }
         None
     }
@@ -269,7 +271,7 @@ impl Scanner<'_> {
         let (name_key, arguments_key) = (last_key(&before)?, last_key(&after)?);
         let rest = eat(text, &before[..brace])?;
         let (value, rest) = json(rest)?;
-        let Json::Object(members) = value else { return None };
+        let (Json::Object(members), repeated) = parse_json(value)? else { return None };
         let name = members.get(&name_key).and_then(Json::as_str)?;
         let arguments = [arguments_key.as_str(), "arguments", "parameters"]
             .iter()
@@ -279,7 +281,7 @@ impl Scanner<'_> {
         spaced(&mut written, arguments.unwrap_or(&none));
         let call = parse_call(name, &written)?;
         let (has_end, rest) = eat_end(rest, self.format.call.end.as_ref(), true);
-        Some((ScannedCall { call, has_end }, rest))
+        Some((ScannedCall { has_end, repeated, ..call }, rest))
     }
 
     /// A call's arguments as JSON text, and what follows.
@@ -289,13 +291,11 @@ impl Scanner<'_> {
         syntax: &CallSyntax<'_>,
         rest: &'t str,
     ) -> Option<(String, &'t str)> {
-        let find_end = || Some(find_marker(rest, syntax.end?)?.0);
+        let find = |marker: Option<&Marker>| Some(find_marker(rest, marker?)?.0);
         match syntax.arguments {
             ArgumentStyle::Json => {
                 let (value, after) = json(rest)?;
-                let mut out = String::new();
-                spaced(&mut out, &value);
-                Some((out, after))
+                Some((value.to_owned(), after))
             }
             ArgumentStyle::Keywords | ArgumentStyle::JsonKeywords => {
                 let end = closing_parenthesis(rest)?;
@@ -303,15 +303,17 @@ impl Scanner<'_> {
                 Some((reader.read_whole(&rest[..end]), &rest[end..]))
             }
             ArgumentStyle::Delimited(_) => {
-                let end = find_end().unwrap_or(rest.len());
+                let end = find(syntax.end).unwrap_or(rest.len());
                 let reader = ArgumentReader::untyped(syntax.arguments);
                 Some((reader.read_whole(rest[..end].trim()), &rest[end..]))
             }
             ArgumentStyle::Tagged(_) | ArgumentStyle::Nested(_) => {
                 let trailer: String = syntax.trailer.iter().map(Part::write).collect();
                 let trailer = trailer.trim();
-                let found = (!trailer.is_empty()).then(|| rest.find(trailer)).flatten();
-                let end = found.or_else(find_end).unwrap_or(rest.len());
+                let trailer = (!trailer.is_empty()).then(|| rest.find(trailer)).flatten();
+                // Either may be missing, or both. The first that follows is that of this call.
+                let ends = [trailer, find(syntax.end), find(self.format.call.begin.as_ref())];
+                let end = ends.into_iter().flatten().min().unwrap_or(rest.len());
                 let tool = self.tools.iter().find(|tool| tool.name == name);
                 let arguments = tool.and_then(|tool| tool.arguments(syntax.arguments));
                 let reader = match arguments {
@@ -399,7 +401,7 @@ impl Scanner<'_> {
             let call = arguments.and_then(|arguments| parse_call(&name, &arguments));
             let code = || parse_call(&name, &ArgumentReader::code().read_whole(body));
             if let Some(call) = call.or_else(|| code().filter(|_| !format.bare_code)) {
-                out.calls.push(ScannedCall { call, has_end });
+                out.calls.push(ScannedCall { has_end, ..call });
                 return Some(after);
             }
         }
@@ -407,22 +409,27 @@ impl Scanner<'_> {
         let tool = self.tools.iter().find(|tool| tool.takes_code() && format.bare_code)?;
         let (body, has_end, after) = up_to_end(rest);
         let code = ArgumentReader::code().read_whole(body);
-        out.calls.push(ScannedCall { call: parse_call(&tool.name, &code)?, has_end });
+        out.calls.push(ScannedCall { has_end, ..parse_call(&tool.name, &code)? });
         Some(after)
     }
 }
 
-/// A call from its name and the JSON text of its arguments. `None` if that is not an object.
-fn parse_call(name: &str, arguments: &str) -> Option<Call> {
-    let value = Json::parse(arguments, &Limits::default()).ok()?;
+/// A call from its name and the JSON text of its arguments, without an end. `None` if that is not
+/// an object.
+fn parse_call(name: &str, arguments: &str) -> Option<ScannedCall> {
+    let (value, mut repeated) = parse_json(arguments)?;
     // Some models write the object as a string.
     let inner = match &value {
-        Json::String(text) => Json::parse(text, &Limits::default()).ok()?,
+        Json::String(text) => {
+            let (inner, keys) = parse_json(text)?;
+            repeated.extend(keys);
+            inner
+        }
         _ => value,
     };
     matches!(inner, Json::Object(_)).then(|| {
         let mut text = String::new();
         spaced(&mut text, &inner);
-        Call { id: String::new(), name: name.to_owned(), arguments: text, kind: CallKind::Function }
+        ScannedCall { call: Call::new(name, text), has_end: false, repeated }
     })
 }

@@ -35,6 +35,17 @@ impl StopTexts {
         StopTexts { stops, ..StopTexts::default() }
     }
 
+    /// Searches for other texts from here on, unless one was found. Returns the bytes that were
+    /// held back and begin none of them.
+    pub(crate) fn replace(&mut self, stops: &[String]) -> Vec<u8> {
+        if self.found.is_some() {
+            return Vec::new();
+        }
+        let held = self.flush();
+        self.stops = StopTexts::new(stops).stops;
+        self.push(&held)
+    }
+
     /// Counts the bytes that are read next.
     pub(crate) fn count(&mut self, bytes: usize) {
         self.read += bytes;
@@ -75,6 +86,12 @@ impl StopTexts {
 
     pub(crate) fn found_stop(&self) -> Option<FoundStop> {
         self.found
+    }
+
+    /// The stop text that has ended the text.
+    pub(crate) fn found_text(&self) -> Option<String> {
+        let text = self.stops.get(self.found?.index)?;
+        Some(String::from_utf8_lossy(text).into_owned())
     }
 }
 
@@ -137,6 +154,27 @@ fn may_end_with(ends: &[&Marker], matcher: &mut Matcher, bytes: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn replaced_stop_texts_end_what_was_held_back() {
+        for (text, replaced, shown, stop) in [
+            ("aEN", &["N"][..], "aE", Some((2, "N"))),
+            ("aEN", &["x"], "aEN", None),
+            ("aEN", &[], "aEN", None),
+            ("aEN", &["ENDE"], "a", None),
+            ("aEND", &["a"], "a", Some((1, "END"))),
+        ] {
+            let mut stops = StopTexts::new(&["END".to_owned()]);
+            stops.count(text.len());
+            let mut found = stops.push(text.as_bytes());
+            found.extend(
+                stops.replace(&replaced.iter().map(ToString::to_string).collect::<Vec<_>>()),
+            );
+            let ended = stops.found_stop().map(|found| found.at).zip(stops.found_text());
+            let expected = stop.map(|(at, text)| (at, text.to_owned()));
+            assert_eq!((&*found, ended), (shown.as_bytes(), expected), "{text} {replaced:?}");
+        }
+    }
 
     #[test]
     fn the_first_stop_text_ends_the_text_however_it_is_cut() {

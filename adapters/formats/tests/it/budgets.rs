@@ -23,10 +23,7 @@ fn reasoning_budgets_hold_in_every_family() {
         for rig in BOTH.map(|which| Rig::new(format, which)) {
             let Some(reasoning) = &rig.format.reasoning else { continue };
             let after = after(&rig, reasoning);
-            let ends: Vec<String> = match &reasoning.end {
-                Marker::Any(ends) => ends.iter().map(Marker::write).collect(),
-                end => vec![end.write()],
-            };
+            let ends = variants(&reasoning.end);
             for budget in [
                 ReasoningBudget::Tokens(3),
                 ReasoningBudget::Characters(3),
@@ -83,6 +80,75 @@ fn reasoning_budgets_hold_in_every_family() {
         }
     }
     assert!(checked > 20_000, "{checked}");
+}
+
+/// The texts of a marker.
+fn variants(marker: &Marker) -> Vec<String> {
+    match marker {
+        Marker::Any(markers) => markers.iter().map(Marker::write).collect(),
+        marker => vec![marker.write()],
+    }
+}
+
+/// A block within its budget is read as text between its markers, in each of their variants: also
+/// an empty one, whose markers have no label. Without a block, there is no reasoning.
+#[test]
+fn the_markers_of_budgeted_reasoning_are_no_text() {
+    let mut checked = 0;
+    for format in Catalog::shipped().formats() {
+        for rig in BOTH.map(|which| Rig::new(format, which)) {
+            let Some(reasoning) = &rig.format.reasoning else { continue };
+            let after = after(&rig, reasoning);
+            let rest = after.strip_prefix(&reasoning.end.write()).expect("the end marker");
+            let answer = rig.format.render(&Turn::default().with_text("Hi")).expect("renders");
+            for most in [0, 2, 5] {
+                let budget = ReasoningBudget::Characters(most as u32);
+                let request = ToolRequest::default()
+                    .with_reasoning(Reasoning::Optional)
+                    .with_reasoning_budget(budget);
+                let lowered = rig.format.lower(&request).expect("lowers");
+                let session = rig.session(&lowered, &[], &[]);
+                let mut wires = vec![(answer.clone(), "")];
+                for (begin, end) in variants(&reasoning.begin)
+                    .iter()
+                    .flat_map(|begin| variants(&reasoning.end).into_iter().map(move |e| (begin, e)))
+                {
+                    let texts = ["", "a", "ab", "abcd"].into_iter();
+                    let texts = texts.filter(|text| text.len() <= most);
+                    wires.extend(texts.map(|text| (format!("{begin}{text}{end}{rest}"), text)));
+                }
+                for (wire, text) in wires {
+                    let run = session.run(&session.tokens(&rig.units(&wire), 0), 1);
+                    let at = format!("{}, {budget:?}: {wire:?}", format.name);
+                    assert!(run.complete, "{at}: {:?}", run.taken);
+                    let read = (run.turn.reasoning.as_str(), run.turn.text.as_str());
+                    assert_eq!(read, (text, "Hi"), "{at}");
+                    checked += 1;
+                }
+            }
+        }
+    }
+    assert!(checked > 800, "{checked}");
+}
+
+/// The markers of an empty preamble are no reasoning.
+#[test]
+fn empty_preambles_before_budgeted_reasoning_are_no_reasoning() {
+    let rig = Rig::new(Catalog::shipped().get("harmony").expect("format"), BOTH[1]);
+    let preamble = "<|channel|>commentary<|message|><|end|><|start|>assistant";
+    let analysis = "<|channel|>analysis<|message|>one<|end|><|start|>assistant";
+    let answer = "<|channel|>final<|message|>Hi<|return|>";
+    let request = ToolRequest::default()
+        .with_reasoning(Reasoning::Optional)
+        .with_reasoning_budget(ReasoningBudget::Tokens(3));
+    let lowered = rig.format.lower(&request).expect("lowers");
+    let session = rig.session(&lowered, &[], &[]);
+    for (blocks, reasoning) in [("", ""), (analysis, "one")] {
+        let wire = preamble.repeat(2) + blocks + preamble + answer;
+        let run = session.run(&session.tokens(&rig.units(&wire), 0), 1);
+        assert!(run.complete, "{wire}: {:?}", run.taken);
+        assert_eq!((run.turn.reasoning.as_str(), run.turn.text.as_str()), (reasoning, "Hi"));
+    }
 }
 
 /// In a turn of messages, the budget is one for the turn: there is one message of reasoning.

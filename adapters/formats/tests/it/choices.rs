@@ -185,6 +185,47 @@ fn invalid_descriptions_are_refused() {
     }
 }
 
+/// Readers search strings for the text of the marker that ends them: it has one text, which the
+/// grammar excludes from strings.
+#[test]
+fn markers_that_end_strings_have_one_text_that_strings_lack() {
+    let good = include_str!("../../families/hermes.toml");
+    let styles = [
+        ("{ delimited = MARK }", "/delimited", false),
+        ("{ nested = { item = \"item\", mark = MARK } }", "/nested/mark", false),
+        (
+            "{ tagged = { open = [\"<p=\", { key = \"raw\" }, \">\"], close = MARK } }",
+            "/tagged/close",
+            true,
+        ),
+    ];
+    // A marker, whether it may end a string, and whether it may stand for it alone.
+    let marks = [
+        ("{ text = \"%%\" }", true, true),
+        ("{ either = \"%%\" }", true, true),
+        ("{ token = \"%%\" }", false, false),
+        ("{ any = [{ text = \"%%\" }, { text = \"##\" }] }", false, false),
+        ("{ any = [{ token = \"%%\" }, { text = \"%%\" }] }", true, true),
+        ("{ seq = [{ either = \"%%\" }, \"##\"] }", true, false),
+        ("{ seq = [{ token = \"%%\" }, \"##\"] }", false, false),
+    ];
+    for (style, pointer, may_be_sequence) in styles {
+        for (mark, ends, is_one) in marks {
+            let style = format!("arguments = {}", style.replace("MARK", mark));
+            let text = good.replacen("arguments = \"json\"", &style, 1);
+            assert_ne!(text, good);
+            match WireFormat::from_toml(&text) {
+                Ok(_) => assert!(ends && (is_one || may_be_sequence), "{style}"),
+                Err(FormatError::Invalid { pointer: found, .. }) => {
+                    assert!(!(ends && (is_one || may_be_sequence)), "{style}");
+                    assert_eq!(found, format!("/call/arguments{pointer}"), "{style}");
+                }
+                Err(error) => panic!("{style}: {error}"),
+            }
+        }
+    }
+}
+
 #[test]
 fn call_ids_depend_on_seed_and_number_alone() {
     let lowered =

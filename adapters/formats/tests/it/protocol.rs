@@ -177,6 +177,57 @@ fn call_ids_are_unique() {
     assert_eq!(written, ["0 1 2", "functions.ping:0 functions.ping:1 functions.ping:2"]);
 }
 
+/// Mistral's templates refuse other ids than nine letters and digits, also where the model writes
+/// none.
+#[test]
+fn made_up_ids_have_the_form_of_the_format() {
+    let is_nine = |id: &str| id.len() == 9 && id.bytes().all(|b| b.is_ascii_alphanumeric());
+    for name in ["mistral_v3", "mistral_v7", "mistral_v11"] {
+        let rig = Rig::new(Catalog::shipped().get(name).expect("format"), Specials::Most);
+        let request = request(r#"[{"name": "ping"}]"#, &json!("required"));
+        let lowered = rig.format.lower(&request).expect("lowers");
+        let wire = rig.format.render(&calls(&["{}"; 3])).expect("renders");
+        let units = rig.units(&wire);
+        let session = rig.session(&lowered, &units, &[]);
+        let run = session.run(&session.tokens(&units, 0), 1);
+        assert_eq!(run.turn.calls.len(), 3, "{name}");
+        for call in &run.turn.calls {
+            assert!(is_nine(&call.id), "{name}: {:?}", call.id);
+        }
+    }
+}
+
+/// Ids of other programs take the form that a family's ids have.
+#[test]
+fn foreign_ids_take_the_form_of_the_format() {
+    let foreign = ["", "1", "call_abcdefgh12345678", "call_abcdefgh12345679", "toolu_01Ab-c", "é"];
+    for (name, len, own) in [
+        ("mistral_v3", 9, "aZ3456789"),
+        ("mistral_v11", 9, "aZ3456789"),
+        ("solar_open", 16, "abcdefgh"),
+    ] {
+        let catalog = Catalog::shipped();
+        let format = catalog.get(name).expect("format");
+        let mut ids: Vec<String> = foreign.map(|id| format.conforming_id(id)).to_vec();
+        assert_eq!(ids, foreign.map(|id| format.conforming_id(id)), "{name}");
+        for id in &ids {
+            let is_word = id.bytes().all(|b| b.is_ascii_alphanumeric());
+            assert!(id.len() == len && is_word, "{name}: {id:?}");
+        }
+        ids.sort();
+        ids.dedup();
+        assert_eq!(ids.len(), foreign.len(), "{name}");
+        assert_eq!(format.conforming_id(own), own, "{name}");
+    }
+    for name in ["qwen3", "kimi_k2", "kimi_k3", "cohere"] {
+        let catalog = Catalog::shipped();
+        let format = catalog.get(name).expect("format");
+        for id in foreign {
+            assert_eq!(format.conforming_id(id), id, "{name}");
+        }
+    }
+}
+
 /// For each family with arguments in tags: texts at which parsers of the format split a value, and
 /// similar texts.
 const IN_VALUES: &[(&str, &[&str], &[&str])] = &[

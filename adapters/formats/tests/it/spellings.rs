@@ -230,6 +230,39 @@ fn without_tools_other_spellings_are_text() {
     }
 }
 
+/// Spellings may have the same header: their begin markers tell them apart, and in a list of calls
+/// the first call does.
+#[test]
+fn spellings_with_equal_headers_are_told_apart_by_their_begins() {
+    let hermes = include_str!("../../families/hermes.toml");
+    let invoke = r#"[[spellings]]
+begin = { text = "<invoke=" }
+header = [{ name = "raw" }, ">"]
+arguments = { tagged = { open = ["<p=", { key = "raw" }, ">"], close = { text = "</p>" } } }
+trailer = ["</invoke>"]
+separator = ";<invoke:"
+end = { text = "!" }
+
+[[detect]]"#;
+    let both = hermes.replacen("[[detect]]", invoke, 1).replace("\"hermes\"", "\"two\"");
+    let format = WireFormat::from_toml(&both).expect("a format");
+    let request = request(TOOLS, &json!("auto")).with_reasoning(Reasoning::Off);
+    let setting = Setting { request, rig: Rig::new(&format, BOTH[0]), at: "two".to_owned() };
+    let json = r#"<function=get_weather>{"city": "Oslo", "days": 5}</function>"#;
+    let tagged = "<invoke=get_weather><p=city>Oslo</p><p=days>5</p></invoke>";
+    let more = ";<invoke:get_weather><p=city>Oslo</p><p=days>5</p></invoke>";
+    for (wire, calls) in [
+        (json.to_owned(), 1),
+        (format!("{tagged}!"), 1),
+        (format!("{tagged}{more}{more}! and {json} and {tagged}{more}!"), 6),
+    ] {
+        let run = setting.run(&wire);
+        assert!(run.complete, "{wire}: {:?}", run.taken);
+        let expected = call("get_weather", r#"{"city": "Oslo", "days": 5}"#);
+        assert_eq!(run.turn.calls, vec![expected; calls], "{wire}");
+    }
+}
+
 /// The begin marker of a call must not occur in reasoning. JSON in reasoning is text.
 #[test]
 fn reasoning_contains_no_calls() {

@@ -5,13 +5,20 @@ use serde_json::{Value, json};
 use crate::turns::{Next, Opening, TurnContext, TurnInput};
 
 /// The turns that a confirmation needs.
-pub(super) const ESSENTIAL: [&str; 5] = ["text", "one call", "no arguments", "values", "quotes"];
+pub(super) const ESSENTIAL: [&str; 6] =
+    ["text", "one call", "no arguments", "values", "quotes", GIVEN_IDS];
 
 /// The turns whose mismatch is only reported. Many templates write null in a way of their own, and
 /// some keep a state over all calls of a conversation.
 pub(super) const REPORTED: [&str; 2] = [NULL, LATER_CALL];
 const NULL: &str = "null";
 const LATER_CALL: &str = "a call after a result";
+
+/// The turn with a call before its result.
+pub(super) const BEFORE_RESULT: &str = "a call before its result";
+
+/// The same with the ids that the extractor gives calls, as in the next request of a conversation.
+pub(super) const GIVEN_IDS: &str = "a call with the id that it was given";
 
 /// The turn by which calls are compared with a family's.
 pub(super) const ONE_CALL: &str = "one call";
@@ -103,7 +110,7 @@ pub(super) fn cases() -> Vec<Case> {
         ),
         last("spaces at ends", one(json!({"origin": " Oslo S ", "stops": [" a", "b "]}))),
         last(NULL, one(json!({"origin": "Oslo", "passengers": null, "express": true}))),
-        at(TurnContext::LAST.before(Next::Result), "a call before its result", calls(vec![time()])),
+        at(TurnContext::LAST.before(Next::Result), BEFORE_RESULT, calls(vec![time()])),
         at(TurnContext::after(Opening::Result), "text after a result", TurnInput::text(text)),
         at(TurnContext::after(Opening::Result), LATER_CALL, calls(vec![time()])),
         at(TurnContext::after(Opening::WithoutTools), "text without tools", TurnInput::text(text)),

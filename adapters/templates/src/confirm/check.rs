@@ -104,13 +104,7 @@ impl Checker {
         if !is_raw && wire.contains(QUOTED) {
             return Outcome::Unescaped;
         }
-        let is_end = |at: usize| {
-            let rest = &wire[at..];
-            match case.context.next {
-                Next::Result => rest.contains(RESULT) && at >= arguments_end(input, wire),
-                _ => self.is_end(rest, &rendered.surroundings.text_end),
-            }
-        };
+        let is_end = |at: usize| self.is_case_end(case, rendered, wire, at);
         let mismatch = |accepted: usize, problem: String| Outcome::Mismatch {
             wire: wire.to_owned(),
             accepted,
@@ -149,6 +143,26 @@ impl Checker {
         match wire.trim_start().strip_prefix(reasoning.end.write().trim()) {
             Some(rest) => (rest.strip_prefix(&*reasoning.after).unwrap_or(rest), false),
             None => (wire, opens(&turn.prompt)),
+        }
+    }
+
+    /// The ids that the extractor gives the calls of a rendered turn.
+    pub(super) fn ids(&self, case: &Case, rendered: &RenderedTurn) -> Vec<String> {
+        let (wire, inside) = self.start(&case.input, rendered);
+        let Some((lowered, constraint)) = &self.constraints[usize::from(inside)] else {
+            return Vec::new();
+        };
+        let is_end = |at: usize| self.is_case_end(case, rendered, wire, at);
+        let run = self.run(lowered, constraint, wire, &is_end);
+        run.turn.calls.into_iter().map(|call| call.id).collect()
+    }
+
+    /// Whether a turn may end at an offset of its text, with what follows there.
+    fn is_case_end(&self, case: &Case, rendered: &RenderedTurn, wire: &str, at: usize) -> bool {
+        let rest = &wire[at..];
+        match case.context.next {
+            Next::Result => rest.contains(RESULT) && at >= arguments_end(&case.input, wire),
+            _ => self.is_end(rest, &rendered.surroundings.text_end),
         }
     }
 

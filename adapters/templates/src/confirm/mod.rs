@@ -13,7 +13,8 @@ use std::rc::Rc;
 use louver_formats::WireFormat;
 
 use self::cases::{
-    Case, ESSENTIAL, ONE_CALL, REPORTED, arguments_end, cases, shown_tools, telling,
+    BEFORE_RESULT, Case, ESSENTIAL, GIVEN_IDS, ONE_CALL, REPORTED, arguments_end, cases,
+    shown_tools, telling,
 };
 use self::check::Checker;
 use crate::chat_template::ChatTemplate;
@@ -195,8 +196,22 @@ struct Confirming<'a, 't> {
 
 impl Confirming<'_, '_> {
     fn in_style(&self, style: MessageStyle) -> Confirmation {
-        let cases = (0..self.cases.len()).map(|k| self.outcome(style, k)).collect();
+        let mut cases: Vec<CaseOutcome> =
+            (0..self.cases.len()).map(|k| self.outcome(style, k)).collect();
+        let called = cases.iter().position(|case| case.name == BEFORE_RESULT);
+        let called = called.filter(|&k| cases[k].outcome == Outcome::Confirmed);
+        cases.extend(called.and_then(|k| self.with_given_ids(style, k)));
         Confirmation { style, cases }
+    }
+
+    /// The outcome of turn `k`, whose call has the id that the extractor gives it.
+    fn with_given_ids(&self, style: MessageStyle, k: usize) -> Option<CaseOutcome> {
+        let Case { input, context, .. } = &self.cases[k];
+        let turn = self.written.turn(style, k, *context);
+        let ids = self.checker.as_ref().ok()?.ids(&self.cases[k], turn.as_ref().as_ref().ok()?);
+        let input = input.clone().with_ids(ids);
+        let turn = Rc::new(self.written.render(style, &input, *context));
+        Some(CaseOutcome { name: GIVEN_IDS, outcome: self.check(k, &turn) })
     }
 
     /// The outcome of turn `k` in a style. A template may write the last turn of a conversation

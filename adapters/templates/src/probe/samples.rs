@@ -109,7 +109,7 @@ impl Samples {
             let problem = "a turn with a call does not have the name of the tool";
             return Err(ProbeError::NoCalls(problem.to_owned()));
         }
-        let long = wire(TurnInput::calls(vec![call(0, 1)]).with_long_ids());
+        let long = wire(TurnInput::calls(vec![call(0, 1)]).with_ids(vec![LONG_ID.to_owned()]));
         let is_free = long.is_ok_and(|long| long.replace(LONG_ID, &ID.to_string()) == one);
         let reasoning = TurnInput::text(TEXT).with_reasoning(REASONING);
         let reasoning = render(reasoning).ok().filter(|turn| turn.wire.contains(REASONING));

@@ -1,6 +1,6 @@
 //! Formats from chat templates alone.
 
-use louver_formats::{Catalog, IdStyle, Marker, Part};
+use louver_formats::{Catalog, IdStyle, Marker, Part, WireFormat};
 use louver_templates::{
     ChatTemplate, Checkpoint, FamilyError, FormatSource, confirm, probe, resolve,
 };
@@ -155,4 +155,26 @@ fn added_tokens_that_are_not_special_are_text() {
     checkpoint.tokens = added.map(str::to_owned).to_vec();
     let found = resolve(&checkpoint, &Catalog::empty(), "test").expect("a format");
     assert!(found.is_confirmed());
+}
+
+/// A template that refuses the ids that Louver makes up would fail at the second request of a
+/// conversation.
+#[test]
+fn formats_are_confirmed_with_the_ids_that_calls_get() {
+    let source = include_str!("../data/families/mistral_v11.jinja");
+    let calls = "{%- for c in m.tool_calls or [] -%}";
+    assert_eq!(source.matches(calls).count(), 1);
+    let refusal = "{%- if c.id | length != 9 -%}{{ raise_exception('another id') }}{%- endif -%}";
+    let strict = source.replace(calls, &(calls.to_owned() + refusal));
+    let catalog = Catalog::shipped();
+    let format = catalog.get("mistral_v11").expect("mistral_v11");
+    let mut without_ids = format.clone();
+    without_ids.call.header.retain(|part| !matches!(part, Part::Maybe { .. }));
+    let confirmed = |format: &WireFormat, source: &str| {
+        let template = ChatTemplate::new(source, [None, Some("</s>".to_owned()), None]);
+        confirm(format, &template.expect("compiles"), &[]).is_full()
+    };
+    assert!(confirmed(format, source) && confirmed(&without_ids, source));
+    assert!(confirmed(format, &strict));
+    assert!(!confirmed(&without_ids, &strict));
 }
