@@ -108,8 +108,8 @@ async fn count_tokens(State(app): State<App>, request: Request) -> Result<Respon
     let served = app.model(request.model.as_deref())?.clone();
     let count = move || {
         let count = || -> Result<usize, ApiError> {
-            let plan = request.plan(&served)?;
-            Ok(request.prompt_tokens(&plan)?)
+            let plan = request.plan(&served).map_err(|error| request.plan_error(error))?;
+            request.count_tokens(plan)
         };
         count().map_err(|error| error.map_pointers(&request.pointers))
     };

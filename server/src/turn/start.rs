@@ -123,13 +123,13 @@ impl TurnStarter<'_> {
         let (app, served, checkpoint) = (self.app.clone(), self.served.clone(), work.checkpoint());
         work.run(permits, move || {
             let started = Instant::now();
-            let plan = request.plan(&served)?;
+            let plan = request.plan(&served).map_err(|error| request.plan_error(error))?;
             let compiled_in = started.elapsed();
             let labels = ModelLabels::of(&served);
             app.metrics().compile_seconds.get_or_create(&labels).observe(compiled_in.as_secs_f64());
             span.record("louver.compile_seconds", compiled_in.as_secs_f64());
             checkpoint()?;
-            let prompts = request.tokens(&plan)?;
+            let (plan, prompts) = request.render(plan)?;
             let prompt_tokens: usize = prompts.iter().map(Vec::len).sum();
             span.record("gen_ai.usage.input_tokens", prompt_tokens as i64);
             checkpoint()?;
