@@ -66,8 +66,9 @@ pub(crate) fn parse(
     app: &App,
     rules: BodyRules,
 ) -> Result<(TurnRequest, MessageOptions), ApiError> {
+    let max_tools = app.config().limits.requests.tools;
     let TranslatedMessages { body, pointers, call_pointers, options } =
-        translate(body, app.config().unknown_members, rules)?;
+        translate(body, max_tools, app.config().unknown_members, rules)?;
     let order = ResultOrder::AfterMessage;
     let translated = chat::ChatBody { body: &body, pointers, call_pointers, order };
     Ok((chat::parse_translated(translated, app)?, options))
