@@ -214,6 +214,37 @@ async fn a_whole_mcp_server_is_chosen() {
     assert!(answer.text.contains("letters"), "{}", answer.text);
 }
 
+/// A tool that an input item defines again is the client's: the server does not run its calls.
+#[tokio::test(flavor = "multi_thread")]
+async fn tools_that_replace_those_of_mcp_servers_are_run_by_the_client() {
+    let server = start().await;
+    let function = |name: &str| json!({"type": "function", "name": name, "parameters": schema()});
+    let namespace = json!({"type": "namespace", "name": "numbers", "tools": [function("double")]});
+    for (tool, namespace) in [(function("numbers__double"), None), (namespace, Some("numbers"))] {
+        let input = json!([
+            {"role": "user", "content": "Count."},
+            {"type": "additional_tools", "tools": [tool]},
+        ]);
+        let name = if namespace.is_some() { "double" } else { "numbers__double" };
+        let mut choice = json!({"type": "function", "name": name});
+        if let Some(namespace) = namespace {
+            choice["namespace"] = namespace.into();
+        }
+        let body = request("double", json!({"input": input, "tool_choice": choice}));
+        let answer = server.post("/v1/responses", body.to_string()).await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        let response = answer.json();
+        let calls = response["output"].as_array().unwrap();
+        let calls: Vec<&Value> =
+            calls.iter().filter(|item| item["type"] != "mcp_list_tools").collect();
+        assert!(!calls.is_empty(), "{response}");
+        for call in calls {
+            assert_eq!((&call["type"], &call["name"]), (&json!("function_call"), &json!(name)));
+            assert_eq!(call["namespace"].as_str(), namespace, "{response}");
+        }
+    }
+}
+
 /// The only slot is free while a call runs. The next round waits for it, though nothing else may.
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_of_mcp_tools_hold_no_slot() {
