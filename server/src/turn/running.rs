@@ -278,7 +278,8 @@ async fn plan_round(
 ) -> Result<EventStream, ApiError> {
     let (app, served, checkpoint) =
         (context.app.clone(), context.served.clone(), work.checkpoint());
-    let planning = enter_planning(&app, &served, 1, Admission::Again).await?;
+    let mut admission = Admission::again();
+    let planning = enter_planning(&app, &served, 1, &mut admission).await?;
     let planned = work.run(planning.clone(), move || {
         let plan = request.plan(&served).map_err(|error| request.plan_error(error))?;
         checkpoint()?;
@@ -289,7 +290,7 @@ async fn plan_round(
     let planned = planned.await.map_err(|error| error.map_pointers(&context.pointers));
     let (plan, prompt) = planned?;
     let served = &context.served;
-    context.permits = enter_generation(&app, served, planning, Admission::Again).await?;
+    context.permits = enter_generation(&app, served, planning, &mut admission).await?;
     count_prompt(context, prompt.len());
     single(plan.start(&context.served.model, prompt, params).await?)
 }

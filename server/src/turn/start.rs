@@ -72,7 +72,8 @@ impl TurnStarter<'_> {
         }
         let (choices, per_prompt) = (request.choices(), request.choices_per_prompt());
         served.check_choices(request.choices(), request.choices_pointer())?;
-        let planning = enter_planning(app, served, choices, Admission::First).await?;
+        let mut admission = Admission::first();
+        let planning = enter_planning(app, served, choices, &mut admission).await?;
         let mut params = request.params(app, served);
         let trace_source = request.body.traced.take().map(|(route, body)| TraceSource {
             id: request.id.clone(),
@@ -84,7 +85,7 @@ impl TurnStarter<'_> {
         let live_steps = request.stream.is_some() && request.sampling.logprobs.is_some();
         let work = BlockingWork::default();
         let planned = self.plan(request, &work, planning.clone()).await?;
-        let permits = enter_generation(app, served, planning, Admission::First).await?;
+        let permits = enter_generation(app, served, planning, &mut admission).await?;
         let later_choices = (served.is_serial && choices > 1)
             .then(|| split_choices(&planned, &mut params, per_prompt));
         let prompt_tokens = planned.prompts.iter().map(Vec::len).sum();
