@@ -285,6 +285,28 @@ async fn calls_of_mcp_tools_hold_no_memory_of_bodies() {
     assert_eq!((answer.status, other.status), (200, 200), "{} {}", answer.text, other.text);
 }
 
+/// What the response repeats of the body is paid for until the response ends.
+#[tokio::test(flavor = "multi_thread")]
+async fn responses_hold_the_memory_of_what_they_repeat() {
+    let holds = Holds::new();
+    let limits = "[limits.http]\nbody_bytes = 200000\nbodies_bytes = 200000";
+    let server = start_with(holds.clone(), limits).await;
+    let long = "x".repeat(180_000);
+    let held = async {
+        let body = request("hold", json!({"user": long}));
+        server.post("/v1/responses", body.to_string()).await
+    };
+    let meanwhile = async {
+        holds.wait().await;
+        let answer = server.chat(&ask(json!({"user": long}))).await;
+        holds.released.add_permits(1);
+        answer
+    };
+    let (answer, other) = tokio::join!(held, meanwhile);
+    assert_eq!((answer.status, other.status), (200, 503), "{}", other.text);
+    assert_eq!(server.chat(&ask(json!({"user": long}))).await.status, 200);
+}
+
 /// The deadline of a request ends its calls, and its wait for a slot after them.
 #[tokio::test(flavor = "multi_thread")]
 async fn deadlines_hold_during_and_after_calls_of_mcp_tools() {
