@@ -66,10 +66,11 @@ async fn check(State(app): State<App>, request: Request) -> Result<Response, Api
 }
 
 fn parse_request(body: Json, sender: Sender, app: &App) -> CheckRequest {
-    let has = |name: &str| body.get(name).is_some();
+    let has = |name: &str| body.get_non_null(name).is_some();
     let has_messages = has("messages");
     let is_messages = sender.rules.is_some();
-    if !is_messages && has("input") && !has_messages {
+    let is_responses = has("input") || has("previous_response_id");
+    if !is_messages && is_responses && !has_messages {
         let request = responses::parse(&body, app, sender.owner);
         let request = request.map(|parsed| parsed.request);
         return CheckRequest { request, has_prompt: true };
