@@ -66,10 +66,11 @@ async fn check(State(app): State<App>, request: Request) -> Result<Response, Api
 }
 
 fn parse_request(body: Json, sender: Sender, app: &App) -> CheckRequest {
-    let has = |name: &str| body.get(name).is_some();
+    let has = |name: &str| body.get_non_null(name).is_some();
     let has_messages = has("messages");
     let is_messages = sender.rules.is_some();
-    if !is_messages && has("input") && !has_messages {
+    let is_responses = has("input") || has("previous_response_id");
+    if !is_messages && is_responses && !has_messages {
         let request = responses::parse(&body, app, sender.owner);
         let request = request.map(|parsed| parsed.request);
         return CheckRequest { request, has_prompt: true };
@@ -113,13 +114,15 @@ impl CheckRequest {
                 let faults = faults.iter().take(MAX_FAULTS);
                 return refused(faults.map(|fault| request_fault_json(fault, pointers)).collect());
             }
-            Err(error) => return refused(api_fault_json(&error.into(), pointers)),
+            Err(error) => {
+                return refused(api_fault_json(&request.plan_error(error), pointers));
+            }
         };
         let compile_us = (started.elapsed().as_secs_f64() * 1e7).round() / 10.0;
-        let prompt_tokens = self.has_prompt.then(|| request.prompt_tokens(&plan)).transpose();
-        let prompt_tokens = match prompt_tokens {
-            Ok(tokens) => tokens,
-            Err(error) => return refused(api_fault_json(&error.into(), pointers)),
+        let (plan, prompt_tokens) = match self.has_prompt.then(|| request.render(plan.clone())) {
+            None => (plan, None),
+            Some(Ok((plan, prompts))) => (plan, Some(prompts.iter().map(Vec::len).sum::<usize>())),
+            Some(Err(error)) => return refused(api_fault_json(&error, pointers)),
         };
         pointers.add_plan(
             &plan,

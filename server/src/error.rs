@@ -233,6 +233,15 @@ impl ApiError {
         body
     }
 
+    /// The error with this pointer for the faults that have none.
+    #[must_use]
+    pub(crate) fn with_pointer(mut self, pointer: &str) -> ApiError {
+        for fault in std::iter::once(&mut self.first).chain(&mut self.others) {
+            fault.param.get_or_insert_with(|| pointer.to_owned());
+        }
+        self
+    }
+
     /// Translates the JSON pointers to those of the body as sent.
     #[must_use]
     pub(crate) fn map_pointers(mut self, pointers: &PointerMap) -> ApiError {

@@ -11,7 +11,6 @@ use crate::clock::unix_seconds;
 use crate::config::{Config, ModelConfig, ModelSettings, ReasoningDefault};
 use crate::error::{ApiError, ApiFault, ErrorKind};
 use crate::hash::fnv1a;
-use crate::limits::RequestLimits;
 
 /// A loaded model and the settings under which it is served.
 pub struct ServedModel {
@@ -58,11 +57,12 @@ pub(crate) struct SerialGates {
 const MAX_PLANNED: usize = 4;
 
 impl SerialGates {
-    pub(crate) fn new(limits: RequestLimits) -> SerialGates {
-        let planning = AdmissionGate::new(RequestLimits { concurrent: MAX_PLANNED, ..limits });
-        // `queue` bounds the requests that wait at either gate, together.
-        let generation = planning.with_shared_queue(1);
-        SerialGates { planning, generation }
+    /// The gates of one model. Their queue is that of the server's gate.
+    pub(crate) fn new(of_server: &AdmissionGate) -> SerialGates {
+        SerialGates {
+            planning: of_server.with_shared_queue(MAX_PLANNED),
+            generation: of_server.with_shared_queue(1),
+        }
     }
 }
 

@@ -57,7 +57,7 @@ impl App {
             }
             let concurrent = settings.limits.requests.concurrent;
             let gates = if served.is_serial {
-                ModelGates::Serial(SerialGates::new(config.limits.requests))
+                ModelGates::Serial(SerialGates::new(&generation_gate))
             } else {
                 let is_limited = concurrent < config.limits.requests.concurrent;
                 let gate = is_limited.then(|| generation_gate.with_shared_queue(concurrent));

@@ -146,7 +146,7 @@ impl Chat {
         let Chat { plan, mut request, options } = self;
         let host = plan.louver.host.clone().ok_or(RequestError::NoModel)?;
         let plan = plan.build().map_err(|error| RequestError::Plan(Box::new(error)))?;
-        let (prompt, params) = plan.take_request(&mut *request, options)?;
+        let (plan, prompt, params) = plan.take_request(&mut *request, options)?;
         plan.start_on(&host.sender()?, prompt, params).await
     }
 }

@@ -71,13 +71,14 @@ pub(crate) struct LouverInner {
     /// Tokens that end a generation for the host but not in the wire format.
     early_ends: Vec<String>,
     warnings: Vec<String>,
-    /// Whether prompts end inside a reasoning block, with `enable_thinking` false, true and
-    /// undefined.
+    /// Whether prompts of short conversations end inside a reasoning block, with `enable_thinking`
+    /// false, true and undefined.
     opens_reasoning: [bool; 3],
 }
 
 impl LouverInner {
-    /// The tokens of a prompt's text; with those that the tokenizer adds, if `add_special`.
+    /// The tokens of a prompt's text; with those that the tokenizer adds, if `add_special`. Error:
+    /// they leave no room for output.
     pub(crate) fn tokenize(&self, text: &str, add_special: bool) -> Result<Vec<u32>, RequestError> {
         if text.len() > self.prompt_bytes {
             return Err(RequestError::TooManyBytes { bytes: text.len(), limit: self.prompt_bytes });
@@ -86,12 +87,21 @@ impl LouverInner {
         let encoding = encoding.map_err(|error| RequestError::Tokenize(error.to_string()))?;
         match encoding.get_ids() {
             [] => Err(RequestError::EmptyPrompt),
-            tokens => Ok(tokens.to_vec()),
+            tokens => self.available_tokens(tokens.len()).map(|_| tokens.to_vec()),
         }
     }
 
-    /// Whether a prompt ends inside a reasoning block, because the template writes the opening
-    /// marker.
+    /// The tokens that the model's context leaves for output. Error: none.
+    pub(crate) fn available_tokens(&self, prompt_tokens: usize) -> Result<usize, RequestError> {
+        let (tokens, limit) = (prompt_tokens, self.max_context);
+        match limit.saturating_sub(tokens) {
+            0 => Err(RequestError::TooLong { tokens, limit }),
+            available => Ok(available),
+        }
+    }
+
+    /// Whether the prompt of a short conversation ends inside a reasoning block, because the
+    /// template writes the opening marker.
     pub(crate) fn opens_reasoning(&self, enable_thinking: Option<bool>) -> bool {
         self.opens_reasoning[enable_thinking.map_or(2, usize::from)]
     }

@@ -152,6 +152,16 @@ pub struct Plan {
     inner: Arc<LouverInner>,
     turn_plan: TurnPlan,
     template_input: TemplateInput,
+    /// What the plan for another prompt is compiled from; none if all prompts have this plan.
+    source: Option<Arc<TurnSource>>,
+}
+
+/// The request of a conversation's turn, before the prompt has decided where the turn begins.
+#[derive(Debug)]
+struct TurnSource {
+    request: ToolRequest,
+    /// Whether the plan is for prompts that end inside a reasoning block.
+    is_opened: bool,
 }
 
 /// Parameters of a request to the host: see [`Plan::start`].
@@ -177,15 +187,37 @@ with_methods!(RequestParams {
 });
 
 impl Plan {
+    /// Compiles a turn for prompts that end inside a reasoning block (`is_opened`), or outside.
     fn compile(
-        louver: &Louver,
-        format: &WireFormat,
+        inner: &Arc<LouverInner>,
         request: ToolRequest,
         template_input: TemplateInput,
+        is_opened: bool,
     ) -> Result<Plan, PlanError> {
-        let inner = louver.inner.clone();
-        let turn_plan = TurnPlan::compile(&inner.engine, format, request)?;
-        Ok(Plan { inner, turn_plan, template_input })
+        let format = inner.format.as_ref().map_err(Clone::clone)?;
+        let mut turn = request.clone();
+        turn.reasoning = match request.reasoning {
+            Reasoning::Off if is_opened => return Err(PlanError::AlwaysReasons),
+            Reasoning::Optional | Reasoning::Required if is_opened => Reasoning::Opened,
+            reasoning => reasoning,
+        };
+        let turn_plan = TurnPlan::compile(&inner.engine, format, turn)?;
+        let source = Some(Arc::new(TurnSource { request, is_opened }));
+        Ok(Plan { inner: inner.clone(), turn_plan, template_input, source })
+    }
+
+    /// The plan of the turn after a prompt: this one, unless the prompt ends inside a reasoning
+    /// block and this plan begins outside, or the reverse.
+    fn for_prompt(&self, prompt: &str) -> Result<Plan, PlanError> {
+        let (Some(source), Ok(format)) = (&self.source, &self.inner.format) else {
+            return Ok(self.clone());
+        };
+        let is_opened = format.prompt_opens_reasoning(prompt);
+        if is_opened == source.is_opened {
+            return Ok(self.clone());
+        }
+        let (request, input) = (source.request.clone(), self.template_input.clone());
+        Plan::compile(&self.inner, request, input, is_opened)
     }
 
     /// The turn's constraint and how its output is read.
@@ -224,17 +256,17 @@ impl Plan {
         mut request: impl RequestLike,
         options: RunOptions,
     ) -> Result<Vec<EventStream>, RequestError> {
-        let (prompt, params) = self.take_request(&mut request, options)?;
-        self.start(model, prompt, params).await
+        let (plan, prompt, params) = self.take_request(&mut request, options)?;
+        plan.start(model, prompt, params).await
     }
 
-    /// Extracts the prompt and the parameters from an SDK request.
+    /// Extracts the prompt and the parameters from an SDK request, and the plan for this prompt.
     pub(crate) fn take_request(
         &self,
         request: &mut dyn RequestLike,
         mut options: RunOptions,
-    ) -> Result<(Vec<u32>, RequestParams), RequestError> {
-        let (prompt, earlier_ids) = self.take_prompt(request)?;
+    ) -> Result<(Plan, Vec<u32>, RequestParams), RequestError> {
+        let ((plan, prompt), earlier_ids) = self.take_prompt(request)?;
         let sampling = request.take_sampling_params();
         if sampling.stop_toks.is_some() {
             return Err(RequestError::Unsupported("stop sequences: they could end a call early"));
@@ -247,7 +279,7 @@ impl Plan {
             options.record = Record::Logprobs { top: sampling.top_n_logprobs };
         }
         let sampling = Some(sampling);
-        Ok((prompt, RequestParams { sampling, processors, earlier_ids, options }))
+        Ok((plan, prompt, RequestParams { sampling, processors, earlier_ids, options }))
     }
 
     /// Sends a prompt to the model and returns one stream per choice. The model must be the one
@@ -324,11 +356,8 @@ impl Plan {
         if max_len == Some(0) {
             return Err(RequestError::Unsupported("a length limit of 0"));
         }
-        let (tokens, limit) = (prompt.len(), self.inner.max_context);
-        match limit.saturating_sub(tokens) {
-            0 => Err(RequestError::TooLong { tokens, limit }),
-            available => Ok(max_len.unwrap_or(available).min(available)),
-        }
+        let available = self.inner.available_tokens(prompt.len())?;
+        Ok(max_len.unwrap_or(available).min(available))
     }
 
     /// Louver as a logits processor for the host's own chat route
@@ -339,9 +368,15 @@ impl Plan {
         Arc::new(HookProcessor::new(Arc::new(self.turn_plan.hook())))
     }
 
-    /// Renders the prompt's tokens from the model's chat template, the messages (in OpenAI's JSON
-    /// format, with arguments of earlier calls as text or objects) and the plan's tools.
-    pub fn prompt(&self, messages: &[serde_json::Value]) -> Result<Vec<u32>, RequestError> {
+    /// Renders the prompt of a conversation from the model's chat template, the messages (in
+    /// OpenAI's JSON format, with arguments of earlier calls as text or objects) and the plan's
+    /// tools. Returns the plan that [`Plan::start`] needs for this prompt, and the prompt's tokens.
+    /// It is another plan if the template opens the reasoning block in this conversation and not in
+    /// short ones, or the reverse.
+    pub fn for_messages(
+        &self,
+        messages: &[serde_json::Value],
+    ) -> Result<(Plan, Vec<u32>), RequestError> {
         let messages: Vec<serde_json::Value> = messages
             .iter()
             .map(|message| openai_message(message, self.inner.message_style))
@@ -355,13 +390,14 @@ impl Plan {
         self.inner.tokenize(text, true)
     }
 
-    /// Checks that a prompt of tokens is not empty and has tokens of the model's vocabulary only.
+    /// Checks that a prompt of tokens is not empty, has tokens of the model's vocabulary only, and
+    /// leaves room for output.
     pub fn token_prompt(&self, tokens: Vec<u32>) -> Result<Vec<u32>, RequestError> {
         let vocab = self.inner.engine.vocab();
         match tokens.iter().find(|&&token| !vocab.is_used(TokenId::from_raw(token))) {
             Some(&token) => Err(RequestError::UnknownToken { token }),
             None if tokens.is_empty() => Err(RequestError::EmptyPrompt),
-            None => Ok(tokens),
+            None => self.inner.available_tokens(tokens.len()).map(|_| tokens),
         }
     }
 
@@ -369,18 +405,19 @@ impl Plan {
         &self,
         messages: &[serde_json::Value],
         input: &TemplateInput,
-    ) -> Result<Vec<u32>, RequestError> {
+    ) -> Result<(Plan, Vec<u32>), RequestError> {
         let template = self.inner.template.as_ref().map_err(Clone::clone)?;
         let text = template.render(messages, input)?;
         // The template adds special tokens.
-        self.inner.tokenize(&text, false)
+        let tokens = self.inner.tokenize(&text, false)?;
+        Ok((self.for_prompt(&text).map_err(Box::new)?, tokens))
     }
 
-    /// Extracts the prompt's tokens and the ids of earlier calls.
+    /// Extracts the prompt's tokens, with the plan for them, and the ids of earlier calls.
     fn take_prompt(
         &self,
         request: &mut dyn RequestLike,
-    ) -> Result<(Vec<u32>, Vec<String>), RequestError> {
+    ) -> Result<((Plan, Vec<u32>), Vec<String>), RequestError> {
         if request.take_tools().is_some() {
             return Err(RequestError::Unsupported(
                 "tools in the request: give them to Louver::tools",
@@ -392,7 +429,7 @@ impl Plan {
         let (messages, enable_thinking) = match request.take_messages() {
             RequestMessage::Chat { messages, enable_thinking, .. } => (messages, enable_thinking),
             RequestMessage::CompletionTokens(tokens) => {
-                return Ok((self.token_prompt(tokens)?, Vec::new()));
+                return Ok(((self.clone(), self.token_prompt(tokens)?), Vec::new()));
             }
             _ => {
                 return Err(RequestError::Unsupported(
@@ -402,18 +439,9 @@ impl Plan {
         };
         let messages: Vec<serde_json::Value> =
             messages.iter().map(host_types::sdk_message).collect();
-        let own = self.template_input.enable_thinking;
-        // The grammar of a constrained plan begins inside or outside of the reasoning block.
-        let opens = |enable_thinking| self.inner.opens_reasoning(enable_thinking);
-        if self.turn_plan.constraint().is_some() && opens(own.or(enable_thinking)) != opens(own) {
-            return Err(RequestError::Unsupported(
-                "`enable_thinking` of the request: set the reasoning of the plan",
-            ));
-        }
         let mut input = self.template_input.clone();
-        input.enable_thinking = own.or(enable_thinking);
-        let prompt = self.render(&messages, &input)?;
-        Ok((prompt, call_ids(&messages)))
+        input.enable_thinking = input.enable_thinking.or(enable_thinking);
+        Ok((self.render(&messages, &input)?, call_ids(&messages)))
     }
 }
 
@@ -429,23 +457,17 @@ pub(crate) fn single_stream(mut streams: Vec<EventStream>) -> Result<EventStream
 impl Louver {
     /// Compiles an OpenAI-style request. The engine's limits apply. `reasoning` is used as given,
     /// except that [`Reasoning::Optional`] becomes [`Reasoning::Opened`] if the chat template opens
-    /// the block.
+    /// the block: for a short conversation here, and for a given one in [`Plan::for_messages`].
     pub fn plan(
         &self,
-        mut request: ToolRequest,
+        request: ToolRequest,
         mut template_input: TemplateInput,
     ) -> Result<Plan, PlanError> {
-        let format = self.wire_format().map_err(Clone::clone)?;
         if request.tool_choice == ToolChoice::None {
             template_input.clear();
         }
-        let opens = self.inner.opens_reasoning(template_input.enable_thinking);
-        request.reasoning = match request.reasoning {
-            Reasoning::Off if opens => return Err(PlanError::AlwaysReasons),
-            Reasoning::Optional | Reasoning::Required if opens => Reasoning::Opened,
-            reasoning => reasoning,
-        };
-        Plan::compile(self, format, request, template_input)
+        let is_opened = self.inner.opens_reasoning(template_input.enable_thinking);
+        Plan::compile(&self.inner, request, template_input, is_opened)
     }
 
     /// Compiles a request for a prompt without a chat template ([`Plan::text_prompt`]): the output
@@ -453,7 +475,8 @@ impl Louver {
     /// and the request offers no tools.
     pub fn plan_completion(&self, request: ToolRequest) -> Result<Plan, PlanError> {
         let request = request.with_reasoning(Reasoning::Off);
-        Plan::compile(self, &WireFormat::plain(), request, TemplateInput::default())
+        let turn_plan = TurnPlan::compile(&self.inner.engine, &WireFormat::plain(), request)?;
+        Ok(self.plan_without_source(turn_plan, TemplateInput::default()))
     }
 
     /// Begins a plan of a turn with these tools.
@@ -472,10 +495,12 @@ impl Louver {
     pub fn unconstrained(&self, tools: impl Into<ToolList>) -> Plan {
         let ToolList(tools) = tools.into();
         let tools = tools.as_array().map(Vec::as_slice).unwrap_or_default();
-        Plan {
-            inner: self.inner.clone(),
-            turn_plan: TurnPlan::unconstrained(self.inner.engine.vocab().clone()),
-            template_input: TemplateInput::new(tools, None),
-        }
+        let turn_plan = TurnPlan::unconstrained(self.inner.engine.vocab().clone());
+        self.plan_without_source(turn_plan, TemplateInput::new(tools, None))
+    }
+
+    /// A plan that is the same for every prompt.
+    fn plan_without_source(&self, turn_plan: TurnPlan, template_input: TemplateInput) -> Plan {
+        Plan { inner: self.inner.clone(), turn_plan, template_input, source: None }
     }
 }

@@ -93,10 +93,11 @@ fn parse_ordered(body: &Json, order: ResultOrder, app: &App) -> Result<TurnReque
     sampling.read_n(&members, limits, &mut faults);
     sampling.read_logprobs(&members, &mut faults);
     let stream = StreamOptions::read(&members, unknown, &mut faults);
+    let reasoning = read_reasoning(&members, &mut pointers, &mut faults);
     let request = TurnRequest {
         model: members.string(&mut faults, "model").map(str::to_owned),
         prompt: Prompt::Messages(messages::read(&members, limits, order, &mut faults)),
-        reasoning: read_reasoning(&members, &mut faults),
+        reasoning,
         extension: RequestExtension::read(&members, &mut faults),
         template_tools: members
             .get("tools")

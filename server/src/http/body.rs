@@ -29,9 +29,17 @@ const DRAIN_FACTOR: usize = 8;
 /// A share of the budget of bodies, which pays for the memory of one body: its bytes, and then its
 /// values. Released when the last clone is dropped.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct BodyShare(
-    #[expect(dead_code, reason = "held")] Option<Arc<OwnedSemaphorePermit>>,
-);
+pub(crate) struct BodyShare(Option<Arc<OwnedSemaphorePermit>>);
+
+impl BodyShare {
+    /// Splits off a share for so many bytes, or for as many as are charged. A share that has clones
+    /// cannot be split.
+    pub(crate) fn split_off(&mut self, bytes: usize) -> BodyShare {
+        let permits = self.0.as_mut().and_then(Arc::get_mut);
+        let split = permits.and_then(|permits| permits.split(bytes.min(permits.num_permits())));
+        BodyShare(split.map(Arc::new))
+    }
+}
 
 /// A body and its permits of the shared budget.
 struct CollectedBody {
@@ -230,5 +238,20 @@ mod tests {
             drop(collected);
             assert_eq!(budget.available_permits(), total);
         }
+    }
+
+    #[tokio::test]
+    async fn shares_are_split() {
+        let budget = Arc::new(Semaphore::new(100));
+        let permits = budget.clone().acquire_many_owned(60).await.unwrap();
+        let mut share = BodyShare(Some(Arc::new(permits)));
+        let (some, all) = (share.split_off(20), share.split_off(50));
+        drop(share);
+        assert_eq!(budget.available_permits(), 40);
+        drop(some);
+        assert_eq!(budget.available_permits(), 60);
+        drop(all);
+        assert_eq!(budget.available_permits(), 100);
+        BodyShare::default().split_off(5);
     }
 }

@@ -218,20 +218,27 @@ impl Connection {
         context: &mut Context<'_>,
         done: Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
-        self.activity.is_writing.store(done.is_pending(), Ordering::Relaxed);
-        match done {
+        let done = match done {
             Poll::Ready(done) => {
                 self.write_timeout.stop();
                 Poll::Ready(done)
             }
             Poll::Pending => self.write_timeout.poll(context).map(Err),
+        };
+        let was_writing = self.activity.is_writing.swap(done.is_pending(), Ordering::Relaxed);
+        if was_writing && done.is_ready() {
+            // The next read starts the idle timeout.
+            context.waker().wake_by_ref();
         }
+        done
     }
 
-    /// Whether a request is in progress. The timeouts restart after each request.
+    /// Whether a request is in progress, or a response waits for the client to read it: one of
+    /// known length is handed over at once. The timeouts restart after each request.
     fn is_busy(&mut self) -> bool {
         let total_requests = self.activity.total_requests.load(Ordering::Relaxed);
-        let is_busy = self.activity.active_requests.load(Ordering::Relaxed) > 0;
+        let is_busy = self.activity.active_requests.load(Ordering::Relaxed) > 0
+            || self.activity.is_writing.load(Ordering::Relaxed);
         if is_busy || total_requests != self.requests_seen {
             self.requests_seen = total_requests;
             self.idle_timeout.stop();
@@ -306,12 +313,51 @@ impl AsyncWrite for Connection {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
     use std::future::poll_fn;
 
+    use axum::body::Body;
+    use hyper::server::conn::http1;
+    use hyper::service::service_fn;
+    use hyper_util::rt::TokioIo;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
 
     use super::*;
     use crate::limits::Seconds;
+
+    /// The connection is idle once the client has read the response, not while it reads.
+    #[tokio::test]
+    async fn slow_clients_get_the_whole_of_a_response_of_known_length() {
+        const LENGTH: usize = 32 << 20;
+        let idle = Duration::from_millis(50);
+        let limits = HttpLimits { idle_timeout_s: Seconds(idle), ..HttpLimits::default() };
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (stream, address) = listener.accept().await.unwrap();
+        let peer = Peer::new(address);
+        let connection = TokioIo::new(Connection::new(stream, &peer, limits));
+        let respond = service_fn(move |_: hyper::Request<Incoming>| {
+            drop(peer.begin_request());
+            let body = Body::from(vec![0_u8; LENGTH]);
+            async move { Ok::<_, Infallible>(hyper::Response::new(body)) }
+        });
+        tokio::spawn(http1::Builder::new().serve_connection(connection, respond));
+        client.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+        let (mut space, mut length) = (vec![0; 4 << 20], 0);
+        loop {
+            let read = tokio::time::timeout(Duration::from_secs(60), client.read(&mut space));
+            match read.await.expect("the connection is closed when it is idle").unwrap() {
+                0 => break,
+                read if length == 0 => {
+                    length = read;
+                    tokio::time::sleep(idle * 6).await;
+                }
+                read => length += read,
+            }
+        }
+        assert!(length > LENGTH, "{length}");
+    }
 
     #[tokio::test]
     async fn stalled_and_idle_connections_time_out() {

@@ -66,8 +66,9 @@ pub(crate) fn parse(
     app: &App,
     rules: BodyRules,
 ) -> Result<(TurnRequest, MessageOptions), ApiError> {
+    let max_tools = app.config().limits.requests.tools;
     let TranslatedMessages { body, pointers, call_pointers, options } =
-        translate(body, app.config().unknown_members, rules)?;
+        translate(body, max_tools, app.config().unknown_members, rules)?;
     let order = ResultOrder::AfterMessage;
     let translated = chat::ChatBody { body: &body, pointers, call_pointers, order };
     Ok((chat::parse_translated(translated, app)?, options))
@@ -108,8 +109,8 @@ async fn count_tokens(State(app): State<App>, request: Request) -> Result<Respon
     let served = app.model(request.model.as_deref())?.clone();
     let count = move || {
         let count = || -> Result<usize, ApiError> {
-            let plan = request.plan(&served)?;
-            Ok(request.prompt_tokens(&plan)?)
+            let plan = request.plan(&served).map_err(|error| request.plan_error(error))?;
+            request.count_tokens(plan)
         };
         count().map_err(|error| error.map_pointers(&request.pointers))
     };

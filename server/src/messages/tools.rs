@@ -3,6 +3,7 @@
 use louver::spec::json::Json;
 use louver_formats::NEUTRAL_TOOL_MEMBERS;
 
+use crate::error::ApiFault;
 use crate::request::members::{Faults, Members};
 use crate::request::pointers::PointerMap;
 use crate::request::{object, text};
@@ -19,20 +20,26 @@ const COPIED: [(&str, &str); 4] = [
 /// input is always streamed as it is generated, and examples are not shown to the model.
 const IGNORED: [&str; 2] = ["eager_input_streaming", "input_examples"];
 
-/// Translates `tools` to functions.
+/// Translates `tools` to functions: at most so many.
 pub(super) fn translate_tools(
     body: &Members<'_>,
+    max_tools: usize,
     pointers: &mut PointerMap,
     faults: &mut Faults,
 ) -> Option<Json> {
     let tools = body.array(faults, "tools")?;
     let base = body.pointer("tools");
+    if tools.len() > max_tools {
+        faults.push(ApiFault::too_many(base, max_tools, "tools"));
+        return None;
+    }
     let tool = |(k, tool): (usize, &Json)| {
         let pointer = format!("{base}/{k}");
-        pointers.insert(format!("{pointer}/function"), pointer.clone());
-        pointers
-            .insert(format!("{pointer}/function/parameters"), format!("{pointer}/input_schema"));
-        translate_tool(&Members::from_json(tool, pointer, faults)?, faults)
+        let function = translate_tool(&Members::from_json(tool, &*pointer, faults)?, faults)?;
+        let schema = format!("{pointer}/input_schema");
+        pointers.insert(format!("{pointer}/function/parameters"), schema);
+        pointers.insert(format!("{pointer}/function"), pointer);
+        Some(function)
     };
     Some(Json::Array(tools.iter().enumerate().filter_map(tool).collect()))
 }
@@ -46,7 +53,7 @@ fn translate_tool(tool: &Members<'_>, faults: &mut Faults) -> Option<Json> {
         tool.fail(faults, "type", "unsupported_tool", message);
         return None;
     }
-    for name in tool.names() {
+    for name in tool.names().filter(|name| tool.get(name).is_some()) {
         let is_known = ["type", "allowed_callers"].contains(&name)
             || IGNORED.contains(&name)
             || NEUTRAL_TOOL_MEMBERS.contains(&name)

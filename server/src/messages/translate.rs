@@ -99,10 +99,11 @@ pub(crate) const MEMBER_TABLE: MemberTable = MemberTable {
     },
 };
 
-/// Translates a body. Errors: the faults of members that only Messages has. Other faults are found
-/// when the result is parsed.
+/// Translates a body with at most `max_tools` tools. Errors: the faults of members that only
+/// Messages has. Other faults are found when the result is parsed.
 pub(super) fn translate(
     body: &Json,
+    max_tools: usize,
     unknown: UnknownMembers,
     rules: BodyRules,
 ) -> Result<TranslatedMessages, ApiError> {
@@ -132,7 +133,7 @@ pub(super) fn translate(
     translator.stop();
     translator.thinking(rules);
     translator.output_format();
-    translator.tools();
+    translator.tools(max_tools);
     let BodyTranslator { mut out, mut pointers, mut faults, options, .. } = translator;
     let mut conversation = ConversationTranslator::new(&mut pointers, &mut faults);
     conversation.read(&members);
@@ -250,9 +251,9 @@ impl BodyTranslator<'_> {
         self.set("response_format", format);
     }
 
-    fn tools(&mut self) {
+    fn tools(&mut self, max: usize) {
         let Self { members, pointers, faults, .. } = self;
-        let tools = translate_tools(members, pointers, faults);
+        let tools = translate_tools(members, max, pointers, faults);
         let choice = translate_choice(members, pointers, faults);
         if let Some(tools) = tools {
             self.set("tools", tools);
@@ -278,7 +279,22 @@ mod tests {
             error.faults().map(|fault| fault.param.clone().unwrap_or_default()).collect()
         };
         let rules = BodyRules { requires_max_tokens: true, has_interleaved_thinking: false };
-        translate(&body, UnknownMembers::Ignore, rules).map_err(pointers)
+        translate(&body, 4, UnknownMembers::Ignore, rules).map_err(pointers)
+    }
+
+    /// Tools beyond the limit are not looked at: they may be millions. Null counts as absent.
+    #[test]
+    fn tools_are_counted_before_they_are_read() {
+        let with_tools = |tools: Vec<Value>| {
+            let message = json!({"role": "user", "content": "x"});
+            json!({"max_tokens": 9, "messages": [message], "tools": tools})
+        };
+        let faults = read(&with_tools(vec![json!(1); 5])).unwrap_err();
+        assert_eq!(faults, ["/tools"]);
+        let faults = read(&with_tools(vec![json!(1), json!({"name": "f"})])).unwrap_err();
+        assert_eq!(faults, ["/tools/0", "/tools/1/input_schema"]);
+        let tool = json!({"name": "f", "input_schema": {}, "parameters": null, "x": null});
+        assert!(read(&with_tools(vec![tool])).is_ok());
     }
 
     #[test]

@@ -205,8 +205,8 @@ impl MemberTable {
             if faults.is_full() {
                 return;
             }
-            if let Some(reason) = self.reason_against(name) {
-                if !is_neutral(name, value) {
+            if let Some((known, reason)) = self.refusal(name) {
+                if !is_neutral(known, value) {
                     members.fail(faults, name, "unsupported", reason);
                 }
                 continue;
@@ -214,10 +214,11 @@ impl MemberTable {
             if self.is_read(name) || [self.ignored, &IGNORED].iter().any(|of| of.contains(&name)) {
                 continue;
             }
+            let known = self.read().find(|known| is_same_name(name, known));
             let asks_for_structure = may_request_structure(name)
                 || TOOL_NAME_PARTS.iter().any(|part| name.to_lowercase().contains(part))
-                || self.read().any(|known| is_same_name(name, known));
-            let is_refused = asks_for_structure && !is_neutral(name, value);
+                || known.is_some();
+            let is_refused = asks_for_structure && !is_neutral(known.unwrap_or(name), value);
             if is_refused || unknown == UnknownMembers::Refuse {
                 members.fail_unknown(faults, name, self.supported(), "");
                 continue;
@@ -242,21 +243,22 @@ impl MemberTable {
 
     /// The members that the route reads and does not refuse.
     fn supported(&self) -> impl Iterator<Item = &'static str> {
-        self.read().filter(|name| self.reason_against(name).is_none())
+        self.read().filter(|name| self.refusal(name).is_none())
     }
 
     fn is_read(&self, name: &str) -> bool {
         self.read().any(|known| known == name)
     }
 
-    /// Why the route does not support a member; `None` if it does, or does not know it.
-    fn reason_against(&self, name: &str) -> Option<&'static str> {
+    /// The name of a member that the route does not support, and the reason; `None` if it does
+    /// support it, or does not know it. The name may be written in another style (`minTokens`).
+    fn refusal(&self, name: &str) -> Option<(&'static str, &'static str)> {
         // A route may accept a member that the other routes do not support.
         let others = UNSUPPORTED.iter().map(|(other, advice)| (*other, self.advice.of(*advice)));
         let others = others.chain(structure::UNSUPPORTED_OPTIONS);
         let others = others.filter(|(other, _)| !self.accepted.contains(other));
         let mut unsupported = self.unsupported.iter().copied().chain(others);
-        unsupported.find(|(other, _)| *other == name).map(|(_, reason)| reason)
+        unsupported.find(|(other, _)| is_same_name(other, name))
     }
 }
 
@@ -363,6 +365,34 @@ mod tests {
         assert_eq!(check(r#"{"bias": {}, "x": null}"#, UnknownMembers::Refuse), [""; 0]);
     }
 
+    /// Members have the same meaning in every style of names, also with values that ask for
+    /// nothing.
+    #[test]
+    fn names_in_other_styles_are_rejected() {
+        let check = |text: &str| {
+            let (faults, warnings) = check(&MEMBER_TABLE, text, UnknownMembers::Ignore);
+            assert!(warnings.is_empty(), "{warnings:?}");
+            faults.into_iter().map(|f| f.param.unwrap()).collect::<Vec<_>>()
+        };
+        for (name, neutral) in [
+            ("responseMimeType", "null"),
+            ("outputConfig", "{}"),
+            ("extraBody", "{}"),
+            ("stopSequences", "[]"),
+            ("samplingParams", "{}"),
+            ("responseModel", "null"),
+            ("minTokens", "0"),
+            ("logitBias", r#"{"1": 0}"#),
+            ("bestOf", "1"),
+            ("generation-config", "{}"),
+        ] {
+            let asking = format!("{{\"{name}\": \"x\"}}");
+            assert_eq!(check(&asking), [format!("/{name}")]);
+            assert_eq!(check(&format!("{{\"{name}\": {neutral}}}")), [""; 0], "{name}");
+        }
+        assert_eq!(check(r#"{"parallelToolCalls": false}"#), ["/parallelToolCalls"]);
+    }
+
     /// Members that a route refuses are not suggested, and only the first unknown members have
     /// suggestions: comparing the names of a large body would take seconds.
     #[test]
@@ -419,7 +449,7 @@ mod tests {
             let others = UNSUPPORTED.iter().map(|(name, _)| *name);
             let options = structure::UNSUPPORTED_OPTIONS.iter().map(|(name, _)| *name);
             for name in own.chain(others).chain(options) {
-                let Some(reason) = table.reason_against(name) else { continue };
+                let Some((_, reason)) = table.refusal(name) else { continue };
                 let is_role = reason.contains("the role");
                 for advised in reason.split('`').skip(1).step_by(2) {
                     let member = advised.split('.').next().unwrap();

@@ -192,7 +192,7 @@ impl ConstraintReader<'_> {
             "text" => {}
             // A format without any schema is rejected by later parsing.
             "json_schema" | "json_object"
-                if format.get("json_schema").is_some()
+                if has_value(format, "json_schema")
                     || !["schema", "value"].iter().any(|name| has_value(format, name)) =>
             {
                 self.set_constraint(pointer.to_owned(), None);
@@ -216,7 +216,8 @@ impl ConstraintReader<'_> {
         }
     }
 
-    /// Handles an object with `type` and a value; false if its type is not one of [`TYPES`].
+    /// Handles an object with `type` and a value; false if its type is not one of [`TYPES`]. A
+    /// second value is a second constraint.
     fn typed_value(&mut self, pointer: &str, object: &Json) -> bool {
         let name = object.get("type").and_then(Json::as_str).unwrap_or_default();
         let Some((_, kind, value_members)) = TYPES.iter().find(|(known, _, _)| *known == name)
@@ -225,12 +226,13 @@ impl ConstraintReader<'_> {
         };
         let Some(members) = Members::from_json(object, pointer, self.faults) else { return true };
         members.refuse_unknown(self.faults, &[*value_members, &NEUTRAL_MEMBERS].concat());
-        match value_members
-            .iter()
-            .find_map(|value_member| Some((value_member, members.get(value_member)?)))
-        {
-            Some((value_member, value)) => self.value(members.pointer(value_member), *kind, value),
-            None => self.fail(&members.pointer(value_members[0]), "missing", "is missing"),
+        let values = value_members.iter().filter_map(|name| Some((*name, members.get(name)?)));
+        let values: Vec<(&str, &Json)> = values.collect();
+        if values.is_empty() {
+            self.fail(&members.pointer(value_members[0]), "missing", "is missing");
+        }
+        for (name, value) in values {
+            self.value(members.pointer(name), *kind, value);
         }
         true
     }

@@ -141,18 +141,22 @@ fn resolve_references(
         app.responses().item(id, owner)
     };
     let limit = app.config().limits.http.body_bytes;
-    let (mut items, mut bytes, mut is_changed) = (Vec::new(), 0, false);
+    let (mut found, mut bytes) = (Vec::new(), 0);
     for (k, item) in input.iter().enumerate() {
-        let found = reference(item);
-        bytes += found.as_ref().map_or(0, Json::bytes);
+        let Some(item) = reference(item) else { continue };
+        bytes += item.bytes();
         if bytes > limit {
             let message = format!("the items referred to take more than {limit} bytes of memory");
             return Err(ApiError::invalid(format!("/input/{k}"), "too_long", message));
         }
-        is_changed |= found.is_some();
-        items.push(found.unwrap_or_else(|| item.clone()));
+        found.push((k, item));
     }
-    Ok(is_changed.then(|| replace_member(members, "input", Json::Array(items))))
+    if found.is_empty() {
+        return Ok(None);
+    }
+    let mut items = input.to_vec();
+    found.into_iter().for_each(|(k, item)| items[k] = item);
+    Ok(Some(replace_member(members, "input", Json::Array(items))))
 }
 
 /// The items of the member `input`.
@@ -174,8 +178,9 @@ async fn create(State(app): State<App>, request: Request) -> Result<Response, Ap
         let ParsedResponses { request, builder, names, lists } = parse(body, app, owner)?;
         Ok((request, (builder, names, lists)))
     };
-    let (request, (mut builder, names, lists)) =
+    let (mut request, (mut builder, names, lists)) =
         read_request(&app, request, routes::RESPONSES, ID_PREFIX, parse).await?;
+    builder.take_share(&mut request.body.share);
     let (stream, id) = (request.stream, request.id.clone());
     spawn_owned(async move {
         let running = turn::start(&app, request, arrived).await?;

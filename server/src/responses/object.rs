@@ -1,11 +1,12 @@
 //! The response object of the Responses API: request parameters, status and output.
 
-use louver::spec::json::Json;
+use louver::spec::json::{Json, Object};
 use louver_mistralrs::{Completion, Generation};
 use serde_json::{Value, json};
 
 use crate::clock::unix_seconds;
 use crate::error::{ApiError, ErrorKind};
+use crate::http::body::BodyShare;
 use crate::request::to_value;
 use crate::response_store::ConversationSource;
 use crate::state::App;
@@ -21,6 +22,10 @@ pub(crate) struct ResponseBuilder {
     rounds: Vec<Value>,
     /// Where the response is stored, and what with it.
     stored: Option<(App, ConversationSource)>,
+    /// About the bytes of memory that the body's values take here.
+    bytes: usize,
+    /// Pays for them.
+    share: BodyShare,
 }
 
 /// The state of a response.
@@ -77,7 +82,16 @@ impl ResponseBuilder {
             "usage": null,
             "user": member_or("user", Value::Null),
         });
-        ResponseBuilder { base, earlier: Usage::default(), rounds: Vec::new(), stored }
+        let is_kept = |(name, _): &(&str, &Json)| *name != "input" || stored.is_some();
+        let kept = body.as_object().into_iter().flat_map(Object::iter).filter(is_kept);
+        let bytes = kept.map(|(_, value)| value.bytes()).sum();
+        let (earlier, rounds, share) = (Usage::default(), Vec::new(), BodyShare::default());
+        ResponseBuilder { base, earlier, rounds, stored, bytes, share }
+    }
+
+    /// Takes over the part of the body's share that pays for what is kept here.
+    pub(crate) fn take_share(&mut self, of_body: &mut BodyShare) {
+        self.share = of_body.split_off(self.bytes);
     }
 
     /// Adds what is known of the response when its generation has started.

@@ -54,6 +54,14 @@ pub(crate) enum OfferedTool {
 impl OfferedTool {
     /// The function that stands for a tool search that the client executes.
     pub(crate) const SEARCH: &str = "tool_search";
+
+    /// Its name in its namespace or on its server.
+    fn own_name(&self) -> Option<&str> {
+        match self {
+            OfferedTool::Namespaced { name, .. } | OfferedTool::Mcp { name, .. } => Some(name),
+            OfferedTool::Search => None,
+        }
+    }
 }
 
 /// The meaning of the offered names that are not the tools' own names.
@@ -72,9 +80,17 @@ impl ToolNames {
         self.meanings.get(offered)
     }
 
-    fn insert(&mut self, offered: &str, meaning: OfferedTool) {
-        if let OfferedTool::Namespaced { name, .. } | OfferedTool::Mcp { name, .. } = &meaning {
-            let known = self.by_own_name.entry(name.clone());
+    /// Sets what an offered name stands for; `None` for a tool's own name.
+    fn set(&mut self, offered: &str, meaning: Option<OfferedTool>) {
+        let earlier = self.meanings.remove(offered);
+        if let Some(own) = earlier.as_ref().and_then(OfferedTool::own_name)
+            && self.by_own_name.get(own).and_then(Option::as_deref) == Some(offered)
+        {
+            self.by_own_name.remove(own);
+        }
+        let Some(meaning) = meaning else { return };
+        if let Some(own) = meaning.own_name() {
+            let known = self.by_own_name.entry(own.to_owned());
             let known = known.or_insert_with(|| Some(offered.to_owned()));
             if known.as_deref() != Some(offered) {
                 *known = None;
@@ -286,9 +302,9 @@ impl<'s> ToolTranslator<'s> {
             let mut function = function.clone();
             function["type"] = "function".into();
             function["name"] = offered_name.as_str().into();
-            let meaning = OfferedTool::Mcp { label: selection.label.clone(), name };
-            self.names.insert(&offered_name, meaning);
-            self.offer(Json::from(&function), pointer.to_owned(), &offered_name, faults);
+            let meaning = Some(OfferedTool::Mcp { label: selection.label.clone(), name });
+            let function = Json::from(&function);
+            self.offer(function, pointer.to_owned(), &offered_name, meaning, faults);
             offered.push(offered_name);
         }
         self.selections.push(selection);
@@ -311,9 +327,8 @@ impl<'s> ToolTranslator<'s> {
             ("name", text(OfferedTool::SEARCH)),
             ("strict", Json::Bool(true)),
         ];
-        self.names.insert(OfferedTool::SEARCH, OfferedTool::Search);
-        let tool = object(fixed.into_iter().chain(copied));
-        self.offer(tool, pointer.to_owned(), OfferedTool::SEARCH, faults);
+        let (tool, meaning) = (object(fixed.into_iter().chain(copied)), Some(OfferedTool::Search));
+        self.offer(tool, pointer.to_owned(), OfferedTool::SEARCH, meaning, faults);
     }
 
     fn tool(
@@ -325,7 +340,7 @@ impl<'s> ToolTranslator<'s> {
     ) -> Option<String> {
         let Json::Object(members) = tool else {
             // Refused when the tools are parsed.
-            self.offer(tool.clone(), pointer, "", faults);
+            self.offer(tool.clone(), pointer, "", None, faults);
             return None;
         };
         let reader = Members::from_json(tool, &*pointer, faults)?;
@@ -340,30 +355,35 @@ impl<'s> ToolTranslator<'s> {
             None => members.get("name").and_then(Json::as_str).unwrap_or_default(),
         };
         let (own_name, has_name) = (own_name.to_owned(), !own_name.is_empty());
-        let offered = match namespace {
+        let (offered, meaning) = match namespace {
             Some(namespace) => {
                 let offered = offered_name(namespace.name, &own_name);
                 let (namespace, name) = (namespace.name.to_owned(), own_name);
-                let meaning = OfferedTool::Namespaced { namespace, name };
-                self.names.insert(&offered, meaning);
-                offered
+                (offered, Some(OfferedTool::Namespaced { namespace, name }))
             }
-            None => own_name,
+            None => (own_name, None),
         };
         let tool = offered_tool(members, namespace, &offered);
         // A name that is missing is a fault already, and not that of another tool.
         let name = if has_name { &*offered } else { "" };
-        self.offer(tool, pointer, name, faults);
+        self.offer(tool, pointer, name, meaning, faults);
         Some(offered)
     }
 
-    /// Adds a tool. One that an input item adds again, or that a search found, is offered once: the
-    /// last definition holds.
-    fn offer(&mut self, tool: Json, pointer: String, name: &str, faults: &mut Faults) {
+    /// Adds a tool, and what its name stands for. One that an input item adds again, or that a
+    /// search found, is offered once: the last definition holds.
+    fn offer(
+        &mut self,
+        tool: Json,
+        pointer: String,
+        name: &str,
+        meaning: Option<OfferedTool>,
+        faults: &mut Faults,
+    ) {
         let known = self.by_name.get(name).filter(|_| self.is_of_input);
         if let Some(&k) = known {
             (self.offered[k], self.sources[k]) = (tool, pointer);
-            return;
+            return self.names.set(name, meaning);
         }
         if let Some(&first) = self.by_name.get(name).filter(|_| !name.is_empty()) {
             let message = format!("{name:?} is already the name of {}", self.sources[first]);
@@ -372,6 +392,7 @@ impl<'s> ToolTranslator<'s> {
         if self.offered.len() == self.max_tools {
             return faults.push(ApiFault::too_many(pointer, self.max_tools, "tools"));
         }
+        self.names.set(name, meaning);
         self.by_name.entry(name.to_owned()).or_insert(self.offered.len());
         self.offered.push(tool);
         self.sources.push(pointer);

@@ -1,5 +1,6 @@
 //! One running choice of a request: its events, its end, and its cancellation when it is dropped.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -40,7 +41,7 @@ pub(crate) enum Progress {
         choice: usize,
         /// The parsed output event.
         event: Event,
-        /// Steps since the last event, if they are delivered with events.
+        /// Steps of the tokens since the last event, if they are delivered with events.
         steps: Vec<Step>,
     },
     /// The server ran the calls of a choice's turn. Another turn of it may follow.
@@ -86,8 +87,16 @@ pub(super) struct Choice {
     stream: Option<EventStream>,
     /// Steps that belong to the trace and were already delivered with events.
     traced_steps: Vec<Step>,
+    /// Steps of tokens after the last event. The generation goes on while events are read.
+    later_steps: VecDeque<Step>,
     trace: Option<ChoiceTrace>,
     metrics: GenerationMetrics,
+}
+
+/// Removes and returns the leading steps of the first `position` generated tokens.
+fn take_until(steps: &mut VecDeque<Step>, position: usize) -> Vec<Step> {
+    let end = steps.partition_point(|step| step.position < position);
+    steps.drain(..end).collect()
 }
 
 impl Choice {
@@ -99,8 +108,8 @@ impl Choice {
         let metrics = GenerationMetrics::new(app.clone(), served, span);
         let bytes = app.config().limits.traces.trace_bytes;
         let trace = trace_source.as_ref().map(|source| source.begin(index, served, bytes));
-        let traced_steps = Vec::new();
-        Choice { index, context, stream: Some(stream), traced_steps, trace, metrics }
+        let (stream, traced_steps, later_steps) = (Some(stream), Vec::new(), VecDeque::new());
+        Choice { index, context, stream, traced_steps, later_steps, trace, metrics }
     }
 
     /// The next event, and the choice if more may follow; the last one is the end.
@@ -110,8 +119,12 @@ impl Choice {
             return (None, Err(GenerationError::HostGone.into()));
         };
         let event = stream.next().await;
-        let steps = if self.context.options.live_steps { stream.take_steps() } else { Vec::new() };
         let position = stream.position();
+        if self.context.options.live_steps {
+            self.later_steps.extend(stream.take_steps());
+        }
+        let until = if event.is_some() { position } else { usize::MAX };
+        let steps = take_until(&mut self.later_steps, until);
         if self.trace.is_some() && !self.traced_steps.last().is_some_and(|step| step.cut) {
             self.traced_steps.extend_from_slice(traced_prefix(&steps));
         }
@@ -179,6 +192,9 @@ impl Drop for Choice {
         let TurnContext { app, permits, .. } = self.context.clone();
         let (mut traced_steps, mut trace) =
             (std::mem::take(&mut self.traced_steps), self.trace.take());
+        if trace.is_some() {
+            traced_steps.extend(std::mem::take(&mut self.later_steps));
+        }
         runtime.spawn(async move {
             while let Some(event) = stream.next().await {
                 if let Some(trace) = &mut trace {
@@ -193,5 +209,31 @@ impl Drop for Choice {
                 trace.store(&app, prompt_tokens, traced_prefix(&traced_steps), &result);
             }
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Text of later tokens may be ready before the events of earlier ones are read.
+    #[test]
+    fn steps_go_with_the_event_of_their_token() {
+        let step = |position: usize| -> Step {
+            let step = json!({"position": position, "token": 1, "text": "a", "phase": "text",
+                "allowed": 1, "logprob": 0.0, "removed_mass": 0.0, "forced": false, "top": [],
+                "refused": []});
+            serde_json::from_value(step).unwrap()
+        };
+        let mut steps: VecDeque<Step> = (0..5).map(step).collect();
+        let mut taken = |until| -> Vec<usize> {
+            take_until(&mut steps, until).iter().map(|step| step.position).collect()
+        };
+        assert_eq!(taken(2), [0, 1]);
+        assert_eq!(taken(2), [0; 0]);
+        assert_eq!(taken(4), [2, 3]);
+        assert_eq!(taken(usize::MAX), [4]);
     }
 }

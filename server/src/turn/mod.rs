@@ -48,6 +48,9 @@ pub(crate) use work::{BlockingWork, run_check};
 /// Number of alternative tokens that a trace records per step.
 const TRACE_ALTERNATIVES: usize = 8;
 
+/// The plan of the turns after some prompts, and the tokens of each prompt.
+pub(crate) type RenderedPrompts = (Plan, Vec<Vec<u32>>);
+
 /// What the model continues.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Prompt {
@@ -62,17 +65,30 @@ pub(crate) enum Prompt {
 }
 
 impl Prompt {
-    /// The tokens of each prompt.
-    fn tokens(&self, plan: &Plan) -> Result<Vec<Vec<u32>>, RequestError> {
-        Ok(vec![match self {
-            Prompt::Messages(messages) => plan.prompt(messages)?,
-            Prompt::Text(text) => plan.text_prompt(text)?,
-            Prompt::Tokens(tokens) => plan.token_prompt(tokens.clone())?,
-            Prompt::Several(prompts) => {
-                let prompts = prompts.iter().map(|prompt| prompt.tokens(plan));
-                return Ok(prompts.collect::<Result<Vec<_>, _>>()?.concat());
+    /// The tokens of each prompt, and the plan of their turns. Error: with the index of its prompt,
+    /// if there are several.
+    fn render(&self, plan: Plan) -> Result<RenderedPrompts, (RequestError, Option<usize>)> {
+        let one = |prompt: &Prompt| match prompt {
+            Prompt::Text(text) => plan.text_prompt(text),
+            Prompt::Tokens(tokens) => plan.token_prompt(tokens.clone()),
+            // Prompts of several are texts and tokens.
+            Prompt::Messages(_) | Prompt::Several(_) => Err(RequestError::EmptyPrompt),
+        };
+        let tokens = match self {
+            Prompt::Messages(messages) => {
+                let rendered = plan.for_messages(messages).map_err(|error| (error, None))?;
+                let (plan, tokens) = rendered;
+                return Ok((plan, vec![tokens]));
             }
-        }])
+            Prompt::Several(prompts) => {
+                let prompts = prompts.iter().enumerate();
+                let tokens =
+                    prompts.map(|(k, prompt)| one(prompt).map_err(|error| (error, Some(k))));
+                tokens.collect::<Result<Vec<_>, _>>()?
+            }
+            prompt => vec![one(prompt).map_err(|error| (error, None))?],
+        };
+        Ok((plan, tokens))
     }
 }
 
@@ -226,14 +242,43 @@ impl TurnRequest {
         }
     }
 
-    /// The tokens of each prompt; of a conversation there is one.
-    pub(crate) fn tokens(&self, plan: &Plan) -> Result<Vec<Vec<u32>>, RequestError> {
-        self.prompt.tokens(plan)
+    /// The tokens of each prompt (of a conversation there is one), and the plan for them: whether
+    /// a turn begins with reasoning depends on the prompt.
+    pub(crate) fn render(&self, plan: Plan) -> Result<RenderedPrompts, ApiError> {
+        self.prompt.render(plan).map_err(|(error, index)| {
+            let mut pointers = PointerMap::default();
+            if let Some(index) = index {
+                pointers.insert("/messages", format!("/messages/{index}"));
+            }
+            self.request_error(error).map_pointers(&pointers)
+        })
     }
 
-    /// The number of tokens of all prompts.
-    pub(crate) fn prompt_tokens(&self, plan: &Plan) -> Result<usize, RequestError> {
-        Ok(self.tokens(plan)?.iter().map(Vec::len).sum())
+    /// The number of tokens of all prompts, also of one that is too long for the model.
+    pub(crate) fn count_tokens(&self, plan: Plan) -> Result<usize, ApiError> {
+        match self.prompt.render(plan) {
+            Ok((_, prompts)) => Ok(prompts.iter().map(Vec::len).sum()),
+            Err((RequestError::TooLong { tokens, .. }, None)) => Ok(tokens),
+            Err((error, _)) => Err(self.request_error(error)),
+        }
+    }
+
+    fn request_error(&self, error: RequestError) -> ApiError {
+        match error {
+            RequestError::Plan(error) => self.plan_error(*error),
+            error => error.into(),
+        }
+    }
+
+    /// An error of planning. One of the whole grammar is a fault of the member that asks for
+    /// structure: of the response format, or else of the tools.
+    pub(crate) fn plan_error(&self, error: PlanError) -> ApiError {
+        let pointer = match error {
+            PlanError::Compile(_) if self.tools.response_format.is_some() => "/response_format",
+            PlanError::Compile(_) if self.tool_count() > 0 => "/tools",
+            error => return error.into(),
+        };
+        ApiError::from(error).with_pointer(pointer)
     }
 
     /// The parameters of its requests to the host.
@@ -279,5 +324,31 @@ impl TurnRequest {
             .with_processors(processors)
             .with_earlier_ids(earlier_ids)
             .with_options(options)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use louver::compile::CompileError;
+    use louver::limits::Limits;
+
+    use super::*;
+
+    #[test]
+    fn errors_of_the_whole_grammar_have_a_pointer() {
+        const FORMAT: &str = r#""response_format": {"type": "json_object"}"#;
+        const TOOLS: &str = r#""tools": [{"name": "f"}]"#;
+        for (body, pointer) in [
+            (format!("{{{FORMAT}}}"), Some("/response_format")),
+            (format!("{{{TOOLS}}}"), Some("/tools")),
+            (format!("{{{FORMAT}, {TOOLS}}}"), Some("/response_format")),
+            ("{}".to_owned(), None),
+        ] {
+            let json = Json::parse(&body, &Limits::default()).unwrap();
+            let request = TurnRequest::default().complete(&json, Faults::new()).unwrap();
+            let error = CompileError::Empty { rule: "a".to_owned() };
+            let error = request.plan_error(error.into());
+            assert_eq!(error.first().param.as_deref(), pointer, "{body}");
+        }
     }
 }

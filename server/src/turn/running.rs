@@ -278,18 +278,19 @@ async fn plan_round(
 ) -> Result<EventStream, ApiError> {
     let (app, served, checkpoint) =
         (context.app.clone(), context.served.clone(), work.checkpoint());
-    let planning = enter_planning(&app, &served, 1, Admission::Again).await?;
+    let mut admission = Admission::again();
+    let planning = enter_planning(&app, &served, 1, &mut admission).await?;
     let planned = work.run(planning.clone(), move || {
-        let plan = request.plan(&served)?;
+        let plan = request.plan(&served).map_err(|error| request.plan_error(error))?;
         checkpoint()?;
         // A request with tools is a conversation, which is one prompt.
-        let prompt = request.tokens(&plan)?.pop().unwrap_or_default();
-        Ok((plan, prompt))
+        let (plan, mut prompts) = request.render(plan)?;
+        Ok((plan, prompts.pop().unwrap_or_default()))
     });
     let planned = planned.await.map_err(|error| error.map_pointers(&context.pointers));
     let (plan, prompt) = planned?;
     let served = &context.served;
-    context.permits = enter_generation(&app, served, planning, Admission::Again).await?;
+    context.permits = enter_generation(&app, served, planning, &mut admission).await?;
     count_prompt(context, prompt.len());
     single(plan.start(&context.served.model, prompt, params).await?)
 }

@@ -6,23 +6,30 @@ use crate::served_model::{ModelGates, ServedModel};
 use crate::state::App;
 use crate::turn::choice::Permits;
 
-/// Waits for a planning slot. If the host batches, planning and generation share the slots: first
-/// the model's own, then the server's.
+/// Waits for a planning slot. A request that gets one keeps its place: it is not refused where it
+/// waits to generate, because of newer ones. If the host batches, planning and generation share the
+/// slots: first the model's own, then the server's.
 pub(super) async fn enter_planning(
     app: &App,
     served: &ServedModel,
     choices: usize,
-    admission: Admission,
+    admission: &mut Admission,
 ) -> Result<Permits, ApiError> {
-    let waiting = &app.metrics().waiting_requests;
-    let of_server = || app.generation_gate().acquire(choices, waiting, admission);
+    let (waiting, of_server) = (&app.metrics().waiting_requests, app.generation_gate());
     Ok(match &served.gates {
-        ModelGates::Batched(None) => [of_server().await?].into(),
+        ModelGates::Batched(None) => [of_server.acquire(choices, waiting, admission).await?].into(),
         ModelGates::Batched(Some(gate)) => {
             let of_model = gate.acquire(choices, waiting, admission).await?;
-            [of_model, of_server().await?].into()
+            [of_model, of_server.acquire(choices, waiting, admission).await?].into()
         }
-        ModelGates::Serial(gates) => [gates.planning.acquire(1, waiting, admission).await?].into(),
+        ModelGates::Serial(gates) => {
+            for later in [&gates.generation, of_server] {
+                later.check_queue(*admission)?;
+            }
+            let planning = gates.planning.acquire(1, waiting, admission).await?;
+            admission.admit();
+            [planning].into()
+        }
     })
 }
 
@@ -32,7 +39,7 @@ pub(super) async fn enter_generation(
     app: &App,
     served: &ServedModel,
     planning: Permits,
-    admission: Admission,
+    admission: &mut Admission,
 ) -> Result<Permits, ApiError> {
     let ModelGates::Serial(serial_gates) = &served.gates else { return Ok(planning) };
     let waiting = &app.metrics().waiting_requests;

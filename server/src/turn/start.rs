@@ -72,7 +72,8 @@ impl TurnStarter<'_> {
         }
         let (choices, per_prompt) = (request.choices(), request.choices_per_prompt());
         served.check_choices(request.choices(), request.choices_pointer())?;
-        let planning = enter_planning(app, served, choices, Admission::First).await?;
+        let mut admission = Admission::first();
+        let planning = enter_planning(app, served, choices, &mut admission).await?;
         let mut params = request.params(app, served);
         let trace_source = request.body.traced.take().map(|(route, body)| TraceSource {
             id: request.id.clone(),
@@ -84,7 +85,7 @@ impl TurnStarter<'_> {
         let live_steps = request.stream.is_some() && request.sampling.logprobs.is_some();
         let work = BlockingWork::default();
         let planned = self.plan(request, &work, planning.clone()).await?;
-        let permits = enter_generation(app, served, planning, Admission::First).await?;
+        let permits = enter_generation(app, served, planning, &mut admission).await?;
         let later_choices = (served.is_serial && choices > 1)
             .then(|| split_choices(&planned, &mut params, per_prompt));
         let prompt_tokens = planned.prompts.iter().map(Vec::len).sum();
@@ -123,13 +124,13 @@ impl TurnStarter<'_> {
         let (app, served, checkpoint) = (self.app.clone(), self.served.clone(), work.checkpoint());
         work.run(permits, move || {
             let started = Instant::now();
-            let plan = request.plan(&served)?;
+            let plan = request.plan(&served).map_err(|error| request.plan_error(error))?;
             let compiled_in = started.elapsed();
             let labels = ModelLabels::of(&served);
             app.metrics().compile_seconds.get_or_create(&labels).observe(compiled_in.as_secs_f64());
             span.record("louver.compile_seconds", compiled_in.as_secs_f64());
             checkpoint()?;
-            let prompts = request.tokens(&plan)?;
+            let (plan, prompts) = request.render(plan)?;
             let prompt_tokens: usize = prompts.iter().map(Vec::len).sum();
             span.record("gen_ai.usage.input_tokens", prompt_tokens as i64);
             checkpoint()?;

@@ -55,7 +55,7 @@ pub(crate) async fn run_check<T: Send + 'static>(
     let limit = app.config().limits.requests.check_timeout_s;
     let checked = async move {
         let waiting = &app.metrics().waiting_requests;
-        let permit = app.check_gate().acquire(1, waiting, Admission::First).await?;
+        let permit = app.check_gate().acquire(1, waiting, &mut Admission::first()).await?;
         BlockingWork::default().run(permit, work).await
     };
     let timed_out = |_| ApiError::timeout(DEADLINE, "requests.check_timeout_s", limit);
@@ -91,7 +91,8 @@ mod tests {
         let queue_timeout_s = Seconds(Duration::from_millis(50));
         let limits = RequestLimits { concurrent: 2, queue_timeout_s, ..RequestLimits::default() };
         let (gate, waiting) = (AdmissionGate::new(limits), Gauge::default());
-        let acquire = |choices| gate.acquire(choices, &waiting, Admission::First);
+        let acquire =
+            async |choices| gate.acquire(choices, &waiting, &mut Admission::first()).await;
         let mut releases = Vec::new();
         for _ in 0..2 {
             let permit = acquire(1).await.unwrap();

@@ -134,6 +134,25 @@ async fn streams_equal_complete_responses() {
     }
 }
 
+/// The log probabilities of a chunk are those of its text.
+#[tokio::test(flavor = "multi_thread")]
+async fn chunks_have_the_log_probabilities_of_their_text() {
+    let server = Server::start("").await;
+    let schema = json!({"type": "string", "pattern": "^[a-z]{40}$"});
+    let format = json!({"type": "json_schema", "json_schema": {"name": "x", "schema": schema}});
+    let body = json!({"logprobs": true, "n": 4, "response_format": format, "max_tokens": 80});
+    let chunks = server.stream(&ask(body)).await;
+    let choices = chunks.iter().filter_map(|chunk| chunk["choices"].get(0));
+    let mut texts = 0;
+    for choice in choices.filter(|choice| choice["delta"]["content"].is_string()) {
+        let tokens = choice["logprobs"]["content"].as_array().unwrap().iter();
+        let text: String = tokens.map(|token| token["token"].as_str().unwrap()).collect();
+        assert_eq!(choice["delta"]["content"], text, "{choice}");
+        texts += 1;
+    }
+    assert!(texts > 4, "{texts}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn responses_match_their_constraints_and_report_them() {
     let server = Server::start("").await;

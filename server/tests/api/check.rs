@@ -65,6 +65,43 @@ async fn enforceable_requests_are_accepted() {
     assert!(relaxed["reason"].as_str().unwrap().starts_with("not enforced: set `strict: true`"));
 }
 
+/// Prompts are checked, too, each with its pointer. Tokens of one that is too long are counted.
+#[tokio::test(flavor = "multi_thread")]
+async fn prompts_that_do_not_fit_are_refused() {
+    let server = Server::start("").await;
+    let long = "word ".repeat(10_000);
+    let messages = json!([{"role": "user", "content": long}]);
+    for (route, body, pointer) in [
+        ("chat/completions", json!({"messages": messages}), "/messages"),
+        ("responses", json!({"input": long}), "/input"),
+        ("completions", json!({"prompt": long}), "/prompt"),
+        ("completions", json!({"prompt": ["Once", long]}), "/prompt/1"),
+        ("completions", json!({"prompt": [[5], [6], [9_999_999]]}), "/prompt/2"),
+        ("completions", json!({"prompt": ["Once", []]}), "/prompt/1"),
+    ] {
+        assert_eq!(pointers(&check(&server, &body).await), [pointer]);
+        let answer = server.post(&format!("/v1/{route}"), body.to_string()).await;
+        let (status, _, param) = answer.error();
+        assert_eq!((status, param.as_deref()), (400, Some(pointer)), "{}", answer.text);
+    }
+    let body = json!({"messages": messages}).to_string();
+    let counted = server.post("/v1/messages/count_tokens", body).await;
+    assert!(counted.json()["input_tokens"].as_u64() > Some(10_000), "{}", counted.text);
+}
+
+/// A request of Responses need not have `input`. Members that are null count as absent.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_route_of_a_body_is_known_by_its_members() {
+    let server = Server::start("").await;
+    let answer = check(&server, &json!({"previous_response_id": "resp_1"})).await;
+    assert_eq!(pointers(&answer)[0], "/previous_response_id", "{answer}");
+    for name in ["input", "prompt"] {
+        let answer = check(&server, &json!({"messages": null, name: "hello"})).await;
+        assert_eq!(answer["ok"], true, "{answer}");
+        assert!(answer["prompt_tokens"].as_u64() > Some(0), "{answer}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn errors_of_all_parts_are_reported() {
     let server = Server::start("").await;

@@ -214,6 +214,37 @@ async fn a_whole_mcp_server_is_chosen() {
     assert!(answer.text.contains("letters"), "{}", answer.text);
 }
 
+/// A tool that an input item defines again is the client's: the server does not run its calls.
+#[tokio::test(flavor = "multi_thread")]
+async fn tools_that_replace_those_of_mcp_servers_are_run_by_the_client() {
+    let server = start().await;
+    let function = |name: &str| json!({"type": "function", "name": name, "parameters": schema()});
+    let namespace = json!({"type": "namespace", "name": "numbers", "tools": [function("double")]});
+    for (tool, namespace) in [(function("numbers__double"), None), (namespace, Some("numbers"))] {
+        let input = json!([
+            {"role": "user", "content": "Count."},
+            {"type": "additional_tools", "tools": [tool]},
+        ]);
+        let name = if namespace.is_some() { "double" } else { "numbers__double" };
+        let mut choice = json!({"type": "function", "name": name});
+        if let Some(namespace) = namespace {
+            choice["namespace"] = namespace.into();
+        }
+        let body = request("double", json!({"input": input, "tool_choice": choice}));
+        let answer = server.post("/v1/responses", body.to_string()).await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        let response = answer.json();
+        let calls = response["output"].as_array().unwrap();
+        let calls: Vec<&Value> =
+            calls.iter().filter(|item| item["type"] != "mcp_list_tools").collect();
+        assert!(!calls.is_empty(), "{response}");
+        for call in calls {
+            assert_eq!((&call["type"], &call["name"]), (&json!("function_call"), &json!(name)));
+            assert_eq!(call["namespace"].as_str(), namespace, "{response}");
+        }
+    }
+}
+
 /// The only slot is free while a call runs. The next round waits for it, though nothing else may.
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_of_mcp_tools_hold_no_slot() {
@@ -252,6 +283,28 @@ async fn calls_of_mcp_tools_hold_no_memory_of_bodies() {
     };
     let (answer, other) = tokio::join!(held, meanwhile);
     assert_eq!((answer.status, other.status), (200, 200), "{} {}", answer.text, other.text);
+}
+
+/// What the response repeats of the body is paid for until the response ends.
+#[tokio::test(flavor = "multi_thread")]
+async fn responses_hold_the_memory_of_what_they_repeat() {
+    let holds = Holds::new();
+    let limits = "[limits.http]\nbody_bytes = 200000\nbodies_bytes = 200000";
+    let server = start_with(holds.clone(), limits).await;
+    let long = "x".repeat(180_000);
+    let held = async {
+        let body = request("hold", json!({"user": long}));
+        server.post("/v1/responses", body.to_string()).await
+    };
+    let meanwhile = async {
+        holds.wait().await;
+        let answer = server.chat(&ask(json!({"user": long}))).await;
+        holds.released.add_permits(1);
+        answer
+    };
+    let (answer, other) = tokio::join!(held, meanwhile);
+    assert_eq!((answer.status, other.status), (200, 503), "{}", other.text);
+    assert_eq!(server.chat(&ask(json!({"user": long}))).await.status, 200);
 }
 
 /// The deadline of a request ends its calls, and its wait for a slot after them.

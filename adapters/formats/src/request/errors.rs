@@ -21,6 +21,9 @@ use super::response::ResponseTag;
 /// JSON pointer of the budget of reasoning in the server's requests.
 pub(super) const BUDGET: &str = "/louver/reasoning_budget";
 
+/// JSON pointer of the number of calls in the server's requests.
+const MAX_CALLS: &str = "/louver/max_calls";
+
 /// All errors of a request body.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .0.iter().map(RequestError::to_string).collect::<Vec<_>>().join("\n"))]
@@ -262,7 +265,7 @@ impl LowerError {
             LowerError::Choice(error) => return vec![choice_fault(error)],
             LowerError::Parts(errors) => return errors.faults(),
             LowerError::NoBuiltins { pointer, .. } => pointer,
-            LowerError::TooManyCalls { .. } => "/parallel_tool_calls",
+            LowerError::TooManyCalls { .. } => MAX_CALLS,
             LowerError::TooMuchText { pointer, .. } => pointer,
             LowerError::Combination { pointer, .. } => pointer,
             LowerError::NoReasoning { pointer, .. } => pointer,

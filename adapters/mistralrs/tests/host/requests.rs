@@ -4,17 +4,19 @@ use std::sync::{Arc, Mutex};
 
 use candle_core::Tensor;
 use louver_mistralrs::{
-    Event, Finish, Louver, Plan, PlanError, Reasoning, RequestError, ToolChoice, Turn,
+    Event, Finish, Louver, Plan, PlanError, Reasoning, RequestError, RequestParams, ToolChoice,
+    Turn,
 };
 use mistralrs::{
-    Constraint, CustomLogitsProcessor, Function, RequestBuilder, StopTokens, TextMessageRole, Tool,
-    ToolType,
+    Constraint, CustomLogitsProcessor, Function, RequestBuilder, SamplingParams, StopTokens,
+    TextMessageRole, Tool, ToolType,
 };
 use serde_json::json;
 
 use crate::support::{
     Host, PrefixCache, check_calls, check_json, host, load_host, load_with_template, plan,
-    prefer_tokens, request, response_schema, run_request, seeded, stop_ids, token_id, tools,
+    prefer_tokens, request, response_schema, run_request, seeded, seeded_truncating, stop_ids,
+    token_id, tools,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -249,6 +251,49 @@ async fn templates_may_open_reasoning() {
     check_calls(&turn, &tools());
     let off = louver.tools(tools()).reasoning(Reasoning::Off).build();
     assert!(matches!(off, Err(PlanError::AlwaysReasons)));
+}
+
+/// Whether the turn begins with reasoning depends on the prompt: some templates open the block
+/// after messages of the user only, others after results.
+#[tokio::test(flavor = "multi_thread")]
+async fn templates_may_open_reasoning_in_some_conversations() {
+    let call = json!({"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}});
+    let conversation = json!([
+        {"role": "user", "content": "x"},
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "1", "content": "3"},
+    ]);
+    let conversation = conversation.as_array().unwrap();
+    let answer = r#"{"answer": "a", "score": 1, "tags": []}"#;
+    for opening_role in ["user", "tool"] {
+        let prompt =
+            format!("{{% if messages[-1].role == '{opening_role}' %}}<think>{{% endif %}}");
+        let Host { model, louver } = load_with_template(&prompt).await;
+        let builder = louver.answer(&response_schema());
+        let plan = builder.clone().build().unwrap();
+        for messages in [&conversation[..1], &conversation[..]] {
+            let is_opened = messages.last().unwrap()["role"] == opening_role;
+            let (plan, prompt) = plan.for_messages(messages).unwrap();
+            let read = plan.turn_plan().read(&plan.text_prompt(answer).unwrap());
+            let expected = if is_opened { (answer, "") } else { ("", answer) };
+            assert_eq!((read.reasoning.as_str(), read.text.as_str()), expected, "{opening_role}");
+            let params = RequestParams::default().with_options(seeded_truncating(1));
+            let sampling = SamplingParams { max_len: Some(3), ..SamplingParams::neutral() };
+            let params = params.with_sampling(sampling);
+            let stream = plan.start(&model, prompt, params).await.unwrap().pop().unwrap();
+            assert!(stream.finish().await.unwrap().tokens.len() <= 3);
+        }
+        let off = builder.reasoning(Reasoning::Off).build();
+        match opening_role {
+            "user" => assert!(matches!(off, Err(PlanError::AlwaysReasons))),
+            _ => {
+                let (off, error) = (off.unwrap(), "reasoning cannot be off");
+                assert!(off.for_messages(&conversation[..1]).is_ok());
+                let refused = off.for_messages(conversation).unwrap_err().to_string();
+                assert!(refused.starts_with(error), "{refused}");
+            }
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

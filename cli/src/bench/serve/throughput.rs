@@ -216,7 +216,7 @@ impl Arrangement {
     fn lengthen(&mut self, tokens: usize) -> Result<()> {
         loop {
             let message = json!({"role": "user", "content": self.message});
-            self.prompt = self.constrained.prompt(&[message])?;
+            (self.constrained, self.prompt) = self.constrained.for_messages(&[message])?;
             let missing = tokens.saturating_sub(self.prompt.len());
             if missing == 0 {
                 return Ok(());
