@@ -12,7 +12,7 @@ use louver_formats::{
 };
 use louver_host::{
     DrawnBy, EventStream, GenerationInput, PlanError, PreparedGeneration, Record, RequestError,
-    RunOptions, TemplateInput, TurnPlan, call_ids, openai_message,
+    RunOptions, TemplateInput, TurnPlan, call_ids, conform_call_ids, openai_message,
 };
 use mistralrs::{Model, RequestLike, SamplingParams};
 use mistralrs_core::{
@@ -377,11 +377,11 @@ impl Plan {
         &self,
         messages: &[serde_json::Value],
     ) -> Result<(Plan, Vec<u32>), RequestError> {
-        let messages: Vec<serde_json::Value> = messages
+        let mut messages: Vec<serde_json::Value> = messages
             .iter()
             .map(|message| openai_message(message, self.inner.message_style))
             .collect();
-        self.render(&messages, &self.template_input)
+        self.render(&mut messages, &self.template_input)
     }
 
     /// The tokens of a prompt without a chat template. The tokenizer adds its special tokens, such
@@ -403,10 +403,13 @@ impl Plan {
 
     fn render(
         &self,
-        messages: &[serde_json::Value],
+        messages: &mut [serde_json::Value],
         input: &TemplateInput,
     ) -> Result<(Plan, Vec<u32>), RequestError> {
         let template = self.inner.template.as_ref().map_err(Clone::clone)?;
+        if let Ok(format) = &self.inner.format {
+            conform_call_ids(messages, format);
+        }
         let text = template.render(messages, input)?;
         // The template adds special tokens.
         let tokens = self.inner.tokenize(&text, false)?;
@@ -437,11 +440,12 @@ impl Plan {
                 ));
             }
         };
-        let messages: Vec<serde_json::Value> =
+        let mut messages: Vec<serde_json::Value> =
             messages.iter().map(host_types::sdk_message).collect();
         let mut input = self.template_input.clone();
         input.enable_thinking = input.enable_thinking.or(enable_thinking);
-        Ok((self.render(&messages, &input)?, call_ids(&messages)))
+        let earlier_ids = call_ids(&messages);
+        Ok((self.render(&mut messages, &input)?, earlier_ids))
     }
 }
 

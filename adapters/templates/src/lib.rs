@@ -50,8 +50,8 @@ mod units;
 mod written;
 
 pub use chat_template::{
-    ChatTemplate, SHIPPED_TEMPLATES, TemplateError, TemplateInput, TemplateSources, openai_message,
-    parse_call_arguments, shipped_template,
+    ChatTemplate, SHIPPED_TEMPLATES, TemplateError, TemplateInput, TemplateSources,
+    conform_call_ids, openai_message, parse_call_arguments, shipped_template,
 };
 pub use checkpoint::{Checkpoint, CheckpointError, read_json};
 pub use confirm::{CaseOutcome, Confirmation, Outcome, confirm};

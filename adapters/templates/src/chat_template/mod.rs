@@ -8,6 +8,7 @@ mod tools;
 use std::path::PathBuf;
 
 use louver::with_methods;
+use louver_formats::WireFormat;
 use minijinja::value::Value;
 use minijinja::{Environment, ErrorKind, context};
 
@@ -262,6 +263,22 @@ pub fn openai_message(message: &serde_json::Value, style: MessageStyle) -> serde
         message["content"] = serde_json::Value::Null;
     }
     message
+}
+
+/// Gives calls and tool results of messages in OpenAI's JSON format the ids that the chat template
+/// of a format accepts ([`WireFormat::conforming_id`]). Ids of another program, of an earlier model
+/// for example, have any form. Cost: linear in the ids.
+pub fn conform_call_ids(messages: &mut [serde_json::Value], format: &WireFormat) {
+    let conform = |id: Option<&mut serde_json::Value>| {
+        if let Some(serde_json::Value::String(id)) = id {
+            *id = format.conforming_id(id);
+        }
+    };
+    for message in messages {
+        conform(message.get_mut("tool_call_id"));
+        let calls = message.get_mut("tool_calls").and_then(serde_json::Value::as_array_mut);
+        calls.into_iter().flatten().for_each(|call| conform(call.get_mut("id")));
+    }
 }
 
 /// Replaces the arguments of a call, if they are an object, by its JSON text.

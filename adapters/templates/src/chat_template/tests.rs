@@ -180,3 +180,32 @@ fn messages_are_written_as_the_template_wants_them() {
     assert_eq!(other["tool_calls"][0]["function"]["arguments"], "{\"a\":1}");
     assert_eq!(other["tool_calls"][1]["function"]["arguments"], "{\"a\": 1}");
 }
+
+/// Ids of another program, in the form that templates of Mistral demand; the same for a call and
+/// its result.
+#[test]
+fn foreign_call_ids_get_the_form_of_the_format() {
+    let conformed = |family: &str| {
+        let format = louver_formats::Catalog::shipped().named_or_file(family).unwrap();
+        let mut messages = [
+            json!({"role": "user", "content": "x"}),
+            json!({"role": "assistant", "tool_calls": [
+                {"id": "call_V1StGXR8_Z5jdHi6B-myT", "function": {"name": "f"}},
+                {"id": "abcDEF123", "function": {"name": "g"}}, {"id": null}, 5
+            ]}),
+            json!({"role": "tool", "tool_call_id": "call_V1StGXR8_Z5jdHi6B-myT"}),
+            json!({"role": "tool", "tool_call_id": "abcDEF123"}),
+        ];
+        conform_call_ids(&mut messages, &format);
+        let calls = messages[1]["tool_calls"].clone();
+        let results = [&messages[2], &messages[3]].map(|result| result["tool_call_id"].clone());
+        assert_eq!([&calls[0]["id"], &calls[1]["id"]], [&results[0], &results[1]]);
+        results.map(|id| id.as_str().unwrap().to_owned())
+    };
+    for family in ["mistral_v3", "mistral_v7"] {
+        let [foreign, own] = conformed(family);
+        assert!(foreign.len() == 9 && foreign.bytes().all(|b| b.is_ascii_alphanumeric()));
+        assert_eq!(own, "abcDEF123");
+    }
+    assert_eq!(conformed("qwen3"), ["call_V1StGXR8_Z5jdHi6B-myT", "abcDEF123"]);
+}
