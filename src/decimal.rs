@@ -7,9 +7,12 @@ pub(crate) const MAX_EXPONENT: i64 = 1 << 40;
 
 /// Whether the exponent of a JSON number is larger than [`MAX_EXPONENT`].
 pub(crate) fn has_large_exponent(text: &str) -> bool {
-    let exponent = text.split_once(['e', 'E']).map_or("0", |(_, exponent)| exponent);
-    let magnitude = exponent.trim_start_matches(['+', '-']).parse::<i64>();
-    magnitude.is_err() || magnitude.is_ok_and(|magnitude| magnitude > MAX_EXPONENT)
+    text.split_once(['e', 'E']).is_some_and(|(_, exponent)| magnitude(exponent) > MAX_EXPONENT)
+}
+
+/// The absolute value of the text of an exponent, saturating.
+fn magnitude(exponent: &str) -> i64 {
+    exponent.trim_start_matches(['+', '-']).parse().unwrap_or(i64::MAX)
 }
 
 /// The number `sign * 0.d1 d2 ... dn * 10^exponent`, normalised: `d1` and `dn` are not zero. Zero
@@ -36,8 +39,7 @@ impl Decimal {
         let (negative, rest) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
         let (mantissa, exponent) = rest.split_once(['e', 'E']).unwrap_or((rest, "0"));
         let (integer, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-        let exponent_digits = exponent.trim_start_matches(['+', '-']);
-        let magnitude = exponent_digits.parse::<i64>().unwrap_or(MAX_EXPONENT).min(MAX_EXPONENT);
+        let magnitude = magnitude(exponent).min(MAX_EXPONENT);
         let exponent = if exponent.starts_with('-') { -magnitude } else { magnitude };
         let digits = integer.bytes().chain(fraction.bytes()).map(|b| b - b'0').collect();
         Decimal::new(negative, digits, exponent + integer.len() as i64)
@@ -153,8 +155,8 @@ impl Decimal {
         if unit.digits.len() > 36 {
             return None;
         }
-        // The digits of both are integers that no ten divides, so a value with a lower last place
-        // is no multiple. With a higher one, it has so many zeros more.
+        // The digits of neither end in a zero, so a value whose last place is lower than that of
+        // the unit is no multiple. One whose last place is higher has more zeros at its end.
         let Ok(power) = u64::try_from(self.last_place().checked_sub(unit.last_place())?) else {
             return Some(false);
         };

@@ -725,26 +725,21 @@ impl Matcher {
         state: &mut MaskState,
         work: impl Fn(&Matcher, &mut MaskState) -> Result<T, ParserLimit>,
     ) -> Result<T, ParserLimit> {
-        let fuel = self.masks.mask_fuel();
-        // Each token of a replay has a budget of its own.
+        let mut attempt = |state: &mut MaskState| {
+            // Each token of a replay has a budget of its own.
+            self.replay(state)?;
+            // No token leads to the dead configuration, so the start itself reached a limit.
+            if self.config() == ConfigId::DEAD {
+                return Err(state.parser.start_limit());
+            }
+            fuel::limited(self.masks.mask_fuel(), || work(self, state))
+        };
         state.clear_if_full();
-        match self.replay(state) {
+        match attempt(state) {
             // Other sequences may have filled the caches.
             Err(ParserLimit::Memory) => {
                 state.clear();
-                self.replay(state)?;
-            }
-            replayed => replayed?,
-        }
-        // No token leads to the dead configuration, so the start itself reached a limit.
-        if self.config() == ConfigId::DEAD {
-            return Err(state.parser.start_limit());
-        }
-        match fuel::limited(fuel, || work(self, state)) {
-            Err(ParserLimit::Memory) => {
-                state.clear();
-                self.replay(state)?;
-                fuel::limited(fuel, || work(self, state))
+                attempt(state)
             }
             other => other,
         }

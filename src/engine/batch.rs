@@ -12,7 +12,6 @@ use super::termination::{Termination, write_stop_tokens};
 use super::{Engine, Matcher};
 use crate::hash::{HashMap, HashSet};
 use crate::mask::{MaskState, TokenSet};
-use crate::matcher::ConfigId;
 use crate::vocab::Vocabulary;
 
 /// Least number of rows for which writing them is worth waking other threads. A row of a vocabulary
@@ -309,12 +308,11 @@ fn take_cached_masks(group: &mut [BatchRow<'_>]) -> bool {
         let Some(matcher) = &mut row.matcher else { continue };
         row.row_mask = match matcher.termination() {
             Some(termination) => RowMask::from(termination),
-            // A start that reached a limit has no mask.
-            None if matcher.epoch == state.epoch && matcher.config() != ConfigId::DEAD => {
+            None if matcher.epoch == state.epoch => {
                 let cached = masks.find_mask(&mut state, matcher.config());
                 cached.map_or(RowMask::Pending, RowMask::Set)
             }
-            _ => RowMask::Pending,
+            None => RowMask::Pending,
         };
         complete &= !matches!(row.row_mask, RowMask::Pending);
     }

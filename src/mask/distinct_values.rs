@@ -84,15 +84,12 @@ impl GrammarMasks {
         rejected: &mut Vec<TokenId>,
     ) -> Result<(), ParserLimit> {
         let specials: Vec<SpecialId> = state.parser.specials(base_config).collect();
-        if !specials.is_empty() {
-            for special in specials {
-                if state.parser.step_special(config, special)? == ConfigId::DEAD {
-                    self.specials[special.index()].each(&mut |id| rejected.push(id));
-                }
+        for special in specials {
+            if state.parser.step_special(config, special)? == ConfigId::DEAD {
+                let mut tokens = Vec::new();
+                self.specials[special.index()].each(&mut |id| tokens.push(id));
+                rejected.extend(self.rejected_tokens(state, config, &tokens)?);
             }
-            rejected.sort_unstable();
-            rejected.dedup();
-            *rejected = self.rejected_tokens(state, config, rejected)?;
         }
         let ends = |config| state.parser.store().is_complete(config);
         if ends(base_config) && !ends(config) {

@@ -294,14 +294,15 @@ impl GrammarMasks {
         Ok(PreparedMask { mask, key_candidates: self.key_candidates_by_status(state, base)? })
     }
 
-    /// Memoises a mask that another parser of the same grammar and vocabulary has built.
+    /// Memoises a mask that another parser of the same grammar and vocabulary has built. The dead
+    /// configuration, of a start that reached a limit, has no mask.
     pub(crate) fn adopt_prepared(
         &self,
         state: &mut MaskState,
         config: ConfigId,
         prepared: &PreparedMask,
     ) {
-        if !self.options.switches.masks.is_on() {
+        if !self.options.switches.masks.is_on() || config == ConfigId::DEAD {
             return;
         }
         let base = state.parser.store().base(config);

@@ -21,7 +21,8 @@ use crate::matcher::{Item, UNBOUNDED_COUNT};
 
 /// Longest key, in numbers. States of larger automata are keyed by their grammar's program instead.
 const MAX_KEY: usize = 16384;
-/// Most numbers of all rules that are described for one key.
+/// Most numbers that the descriptions made for one key have together: of a state, and of the rules
+/// that it calls and that have no id yet.
 const MAX_DESCRIBED: usize = 2 * MAX_KEY;
 /// Deepest chain of rules that a key follows.
 const MAX_DEPTH: u32 = 64;
@@ -150,7 +151,7 @@ pub(super) struct KeyBuilder<'k> {
     max_token_bytes: u32,
     /// Depth of the chain of rules that is being described.
     depth: u32,
-    /// Numbers that all descriptions of this key may still have.
+    /// What is left of [`MAX_DESCRIBED`].
     numbers_left: usize,
 }
 

@@ -39,8 +39,8 @@ impl GrammarMasks {
         })
     }
 
-    /// The mask of another configuration without rejected tokens. `rejected`: the text of these
-    /// tokens is; those that the configuration accepts as special tokens stay.
+    /// The mask of another configuration without the tokens whose text this one rejects. Those that
+    /// it accepts as special tokens stay.
     pub(super) fn subtract(
         &self,
         (state, config): (&mut MaskState, ConfigId),

@@ -290,11 +290,9 @@ fn cycles(inputs: &mut Vec<Input>) {
     // Each resource has the dynamic anchors of all before it in its scope.
     add(inputs, "dynamic-anchors", &[10, 2_000, 10_000], |n| {
         let resource = |i: usize| {
-            let id = i.to_string();
-            (
-                id.clone(),
-                json!({"$id": id, "$dynamicAnchor": format!("a{i}"), "items": {"$ref": (i + 1).to_string()}}),
-            )
+            let (id, next) = (i.to_string(), json!({"$ref": (i + 1).to_string()}));
+            let schema = json!({"$id": id, "$dynamicAnchor": format!("a{i}"), "items": next});
+            (id, schema)
         };
         let last = (n.to_string(), json!({"$id": n.to_string(), "items": {"$dynamicRef": "0"}}));
         let all: Map<String, Value> = (0..n).map(resource).chain([last]).collect();

@@ -17,7 +17,7 @@ use crate::engine::background::SliceSignal;
 use crate::engine::runtime::{EngineCounters, count};
 use crate::fuel::{self, CancelToken};
 use crate::mask::{GrammarMasks, MaskState};
-use crate::matcher::{ConfigId, ParserLimit};
+use crate::matcher::ParserLimit;
 
 /// Most candidates of one slice: about 0.3 ms.
 const CANDIDATES_PER_SLICE: usize = 8;
@@ -128,9 +128,6 @@ impl PreparationProgress {
             return None;
         }
         let (state, _) = second.parser_and_counterparts(job.masks);
-        if state.parser.start() == ConfigId::DEAD {
-            return None;
-        }
         let paths = PathSearch::new(&mut state.parser, self.budget.candidates, self.budget.steps);
         Some(SearchInEpochs { paths, constraint_epoch: epoch, second_epoch: state.epoch })
     }

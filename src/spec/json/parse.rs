@@ -1,7 +1,9 @@
 //! Parsing of JSON texts.
 
+use indexmap::IndexMap;
+
 use super::{Json, Number, Object};
-use crate::hash::HashMap;
+use crate::hash::Seeded;
 use crate::limits::Limits;
 use crate::utf16::{HIGH_SURROGATES, surrogate_pair};
 
@@ -88,23 +90,17 @@ struct JsonParser<'t> {
 /// Result of parsing a construct.
 type ParseResult<T> = Result<T, JsonErrorReason>;
 
-/// The members with distinct keys. Adds the others to `repeated`.
+/// The members with distinct keys: the last value of each, at the place of the first. Adds keys
+/// that occur again to `repeated`.
 fn last_of_each(members: Vec<(String, Json)>, repeated: &mut Vec<String>) -> Vec<(String, Json)> {
-    let mut places: HashMap<String, usize> = HashMap::default();
-    let mut out: Vec<(String, Json)> = Vec::with_capacity(members.len());
+    let mut out: IndexMap<String, Json, Seeded> = IndexMap::default();
     for (key, value) in members {
-        match places.get(&key) {
-            Some(&place) => {
-                out[place].1 = value;
-                repeated.push(key);
-            }
-            None => {
-                places.insert(key.clone(), out.len());
-                out.push((key, value));
-            }
+        if out.contains_key(&key) {
+            repeated.push(key.clone());
         }
+        out.insert(key, value);
     }
-    out
+    out.into_iter().collect()
 }
 
 impl JsonParser<'_> {

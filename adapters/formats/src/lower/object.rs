@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use louver::front::json_schema::{Dialect, SchemaError, SchemaErrorReason, SchemaErrors};
+use louver::front::json_schema::{
+    Dialect, JsonTypes, SchemaError, SchemaErrorReason, SchemaErrors,
+};
 use louver::spec::json::{Json, Object};
-
-const TYPES: [&str; 7] = ["null", "boolean", "number", "integer", "string", "array", "object"];
 
 /// The schema with `type: object` added. Fails if its `type` excludes objects. A malformed `type`
 /// is left to the parser of schemas. Cost: a copy of the schema, unless it has `type: object`.
@@ -25,7 +25,7 @@ pub(crate) fn and_object(schema: &Json, dialect: Dialect) -> Result<Cow<'_, Json
     };
     let exclusive_reference = exclusive_reference(members, dialect);
     if matches!(names.as_deref(), Some(["object"])) && exclusive_reference.is_none()
-        || names.iter().flatten().any(|name| !TYPES.contains(name))
+        || names.iter().flatten().any(|name| JsonTypes::named(name).is_none())
     {
         return Ok(Cow::Borrowed(schema));
     }

@@ -1,6 +1,6 @@
 //! Built-in tools of a request.
 
-use louver::spec::json::Json;
+use louver::spec::json::{Json, Object};
 
 use super::function::{schema, strict};
 use super::members::{MemberError, MemberErrorKind, MemberReader, ToolShape, check_name};
@@ -37,9 +37,8 @@ impl BuiltinTool {
     pub(super) fn parse(
         k: usize,
         kind: &str,
-        entry: &Json,
+        members: &Object,
     ) -> Result<BuiltinTool, Vec<MemberError>> {
-        let Json::Object(members) = entry else { return Err(Vec::new()) };
         let pointer = ToolShape::Bare.pointer(k, kind);
         let mut reader = MemberReader { pointer, members, errors: Vec::new() };
         reader.check_unknown(&["type", "name", "description", "parameters", "strict"]);

@@ -9,16 +9,6 @@ const MAX_DEPTH: usize = 8;
 /// The largest number of schemas that are looked at.
 const MAX_SCHEMAS: usize = 1_000;
 
-const NAMES: [(&str, JsonTypes); 7] = [
-    ("null", JsonTypes::NULL),
-    ("boolean", JsonTypes::BOOLEAN),
-    ("integer", JsonTypes::INTEGER),
-    ("number", JsonTypes::NUMBER),
-    ("string", JsonTypes::STRING),
-    ("array", JsonTypes::ARRAY),
-    ("object", JsonTypes::OBJECT),
-];
-
 /// The schema of objects whose declared members have the declared types. Other members are allowed,
 /// and none is required. `is_deep`: the same at any depth, up to a bound. Members whose names the
 /// style cannot write are left out. Cost: linear in the schema, up to a bound.
@@ -51,7 +41,7 @@ impl<'s> DeclaredTypes<'s> {
     fn value(&mut self, schema: &'s Json, depth: usize) -> Json {
         let types = self.types(schema, MAX_DEPTH);
         let mut names: Vec<Json> = Vec::new();
-        for (name, named) in NAMES {
+        for (name, named) in JsonTypes::NAMES {
             let is_covered = named == JsonTypes::INTEGER && types.meets(JsonTypes::FRACTION);
             if types.intersect(named) == named && !is_covered {
                 names.push(Json::String(name.to_owned()));
@@ -106,8 +96,8 @@ impl<'s> DeclaredTypes<'s> {
             let allowed = match keyword {
                 "type" if list.is_empty() => named(value),
                 "type" => list.iter().fold(none, |types, name| types.union(named(name))),
-                "const" => type_of(value),
-                "enum" => list.iter().fold(none, |types, value| types.union(type_of(value))),
+                "const" => JsonTypes::of_listed([value]),
+                "enum" => JsonTypes::of_listed(list),
                 "$ref" => self.target(schema).map_or(types, |schema| self.types(schema, depth - 1)),
                 "anyOf" | "oneOf" => list
                     .iter()
@@ -136,20 +126,7 @@ impl<'s> DeclaredTypes<'s> {
 
 /// The types of a name; all types, if it is none.
 fn named(name: &Json) -> JsonTypes {
-    let found = NAMES.iter().find(|(known, _)| name.as_str() == Some(known));
-    found.map_or(JsonTypes::ALL, |(_, types)| *types)
-}
-
-/// The type of a listed value.
-fn type_of(value: &Json) -> JsonTypes {
-    match value {
-        Json::Null => JsonTypes::NULL,
-        Json::Bool(_) => JsonTypes::BOOLEAN,
-        Json::Number(_) => JsonTypes::NUMBER,
-        Json::String(_) => JsonTypes::STRING,
-        Json::Array(_) => JsonTypes::ARRAY,
-        Json::Object(_) => JsonTypes::OBJECT,
-    }
+    name.as_str().and_then(JsonTypes::named).unwrap_or(JsonTypes::ALL)
 }
 
 #[cfg(test)]

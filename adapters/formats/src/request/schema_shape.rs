@@ -1,6 +1,7 @@
 //! Objects that are given in place of a JSON Schema by mistake. As schemas they would allow any
 //! value, as names that are not keywords constrain nothing.
 
+use louver::front::json_schema::JsonTypes;
 use louver::spec::json::{Json, Object};
 
 /// What is expected in place of a value that is not a schema; `in_properties` in place of a map of
@@ -37,10 +38,9 @@ fn is_properties_object(members: &Object) -> bool {
         "dependencies",
         "dependentSchemas",
     ];
-    const TYPES: [&str; 7] = ["null", "boolean", "integer", "number", "string", "array", "object"];
     /// Keywords whose value is a text.
     const TEXTS: [&str; 5] = ["title", "description", "default", "format", "pattern"];
-    let is_type = |value: &Json| value.as_str().is_some_and(|name| TYPES.contains(&name));
+    let is_type = |value: &Json| value.as_str().and_then(JsonTypes::named).is_some();
     let is_declaration = |(name, value): (&str, &Json)| {
         !KEYWORDS.contains(&name)
             && name != "type"

@@ -45,10 +45,12 @@ impl Tool {
     /// a type), `custom`, or the name of a built-in tool. Fails with all errors of the entry. Cost:
     /// linear.
     pub fn parse(k: usize, entry: &Json) -> Result<Tool, Vec<MemberError>> {
-        match entry.get("type").and_then(Json::as_str) {
-            Some("custom") => CustomTool::parse(k, entry).map(Tool::Custom),
-            Some(kind) if kind != "function" && entry.get("function").is_none() => {
-                BuiltinTool::parse(k, kind, entry).map(Tool::Builtin)
+        match (entry, entry.get("type").and_then(Json::as_str)) {
+            (_, Some("custom")) => CustomTool::parse(k, entry).map(Tool::Custom),
+            (Json::Object(members), Some(kind))
+                if kind != "function" && members.get("function").is_none() =>
+            {
+                BuiltinTool::parse(k, kind, members).map(Tool::Builtin)
             }
             _ => FunctionTool::parse(k, entry).map(Tool::Function),
         }

@@ -449,7 +449,7 @@ fn count_hits(
 }
 
 /// The counts of the `contains` after a value at this position. `hits` says for which of them it
-/// counts (`None`: unknown, it may). `None` if there are too many.
+/// counts. `None` if there are too many, or if it is unknown whether a bounded one counts.
 fn counts_after(
     contains: &[Contains],
     (counted, hits): (&[u32], &[ContainsCount]),
@@ -457,8 +457,7 @@ fn counts_after(
 ) -> Option<Vec<u32>> {
     let counts = contains.iter().zip(counted).zip(hits).map(|((contains, &count), &hit)| {
         let is_counted = position >= contains.from as usize;
-        let count = count
-            + u32::from(is_counted && matches!(hit, ContainsCount::Yes | ContainsCount::Either));
+        let count = count + u32::from(is_counted && hit.counts_towards_min());
         match contains.max {
             Some(_) if is_counted && hit == ContainsCount::Unknown => None,
             Some(max) => (count <= max).then_some(count),

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use super::super::options::Dialect;
-use super::super::read::doc::LocId;
 use super::super::read::facets::{Facets, JsonTypes};
 use super::SchemaLowering;
 use super::punctuation::Delimiters;
@@ -162,11 +160,8 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// The spellings of one constant.
     pub(super) fn lower_constant(&mut self, value: &Json) -> Expr {
-        // In draft 4, `1.0` is no integer; whether one is asked for is not known here.
-        let types = match self.normalizer.reader.doc.dialect(LocId::ROOT) {
-            Dialect::Draft4 => JsonTypes::of(value),
-            _ => JsonTypes::ALL,
-        };
+        // Whether an integer is asked for is not known here, and `1.0` may be none.
+        let types = if self.is_draft_4() { JsonTypes::of(value) } else { JsonTypes::ALL };
         if !self.normalizer.reader.spend(FUEL_PER_CONSTANT) {
             return Expr::Empty;
         }

@@ -53,10 +53,14 @@ pub(super) struct NumberMemo {
 }
 
 impl<'a> SchemaLowering<'a, '_> {
+    /// Whether the dialect is draft 4, in which `1.0` is no integer.
+    pub(super) fn is_draft_4(&self) -> bool {
+        self.normalizer.reader.doc.dialect(LocId::ROOT) <= Draft::Draft4
+    }
+
     /// Whether `1.0` is an integer: the option allows it and the dialect is newer than draft 4.
     fn zero_fraction(&self) -> bool {
-        self.normalizer.reader.options.integers == Integers::ZeroFraction
-            && self.normalizer.reader.doc.dialect(LocId::ROOT) > Draft::Draft4
+        self.normalizer.reader.options.integers == Integers::ZeroFraction && !self.is_draft_4()
     }
 
     /// Lowers numbers listed by `enum` or `const`. Each comes with its text in the schema, which is
@@ -75,8 +79,7 @@ impl<'a> SchemaLowering<'a, '_> {
                 && (self.zero_fraction() || types.meets(JsonTypes::FRACTION)),
             exponents: exponents == Exponents::Allowed,
         };
-        let is_draft_4 = self.normalizer.reader.doc.dialect(LocId::ROOT) <= Draft::Draft4;
-        let takes_all_texts = !is_draft_4 || types.meets(JsonTypes::FRACTION);
+        let takes_all_texts = !self.is_draft_4() || types.meets(JsonTypes::FRACTION);
         let is_taken = |text: &str| takes_all_texts || !text.contains(['.', 'e', 'E']);
         self.numbers.listed += numbers.len();
         if self.numbers.listed > MAX_LISTED_WITH_EXPONENT || exponents != Exponents::Allowed {

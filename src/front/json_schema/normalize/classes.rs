@@ -166,13 +166,16 @@ impl<'a> Normalizer<'a> {
 
     /// The values of a schema, if they are certainly finitely many and certainly known.
     fn listed_values(&mut self, loc: LocId) -> Option<Vec<&'a Json>> {
-        let certain =
-            self.probe(|normalizer| normalizer.finite_values(smallvec![loc])).flatten()?;
-        let possible = self
-            .probe_all_texts(|normalizer| normalizer.finite_values(smallvec![loc]))
-            .flatten()?;
-        // No text of a format decides, that its pattern leaves out.
-        (possible.len() == certain.len()).then_some(certain)
+        let list = |normalizer: &mut Self| normalizer.finite_values(smallvec![loc]);
+        let certain = self.probe(list).flatten()?;
+        if !self.reader.has_narrow_formats() {
+            return Some(certain);
+        }
+        // A listed text that the pattern of a format leaves out may be a value or not.
+        let possible = self.probe_all_texts(list).flatten()?;
+        let known: crate::hash::HashSet<String> =
+            certain.iter().map(|value| canonical(value)).collect();
+        possible.iter().all(|value| known.contains(&canonical(value))).then_some(certain)
     }
 
     /// Whether none of the values that a schema lists satisfies its negation, at `loc`. If the

@@ -27,8 +27,21 @@ pub(crate) enum ContainsCount {
     Yes,
     /// A relaxed keyword decides: the element may count or not, whichever fits.
     Either,
-    /// The pattern of a format leaves it out, and so does its negation: bounds must hold both ways.
+    /// It matches neither the pattern of a format nor that of the format's negation, which are
+    /// narrower than what they stand for: bounds must hold either way.
     Unknown,
+}
+
+impl ContainsCount {
+    /// Whether the element counts towards a lower bound.
+    pub(crate) fn counts_towards_min(self) -> bool {
+        matches!(self, ContainsCount::Yes | ContainsCount::Either)
+    }
+
+    /// Whether the element counts towards an upper bound.
+    fn counts_towards_max(self) -> bool {
+        matches!(self, ContainsCount::Yes | ContainsCount::Unknown)
+    }
 }
 
 impl<'a> Normalizer<'a> {
@@ -81,10 +94,8 @@ impl<'a> Normalizer<'a> {
                 let (mut towards_min, mut towards_max) = (0, 0);
                 for item in counted {
                     let count = self.counts_for(contains, item);
-                    towards_min +=
-                        usize::from(matches!(count, ContainsCount::Yes | ContainsCount::Either));
-                    towards_max +=
-                        usize::from(matches!(count, ContainsCount::Yes | ContainsCount::Unknown));
+                    towards_min += usize::from(count.counts_towards_min());
+                    towards_max += usize::from(count.counts_towards_max());
                 }
                 towards_min >= contains.min as usize
                     && contains.max.is_none_or(|max| towards_max <= max as usize)

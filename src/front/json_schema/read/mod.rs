@@ -281,6 +281,11 @@ impl<'a> SchemaReader<'a> {
         std::mem::replace(&mut self.patterns.has_all_texts, has_all_texts)
     }
 
+    /// Whether there may be a format whose pattern leaves out some of its texts.
+    pub(super) fn has_narrow_formats(&self) -> bool {
+        self.patterns.has_narrow_formats
+    }
+
     /// Whether formats have all of their texts now.
     pub(super) fn has_all_texts(&self) -> bool {
         self.patterns.has_all_texts

@@ -272,11 +272,8 @@ impl<'a> SchemaLowering<'a, '_> {
     }
 }
 
-/// The types of the values that facets allow. A listed whole number may be written in any spelling,
-/// such as `150e-1`, so that it counts as any number.
+/// The types of the values that facets allow.
 fn allowed_types(facets: &Facets<'_>) -> JsonTypes {
-    let Some(values) = &facets.values else { return facets.types };
-    let types =
-        values.iter().fold(JsonTypes::default(), |all, value| all.union(JsonTypes::of(value)));
-    if types.meets(JsonTypes::NUMBER) { types.union(JsonTypes::NUMBER) } else { types }
+    let values = facets.values.as_ref();
+    values.map_or(facets.types, |values| JsonTypes::of_listed(values.iter().copied()))
 }

@@ -30,7 +30,7 @@ impl JsonTypes {
     pub const ALL: JsonTypes = JsonTypes(127);
 
     /// The names that `type` may have, and their types.
-    pub(crate) const NAMES: [(&'static str, JsonTypes); 7] = [
+    pub const NAMES: [(&'static str, JsonTypes); 7] = [
         ("null", JsonTypes::NULL),
         ("boolean", JsonTypes::BOOLEAN),
         ("integer", JsonTypes::INTEGER),
@@ -41,7 +41,7 @@ impl JsonTypes {
     ];
 
     /// The types of a name that `type` may have.
-    pub(crate) fn named(name: &str) -> Option<JsonTypes> {
+    pub fn named(name: &str) -> Option<JsonTypes> {
         JsonTypes::NAMES.iter().find(|(known, _)| *known == name).map(|(_, types)| *types)
     }
 
@@ -56,6 +56,14 @@ impl JsonTypes {
             Json::Array(_) => JsonTypes::ARRAY,
             Json::Object(_) => JsonTypes::OBJECT,
         }
+    }
+
+    /// The types of listed values. A whole number may be written in any spelling, such as
+    /// `150e-1`, so that it counts as any number.
+    pub fn of_listed<'j>(values: impl IntoIterator<Item = &'j Json>) -> JsonTypes {
+        let values = values.into_iter().map(JsonTypes::of);
+        let types = values.fold(JsonTypes::default(), JsonTypes::union);
+        if types.meets(JsonTypes::NUMBER) { types.union(JsonTypes::NUMBER) } else { types }
     }
 
     /// The union.
