@@ -352,6 +352,24 @@ fn check_says_why_it_knows_no_keyword() {
     }
 }
 
+#[test]
+fn check_names_keywords_behind_references_and_repeated_members() {
+    let folder = Folder::new("keyword_pointers");
+    let schema = r##"{"type": "object", "properties": {"a": {"$ref": "#/$defs/x"}, "b": {"$ref": "#"}},
+        "$defs": {"x": {"anyOf": [{"$ref": "#/$defs/y"}]}, "y": {"items": {"type": "integer"}}}}"##;
+    let schema = folder.file("s.json", schema);
+    for (text, says) in [
+        (r#"{"a": ["x"]}"#, r#"keyword "/$defs/x/anyOf""#),
+        (r#"{"b": 1}"#, r#"keyword "/type""#),
+        (r#"{"a": [1], "a": [1]}"#, "duplicate"),
+    ] {
+        let input = folder.file("input", text);
+        let run = louver(&["check", "--schema", path(&schema), path(&input)]);
+        let out = String::from_utf8_lossy(&run.stdout);
+        assert!(out.contains(says), "{text}: {out}");
+    }
+}
+
 /// A call that is read as text is told from a call.
 #[test]
 fn check_tools_says_what_a_turn_has() {

@@ -15,7 +15,7 @@ use louver::fsm::ByteSet;
 use louver::ids::TokenId;
 use louver::limits::Limits;
 use louver::matcher::Rejected;
-use louver::spec::json::push_token;
+use louver::spec::json::{Json, push_token};
 use louver::vocab::Vocabulary;
 use louver_formats::{Turn, validator_instance};
 use serde::Deserialize;
@@ -164,17 +164,40 @@ impl<'s> CheckedSpec<'s> {
         let validator = validator::build(&schema, self.registry, &options)?;
         let all: Vec<_> = validator.iter_errors(&instance).take(MAX_KEYWORDS).collect();
         if all.is_empty() {
-            let reason = "the value is valid, but not spelled as it is generated \
-                          (docs/JSON_SCHEMA.md, Spelling and Numbers)";
-            return Ok(vec![ViolatedKeyword { reason: reason.to_owned(), ..Default::default() }]);
+            // Two members of one name, say, of which validators see one.
+            let text = std::str::from_utf8(bytes).ok();
+            let reason = match text.map(|text| Json::parse(text, &Limits::default())) {
+                Some(Err(error)) => error.to_string(),
+                _ => "the value is valid, but not spelled as it is generated \
+                      (docs/JSON_SCHEMA.md, Spelling and Numbers)"
+                    .to_owned(),
+            };
+            return Ok(vec![ViolatedKeyword { reason, ..Default::default() }]);
         }
         let read = |error: &jsonschema::ValidationError<'_>| ViolatedKeyword {
             pointer: error.instance_path.to_string(),
-            keyword: error.schema_path.to_string(),
+            keyword: keyword_pointer(&schema, error.schema_path.as_str()),
             reason: error.to_string(),
         };
         Ok(all.iter().map(read).collect())
     }
+}
+
+/// The pointer of a keyword in the schema, of its path through references.
+fn keyword_pointer(schema: &Value, path: &str) -> String {
+    let mut pointer = String::new();
+    for step in path.split('/').skip(1) {
+        let target = || {
+            let reference = schema.pointer(pointer.strip_suffix("/$ref")?)?.get("$ref")?;
+            reference.as_str()?.strip_prefix('#').filter(|target| schema.pointer(target).is_some())
+        };
+        if let Some(target) = target() {
+            pointer = target.to_owned();
+        }
+        pointer.push('/');
+        pointer.push_str(step);
+    }
+    pointer
 }
 
 /// What a turn has, after the verdict.

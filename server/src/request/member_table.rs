@@ -73,7 +73,7 @@ impl RouteAdvice {
 
 /// Members that only some routes or other servers have, and their replacements, unless a route
 /// accepts them.
-pub(crate) const UNSUPPORTED: [(&str, Advice); 52] = {
+pub(crate) const UNSUPPORTED: [(&str, Advice); 54] = {
     use Advice::{MaxTokens, Reasoning, Stop, Structure, Text, Tools};
     const IN_BODY: Advice = Text("its members belong in the body itself");
     const API_NAMES: Advice =
@@ -109,6 +109,7 @@ pub(crate) const UNSUPPORTED: [(&str, Advice); 52] = {
         ("output_config", Structure),
         ("grammar_lazy", Text("use a structural tag with triggers")),
         ("grammar_triggers", Text("use a structural tag with triggers")),
+        ("parse_tool_calls", Text("calls are always read")),
         ("functions", Tools),
         ("function_call", Tools),
         ("stop_regex", Stop),
@@ -118,6 +119,7 @@ pub(crate) const UNSUPPORTED: [(&str, Advice); 52] = {
         ("allowed_token_ids", TAG),
         ("logits_processors", TAG),
         ("custom_logit_processor", TAG),
+        ("vllm_xargs", TAG),
         ("logit_bias", Text("the host does not support logit bias")),
         ("min_tokens", BOUNDS),
         ("min_new_tokens", BOUNDS),
@@ -218,17 +220,15 @@ impl MemberTable {
             let asks_for_structure = may_request_structure(name)
                 || TOOL_NAME_PARTS.iter().any(|part| name.to_lowercase().contains(part))
                 || known.is_some();
-            let is_refused = asks_for_structure && !is_neutral(known.unwrap_or(name), value);
-            if is_refused || unknown == UnknownMembers::Refuse {
-                members.fail_unknown(faults, name, self.supported(), "");
-                continue;
-            }
             let is_structure =
                 |name: &&str| STRUCTURE_MEMBERS.contains(name) || structure::is_structure(name);
             let meant = similar(name, self.supported().filter(is_structure), earlier);
             earlier += 1;
-            let is_warned = asks_for_structure || meant.is_some();
-            if is_warned && pointers.warnings().len() < MAX_FAULTS {
+            let asks_for_structure = asks_for_structure || meant.is_some();
+            let is_refused = asks_for_structure && !is_neutral(known.unwrap_or(name), value);
+            if is_refused || unknown == UnknownMembers::Refuse {
+                members.fail_unknown(faults, name, self.supported(), "");
+            } else if asks_for_structure && pointers.warnings().len() < MAX_FAULTS {
                 let meant = meant.map(|meant| format!("; is `{meant}` meant?"));
                 let message = format!("there is no such member{}", meant.unwrap_or_default());
                 pointers.warn(members.pointer(name), message);
@@ -288,7 +288,8 @@ fn may_request_structure(name: &str) -> bool {
 }
 
 /// Members whose default is `true`.
-const TRUE_BY_DEFAULT: [&str; 2] = ["parallel_tool_calls", "add_special_tokens"];
+const TRUE_BY_DEFAULT: [&str; 3] =
+    ["parallel_tool_calls", "add_special_tokens", "parse_tool_calls"];
 
 /// Members that ask for something whether they are `true` or `false`.
 const WITHOUT_DEFAULT: [&str; 3] = ["think", "thinking", "enable_thinking"];

@@ -23,11 +23,8 @@ enum ConstraintKind {
     Schema,
     /// A regular expression that the whole response must match.
     Regex,
-    /// A grammar in EBNF or GBNF with the start rule `root`, or in Lark with the start rule
-    /// `start`.
-    Grammar,
-    /// A Lark grammar with the start rule `start`.
-    Lark,
+    /// A grammar in this notation of structural tags, or in Lark if it reads like that.
+    Grammar(&'static str),
     /// A list of strings; the response is one of them.
     Choice,
     /// `true`: a JSON object.
@@ -47,13 +44,13 @@ const MEMBERS: [(&str, ConstraintKind); 14] = [
     ("guided_json", ConstraintKind::Schema),
     ("guided_regex", ConstraintKind::Regex),
     ("guided_choice", ConstraintKind::Choice),
-    ("guided_grammar", ConstraintKind::Grammar),
+    ("guided_grammar", ConstraintKind::Grammar("ebnf")),
     ("guided_json_object", ConstraintKind::Object),
     ("structured_outputs", ConstraintKind::Options),
     ("json_schema", ConstraintKind::Schema),
     ("regex", ConstraintKind::Regex),
-    ("ebnf", ConstraintKind::Grammar),
-    ("lark", ConstraintKind::Lark),
+    ("ebnf", ConstraintKind::Grammar("ebnf")),
+    ("lark", ConstraintKind::Grammar("lark")),
     ("choice", ConstraintKind::Choice),
     ("structural_tag", ConstraintKind::StructuralTag),
     ("grammar", ConstraintKind::TypedValue),
@@ -66,8 +63,8 @@ const OPTIONS: [(&str, ConstraintKind); 7] = [
     ("json_object", ConstraintKind::Object),
     ("regex", ConstraintKind::Regex),
     ("choice", ConstraintKind::Choice),
-    ("grammar", ConstraintKind::Grammar),
-    ("lark", ConstraintKind::Lark),
+    ("grammar", ConstraintKind::Grammar("ebnf")),
+    ("lark", ConstraintKind::Grammar("lark")),
     ("structural_tag", ConstraintKind::StructuralTag),
 ];
 
@@ -86,15 +83,16 @@ const IGNORED_OPTIONS: [&str; 3] = ["disable_fallback", "backend", "_backend"];
 
 /// Types of `response_format`, and of an object `grammar`, in other servers, and the members that
 /// may hold the value.
-const TYPES: [(&str, ConstraintKind, &[&str]); 9] = [
+const TYPES: [(&str, ConstraintKind, &[&str]); 10] = [
     ("json_object", ConstraintKind::Schema, &["schema"]),
     ("json_schema", ConstraintKind::Schema, &["schema", "value"]),
     ("json", ConstraintKind::Schema, &["value", "schema"]),
     ("regex", ConstraintKind::Regex, &["value", "pattern", "regex"]),
-    ("grammar", ConstraintKind::Grammar, &["value", "grammar"]),
-    ("ebnf", ConstraintKind::Grammar, &["value", "ebnf", "grammar"]),
-    ("gbnf", ConstraintKind::Grammar, &["value", "gbnf", "grammar"]),
-    ("lark", ConstraintKind::Lark, &["value", "lark", "grammar"]),
+    ("grammar", ConstraintKind::Grammar("ebnf"), &["value", "grammar"]),
+    ("ebnf", ConstraintKind::Grammar("ebnf"), &["value", "ebnf", "grammar"]),
+    ("gbnf", ConstraintKind::Grammar("gbnf"), &["value", "gbnf", "grammar"]),
+    ("kbnf", ConstraintKind::Grammar("kbnf"), &["value", "kbnf", "grammar"]),
+    ("lark", ConstraintKind::Grammar("lark"), &["value", "lark", "grammar"]),
     ("choice", ConstraintKind::Choice, &["value", "choice"]),
 ];
 
@@ -269,17 +267,8 @@ impl ConstraintReader<'_> {
                 pointers.insert("/response_format/format/pattern", &*pointer);
                 structural_tag(object([("type", text("regex")), ("pattern", pattern)]))
             }),
-            ConstraintKind::Grammar | ConstraintKind::TypedValue | ConstraintKind::Lark => {
-                self.text(&pointer, value).map(|grammar| {
-                    pointers.insert("/response_format/format", &*pointer);
-                    pointers.insert("/response_format/format/grammar", &*pointer);
-                    let is_lark = kind == ConstraintKind::Lark
-                        || grammar.as_str().is_some_and(is_lark_grammar);
-                    let syntax = text(if is_lark { "lark" } else { "ebnf" });
-                    let kind = ("type", text("grammar"));
-                    structural_tag(object([kind, ("syntax", syntax), ("grammar", grammar)]))
-                })
-            }
+            ConstraintKind::TypedValue => self.grammar(&pointer, value, "ebnf", &mut pointers),
+            ConstraintKind::Grammar(syntax) => self.grammar(&pointer, value, syntax, &mut pointers),
             ConstraintKind::Choice => self.choice(&pointer, value).map(|elements| {
                 pointers.insert("/response_format/format", &*pointer);
                 structural_tag(object([("type", text("or")), ("elements", elements)]))
@@ -314,6 +303,22 @@ impl ConstraintReader<'_> {
             self.fail(pointer, "out_of_range", message);
         }
         is_empty || *value == Json::Null
+    }
+
+    fn grammar(
+        &mut self,
+        pointer: &str,
+        value: &Json,
+        syntax: &str,
+        pointers: &mut PointerMap,
+    ) -> Option<Json> {
+        let grammar = self.text(pointer, value)?;
+        pointers.insert("/response_format/format", pointer);
+        pointers.insert("/response_format/format/grammar", pointer);
+        let is_lark = syntax == "ebnf" && grammar.as_str().is_some_and(is_lark_grammar);
+        let syntax = text(if is_lark { "lark" } else { syntax });
+        let kind = ("type", text("grammar"));
+        Some(structural_tag(object([kind, ("syntax", syntax), ("grammar", grammar)])))
     }
 
     fn schema(&mut self, pointer: &str, value: &Json, pointers: &mut PointerMap) -> Option<Json> {

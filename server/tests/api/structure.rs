@@ -101,32 +101,33 @@ async fn a_format_without_its_value_has_one_error() {
     }
 }
 
-/// Unknown members that may ask for structure are ignored with a warning, in reports and checks.
+/// Members whose names resemble one that asks for structure are refused, unless their value asks
+/// for nothing: then a warning is in the report.
 #[tokio::test(flavor = "multi_thread")]
-async fn misspelled_members_are_warned_of() {
+async fn misspelled_members_are_refused() {
     let server = Server::start("").await;
+    let messages = json!([{"role": "user", "content": "hi"}]);
     let bodies = [
-        ("/v1/chat/completions", ask(json!({"response_fromat": {"type": "json_object"}}))),
-        ("/v1/responses", json!({"input": "hi", "max_output_tokens": 5, "texts": {"format": {}}})),
-        ("/v1/completions", json!({"prompt": "hi", "max_tokens": 5, "grammer": "x"})),
+        ("chat/completions", "response_fromat", ask(json!({"response_fromat": {"type": "text"}}))),
+        (
+            "responses",
+            "texts",
+            json!({"input": "hi", "max_output_tokens": 5, "texts": {"format": {"type": "x"}}}),
+        ),
+        ("completions", "grammer", json!({"prompt": "hi", "max_tokens": 5, "grammer": "x"})),
+        ("messages", "grammer", json!({"max_tokens": 5, "messages": messages, "grammer": "x"})),
     ];
-    for (route, body) in bodies {
-        let response = server.post(route, body.to_string()).await.json();
-        let warnings = &response["louver"]["report"]["warnings"];
-        let message = warnings[0]["message"].as_str().unwrap_or_default();
-        assert!(message.ends_with("meant?"), "{route}: {response}");
-        let checked = server.post("/v1/louver/check", body.to_string()).await.json();
-        assert_eq!(
-            (&checked["ok"], &checked["warnings"][0]["message"]),
-            (&json!(true), &warnings[0]["message"])
-        );
+    for (route, name, mut body) in bodies {
+        let refused = server.post(&format!("/v1/{route}"), body.to_string()).await;
+        assert_eq!(refused.status, 400, "{route}: {}", refused.text);
+        assert!(refused.text.contains("is `"), "{route}: {}", refused.text);
+        body[name] = json!(false);
+        let taken = server.post(&format!("/v1/{route}"), body.to_string()).await;
+        assert_eq!(taken.status, 200, "{route}: {}", taken.text);
+        let taken = taken.json();
+        let warning = &taken["louver"]["report"]["warnings"][0];
+        assert_eq!(warning["pointer"], format!("/{name}"), "{route}: {taken}");
     }
-    let body =
-        json!({"max_tokens": 5, "messages": [{"role": "user", "content": "hi"}], "grammer": "x"});
-    let request = server.client.post(format!("{}/v1/messages", server.base));
-    let request = request.header("content-type", "application/json").body(body.to_string());
-    let response = server.send(request).await.json();
-    assert_eq!(response["louver"]["report"]["warnings"][0]["pointer"], "/grammer", "{response}");
 }
 
 /// Reports of relaxed keywords and warnings have pointers into the request as sent.

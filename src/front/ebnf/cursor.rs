@@ -297,7 +297,11 @@ impl<'t> Cursor<'t> {
             'x' if matches!(self.dialect, EbnfDialect::Gbnf | EbnfDialect::Kbnf) => {
                 self.hex(begin, 2..3)?
             }
-            'x' => self.hex(begin, 1..usize::MAX)?,
+            'x' => {
+                let code = self.hex(begin, 1..usize::MAX)?;
+                self.check_hex_escape(begin, code)?;
+                code
+            }
             'u' => self.unicode(begin)?,
             'U' => self.hex(begin, 8..9)?,
             'c' if self.dialect == EbnfDialect::Kbnf

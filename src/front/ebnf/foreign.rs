@@ -44,6 +44,18 @@ impl Cursor<'_> {
         before.ends_with(['|', '(', ',']) || before.ends_with("::=")
     }
 
+    /// Rejects, in the dialect `common`, `\\x` with more than two digits, which began at `begin` and
+    /// has this code.
+    pub(super) fn check_hex_escape(&mut self, begin: usize, code: u32) -> Result<(), Reported> {
+        if self.dialect != EbnfDialect::Common || self.offset - begin <= r"\xHH".len() {
+            return Ok(());
+        }
+        let message = "one character, or one with two digits and then others";
+        self.error(Diagnostic::error(begin..self.offset, message).help(format!(
+            "the character is written `\\u{{{code:X}}}`; `gbnf` reads two digits, `xgrammar` all"
+        )))
+    }
+
     /// Rejects `"a".."z"`, after its first string; in the dialect `gbnf`, only without blanks.
     pub(super) fn check_range(&mut self) -> Result<(), Reported> {
         let blanks: &[char] = if self.dialect == EbnfDialect::Gbnf { &[] } else { &[' ', '\t'] };

@@ -44,16 +44,17 @@ use crate::setters::with_methods;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EbnfDialect {
-    /// For most grammars in use and for printed grammars. `\x` takes all hexadecimal digits that
-    /// follow, as in xgrammar. Names may contain dots. A `#` begins a comment; followed by a quote
-    /// it is an error. `.` is any character.
+    /// For most grammars in use and for printed grammars. Names may contain dots. A `#` begins a
+    /// comment; followed by a quote it is an error, as `\x` with more than two digits is. `.` is
+    /// any character.
     #[default]
     Common,
     /// llama.cpp: `\x` takes two digits, names have no dots, every `#` begins a comment, strings
     /// may span lines, and repetitions may follow each other.
     Gbnf,
-    /// xgrammar: as [`EbnfDialect::Common`], but every `#` begins a comment, and names may begin
-    /// and end with dots. A single dot is a name if a rule has that name.
+    /// xgrammar: as [`EbnfDialect::Common`], but every `#` begins a comment, `\x` takes all
+    /// hexadecimal digits that follow, and names may begin and end with dots. A single dot is a
+    /// name if a rule has that name.
     Xgrammar,
     /// KBNF: as [`EbnfDialect::Common`], but a `#` begins a terminal (`#"regex"`, `#e`, `#ex`,
     /// `#substrs`), and commas concatenate. Rules of one name are alternatives, `\x` takes two

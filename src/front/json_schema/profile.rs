@@ -24,34 +24,32 @@ const LONG_ENUM: usize = 250;
 /// See [`LONG_ENUM`].
 const MAX_LONG_ENUM: usize = 15_000;
 
-/// Keywords outside the subset.
-const NOT_PERMITTED: &[&str] = &[
-    "allOf",
-    "oneOf",
-    "not",
-    "if",
-    "then",
-    "else",
-    "dependentRequired",
-    "dependentSchemas",
-    "dependencies",
-    "additionalItems",
-    "$dynamicRef",
-    "$recursiveRef",
-    "patternProperties",
-    "propertyNames",
-    "minProperties",
-    "maxProperties",
-    "unevaluatedProperties",
-    "unevaluatedItems",
-    "prefixItems",
-    "contains",
-    "minContains",
-    "maxContains",
-    "uniqueItems",
-    "minLength",
-    "maxLength",
-    "default",
+/// Keywords of the subset. Any other member is refused.
+const PERMITTED: [&str; 24] = [
+    "$comment",
+    "$defs",
+    "$ref",
+    "$schema",
+    "additionalProperties",
+    "anyOf",
+    "const",
+    "definitions",
+    "description",
+    "enum",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "format",
+    "items",
+    "maxItems",
+    "maximum",
+    "minItems",
+    "minimum",
+    "multipleOf",
+    "pattern",
+    "properties",
+    "required",
+    "title",
+    "type",
 ];
 
 /// The formats that the subset allows.
@@ -144,13 +142,10 @@ impl<'a> StrictModeCheck<'a> {
         let Some(object) = schema.as_object() else {
             return self.error(path, "schema must be an object.".into());
         };
-        for keyword in NOT_PERMITTED.iter().filter(|keyword| object.get(keyword).is_some()) {
+        for (keyword, _) in object.iter().filter(|(name, _)| !PERMITTED.contains(name)) {
             self.error(path, format!("'{keyword}' is not permitted."));
         }
-        if !["type", "$ref", "anyOf", "enum", "const"]
-            .iter()
-            .any(|keyword| object.get(keyword).is_some())
-        {
+        if ["type", "$ref", "anyOf"].iter().all(|keyword| object.get(keyword).is_none()) {
             self.error(path, "schema must have a 'type' key.".into());
         }
         self.check_reference(object, path);

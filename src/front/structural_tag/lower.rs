@@ -8,7 +8,7 @@ use super::{
     StructuralTagOptions,
 };
 use crate::front::DocumentWarning;
-use crate::front::ebnf::{self, EbnfDialect, EbnfOptions};
+use crate::front::ebnf::{self, EbnfOptions};
 use crate::front::json_schema::{self, MemberOrder, SchemaErrors, Whitespace};
 use crate::front::lark::{self, LarkOptions};
 use crate::front::regex::{self, Classes, Dot, RegexOptions};
@@ -269,8 +269,7 @@ impl TagLowering<'_> {
     /// Lowers a grammar and simplifies it, as the engine does with grammars that stand alone.
     fn grammar(&mut self, text: &str, syntax: GrammarSyntax, pointer: &str) -> Option<RuleId> {
         let lowered = match syntax {
-            GrammarSyntax::Ebnf => {
-                let dialect = EbnfDialect::Xgrammar;
+            GrammarSyntax::Ebnf(dialect) => {
                 let options = EbnfOptions { dialect, ..EbnfOptions::default() };
                 ebnf::lower(text, &options, self.limits)
             }

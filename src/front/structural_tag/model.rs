@@ -1,5 +1,6 @@
 //! Typed values of structural tags: the syntax tree of a document.
 
+use crate::front::ebnf::EbnfDialect;
 use crate::ir::SpecialToken;
 use crate::spec::json::Json;
 
@@ -143,13 +144,34 @@ pub enum Format {
 }
 
 /// The notation of a grammar.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GrammarSyntax {
-    /// EBNF or GBNF; the start rule is `root`.
-    #[default]
-    Ebnf,
+    /// A dialect of EBNF; the start rule is `root`.
+    Ebnf(EbnfDialect),
     /// Lark; the start rule is `start`.
     Lark,
+}
+
+impl GrammarSyntax {
+    /// All notations with their names in documents. The first one is the default.
+    pub const ALL: [(GrammarSyntax, &str); 5] = [
+        (GrammarSyntax::Ebnf(EbnfDialect::Common), "ebnf"),
+        (GrammarSyntax::Ebnf(EbnfDialect::Gbnf), "gbnf"),
+        (GrammarSyntax::Ebnf(EbnfDialect::Kbnf), "kbnf"),
+        (GrammarSyntax::Ebnf(EbnfDialect::Xgrammar), "xgrammar"),
+        (GrammarSyntax::Lark, "lark"),
+    ];
+
+    /// The name of the notation in documents.
+    pub fn name(self) -> &'static str {
+        GrammarSyntax::ALL.iter().find(|(syntax, _)| *syntax == self).map_or("ebnf", |(_, n)| n)
+    }
+}
+
+impl Default for GrammarSyntax {
+    fn default() -> Self {
+        GrammarSyntax::Ebnf(EbnfDialect::Common)
+    }
 }
 
 /// The `json_schema` format.

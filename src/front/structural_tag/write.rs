@@ -131,8 +131,8 @@ fn json_schema(format: &JsonSchema, members: &mut Vec<(&'static str, Json)>) {
 /// Appends the members of a grammar.
 fn grammar_members(grammar: &str, syntax: GrammarSyntax, members: &mut Vec<(&'static str, Json)>) {
     members.push(("grammar", text(grammar)));
-    if syntax == GrammarSyntax::Lark {
-        members.push(("syntax", text("lark")));
+    if syntax != GrammarSyntax::default() {
+        members.push(("syntax", text(syntax.name())));
     }
 }
 

@@ -17,11 +17,14 @@ pub(super) enum MinLength {
 impl TagReader {
     /// Parses the member `syntax`.
     pub(super) fn syntax(&mut self, format: FormatObject<'_>) -> Option<GrammarSyntax> {
-        match format.members.get("syntax").map(Json::as_str) {
-            None | Some(Some("ebnf")) => Some(GrammarSyntax::Ebnf),
-            Some(Some("lark")) => Some(GrammarSyntax::Lark),
-            Some(_) => self.malformed(&format.pointer_to("syntax"), "must be \"ebnf\" or \"lark\""),
-        }
+        let Some(value) = format.members.get("syntax") else {
+            return Some(GrammarSyntax::default());
+        };
+        let named = GrammarSyntax::ALL.iter().find(|(_, name)| value.as_str() == Some(name));
+        named.map(|(syntax, _)| *syntax).or_else(|| {
+            let names = GrammarSyntax::ALL.map(|(_, name)| format!("\"{name}\"")).join(", ");
+            self.malformed(&format.pointer_to("syntax"), format!("must be one of {names}"))
+        })
     }
 
     /// Parses a string member.
