@@ -16,7 +16,8 @@ pub(super) struct LiveNfa {
 impl LiveNfa {
     /// Computes the live states. Cost: linear.
     pub(super) fn new(nfa: Nfa) -> LiveNfa {
-        fuel::charge(4 * nfa.len());
+        // Its construction, too.
+        fuel::charge(16 * nfa.len());
         LiveNfa { live: nfa.live(), nfa }
     }
 

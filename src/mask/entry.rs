@@ -18,7 +18,7 @@ use super::counter_profile::CounterProfile;
 use super::entry_difference::EntryDifference;
 use super::shape_walk::ShapeWalk;
 use super::suffixes::{SuffixWalk, Suffixes};
-use super::token_set::{TokenSet, bit, clear_bit};
+use super::token_set::{TokenSet, bit, clear_bit, set_bit};
 use super::trie_walk::{TrieWalk, WalkError};
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, CounterDistance, Exit, Parser};
@@ -38,15 +38,55 @@ enum ContextDependent {
     Counted { profile: Arc<CounterProfile>, distance: CounterDistance },
 }
 
-/// The tokens for which a base entry's suffixes do not apply; sorted.
+/// The tokens for which a base entry's suffixes do not apply.
 #[derive(Debug)]
-pub(crate) struct ExcludedTokens(Box<[TokenId]>);
+pub(crate) enum ExcludedTokens {
+    /// Few tokens, sorted.
+    List(Box<[TokenId]>),
+    /// A row, where a list would be larger.
+    Row(Box<[u32]>),
+}
 
 impl ExcludedTokens {
-    fn new(mut tokens: Vec<TokenId>) -> ExcludedTokens {
+    /// The set of these tokens of a vocabulary whose rows have this many words.
+    fn new(mut tokens: Vec<TokenId>, words: usize) -> ExcludedTokens {
+        if tokens.len() > words {
+            let mut row = vec![0; words];
+            tokens.iter().for_each(|&id| set_bit(&mut row, id));
+            return ExcludedTokens::Row(row.into());
+        }
         tokens.sort_unstable();
         tokens.dedup();
-        ExcludedTokens(tokens.into())
+        ExcludedTokens::List(tokens.into())
+    }
+
+    fn contains(&self, id: TokenId) -> bool {
+        match self {
+            ExcludedTokens::List(tokens) => tokens.binary_search(&id).is_ok(),
+            ExcludedTokens::Row(row) => bit(row, id),
+        }
+    }
+
+    /// Whether a row has any of the tokens.
+    fn intersects(&self, row: &[u32]) -> bool {
+        match self {
+            ExcludedTokens::List(tokens) => tokens.iter().any(|&id| bit(row, id)),
+            ExcludedTokens::Row(excluded) => row.iter().zip(excluded).any(|(a, b)| a & b != 0),
+        }
+    }
+
+    /// A row without the tokens.
+    fn reduced(&self, row: &[u32]) -> Arc<[u32]> {
+        let mut reduced = row.to_vec();
+        match self {
+            ExcludedTokens::List(tokens) => {
+                tokens.iter().for_each(|&id| clear_bit(&mut reduced, id));
+            }
+            ExcludedTokens::Row(excluded) => {
+                reduced.iter_mut().zip(excluded).for_each(|(word, out)| *word &= !out);
+            }
+        }
+        reduced.into()
     }
 
     /// Removes the tokens from what a walk has found after its first tokens and rows.
@@ -55,28 +95,26 @@ impl ExcludedTokens {
         walk: &mut TrieWalk,
         (first_token, first_row): (usize, usize),
     ) {
-        if self.0.is_empty() {
-            return;
-        }
         let mut at = first_token;
         while at < walk.tokens.len() {
-            if self.0.binary_search(&walk.tokens[at]).is_ok() {
+            if self.contains(walk.tokens[at]) {
                 walk.tokens.swap_remove(at);
             } else {
                 at += 1;
             }
         }
         for row in &mut walk.rows[first_row..] {
-            if self.0.iter().any(|&id| bit(row, id)) {
-                let mut reduced = row.to_vec();
-                self.0.iter().for_each(|&id| clear_bit(&mut reduced, id));
-                *row = reduced.into();
+            if self.intersects(row) {
+                *row = self.reduced(row);
             }
         }
     }
 
     fn bytes(&self) -> usize {
-        self.0.len() * 4
+        4 * match self {
+            ExcludedTokens::List(tokens) => tokens.len(),
+            ExcludedTokens::Row(row) => row.len(),
+        }
     }
 }
 
@@ -133,7 +171,7 @@ impl MaskEntry {
         let mut diff = EntryDifference::default();
         diff.walk(parser, vocab.trie(), (isolated, base_item))?;
         let accepted = base.accepted.changed(&diff.only_base, &diff.only_this, vocab.mask_words());
-        let excluded = ExcludedTokens::new(std::mem::take(&mut diff.excluded));
+        let excluded = ExcludedTokens::new(std::mem::take(&mut diff.excluded), vocab.mask_words());
         let added = diff.own_suffixes(vocab, &accepted);
         Ok(MaskEntry::new(
             accepted,

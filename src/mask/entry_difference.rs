@@ -8,6 +8,7 @@
 use super::suffixes::Suffixes;
 use super::token_set::{TokenSet, bit};
 use super::trie_walk::WalkError;
+use crate::fuel;
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, Exit, MIN_SKIP_NODES, Parser, QueryAllowance};
 use crate::vocab::{NodeId, Tree, Trie, Vocabulary, descend};
@@ -99,7 +100,7 @@ impl EntryDifference {
             // This state rejects everything that the base accepts or leaves context-dependent from
             // here on.
             self.only_base.extend_from_slice(tree.tokens_below(node));
-            self.excluded.extend_from_slice(tree.tokens_below(node));
+            self.exclude(tree.tokens_below(node));
             if !excluded_above {
                 self.restored.extend(
                     self.exit_path.iter().map(|&(exit, exit_node)| (exit, exit_node, node)),
@@ -118,7 +119,7 @@ impl EntryDifference {
         let base_exits = base.unwrap_or_default();
         let excludes = base_exits.iter().any(|exit| !this_exits.contains(exit));
         if excludes {
-            self.excluded.extend_from_slice(tree.tokens_strictly_below(node));
+            self.exclude(tree.tokens_strictly_below(node));
             self.restored
                 .extend(self.exit_path.iter().map(|&(exit, exit_node)| (exit, exit_node, node)));
         } else {
@@ -126,6 +127,12 @@ impl EntryDifference {
             self.exits.extend(new_exits.map(|&exit| (exit, node)));
         }
         Some(excludes)
+    }
+
+    /// Excludes tokens.
+    fn exclude(&mut self, tokens: &[TokenId]) {
+        fuel::charge(tokens.len() / 2);
+        self.excluded.extend_from_slice(tokens);
     }
 
     /// The suffixes of this state that the base entry does not have. `accepted`: all tokens that
@@ -151,10 +158,12 @@ impl EntryDifference {
                 } else {
                     tree.tokens_below(below)
                 };
+                fuel::charge(tokens.len() / 4);
                 listed_tokens.extend(
                     tokens.iter().filter(|&&token| !bit(&row, token)).map(|&token| (token, depth)),
                 );
             }
+            fuel::charge_sort(listed_tokens.len());
             listed_tokens.sort_unstable();
             listed_tokens.dedup();
             suffixes.extend(Suffixes::listed(vocab, &listed_tokens).map(|own| (group[0].0, own)));

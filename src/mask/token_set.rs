@@ -118,8 +118,11 @@ impl TokenSet {
         if let TokenSet::List(ids) = self
             && more.is_empty()
         {
-            let less: HashSet<TokenId> = less.iter().copied().collect();
-            return TokenSet::List(ids.iter().copied().filter(|id| !less.contains(id)).collect());
+            let mut rest: HashSet<TokenId> = ids.iter().copied().collect();
+            less.iter().for_each(|id| {
+                rest.remove(id);
+            });
+            return TokenSet::List(ids.iter().copied().filter(|id| rest.contains(id)).collect());
         }
         if let TokenSet::Row { base, remove, add } = self
             && remove.len() + add.len() + less.len() + more.len() <= MAX_DIFFERENCE

@@ -62,12 +62,13 @@ impl ClosureScratch {
         };
         from.iter().for_each(|&s| push(stack, s));
         while let Some(s) = stack.pop() {
-            fuel::charge(1);
+            fuel::charge(2);
             if part.is_relevant(s) {
                 set.push(s);
             }
             part.nfa.epsilons(s).for_each(|to| push(stack, to));
         }
+        fuel::charge_sort(set.len());
         set.sort_unstable();
     }
 
@@ -100,7 +101,7 @@ impl ClosureScratch {
         self.stack.clear();
         self.stack.extend_from_slice(from);
         while let Some(s) = self.stack.pop() {
-            fuel::charge(1 + others.len() / 8);
+            fuel::charge(2 + others.len() / 8);
             let (seen_set, place) = states.decode(s);
             let at = place as usize;
             let is_new = if std::mem::replace(&mut self.seen[at], self.round) != self.round {
@@ -116,6 +117,7 @@ impl ClosureScratch {
                 set.push(s);
             }
         }
+        fuel::charge_sort(set.len());
         set.sort_unstable();
     }
 }

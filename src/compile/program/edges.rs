@@ -94,8 +94,10 @@ impl Program {
             }
             StateSource::Dfa(_) | StateSource::Dispatch(_) | StateSource::Counted(_) => {}
         }
-        fuel::charge(set.len() + read.len() + others.len());
+        fuel::charge(2 * set.len());
         for edges in [read, others] {
+            fuel::charge(2 * edges.len());
+            fuel::charge_sort(edges.len());
             edges.sort_unstable();
             edges.dedup();
         }
