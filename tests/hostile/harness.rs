@@ -26,9 +26,9 @@ const MAX_BYTES: usize = 200 << 20;
 /// longer phase does work that is not counted.
 const MAX_PROCESSOR_TIME: Duration = Duration::from_secs(2);
 /// Processor time from a check of cancel tokens to the next one, and from a cancellation to the end
-/// of its work. Many times what Louver promises: here dependencies are not optimised, every
-/// allocation is counted, the system updates the time at each tick of its clock, and programs that
-/// share a core slow each other down.
+/// of its work, for each started MiB of text. Many times what Louver promises: here dependencies
+/// are not optimised, every allocation is counted, the system updates the time at each tick of its
+/// clock, and programs that share a core slow each other down.
 const MAX_CHECK_GAP: Duration = Duration::from_millis(150);
 /// Compilations are cancelled at these checks of their cancel token.
 const CANCELLED_CHECKS: [usize; 4] = [0, 5, 60, 500];
@@ -164,6 +164,8 @@ impl CheckGaps {
 pub(crate) struct Outcome {
     /// A description.
     what: String,
+    /// The longest processor time between two checks of cancel tokens, or after a cancellation.
+    longest_gap: Duration,
     /// Fuel and time of each phase, the largest of a kind.
     phases: Vec<(&'static str, u64, Duration)>,
 }
@@ -174,10 +176,10 @@ impl Outcome {
         let (begin, before) = (Instant::now(), processor_time());
         let ((result, gap), spent) = fuel::measure(|| CheckGaps::longest_of(work));
         let took = begin.elapsed();
-        assert!(
-            gap <= MAX_CHECK_GAP || most == 0,
-            "{name} took {gap:?} of processor time between two checks of cancel tokens"
-        );
+        // Without fuel there is nothing to cancel.
+        if most > 0 {
+            self.longest_gap = self.longest_gap.max(gap);
+        }
         assert!(spent <= most, "{name} spent {spent} of {most} units");
         if let (Some(before), Some(after)) = (before, processor_time()) {
             let used = after.saturating_sub(before);
@@ -241,8 +243,17 @@ impl Suite {
             ran += 1;
             self.memory.reset_peak_usage();
             let before = self.memory.current_usage();
-            let mut outcome = Outcome::default();
-            let result = catch_unwind(AssertUnwindSafe(|| check(self, input, &mut outcome)));
+            let tried = || {
+                let mut outcome = Outcome::default();
+                let checked = || check(self, input, &mut outcome);
+                (catch_unwind(AssertUnwindSafe(checked)), outcome)
+            };
+            let (mut result, mut outcome) = tried();
+            let longest = MAX_CHECK_GAP * (1 + (input.bytes >> 20) as u32);
+            if result.is_ok() && outcome.longest_gap > longest {
+                // The system may have been busy with this thread's memory.
+                (result, outcome) = tried();
+            }
             let peak = self.memory.peak_usage().saturating_sub(before);
             println!(
                 "{:40} {:>9} B {:>5} MB  {}",
@@ -251,11 +262,14 @@ impl Suite {
                 peak >> 20,
                 outcome.what
             );
-            for (phase, fuel, took) in outcome.phases {
+            for (phase, fuel, took) in &outcome.phases {
                 println!(
                     "    {phase:10} {fuel:>10} units {took:>10.1?}{}",
-                    if took > SLOW_PHASE { "  SLOW" } else { "" }
+                    if *took > SLOW_PHASE { "  SLOW" } else { "" }
                 );
+            }
+            if outcome.longest_gap > longest {
+                failed.push(format!("{}: not cancelled for {:?}", input.name, outcome.longest_gap));
             }
             refused += usize::from(outcome.what.starts_with("refused"));
             if let Err(panic) = result {
@@ -303,7 +317,7 @@ impl Suite {
                 Ok(()) => "compiled".to_owned(),
                 Err(refused) => format!("refused: {}", cut(&refused.message, 100)),
             };
-            assert!(used <= MAX_CHECK_GAP, "{used:?} of processor time after cancellation at {at}");
+            outcome.longest_gap = outcome.longest_gap.max(used);
         }
     }
 

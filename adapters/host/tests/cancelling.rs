@@ -14,12 +14,15 @@ use serde_json::json;
 
 use rig::{AMPLE, LOUVER, PROMPT, STOP, STOPPED, WIDTH, direct, finish, prepare};
 
-/// So ambiguous that the tokens and the mask of this text cost much.
-const GRAMMAR: &str = "root ::= root root | root root root | \"a\" | \"b\" | \"ab \" | \"\"\n";
-const TEXT: &[u8] = b"abababab";
+/// After each number any of so many rules may follow.
+const RULES: usize = 3_000;
+const TEXT: &[u8] = b"12";
 
 fn plan(engine: &Engine) -> TurnPlan {
-    rig::plan_of_tag(engine, &json!({"type": "grammar", "grammar": GRAMMAR}), &[])
+    let names: Vec<String> = (0..RULES).map(|rule| format!("r{rule}")).collect();
+    let mut grammar = format!("root ::= ({})*\n", names.join(" | "));
+    names.iter().for_each(|name| grammar.push_str(&format!("{name} ::= \"{}\"\n", &name[1..])));
+    rig::plan_of_tag(engine, &json!({"type": "grammar", "grammar": grammar}), &[])
 }
 
 /// The tokens that may follow the text, when the generation is cancelled at this check of its
