@@ -454,7 +454,7 @@ impl Matcher {
         let mask =
             self.with_retry(state, |matcher, state| matcher.masks.mask(state, matcher.config()));
         mask.map_err(|limit| {
-            runtime::count(&self.runtime.counters.limits_reached, 1);
+            self.count_limit(limit);
             self.limit = Some(limit);
             Termination::Limit(limit)
         })
@@ -697,7 +697,7 @@ impl Matcher {
         });
         match step {
             Err(limit) => {
-                runtime::count(&self.runtime.counters.limits_reached, 1);
+                self.count_limit(limit);
                 return Err(limit.into());
             }
             Ok(TokenStep::Rejected(offset)) => {
@@ -708,6 +708,12 @@ impl Matcher {
         }
         self.tokens.push(token);
         Ok(())
+    }
+
+    /// Counts a limit that was reached. Cancelled work has reached none.
+    fn count_limit(&self, limit: ParserLimit) {
+        let is_reached = limit != ParserLimit::Cancelled;
+        runtime::count(&self.runtime.counters.limits_reached, usize::from(is_reached));
     }
 
     /// As [`Matcher::with_retry`]; takes the constraint's lock.

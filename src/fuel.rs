@@ -6,7 +6,8 @@
 //! budget is spent or its request is cancelled.
 //!
 //! * A **unit** stands for about 10 nanoseconds of one core. Units are counted and never timed, so
-//!   the same input spends the same on every machine. Cached results cost nothing.
+//!   the same work spends the same on every machine. A result that an engine or the process has
+//!   cached costs nothing: what ran before can only make work cheaper.
 //! * The **meter** belongs to the thread, as the stack does: code deep inside a compilation spends
 //!   without passing a budget through every call. Outside of [`limited`] nothing is limited.
 //! * **Budgets nest**: an inner one is at most the rest of the outer one.
@@ -63,6 +64,8 @@ struct FuelMeter {
     issued: Cell<u64>,
     /// Set once the budget is spent or the work is cancelled: all further work fails.
     halted: Cell<Option<OutOfFuel>>,
+    /// Whether there is a [`CHECK_OBSERVER`].
+    is_observed: Cell<bool>,
 }
 
 thread_local! {
@@ -74,10 +77,13 @@ thread_local! {
             limit: Cell::new(u64::MAX),
             issued: Cell::new(0),
             halted: Cell::new(None),
+            is_observed: Cell::new(false),
         }
     };
     /// Cancel tokens of the work under way, outermost first.
     static TOKENS: RefCell<Vec<CancelToken>> = const { RefCell::new(Vec::new()) };
+    /// Called before each check of cancel tokens; see [`observe_checks`].
+    static CHECK_OBSERVER: RefCell<Option<Box<dyn FnMut()>>> = const { RefCell::new(None) };
 }
 
 impl FuelMeter {
@@ -115,6 +121,9 @@ impl FuelMeter {
     fn check(&self) -> Result<(), OutOfFuel> {
         if let Some(halted) = self.halted.get() {
             return Err(halted);
+        }
+        if self.is_observed.get() {
+            CHECK_OBSERVER.with_borrow_mut(|observer| observer.iter_mut().for_each(|call| call()));
         }
         if TOKENS.with_borrow(|tokens| any_cancelled(tokens)) {
             return self.halt(OutOfFuel::Cancelled);
@@ -327,6 +336,27 @@ pub fn measure<T>(work: impl FnOnce() -> T) -> (T, u64) {
     (result, METER.with(FuelMeter::spent) - before)
 }
 
+/// Runs work, and calls `observer` before each check of cancel tokens on this thread. For tests: the
+/// observer may cancel a token, but spends no fuel.
+#[doc(hidden)]
+pub fn observe_checks<T>(observer: impl FnMut() + 'static, work: impl FnOnce() -> T) -> T {
+    /// Removes the observer, also after a panic.
+    struct Observed;
+    impl Drop for Observed {
+        fn drop(&mut self) {
+            METER.with(|meter| meter.is_observed.set(false));
+            CHECK_OBSERVER.set(None);
+        }
+    }
+    let _observed = Observed;
+    CHECK_OBSERVER.set(Some(Box::new(observer)));
+    METER.with(|meter| {
+        meter.return_slice();
+        meter.is_observed.set(true);
+    });
+    work()
+}
+
 /// Cancels the work of a request from another thread. Clones are the same token.
 ///
 /// ```
@@ -343,8 +373,8 @@ pub fn measure<T>(work: impl FnOnce() -> T) -> (T, u64) {
 pub struct CancelToken(Arc<AtomicBool>);
 
 impl CancelToken {
-    /// Ends the work that runs under the token with a limit error, within 10 milliseconds of its
-    /// compute time.
+    /// Ends the work that runs under the token with a limit error. What spends fuel ends within 10
+    /// milliseconds of its compute time; docs/RELIABILITY.md says what is not interrupted.
     pub fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);
     }

@@ -42,8 +42,8 @@ pub struct Limits {
     /// default is 64 MiB.
     pub mask_bytes: usize,
     /// Fuel of one compilation, in units of about 10 ns (see [`fuel`](crate::fuel)), for a source
-    /// text of up to 200 KiB; see [`Limits::compile_budget`]. The default is 10,000,000: about 0.1
-    /// s.
+    /// text of up to 200 KiB; see [`Limits::compile_budget`]. Also that of one
+    /// [`Matcher::captures`](crate::Matcher::captures). The default is 10,000,000: about 0.1 s.
     pub compile_fuel: u64,
     /// Fuel of one mask or one token, in units. The default is 2,000,000: about 20 ms.
     pub mask_fuel: u64,

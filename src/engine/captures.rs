@@ -5,8 +5,12 @@
 
 use super::Matcher;
 use crate::compile::CompiledRuleId;
+use crate::fuel;
 use crate::mask::MaskState;
 use crate::matcher::{AdvanceError, Chart, ChartInput, ChartLimit};
+
+/// Bytes of a captured text that are copied for a unit of fuel.
+const BYTES_PER_UNIT: usize = 16;
 
 /// A text that a rule with a capture name derived.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,8 +28,11 @@ impl Matcher {
     /// The captures so far, in the order in which they ended, inner ones first. Rules that have not
     /// ended have none. Of an ambiguous text, the captures of one derivation.
     ///
-    /// Errors: [`AdvanceError::Limit`] if the chart grows too large. Cost: one more parse of the
-    /// text, linear for grammars that are nearly deterministic, cubic at worst.
+    /// Errors: [`AdvanceError::Limit`] past the fuel of a compilation of as long a text
+    /// ([`Limits::compile_budget`](crate::limits::Limits::compile_budget)), when a
+    /// [`CancelToken`](crate::fuel::CancelToken) is cancelled under which this was called, or if the
+    /// parse takes more than 96 MiB. Cost: one more parse of the text, linear for grammars that are
+    /// nearly deterministic, cubic at worst.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -50,8 +57,12 @@ impl Matcher {
         {
             return Ok(Vec::new());
         }
-        let chart = |_: ChartLimit| AdvanceError::Limit { what: "items of a chart for captures" };
-        self.find_captures(&mut self.masks.lock()).map_err(chart)
+        let vocab = &self.masks.vocab;
+        let bytes = self.tokens.iter().map(|&token| vocab.text(token).len()).sum();
+        fuel::limited(self.masks.compile_budget(bytes), || {
+            self.find_captures(&mut self.masks.lock())
+        })
+        .map_err(|limit| AdvanceError::Limit { what: limit.what() })
     }
 
     /// As [`Matcher::captures`], under the constraint's lock.
@@ -71,11 +82,11 @@ impl Matcher {
             let specials: Vec<_> = masks.specials_of(token).collect();
             // The chart reads a token that fits in both ways as bytes, and only so.
             if !chart.token(ChartInput::Special(&specials, vocab.text(token)))? {
-                return Err(ChartLimit);
+                return Err(ChartLimit::Token);
             }
             text.extend_from_slice(vocab.text(token));
         }
-        let regions = chart.derived_spans();
+        let regions = chart.derived_spans()?;
         let attributes = |rule: CompiledRuleId| {
             compiled.split_grammar.rules.get(rule.index()).map(|rule| &rule.attributes)
         };
@@ -89,6 +100,9 @@ impl Matcher {
             };
             let first = hidden.partition_point(|h| h.start < region.start);
             let inside = hidden[first..].iter().take_while(|h| h.start <= region.end);
+            let length = region.end - region.start;
+            chart.take_bytes(size_of::<Capture>() + length)?;
+            fuel::spend(length / BYTES_PER_UNIT + inside.clone().count())?;
             let (mut bytes, mut position) = (Vec::new(), region.start);
             for h in inside.filter(|h| h.end <= region.end && h.depth > region.depth) {
                 bytes.extend_from_slice(&text[position..h.start.max(position)]);
@@ -138,8 +152,11 @@ mod tests {
 
     use crate::engine::{Engine, EngineOptions, Matcher};
     use crate::fsm::ByteSet;
+    use crate::fuel::{self, CancelToken};
     use crate::ids::TokenId;
     use crate::ir::{Attributes, Budget, BudgetPolicy, Expr, GrammarBuilder, SpecialToken};
+    use crate::limits::Limits;
+    use crate::matcher::AdvanceError;
     use crate::vocab::Vocabulary;
 
     fn named(b: &mut GrammarBuilder, name: &str, body: Expr) -> Expr {
@@ -210,6 +227,53 @@ mod tests {
         assert_eq!(matcher.captures().unwrap()[3].range, 0..4);
         matcher.advance(TokenId::from_raw(257)).unwrap();
         assert_eq!(captured(&mut matcher).len(), 9);
+    }
+
+    /// A matcher that has read `length` letters, each a capture, of this grammar.
+    fn read_letters(body: impl Fn(Expr, Expr) -> Expr, limits: Limits, length: usize) -> Matcher {
+        let mut b = GrammarBuilder::new();
+        let letter = named(&mut b, "letter", Expr::text("a"));
+        let root = b.declare("root");
+        b.define(root, body(Expr::Ref(root), letter));
+        let options = EngineOptions::default().with_limits(limits);
+        let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), options);
+        let mut matcher = engine.compile(b.finish(root).unwrap()).unwrap().matcher();
+        take(&mut matcher, &"a".repeat(length));
+        matcher
+    }
+
+    #[test]
+    fn captures_of_ambiguous_texts_end_within_their_fuel() {
+        let ambiguous = |root: Expr, letter| {
+            let two = Expr::seq([root.clone(), root.clone()]);
+            Expr::alt([two, Expr::seq([root.clone(), root.clone(), root]), letter])
+        };
+        let read = |length| read_letters(ambiguous, Limits::default(), length);
+        for length in 1..12 {
+            assert_eq!(
+                captured(&mut read(length)),
+                vec![pairs(&[("letter", "a")])[0].clone(); length]
+            );
+        }
+        let mut long = read(400);
+        let (result, spent) = fuel::measure(|| long.captures());
+        assert_eq!(result, Err(AdvanceError::Limit { what: "fuel for captures" }));
+        assert_eq!(spent, Limits::default().compile_fuel);
+        let token = CancelToken::default();
+        token.cancel();
+        let (result, spent) = token.run(|| fuel::measure(|| long.captures()));
+        assert_eq!(result, Err(AdvanceError::Limit { what: "cancellation of the request" }));
+        assert_eq!(spent, 0);
+    }
+
+    #[test]
+    fn captures_end_within_their_memory() {
+        let nested = |root, letter: Expr| Expr::seq([letter, Expr::optional(root)]);
+        let read =
+            |length| read_letters(nested, Limits::default().with_compile_fuel(u64::MAX), length);
+        assert_eq!(captured(&mut read(300)).len(), 300);
+        let limit = AdvanceError::Limit { what: "memory of a chart for captures" };
+        assert_eq!(read(2_000).captures(), Err(limit));
     }
 
     #[test]

@@ -12,7 +12,7 @@ mod text_search;
 
 use std::fmt;
 
-use crate::fuel;
+use crate::fuel::{self, OutOfFuel};
 use crate::ir::Grammar;
 use crate::limits::Limits;
 use diagnostic::{Diagnostic, Diagnostics};
@@ -57,13 +57,19 @@ fn within_fuel(
     fuel::with_default_budget(
         || limits.compile_budget(text.len()),
         || {
-            let mut lowered = lower()?;
-            match fuel::check() {
-                Ok(()) => Ok(lowered),
-                Err(out) => {
-                    lowered.warnings.push(Diagnostic::error(0..0, out.to_string()));
-                    Err(lowered.warnings)
+            match (lower(), fuel::check()) {
+                (lowered, Ok(())) => lowered,
+                // A cancelled text is not read to its end, so other errors mean nothing.
+                (_, Err(out @ OutOfFuel::Cancelled)) => {
+                    let mut diagnostics = Diagnostics::new("grammar", text);
+                    diagnostics.push(Diagnostic::error(0..0, out.to_string()));
+                    Err(diagnostics)
                 }
+                (Ok(LoweredGrammar { mut warnings, .. }), Err(out)) => {
+                    warnings.push(Diagnostic::error(0..0, out.to_string()));
+                    Err(warnings)
+                }
+                (errors, Err(_)) => errors,
             }
         },
     )

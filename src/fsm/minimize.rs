@@ -12,6 +12,8 @@ use crate::fuel;
 
 /// Fuel of partition refinement, in units an edge.
 const FUEL_PER_EDGE: usize = 6;
+/// Blocks that split others between two checks of cancel tokens. The fuel is spent before.
+const SPLITTERS_PER_CHECK: usize = 1024;
 
 /// A refinable partition of `0..n`. Block `b` is `elems[first[b]..past[b]]`, its marked elements
 /// first.
@@ -118,8 +120,14 @@ impl Partition {
 
 /// The coarsest partition that refines `keys` and is stable: two elements of one class have, for
 /// every label, edges into the same class or none. Elements with equal keys must have at most one
-/// edge a label. Returns each element's class. O(m log n) for m edges `(tail, label, head)`.
-pub(crate) fn coarsest(keys: &[u32], tail: &[u32], label: &[u32], head: &[u32]) -> Vec<u32> {
+/// edge a label. Returns each element's class; `None` if the work is cancelled meanwhile. O(m log n)
+/// for m edges `(tail, label, head)`.
+pub(crate) fn coarsest(
+    keys: &[u32],
+    tail: &[u32],
+    label: &[u32],
+    head: &[u32],
+) -> Option<Vec<u32>> {
     let mut blocks = Partition::by_key(keys);
     let mut cords = Partition::by_key(label);
     let incoming = Csr::new(keys.len(), || head.iter().copied().zip(0..));
@@ -133,9 +141,12 @@ pub(crate) fn coarsest(keys: &[u32], tail: &[u32], label: &[u32], head: &[u32]) 
             }
             cords.split();
             b += 1;
+            if b % SPLITTERS_PER_CHECK == 0 {
+                fuel::check().ok()?;
+            }
         }
         if c >= cords.blocks() {
-            return blocks.set_of;
+            return Some(blocks.set_of);
         }
         for i in cords.first[c]..cords.past[c] {
             blocks.mark(tail[cords.elems[i as usize] as usize]);
@@ -173,7 +184,10 @@ impl Dfa {
             return self.clone();
         }
         let keys: Vec<u32> = self.finals.iter().map(|&is_final| u32::from(is_final)).collect();
-        self.quotient(&coarsest(&keys, &tail, &label, &head), 0)
+        match coarsest(&keys, &tail, &label, &head) {
+            Some(classes) => self.quotient(&classes, 0),
+            None => self.clone(),
+        }
     }
 
     /// The automaton without states that cannot be reached or cannot reach a final state.

@@ -115,6 +115,11 @@ impl GrammarMasks {
         self.limits.mask_fuel
     }
 
+    /// Fuel of a compilation of a text of `bytes` bytes.
+    pub(crate) fn compile_budget(&self, bytes: usize) -> u64 {
+        self.limits.compile_budget(bytes)
+    }
+
     /// Fuel of one preparation.
     pub(crate) fn prepare_fuel(&self) -> u64 {
         self.limits.prepare_fuel

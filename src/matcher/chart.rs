@@ -2,17 +2,28 @@
 //!
 //! The parser's configurations hold no positions. To report what each rule derived, the text is
 //! parsed again with a textbook chart (J. Earley, 1970), which is read backwards along one
-//! derivation. Slower than the parser; it runs only when captures are requested.
+//! derivation. Slower than the parser; it runs only when captures are requested. Everything that can
+//! grow spends fuel, and the memory has a bound.
 
 use super::symbol::Symbol;
-use crate::compile::{BlockId, BudgetUnit, CompiledRuleId, Program, RunEnd, StateId};
+use crate::compile::{Block, BlockId, BudgetUnit, CompiledRuleId, Program, RunEnd, StateId};
 use crate::fsm::utf8;
+use crate::fuel::{self, OutOfFuel};
 use crate::hash::{HashMap, HashSet};
 use crate::ids::SpecialId;
 use crate::ir::BudgetPolicy;
 
-/// Most items of a chart.
-const MAX_ITEMS: usize = 4_000_000;
+/// Most memory of a chart and of what is read from it, in bytes, approximately.
+const MAX_BYTES: usize = 96 << 20;
+/// Memory of an item: a place in a list that may be half empty.
+const ITEM_BYTES: usize = 2 * size_of::<(ChartItem, Derivation)>();
+/// Memory of a call: a place in such a list, and its part of a table.
+const CALL_BYTES: usize = 2 * size_of::<(u32, StateId)>() + 64;
+
+/// Fuel of an item that is added, completed and predicted from.
+const ITEM_FUEL: usize = 8;
+/// Fuel of an attempt to add an item, which may be there already.
+const PUSH_FUEL: usize = 4;
 
 /// A token of the text.
 #[derive(Clone, Copy, Debug)]
@@ -32,9 +43,39 @@ pub(crate) struct DerivedSpan {
     pub(crate) depth: u32,
 }
 
-/// The chart has too many items, or the parse read a token in a way that the chart did not.
+/// Why captures have no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ChartLimit;
+pub(crate) enum ChartLimit {
+    /// The chart takes too much memory.
+    Memory,
+    /// The fuel of one call is spent.
+    Fuel,
+    /// The request was cancelled.
+    Cancelled,
+    /// The parse read a token in a way that the chart did not.
+    Token,
+}
+
+impl From<OutOfFuel> for ChartLimit {
+    fn from(out: OutOfFuel) -> Self {
+        match out {
+            OutOfFuel::Spent { .. } => ChartLimit::Fuel,
+            OutOfFuel::Cancelled => ChartLimit::Cancelled,
+        }
+    }
+}
+
+impl ChartLimit {
+    /// What was reached, for error messages: a noun.
+    pub(crate) fn what(self) -> &'static str {
+        match self {
+            ChartLimit::Memory => "memory of a chart for captures",
+            ChartLimit::Fuel => "fuel for captures",
+            ChartLimit::Cancelled => "cancellation of the request",
+            ChartLimit::Token => "a token of the text that a chart for captures cannot read",
+        }
+    }
+}
 
 /// An Earley item with its origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -99,22 +140,11 @@ type CutPath = Vec<ItemPlace>;
 #[derive(Default)]
 struct Column {
     items: Vec<(ChartItem, Derivation)>,
-    members: HashSet<ChartItem>,
     /// By rule: the items that called it here, and the states to return to.
     callers: HashMap<CompiledRuleId, Vec<(u32, StateId)>>,
-    /// Rules that ended here.
-    ended: HashSet<ChartCall>,
     /// Rules that were cut here.
     cuts: Vec<CutPath>,
     position: TextPosition,
-}
-
-impl Column {
-    fn push(&mut self, item: ChartItem, from: Derivation) {
-        if self.members.insert(item) {
-            self.items.push((item, from));
-        }
-    }
 }
 
 /// A position of the text.
@@ -153,28 +183,40 @@ impl TextPosition {
 pub(crate) struct Chart<'p> {
     program: &'p mut Program,
     columns: Vec<Column>,
+    /// The items of the last column, as a set.
+    members: HashSet<ChartItem>,
+    /// Rules that ended in the last column.
+    ended: HashSet<ChartCall>,
     /// Calls of rules that are cut when their budget is spent.
     open_budgets: Vec<ChartCall>,
-    items: usize,
+    /// Memory that was taken so far.
+    bytes: usize,
 }
 
 impl<'p> Chart<'p> {
     /// The chart of the empty text.
     pub(crate) fn new(program: &'p mut Program) -> Result<Chart<'p>, ChartLimit> {
-        let mut chart =
-            Chart { program, columns: vec![Column::default()], open_budgets: Vec::new(), items: 0 };
+        let mut chart = Chart {
+            program,
+            columns: Vec::new(),
+            members: HashSet::default(),
+            ended: HashSet::default(),
+            open_budgets: Vec::new(),
+            bytes: 0,
+        };
         let rule = chart.program.compiled().start;
         let state = chart.program.instantiate(rule);
-        chart.columns[0].position.token_ends = true;
-        chart.columns[0]
-            .push(ChartItem { rule, state, count: 0, origin: 0, fresh: true }, Derivation::Begin);
-        chart.note_budget(ChartCall { rule, origin: 0 });
+        chart.begin_column(TextPosition { token_ends: true, ..TextPosition::default() })?;
+        let start = ChartItem { rule, state, count: 0, origin: 0, fresh: true };
+        chart.push(start, Derivation::Begin)?;
+        chart.note_budget(start.chart_call());
         chart.close()?;
         Ok(chart)
     }
 
     /// Reads one token. Returns false, and reads nothing, if it does not fit.
     pub(crate) fn token(&mut self, input: ChartInput<'_>) -> Result<bool, ChartLimit> {
+        fuel::spend(self.open_budgets.len())?;
         let (columns, budgets) = (self.columns.len(), self.open_budgets.clone());
         let fits = match input {
             ChartInput::Bytes(bytes) => self.read_bytes(bytes)?,
@@ -213,25 +255,50 @@ impl<'p> Chart<'p> {
 
     /// Adds the column after one of these symbols, at a position. Returns whether it has items.
     fn read(&mut self, symbols: &[Symbol], position: TextPosition) -> Result<bool, ChartLimit> {
-        let last = self.columns.last().expect("there is always a column");
-        let mut next = Column { position, ..Column::default() };
-        for (index, (item, _)) in last.items.iter().enumerate() {
+        let from = self.columns.len() - 1;
+        self.begin_column(position)?;
+        for index in 0..self.columns[from].items.len() {
+            let (item, _) = self.columns[from].items[index];
             if !self.program.state(item.state).has_scan_edge {
                 continue;
             }
             self.program.expand(item.state);
-            let targets =
-                symbols.iter().flat_map(|symbol| symbol.targets(self.program, item.state));
-            for state in targets {
-                next.push(
-                    ChartItem { state, fresh: false, ..*item },
-                    Derivation::Scan(index as u32),
-                );
+            for symbol in symbols {
+                let targets: Vec<StateId> = symbol.targets(self.program, item.state).collect();
+                for state in targets {
+                    let item = ChartItem { state, fresh: false, ..item };
+                    self.push(item, Derivation::Scan(index as u32))?;
+                }
             }
         }
-        self.columns.push(next);
         self.close()?;
         Ok(self.columns.last().is_some_and(|column| !column.items.is_empty()))
+    }
+
+    /// Adds an empty column.
+    fn begin_column(&mut self, position: TextPosition) -> Result<(), ChartLimit> {
+        self.take_bytes(2 * size_of::<Column>())?;
+        self.columns.push(Column { position, ..Column::default() });
+        self.members.clear();
+        self.ended.clear();
+        Ok(())
+    }
+
+    /// Adds an item to the last column, unless it is there.
+    fn push(&mut self, item: ChartItem, from: Derivation) -> Result<(), ChartLimit> {
+        fuel::spend(PUSH_FUEL)?;
+        if self.members.insert(item) {
+            self.take_bytes(ITEM_BYTES)?;
+            let last = self.columns.len() - 1;
+            self.columns[last].items.push((item, from));
+        }
+        Ok(())
+    }
+
+    /// Counts memory that is taken for good. Error: it is more than [`MAX_BYTES`].
+    pub(crate) fn take_bytes(&mut self, bytes: usize) -> Result<(), ChartLimit> {
+        self.bytes += bytes;
+        if self.bytes > MAX_BYTES { Err(ChartLimit::Memory) } else { Ok(()) }
     }
 
     /// Notes the call of a rule that its budget may cut.
@@ -253,9 +320,9 @@ impl<'p> Chart<'p> {
         loop {
             let last = self.columns.len() - 1;
             while let Some(&(item, _)) = self.columns[last].items.get(index) {
-                self.count_items(1)?;
-                self.complete(last, index as u32, item);
-                self.predict(last, index as u32, item);
+                fuel::spend(ITEM_FUEL)?;
+                self.complete(index as u32, item)?;
+                self.predict(last, index as u32, item)?;
                 index += 1;
             }
             if !self.cut_spent(last)? {
@@ -265,75 +332,78 @@ impl<'p> Chart<'p> {
     }
 
     /// Completes one item: the end of a rule, or of a block's run.
-    fn complete(&mut self, last: usize, index: u32, item: ChartItem) {
+    fn complete(&mut self, index: u32, item: ChartItem) -> Result<(), ChartLimit> {
         let state = self.program.state(item.state);
         if item.fresh || !state.is_final {
-            return;
+            return Ok(());
         }
-        if state.block != BlockId::NONE {
-            let block = self.program.block(state.block);
-            let RunEnd { next_run, may_exit } = block.end_run(item.count);
-            let column = &mut self.columns[last];
-            if let Some(count) = next_run {
-                column.push(
-                    ChartItem { state: block.start, count, fresh: true, ..item },
-                    Derivation::SameColumn(index),
-                );
-            }
-            if may_exit {
-                column.push(
-                    ChartItem { state: block.exit, count: 0, ..item },
-                    Derivation::SameColumn(index),
-                );
-            }
-            return;
+        if state.block == BlockId::NONE {
+            return self.end_rule(item.chart_call(), EndedRule::Final(index));
         }
-        self.end_rule(last, item.chart_call(), EndedRule::Final(index));
+        let &Block { start, exit, .. } = self.program.block(state.block);
+        let RunEnd { next_run, may_exit } = self.program.block(state.block).end_run(item.count);
+        if let Some(count) = next_run {
+            let run = ChartItem { state: start, count, fresh: true, ..item };
+            self.push(run, Derivation::SameColumn(index))?;
+        }
+        if may_exit {
+            let after = ChartItem { state: exit, count: 0, ..item };
+            self.push(after, Derivation::SameColumn(index))?;
+        }
+        Ok(())
     }
 
     /// Ends a rule.
-    fn end_rule(&mut self, last: usize, start: ChartCall, ended: EndedRule) {
-        if !self.columns[last].ended.insert(start) {
-            return;
+    fn end_rule(&mut self, start: ChartCall, ended: EndedRule) -> Result<(), ChartLimit> {
+        if !self.ended.insert(start) {
+            return Ok(());
         }
         let ChartCall { rule, origin } = start;
-        let callers = self.columns[origin as usize].callers.get(&rule).cloned().unwrap_or_default();
-        for (caller, to) in callers {
-            let (from, _) = self.columns[origin as usize].items[caller as usize];
+        let caller = |chart: &Self, index: usize| {
+            chart.columns[origin as usize].callers.get(&rule)?.get(index).copied()
+        };
+        let mut index = 0;
+        while let Some((at, to)) = caller(self, index) {
+            let (from, _) = self.columns[origin as usize].items[at as usize];
             let count = self.program.return_count(to, from.count);
             let item = ChartItem { state: to, count, fresh: false, ..from };
-            let caller = ItemPlace { column: origin, index: caller };
-            self.columns[last].push(item, Derivation::Completion { caller, ended });
+            let caller = ItemPlace { column: origin, index: at };
+            self.push(item, Derivation::Completion { caller, ended })?;
+            index += 1;
         }
+        Ok(())
     }
 
     /// Predicts from one item: blocks that it enters, and rules that it calls.
-    fn predict(&mut self, last: usize, index: u32, item: ChartItem) {
+    fn predict(&mut self, last: usize, index: u32, item: ChartItem) -> Result<(), ChartLimit> {
         if !self.program.state(item.state).has_call_edge {
-            return;
+            return Ok(());
         }
         self.program.expand(item.state);
         for i in 0..self.program.block_entries(item.state).len() {
             let start = self.program.block(self.program.block_entries(item.state)[i]).start;
-            self.columns[last].push(
-                ChartItem { state: start, count: 0, fresh: true, ..item },
-                Derivation::SameColumn(index),
-            );
+            let run = ChartItem { state: start, count: 0, fresh: true, ..item };
+            self.push(run, Derivation::SameColumn(index))?;
         }
         for i in 0..self.program.calls(item.state).len() {
             let (rule, to) = self.program.calls(item.state)[i];
+            fuel::spend(PUSH_FUEL)?;
+            self.take_bytes(CALL_BYTES)?;
             let callers = self.columns[last].callers.entry(rule).or_default();
             let is_first = callers.is_empty();
-            if !callers.contains(&(index, to)) {
+            // The calls of one item stand together.
+            let of_item = callers.iter().rev().take_while(|(caller, _)| *caller == index);
+            if !of_item.into_iter().any(|call| call.1 == to) {
                 callers.push((index, to));
             }
             if is_first {
                 let state = self.program.instantiate(rule);
                 let begin = ChartItem { rule, state, count: 0, origin: last as u32, fresh: true };
-                self.columns[last].push(begin, Derivation::Begin);
+                self.push(begin, Derivation::Begin)?;
                 self.note_budget(begin.chart_call());
             }
         }
+        Ok(())
     }
 
     /// Ends the rules whose budget is spent. Returns whether there were any. Rules that no item is
@@ -341,14 +411,14 @@ impl<'p> Chart<'p> {
     fn cut_spent(&mut self, last: usize) -> Result<bool, ChartLimit> {
         let mut any_cut = false;
         for start in std::mem::take(&mut self.open_budgets) {
-            if !self.columns[last].ended.contains(&start) && self.is_spent(start, last) {
-                let (path, visited) = self.open_calls(last, start);
-                self.count_items(visited)?;
-                let Some(path) = path else { continue };
+            fuel::spend(1)?;
+            if !self.ended.contains(&start) && self.is_spent(start, last) {
+                let Some(path) = self.open_calls(last, start)? else { continue };
+                self.take_bytes(path.len() * size_of::<ItemPlace>())?;
                 let column = &mut self.columns[last];
                 column.cuts.push(path);
                 let number = column.cuts.len() as u32 - 1;
-                self.end_rule(last, start, EndedRule::Cut(number));
+                self.end_rule(start, EndedRule::Cut(number))?;
                 any_cut = true;
             }
             self.open_budgets.push(start);
@@ -369,13 +439,13 @@ impl<'p> Chart<'p> {
         }
     }
 
-    /// The open calls from an item of the last column outwards to a call of `goal`, if any, and the
-    /// number of items visited.
-    fn open_calls(&self, last: usize, goal: ChartCall) -> (Option<CutPath>, usize) {
+    /// The open calls from an item of the last column outwards to a call of `goal`, if any.
+    fn open_calls(&self, last: usize, goal: ChartCall) -> Result<Option<CutPath>, ChartLimit> {
         let mut seen: HashSet<ChartCall> = HashSet::default();
         // Items with an open call, and the index of the item that led to each.
         let mut places: Vec<(ItemPlace, Option<usize>)> = Vec::new();
         for (index, (item, _)) in self.columns[last].items.iter().enumerate() {
+            fuel::spend(PUSH_FUEL)?;
             if self.program.state(item.state).has_scan_edge && seen.insert(item.chart_call()) {
                 places.push((ItemPlace { column: last as u32, index: index as u32 }, None));
             }
@@ -388,11 +458,12 @@ impl<'p> Chart<'p> {
                     .map(|at| places[at].0)
                     .collect();
                 path.reverse();
-                return (Some(path), places.len());
+                return Ok(Some(path));
             }
             for &(caller, _) in
                 self.columns[item.origin as usize].callers.get(&item.rule).into_iter().flatten()
             {
+                fuel::spend(PUSH_FUEL)?;
                 let place = ItemPlace { column: item.origin, index: caller };
                 let (outer, _) = self.entry(place);
                 if seen.insert(outer.chart_call()) {
@@ -401,13 +472,7 @@ impl<'p> Chart<'p> {
             }
             next += 1;
         }
-        (None, places.len())
-    }
-
-    /// Counts items that were made or visited. Error: there were more than [`MAX_ITEMS`].
-    fn count_items(&mut self, items: usize) -> Result<(), ChartLimit> {
-        self.items += items;
-        if self.items > MAX_ITEMS { Err(ChartLimit) } else { Ok(()) }
+        Ok(None)
     }
 
     /// The item at a place, and how it was derived.
@@ -417,7 +482,7 @@ impl<'p> Chart<'p> {
 
     /// What each rule derived, along one derivation of the text. Of calls that are still open, what
     /// ended inside of them.
-    pub(crate) fn derived_spans(&self) -> Vec<DerivedSpan> {
+    pub(crate) fn derived_spans(&self) -> Result<Vec<DerivedSpan>, ChartLimit> {
         let last = self.columns.len() - 1;
         let start = self.program.compiled().start;
         let mut spans = SpanCollector { chart: self, spans: Vec::new(), pending: Vec::new() };
@@ -429,15 +494,15 @@ impl<'p> Chart<'p> {
             }
             None => {
                 let start = ChartCall { rule: start, origin: 0 };
-                let open = self.open_calls(last, start).0.unwrap_or_default();
+                let open = self.open_calls(last, start)?.unwrap_or_default();
                 let depths = open.iter().rev().zip(1..);
                 spans.pending.extend(depths.map(|(&place, depth)| (place, depth)));
             }
         }
         while let Some((place, depth)) = spans.pending.pop() {
-            spans.collect(place, depth);
+            spans.collect(place, depth)?;
         }
-        spans.spans
+        Ok(spans.spans)
     }
 
     /// Whether an item of the last column is the start rule with the whole text read.
@@ -462,11 +527,12 @@ struct SpanCollector<'c, 'p> {
 impl SpanCollector<'_, '_> {
     /// Follows one rule from the item at `place` back to its beginning, and collects the rules that
     /// it called.
-    fn collect(&mut self, mut place: ItemPlace, depth: u32) {
+    fn collect(&mut self, mut place: ItemPlace, depth: u32) -> Result<(), ChartLimit> {
         loop {
+            fuel::spend(PUSH_FUEL)?;
             let (item, from) = self.chart.entry(place);
             match from {
-                Derivation::Begin => return,
+                Derivation::Begin => return Ok(()),
                 Derivation::SameColumn(other) => place.index = other,
                 Derivation::Scan(other) => {
                     place = ItemPlace { column: place.column - 1, index: other };

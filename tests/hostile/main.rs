@@ -29,7 +29,14 @@ fn inputs() -> Vec<Input> {
 fn hostile_inputs_end_within_fuel_and_memory() {
     let inputs = inputs();
     assert!(inputs.len() >= 230, "{} inputs", inputs.len());
-    Suite::new(&MEMORY).run("hostile_inputs_end_within_fuel_and_memory", &inputs);
+    let test = "hostile_inputs_end_within_fuel_and_memory";
+    Suite::new(&MEMORY).run(test, &inputs, Suite::compile_and_walk);
+}
+
+#[test]
+fn cancelled_compilations_of_hostile_inputs_end_soon() {
+    let test = "cancelled_compilations_of_hostile_inputs_end_soon";
+    Suite::new(&MEMORY).run(test, &inputs(), Suite::cancel_compilations);
 }
 
 #[test]

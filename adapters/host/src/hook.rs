@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use louver::engine::{Constraint, Matcher};
+use louver::fuel::CancelToken;
 use louver::ids::TokenId;
 use louver::matcher::AdvanceError;
 use louver::vocab::Vocabulary;
@@ -45,8 +46,8 @@ const PREFETCH_STEPS: usize = 8;
 pub(crate) struct GenerationState {
     /// The parent of the generation's trace events.
     pub(crate) span: Span,
-    /// The generation was cancelled.
-    pub(crate) cancelled: AtomicBool,
+    /// Cancels the generation, and the work of its row under way.
+    pub(crate) cancelled: CancelToken,
     /// A stop text has ended the response.
     pub(crate) is_stopped: AtomicBool,
     /// The length limit was reached.
@@ -233,7 +234,8 @@ impl LogitsHook {
     /// leaves a row without a finite logit: a fault ends the generation, by allowing stop tokens
     /// only. Cost: one mask and one or two passes over the row.
     pub fn apply(&self, row: &mut [f32], context: &[u32]) {
-        let result = catch_unwind(AssertUnwindSafe(|| self.process_row(row, context)));
+        let process = || self.shared.cancelled.run(|| self.process_row(row, context));
+        let result = catch_unwind(AssertUnwindSafe(process));
         if let Err(panic) = result {
             let text = panic.downcast_ref::<String>().map(String::as_str);
             let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("panic");
@@ -430,8 +432,8 @@ impl HookState {
     }
 
     fn allowed(&mut self, generated: &[u32], shared: &GenerationState) -> AllowedTokens {
-        let is_ended = [&shared.cancelled, &shared.is_stopped];
-        if is_ended.iter().any(|ended| ended.load(Ordering::Relaxed))
+        if shared.cancelled.is_cancelled()
+            || shared.is_stopped.load(Ordering::Relaxed)
             || shared.fault.lock().is_some()
         {
             return AllowedTokens::StopTokens;
@@ -447,6 +449,8 @@ impl HookState {
             Ok(()) => {}
             // The host continues after a stop token at the first position.
             Err((_, AdvanceError::Terminated)) => return AllowedTokens::StopTokens,
+            // The token was not read to its end.
+            Err(_) if shared.cancelled.is_cancelled() => return AllowedTokens::StopTokens,
             Err((token, error)) => {
                 shared.fail(Fault::rejected_token(token, &error));
                 return AllowedTokens::StopTokens;
@@ -475,6 +479,9 @@ impl HookState {
         } else {
             self.prefetch_steps.saturating_sub(1)
         };
+        if shared.cancelled.is_cancelled() {
+            return AllowedTokens::StopTokens;
+        }
         if let Some(limit) = matcher.limit() {
             shared.fail(Fault::Limit(limit.to_owned()));
             return AllowedTokens::StopTokens;

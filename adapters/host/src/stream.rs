@@ -136,7 +136,7 @@ impl EventStream {
 
     /// Cancels the generation at its next token. Events up to there still arrive.
     pub fn cancel(&self) {
-        self.shared.cancelled.store(true, Ordering::Relaxed);
+        self.shared.cancelled.cancel();
     }
 
     /// Continues under another plan, whose tools must begin with the current plan's, in the same
@@ -324,7 +324,7 @@ impl GenerationReading {
     /// Ends the output and says how the generation went.
     fn finish(mut self, reason: Option<Result<Finish, String>>, ended: Instant) -> ReadResult {
         let shared = self.shared.clone();
-        let cancelled = shared.cancelled.load(Ordering::Relaxed);
+        let cancelled = shared.cancelled.is_cancelled();
         let is_truncated = shared.is_truncated.load(Ordering::Relaxed);
         let stop_draw = shared.stop_draw.lock().take();
         let is_cut_by_host = matches!(reason, Some(Ok(Finish::Length))) && stop_draw.is_none();
@@ -386,7 +386,7 @@ impl GenerationReading {
         if let Some(fault) = shared.fault.lock().clone() {
             return Err(fault.into());
         }
-        let cancelled = shared.cancelled.load(Ordering::Relaxed);
+        let cancelled = shared.cancelled.is_cancelled();
         let is_truncated = shared.is_truncated.load(Ordering::Relaxed);
         let is_narrowed = shared.is_narrowed.load(Ordering::Relaxed);
         let finish = match reason {

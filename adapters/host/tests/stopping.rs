@@ -21,11 +21,7 @@ use rig::{
 /// A plan with a regular expression for the response, and stop texts.
 fn plan(pattern: &str, stop: &[&str]) -> TurnPlan {
     let engine = Engine::new(Arc::new(rig::vocabulary()), EngineOptions::default());
-    let format = Catalog::shipped().get("hermes").unwrap().bind(engine.vocab());
-    let tag = json!({"type": "structural_tag", "format": {"type": "regex", "pattern": pattern}});
-    let body = json!({"response_format": tag, "stop": stop});
-    let request = ToolRequest::parse(&Json::from(&body)).unwrap();
-    TurnPlan::compile(&engine, &format, request.with_reasoning(Reasoning::Off)).unwrap()
+    rig::plan_of_tag(&engine, &json!({"type": "regex", "pattern": pattern}), stop)
 }
 
 /// Generates this text, as a host that is ahead of the reading of events.

@@ -228,6 +228,38 @@ fn a_cancelled_request_leaves_the_constraint_to_others() {
 }
 
 #[test]
+fn masks_cancelled_midway_leave_nothing_half_made() {
+    let text = "root ::= root root | root root root | \"a\" | \"b\" | \"abc \" | \"\"\n";
+    let engine = engine(Limits::default());
+    let compile = || engine.compile_ebnf(text, &EbnfOptions::default()).unwrap();
+    let at_text = |constraint: &Constraint| {
+        let mut matcher = constraint.matcher();
+        b"abababab".iter().for_each(|&letter| matcher.advance(byte(letter)).unwrap());
+        matcher
+    };
+    let (want, whole) = fuel::measure(|| row(&mut at_text(&compile())));
+    let mut cancelled = 0;
+    for check in 0..whole {
+        let (constraint, token) = (compile(), CancelToken::default());
+        let mut matcher = at_text(&constraint);
+        let (canceller, mut left) = (token.clone(), check);
+        let cancel_in_time = move || match left {
+            0 => canceller.cancel(),
+            _ => left -= 1,
+        };
+        token.run(|| fuel::observe_checks(cancel_in_time, || row(&mut matcher)));
+        assert_eq!(matcher.limit().is_some(), token.is_cancelled());
+        assert_eq!(row(&mut at_text(&constraint)), want, "cancelled at check {check}");
+        if !token.is_cancelled() {
+            break;
+        }
+        cancelled += 1;
+    }
+    assert!(cancelled > 2, "{cancelled}");
+    assert_eq!(engine.stats().limits_reached, 0, "a cancellation is no limit");
+}
+
+#[test]
 fn keys_of_deeply_nested_objects_are_counted() {
     let engine = engine(Limits::default());
     let constraint = engine.compile_json_schema("{}", &SchemaOptions::default()).unwrap();

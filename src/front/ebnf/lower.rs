@@ -17,6 +17,7 @@ use crate::front::diagnostic::{Diagnostic, Diagnostics, similar};
 use crate::front::factors::substring;
 use crate::front::regex::{Pattern, RegexError, SCALARS, spell_dfa, spell_utf8};
 use crate::fsm::Dfa;
+use crate::fuel;
 use crate::hash::{HashMap, HashSet};
 use crate::ids::RuleId;
 use crate::ir::regular::{self, BYTES, NotRegular};
@@ -57,7 +58,7 @@ pub(super) fn lower(
         diagnostics,
     };
     let start = lowering.declare(&rules);
-    for (i, rule) in rules.iter().enumerate() {
+    for (i, rule) in rules.iter().enumerate().take_while(|_| !fuel::is_exhausted()) {
         let body = lowering.expr(&rule.body);
         let id = RuleId::new(i);
         lowering.builder.define(id, body);

@@ -5,6 +5,7 @@ use super::ast::{ByteSpan, Name, Node, RuleDef, SyntaxKind};
 use super::cursor::{Cursor, EscapeMode, Reported, join};
 use super::{EbnfDialect, EbnfOptions};
 use crate::front::diagnostic::{Diagnostic, Diagnostics};
+use crate::fuel;
 use crate::hash::HashMap;
 use crate::ir::{Attributes, MACROS, MAX_COUNT, SpecialToken};
 use crate::limits::Limits;
@@ -49,7 +50,8 @@ pub(super) fn parse(text: &str, options: &EbnfOptions, limits: &Limits) -> Parse
     };
     let mut rules: Vec<RuleDef> = Vec::new();
     let mut heads: HashMap<String, usize> = HashMap::default();
-    loop {
+    // What has no rule because the work was cancelled is an error; see `within_fuel`.
+    while !fuel::is_exhausted() {
         let begin = parser.cursor.offset;
         match parser.rule() {
             Ok(Some(rule)) => match heads.get(&rule.name.text) {

@@ -59,7 +59,7 @@ fn plan(grammar: &Grammar) -> Option<Vec<RuleId>> {
     if next as usize == rules {
         return None;
     }
-    let class = coarsest(&keys, &tail, &position, &head);
+    let class = coarsest(&keys, &tail, &position, &head)?;
     // The first rule of a class represents it.
     let mut first: Vec<Option<RuleId>> = vec![None; rules];
     let representatives: Vec<RuleId> = (0..rules)

@@ -13,6 +13,7 @@ mod regular;
 
 use super::counted_graph::MAX_UNROLLED;
 use super::{Expr, Grammar, GrammarError};
+use crate::fuel;
 use crate::ids::RuleId;
 
 /// Whether a grammar is simplified before it is compiled. Masks and traces do not depend on it.
@@ -91,6 +92,10 @@ impl Grammar {
         for round in 0..MAX_ROUNDS {
             let mut again = false;
             for pass in Pass::ALL {
+                // Callers check the fuel. A pass may take long and spend none.
+                if fuel::is_exhausted() {
+                    return Ok(grammar);
+                }
                 again |= pass.run(&mut grammar) && pass.may_enable_earlier_passes();
                 observe(round, pass, &grammar);
             }

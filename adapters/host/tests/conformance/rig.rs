@@ -51,6 +51,16 @@ pub(crate) fn plan() -> TurnPlan {
     plan_of(parameters, EngineOptions::default()).unwrap()
 }
 
+/// A plan with a response of a form of structural tags.
+#[allow(dead_code, reason = "not all tests need it")]
+pub(crate) fn plan_of_tag(engine: &Engine, form: &Value, stop: &[&str]) -> TurnPlan {
+    let format = Catalog::shipped().get("hermes").unwrap().bind(engine.vocab());
+    let tag = json!({"type": "structural_tag", "format": form});
+    let body = json!({"response_format": tag, "stop": stop});
+    let request = ToolRequest::parse(&Json::from(&body)).unwrap();
+    TurnPlan::compile(engine, &format, request.with_reasoning(Reasoning::Off)).unwrap()
+}
+
 /// A plan with one required call of a tool with these parameters.
 pub(crate) fn plan_of(parameters: Value, options: EngineOptions) -> Result<TurnPlan, PlanError> {
     let engine = Engine::new(Arc::new(vocabulary()), options);

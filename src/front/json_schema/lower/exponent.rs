@@ -237,9 +237,11 @@ const MAX_CACHED_BYTES: usize = 1 << 20;
 
 /// The automaton of the exponents of an interval, with leading zeros.
 fn exponents_dfa(interval: ExponentInterval, limit: usize) -> Result<Arc<Dfa>, String> {
-    static CACHE: ProcessCache<ExponentInterval, Arc<Dfa>> = ProcessCache::new(MAX_CACHED_BYTES);
+    static CACHE: ProcessCache<(ExponentInterval, usize), Arc<Dfa>> =
+        ProcessCache::new(MAX_CACHED_BYTES);
     static WHOLE: ProcessCell<Dfa> = ProcessCell::new();
-    if let Some(cached) = CACHE.lock().get(&interval) {
+    let key = (interval, limit);
+    if let Some(cached) = CACHE.lock().get(&key) {
         return Ok(cached);
     }
     let too_large = |error: TooLarge| error.to_string();
@@ -269,6 +271,18 @@ fn exponents_dfa(interval: ExponentInterval, limit: usize) -> Result<Arc<Dfa>, S
         nfa.epsilon(end, to);
     }
     let dfa = Arc::new(nfa.determinize(limit).map_err(too_large)?.minimize());
-    CACHE.insert(interval, dfa.clone(), dfa.bytes());
+    CACHE.insert(key, dfa.clone(), dfa.bytes());
     Ok(dfa)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cached_exponents_keep_the_limit_on_states() {
+        let exponents = |limit| exponents_dfa(ExponentInterval(Some(-1234), Some(98_765)), limit);
+        assert!(exponents(100_000).is_ok());
+        assert!(exponents(8).is_err(), "a cached automaton must not bypass the limit");
+    }
 }

@@ -27,8 +27,8 @@ use crate::ir::{Expr, Literal};
 /// Approximate maximum size of all cached automata, in bytes.
 const MAX_CACHED_BYTES: usize = 4 << 20;
 
-/// Number automata of the process, by facets, syntax and maximum number of digits.
-static AUTOMATA: ProcessCache<(NumberFacets, NumberSyntax, Option<u32>), Arc<Dfa>> =
+/// Number automata of the process, by facets, syntax, maximum number of digits and limit on states.
+static AUTOMATA: ProcessCache<(NumberFacets, NumberSyntax, Option<u32>, usize), Arc<Dfa>> =
     ProcessCache::new(MAX_CACHED_BYTES);
 
 /// Maximum number of listed numbers in a schema; beyond it, no exponents are allowed for them.
@@ -156,7 +156,7 @@ impl<'a> SchemaLowering<'a, '_> {
         };
         let syntax = NumberSyntax { mantissa, exponents: self.normalizer.reader.options.exponents };
         let (cap, limit) = (self.normalizer.reader.options.max_digits, self.max_states());
-        let key = (facets.clone(), syntax, cap);
+        let key = (facets.clone(), syntax, cap, limit);
         if let Some(cached) = AUTOMATA.lock().get(&key) {
             return Expr::Automaton(cached);
         }

@@ -155,6 +155,18 @@ fn limits_are_errors() {
 }
 
 #[test]
+fn cached_numbers_keep_the_limit_on_states() {
+    let json = Json::parse(r#"{"type": "number", "multipleOf": 977}"#, &Limits::default()).unwrap();
+    let lower = |states| {
+        let limits = Limits::default().with_automaton_states(states);
+        lower(&json, &SchemaOptions::default(), &limits)
+    };
+    assert!(lower(100_000).is_ok());
+    let errors = lower(500).unwrap_err();
+    assert!(matches!(errors.0[0].reason, SchemaErrorReason::Limit(_)), "{errors}");
+}
+
+#[test]
 fn deep_applicators_do_not_exhaust_the_stack() {
     // The smallest stack that a thread of a host is likely to have.
     let run = || {
