@@ -1,5 +1,5 @@
-//! Answers to hostile bodies are short, what a body repeats is bounded before it is copied, and work
-//! ends with its fuel, which metrics count.
+//! Answers to hostile bodies are short, what a body repeats is bounded before it is copied, and
+//! work ends with its fuel, which metrics count.
 
 use serde_json::{Map, Value, json};
 
