@@ -51,7 +51,7 @@ fn variant(body: &str, is_streamed: bool) -> Option<String> {
         _ => return (!is_streamed).then(|| body.to_owned()),
     };
     let has = |name| members.contains_key(name);
-    if is_streamed && (has("stream") || json!(members).to_string() != body) {
+    if is_streamed && (has("stream") || serde_json::to_string(&members).unwrap() != body) {
         return None;
     }
     let model = if has("model") { "" } else { r#""model":"tiny","# };
