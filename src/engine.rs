@@ -453,6 +453,11 @@ impl Matcher {
         }
         let mask =
             self.with_retry(state, |matcher, state| matcher.masks.mask(state, matcher.config()));
+        #[cfg(any(test, feature = "fault-injection"))]
+        let mask = match self.runtime.counters.is_fault_due(2) {
+            true => Err(ParserLimit::Memory),
+            false => mask,
+        };
         mask.map_err(|limit| {
             self.count_limit(limit);
             self.limit = Some(limit);

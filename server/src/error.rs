@@ -317,7 +317,7 @@ fn from_faults(faults: impl IntoIterator<Item = ApiFault>, pointer: &str) -> Api
 impl From<CompileError> for ApiError {
     fn from(error: CompileError) -> Self {
         let code = match error {
-            CompileError::Limit { .. } => "grammar_limit",
+            _ if error.is_limit() => "grammar_limit",
             CompileError::Empty { .. } => "unsatisfiable",
             _ => "grammar",
         };

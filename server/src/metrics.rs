@@ -137,6 +137,8 @@ metrics! {
         unchecked: Counter = Counter::default,
         /// Time to lower and compile a request's grammar.
         compile_seconds: Histogram = microsecond_histogram,
+        /// Work (fuel) to lower and compile a request's grammar, also of refused requests.
+        compile_fuel_units: Histogram = fuel_histogram,
         /// Time to compute and apply one mask.
         mask_seconds: Histogram = microsecond_histogram,
         /// Time from a request's arrival to its first event.
@@ -161,6 +163,11 @@ fn microsecond_histogram() -> Histogram {
 /// A histogram with buckets from 1 ms to 2 minutes, by factors of two.
 fn millisecond_histogram() -> Histogram {
     Histogram::new(exponential_buckets(1e-3, 2.0, 18))
+}
+
+/// A histogram with buckets from 1,000 units (10 µs) to 131,072,000, by factors of two.
+fn fuel_histogram() -> Histogram {
+    Histogram::new(exponential_buckets(1e3, 2.0, 18))
 }
 
 impl fmt::Debug for Metrics {
@@ -205,7 +212,7 @@ impl fmt::Debug for EngineCollector {
 /// Metric name, help text and accessor.
 type EngineCounter = (&'static str, &'static str, fn(&EngineStats, &PoolStats) -> u64);
 
-const ENGINE_COUNTERS: [EngineCounter; 9] = [
+const ENGINE_COUNTERS: [EngineCounter; 10] = [
     (
         "limits_reached",
         "Masks and tokens that exceeded a limit, which ends their generation",
@@ -222,6 +229,9 @@ const ENGINE_COUNTERS: [EngineCounter; 9] = [
     ("overlap_used", "Masks computed ahead of time that were used", |e, _| e.background_masks_used),
     ("overlap_lost", "Masks computed ahead of time too late to be used", |e, _| {
         e.background_masks_discarded
+    }),
+    ("preparations_exhausted", "Preparations of requests that spent their fuel", |e, _| {
+        e.preparations_exhausted
     }),
     ("cache_hits", "Mask entries found in the cross-grammar mask pool", |_, p| p.hits),
     ("cache_misses", "Mask entries that had to be built", |_, p| p.misses),

@@ -25,6 +25,8 @@ mod histories;
 mod hosts;
 #[path = "api/http.rs"]
 mod http;
+#[path = "api/injection.rs"]
+mod injection;
 #[path = "api/inspect.rs"]
 mod inspect;
 #[path = "api/mcp.rs"]

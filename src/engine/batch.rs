@@ -338,7 +338,7 @@ fn make_pending_masks(runtime: &EngineThreads, group: &mut [BatchRow<'_>]) {
 
 /// Makes the mask of one matcher.
 fn make_mask(counters: &EngineCounters, state: &mut MaskState, matcher: &mut Matcher) -> RowMask {
-    #[cfg(test)]
+    #[cfg(any(test, feature = "fault-injection"))]
     counters.maybe_panic(0);
     count(&counters.batch.rows_built, 1);
     match matcher.mask_locked(state) {

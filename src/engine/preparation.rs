@@ -385,7 +385,7 @@ impl PreparationJob<'_> {
         if outcome != MaskOutcome::Built {
             return Ok(outcome);
         }
-        #[cfg(test)]
+        #[cfg(any(test, feature = "fault-injection"))]
         self.counters.maybe_panic(1);
         let mask = fuel::limited(self.masks.mask_fuel(), || self.masks.prepare_mask(state, config));
         let mask = match mask {

@@ -58,6 +58,9 @@ pub struct EngineStats {
     pub background_masks_discarded: u64,
     /// Masks made in the background that were asked for later, each counted once.
     pub background_masks_used: u64,
+    /// Calls of [`Constraint::prepare`](super::Constraint::prepare) whose work spent
+    /// [`Limits::prepare_fuel`](crate::limits::Limits::prepare_fuel).
+    pub preparations_exhausted: u64,
     /// The grammar cache; see [`EngineOptions::grammar_cache_bytes`].
     pub grammars: CacheStats,
     /// Background jobs that panicked. A panic is a bug; it costs the work of its job only.
@@ -112,20 +115,40 @@ pub(super) struct EngineCounters {
     pub(super) draft_nodes: AtomicU64,
     pub(super) prefetches: AtomicU64,
     pub(super) candidates_explored: AtomicU64,
+    pub(super) preparations_exhausted: AtomicU64,
     /// Fault injection for tests: how many batch rows (0) and background masks (1) remain until one
-    /// panics.
-    #[cfg(test)]
-    pub(super) panic_countdowns: [AtomicU64; 2],
+    /// panics, and how many masks of matchers (2) until one reaches a limit.
+    #[cfg(any(test, feature = "fault-injection"))]
+    pub(super) fault_countdowns: [AtomicU64; 3],
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "fault-injection"))]
 impl EngineCounters {
-    /// Panics when the countdown that a test has set reaches its end.
+    /// Whether the countdown that a test has set reaches its end.
+    pub(super) fn is_fault_due(&self, which: usize) -> bool {
+        let countdown = &self.fault_countdowns[which];
+        countdown.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1)) == Ok(1)
+    }
+
+    /// Panics if a fault is due.
     pub(super) fn maybe_panic(&self, which: usize) {
-        let due =
-            self.panic_countdowns[which]
-                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
-        assert_ne!(due, Ok(1), "injected by a test");
+        assert!(!self.is_fault_due(which), "injected by a test");
+    }
+}
+
+/// Unstable: for the tests of servers, which cannot reach `cfg(test)` of this crate.
+#[cfg(feature = "fault-injection")]
+impl super::Engine {
+    /// Makes the n-th mask from now that a background thread makes panic, once.
+    #[doc(hidden)]
+    pub fn panic_at_background_mask(&self, n: u64) {
+        self.runtime.counters.fault_countdowns[1].store(n, Ordering::Relaxed);
+    }
+
+    /// Makes the n-th mask from now that a matcher asks for reach a limit on memory, once.
+    #[doc(hidden)]
+    pub fn limit_at_mask(&self, n: u64) {
+        self.runtime.counters.fault_countdowns[2].store(n, Ordering::Relaxed);
     }
 }
 
@@ -180,6 +203,7 @@ impl EngineThreads {
             background_masks_cached: read(&c.background_masks.cached),
             background_masks_discarded: read(&c.background_masks.discarded),
             background_masks_used: 0,
+            preparations_exhausted: read(&c.preparations_exhausted),
             grammars: CacheStats::default(),
             background_panics: self.background.panics(),
         }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use louver::engine::Prepared;
+use louver::fuel;
 use louver_mistralrs::{Plan, RequestParams};
 use tokio::time::timeout_at;
 use tracing::Span;
@@ -124,9 +125,11 @@ impl TurnStarter<'_> {
         let (app, served, checkpoint) = (self.app.clone(), self.served.clone(), work.checkpoint());
         work.run(permits, move || {
             let started = Instant::now();
-            let plan = request.plan(&served).map_err(|error| request.plan_error(error))?;
+            let (plan, units) = fuel::measure(|| request.plan(&served));
             let compiled_in = started.elapsed();
             let labels = ModelLabels::of(&served);
+            app.metrics().compile_fuel_units.get_or_create(&labels).observe(units as f64);
+            let plan = plan.map_err(|error| request.plan_error(error))?;
             app.metrics().compile_seconds.get_or_create(&labels).observe(compiled_in.as_secs_f64());
             span.record("louver.compile_seconds", compiled_in.as_secs_f64());
             checkpoint()?;

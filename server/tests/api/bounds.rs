@@ -1,8 +1,9 @@
-//! Answers to hostile bodies are short, and what a body repeats is bounded before it is copied.
+//! Answers to hostile bodies are short, what a body repeats is bounded before it is copied, and
+//! work ends with its fuel, which metrics count.
 
 use serde_json::{Map, Value, json};
 
-use crate::support::{Answer, Server, ask};
+use crate::support::{Answer, Server, TIMEOUT, ask, data};
 
 /// Longest answer to a request with faults, in bytes.
 const MAX_ANSWER: usize = 500_000;
@@ -119,4 +120,41 @@ async fn encoded_bodies_are_refused() {
     let twice = server.client.post(&url).header("content-type", "application/json");
     let twice = twice.header("content-type", "text/plain").body(body);
     assert_eq!(server.send(twice).await.status, 415);
+}
+
+/// Expensive masks follow a cheap first one, so the request is planned and its generation begins.
+#[tokio::test(flavor = "multi_thread")]
+async fn generations_past_their_fuel_end_and_are_counted() {
+    let limits = "[limits.schema]\nmask_fuel = 20000\nprepare_fuel = 1";
+    let server = Server::start(limits).await;
+    let good = ask(json!({"guided_json": {"enum": ["yes", "no"]}}));
+    let before = server.chat(&good).await.json()["choices"].clone();
+    assert_eq!(server.metric("louver_limits_reached_total").await, 0.0);
+    assert_eq!(server.metric("louver_compile_fuel_units_count").await, 1.0);
+    let units = server.metric("louver_compile_fuel_units_sum").await;
+
+    let grammar = "root ::= \"0123456789: \" x{40,} \".\"\nx ::= [a-z] | x x";
+    let body = ask(json!({"guided_grammar": grammar, "max_tokens": 300}));
+    let (answer, beside) = tokio::join!(server.chat(&body), server.chat(&good));
+    assert_eq!(answer.error(), (400, "schema_limit".to_owned(), None));
+    assert_eq!(beside.json()["choices"], before);
+    assert_eq!(server.metric("louver_limits_reached_total").await, 1.0);
+    assert_eq!(server.metric("louver_compile_fuel_units_count").await, 3.0);
+    assert!(server.metric("louver_compile_fuel_units_sum").await > units);
+
+    let mut streamed = body;
+    streamed["stream"] = true.into();
+    let answer = server.chat(&streamed).await;
+    let last: Value = serde_json::from_str(data(&answer.text).last().unwrap()).unwrap();
+    assert_eq!((answer.status, &last["error"]["code"]), (200, &json!("schema_limit")));
+    assert_eq!(server.metric("louver_limits_reached_total").await, 2.0);
+    assert_eq!(server.chat(&good).await.json()["choices"], before);
+
+    // A preparation that has not begun before the end of its request is cancelled.
+    let exhausted = async {
+        while server.metric("louver_preparations_exhausted_total").await == 0.0 {
+            server.chat(&good).await;
+        }
+    };
+    assert!(tokio::time::timeout(TIMEOUT, exhausted).await.is_ok(), "no preparation is counted");
 }

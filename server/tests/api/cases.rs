@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Server, ask, tools};
+use crate::support::{Answer, Server, TableRequest, ask, tools};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -130,17 +130,29 @@ fn check_call_of(name: &str, tools: &Value, call: &Value) {
     );
 }
 
+/// The requests of the table.
+pub(crate) fn requests() -> Vec<TableRequest> {
+    let cases: Cases = toml::from_str(include_str!("cases.toml")).unwrap();
+    let request = |case: Case| TableRequest {
+        name: case.name.clone(),
+        path: "/v1/chat/completions",
+        body: case.request(),
+        check: Box::new(move |answer| case.check(answer)),
+    };
+    cases.case.into_iter().map(request).collect()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn chat_requests_of_the_table_have_their_responses() {
-    let cases: Cases = toml::from_str(include_str!("cases.toml")).unwrap();
     let server = Server::start("[limits.requests]\nmax_tokens = 7000").await;
-    for case in &cases.case {
-        let answer = server.post("/v1/chat/completions", case.request()).await;
-        case.check(&answer);
+    let (requests, mut errors) = (requests(), 0);
+    for request in &requests {
+        let answer = server.post(request.path, request.body.clone()).await;
+        (request.check)(&answer);
+        errors += usize::from(answer.status >= 400);
     }
-    let errors = cases.case.iter().filter(|case| case.status >= 400).count();
     assert_eq!(server.metric("louver_errors_total").await, errors as f64);
-    println!("{} requests", cases.case.len());
+    println!("{} requests", requests.len());
 }
 
 #[tokio::test(flavor = "multi_thread")]

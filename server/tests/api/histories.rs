@@ -4,7 +4,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Server, ask};
+use crate::support::{Answer, Server, TableRequest, ask};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -23,7 +23,8 @@ struct Cases {
     case: Vec<Case>,
 }
 
-async fn send(server: &Server, route: &str, history: &str) -> Answer {
+/// The path and the body of a conversation on a route.
+fn request(route: &str, history: &str) -> (&'static str, String) {
     let history: Value = serde_json::from_str(history).unwrap_or_else(|e| panic!("{history}: {e}"));
     let (path, body) = match route {
         "chat" => ("/v1/chat/completions", json!({"messages": history, "max_tokens": 1})),
@@ -32,7 +33,32 @@ async fn send(server: &Server, route: &str, history: &str) -> Answer {
         }
         _ => ("/v1/messages", json!({"messages": history, "max_tokens": 1})),
     };
-    server.post(path, body.to_string()).await
+    (path, body.to_string())
+}
+
+impl Case {
+    fn check(&self, answer: &Answer) {
+        let Case { name, errors, .. } = self;
+        let status = if errors.is_empty() { 200 } else { 400 };
+        assert_eq!(answer.status, status, "{name}: {}", answer.text);
+        let found = faults(answer);
+        let is_same = found.len() == errors.len()
+            && found.iter().zip(errors).all(|((pointer, message), (expected, part))| {
+                pointer == expected && message.contains(part)
+            });
+        assert!(is_same, "{name}: {found:#?}");
+    }
+}
+
+/// The requests of the table.
+pub(crate) fn requests() -> Vec<TableRequest> {
+    let cases: Cases = toml::from_str(include_str!("histories.toml")).unwrap();
+    let request = |case: Case| {
+        let (path, body) = request(&case.route, &case.body);
+        let name = case.name.clone();
+        TableRequest { name, path, body, check: Box::new(move |answer| case.check(answer)) }
+    };
+    cases.case.into_iter().map(request).collect()
 }
 
 /// What the model wrote and the length of its prompt. They differ if the prompts do.
@@ -57,18 +83,15 @@ fn faults(answer: &Answer) -> Vec<(String, String)> {
 async fn calls_and_results_belong_together() {
     let cases: Cases = toml::from_str(include_str!("histories.toml")).unwrap();
     let server = Server::start("").await;
-    for Case { name, route, body, errors, same } in &cases.case {
-        let answer = send(&server, route, body).await;
-        let status = if errors.is_empty() { 200 } else { 400 };
-        assert_eq!(answer.status, status, "{name}: {}", answer.text);
-        let found = faults(&answer);
-        let is_same = found.len() == errors.len()
-            && found.iter().zip(errors).all(|((pointer, message), (expected, part))| {
-                pointer == expected && message.contains(part)
-            });
-        assert!(is_same, "{name}: {found:#?}");
-        if let Some(same) = same {
-            assert_eq!(seen(&answer), seen(&send(&server, route, same).await), "{name}");
+    for case in &cases.case {
+        let send = async |history: &str| {
+            let (path, body) = request(&case.route, history);
+            server.post(path, body).await
+        };
+        let answer = send(&case.body).await;
+        case.check(&answer);
+        if let Some(same) = &case.same {
+            assert_eq!(seen(&answer), seen(&send(same).await), "{}", case.name);
         }
     }
 }

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::cases::check_arguments;
-use crate::support::{Answer, Server, data, seed, tools};
+use crate::support::{Answer, Server, TableRequest, data, seed, tools};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -100,8 +100,13 @@ impl Case {
         }
     }
 
-    fn check(&self, request: &Value, message: &Value) {
+    fn check(&self, request: &Value, answer: &Answer) {
         let name = &self.name;
+        assert_eq!(answer.status, self.status, "{name}: {}", answer.text);
+        if self.status != 200 {
+            return self.check_error(answer);
+        }
+        let message = answer.json();
         assert_eq!(
             (&message["type"], &message["role"], &message["model"]),
             (&json!("message"), &json!("assistant"), &json!("tiny"))
@@ -216,6 +221,21 @@ fn comparable(message: &Value) -> Value {
     message
 }
 
+/// The requests of the table.
+pub(crate) fn requests() -> Vec<TableRequest> {
+    let cases: Cases = toml::from_str(include_str!("messages.toml")).unwrap();
+    let request = |case: Case| {
+        let body = case.request();
+        TableRequest {
+            name: case.name.clone(),
+            path: "/v1/messages",
+            body: body.to_string(),
+            check: Box::new(move |answer| case.check(&body, answer)),
+        }
+    };
+    cases.case.into_iter().map(request).collect()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_requests_of_the_table_have_their_responses() {
     let cases: Cases = toml::from_str(include_str!("messages.toml")).unwrap();
@@ -223,13 +243,11 @@ async fn messages_requests_of_the_table_have_their_responses() {
     for case in &cases.case {
         let mut request = case.request();
         let answer = send(&server, &request).await;
-        assert_eq!(answer.status, case.status, "{}: {}", case.name, answer.text);
+        case.check(&request, &answer);
         if case.status != 200 {
-            case.check_error(&answer);
             continue;
         }
         let whole = answer.json();
-        case.check(&request, &whole);
         request["stream"] = true.into();
         let events = typed_events(&send(&server, &request).await);
         let (last, delta) = (&events[events.len() - 1], &events[events.len() - 2]);

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::cases::check_arguments;
-use crate::support::{Answer, Server, data, seed, tools};
+use crate::support::{Answer, Server, TableRequest, data, seed, tools};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -88,8 +88,13 @@ impl Case {
         }
     }
 
-    fn check(&self, request: &Value, response: &Value) {
+    fn check(&self, request: &Value, answer: &Answer) {
         let name = &self.name;
+        assert_eq!(answer.status, self.status, "{name}: {}", answer.text);
+        if self.status != 200 {
+            return self.check_error(answer);
+        }
+        let response = answer.json();
         assert_eq!(
             (&response["object"], &response["store"], &response["error"]),
             (&json!("response"), &json!(true), &Value::Null)
@@ -221,6 +226,21 @@ async fn tools_that_are_left_out_are_warned_of() {
     assert_eq!(checked["tools"].as_array().unwrap().len(), 1);
 }
 
+/// The requests of the table.
+pub(crate) fn requests() -> Vec<TableRequest> {
+    let cases: Cases = toml::from_str(include_str!("responses.toml")).unwrap();
+    let request = |case: Case| {
+        let body = case.request();
+        TableRequest {
+            name: case.name.clone(),
+            path: "/v1/responses",
+            body: body.to_string(),
+            check: Box::new(move |answer| case.check(&body, answer)),
+        }
+    };
+    cases.case.into_iter().map(request).collect()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn responses_requests_of_the_table_have_their_responses() {
     let cases: Cases = toml::from_str(include_str!("responses.toml")).unwrap();
@@ -228,13 +248,11 @@ async fn responses_requests_of_the_table_have_their_responses() {
     for case in &cases.case {
         let mut request = case.request();
         let answer = server.post("/v1/responses", request.to_string()).await;
-        assert_eq!(answer.status, case.status, "{}: {}", case.name, answer.text);
+        case.check(&request, &answer);
         if case.status != 200 {
-            case.check_error(&answer);
             continue;
         }
         let whole = answer.json();
-        case.check(&request, &whole);
         request["stream"] = true.into();
         let answer = server.post("/v1/responses", request.to_string()).await;
         let events = typed_events(&answer);

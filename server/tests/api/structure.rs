@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Server, ask};
+use crate::support::{Answer, Server, TableRequest, ask};
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -73,18 +73,29 @@ impl Case {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn structure_parameters_are_enforced_or_rejected() {
+/// The requests of the table.
+pub(crate) fn requests() -> Vec<TableRequest> {
     let cases: Cases = toml::from_str(include_str!("structure.toml")).unwrap();
-    let server = Server::start("").await;
-    for case in &cases.case {
-        let route = match case.route {
+    let request = |case: Case| TableRequest {
+        name: case.name.clone(),
+        path: match case.route {
             Route::Chat => "/v1/chat/completions",
             Route::Responses => "/v1/responses",
-        };
-        case.check(&server.post(route, case.request().to_string()).await);
+        },
+        body: case.request().to_string(),
+        check: Box::new(move |answer| case.check(answer)),
+    };
+    cases.case.into_iter().map(request).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn structure_parameters_are_enforced_or_rejected() {
+    let server = Server::start("").await;
+    let requests = requests();
+    for request in &requests {
+        (request.check)(&server.post(request.path, request.body.clone()).await);
     }
-    println!("{} spellings", cases.case.len());
+    println!("{} spellings", requests.len());
 }
 
 /// A format that is refused has one error.

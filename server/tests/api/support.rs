@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
+use louver_mistralrs::Louver;
 use louver_server::{App, Config, ModelConfig, ServedModel, load, serve};
 use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
@@ -23,6 +24,14 @@ pub(crate) struct Server {
     pub(crate) client: reqwest::Client,
     stop: Option<oneshot::Sender<()>>,
     serving: JoinHandle<std::io::Result<()>>,
+}
+
+/// A request of a table, and the check of its answer.
+pub(crate) struct TableRequest {
+    pub(crate) name: String,
+    pub(crate) path: &'static str,
+    pub(crate) body: String,
+    pub(crate) check: Box<dyn Fn(&Answer) + Send>,
 }
 
 pub(crate) struct Answer {
@@ -71,15 +80,23 @@ impl Server {
 
     /// Starts a server with an additional logits processor.
     pub(crate) async fn with_processor(toml: &str, processor: Processor) -> Server {
+        Server::with_processors(toml, vec![processor]).await.0
+    }
+
+    /// Starts a server with additional logits processors. Also returns Louver's part of its model.
+    pub(crate) async fn with_processors(
+        toml: &str,
+        processors: Vec<Processor>,
+    ) -> (Server, Louver) {
         let config = config(toml);
         let builder = mistralrs::TextModelBuilder::new(&config.models[0].model)
             .with_force_cpu()
             .with_dtype(mistralrs::ModelDType::F32)
             .with_prefix_cache_n(None);
-        let (model, louver) = louver_mistralrs::Louver::load(builder).await.unwrap();
-        let mut served = ServedModel::new(&config.models[0], model, louver);
-        served.processors = vec![processor];
-        Server::run(App::new(config, vec![served])).await
+        let (model, louver) = Louver::load(builder).await.unwrap();
+        let mut served = ServedModel::new(&config.models[0], model, louver.clone());
+        served.processors = processors;
+        (Server::run(App::new(config, vec![served])).await, louver)
     }
 
     async fn run(app: App) -> Server {

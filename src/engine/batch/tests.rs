@@ -181,7 +181,7 @@ fn a_panic_costs_one_row_and_nothing_else() {
         let mut rows = matchers(&constraints, 60);
         let words = engine.vocab().mask_words();
         let mut masks = vec![0; rows.len() * words];
-        engine.runtime.counters.panic_countdowns[0].store(20, Ordering::Relaxed);
+        engine.runtime.counters.fault_countdowns[0].store(20, Ordering::Relaxed);
         let status = engine.fill_masks(&mut rows, &mut masks).unwrap();
         let failed: Vec<usize> = (0..60).filter(|&i| status[i] == RowStatus::Failed).collect();
         assert_eq!((failed.len(), engine.stats().batch_rows_failed), (1, 1));

@@ -76,6 +76,8 @@ impl Preparation {
             })
         });
         self.fuel = self.fuel.saturating_sub(units);
+        // Without fuel this slice was the last one.
+        count(&self.counters.preparations_exhausted, usize::from(self.fuel == 0));
         next.flatten()
     }
 }

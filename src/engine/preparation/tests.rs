@@ -206,7 +206,7 @@ fn a_background_panic_costs_its_own_job_only() {
         ..EngineOptions::default()
     });
     let constraint = constraint(&engine);
-    engine.runtime.counters.panic_countdowns[1].store(3, Ordering::Relaxed);
+    engine.runtime.counters.fault_countdowns[1].store(3, Ordering::Relaxed);
     let report = constraint.prepare(PrepareBudget::default()).wait();
     assert_eq!(report.built, 2);
     engine.runtime.background.settle();

@@ -157,13 +157,15 @@ fn preparations_end_with_their_fuel_or_their_cancel_token() {
     let prepared = |prepare_fuel, token: &CancelToken| {
         let engine = engine(Limits { prepare_fuel, ..Limits::default() });
         let constraint = engine.compile_ebnf(text, &EbnfOptions::default()).unwrap();
-        token.run(|| constraint.prepare(PrepareBudget::default())).wait()
+        let report = token.run(|| constraint.prepare(PrepareBudget::default())).wait();
+        (report.candidates, engine.stats().preparations_exhausted)
     };
     let token = CancelToken::default();
-    let (little, more) = (prepared(20_000, &token), prepared(2_000_000, &token));
-    assert!(little.candidates > 0 && little.candidates < more.candidates, "{little:?} {more:?}");
+    let ((little, _), (more, exhausted)) = (prepared(20_000, &token), prepared(2_000_000, &token));
+    assert!(little > 0 && little < more, "{little} {more}");
+    assert_eq!((exhausted, prepared(u64::MAX, &token).1), (1, 0));
     token.cancel();
-    assert_eq!(prepared(2_000_000, &token).candidates, 0, "nobody waits for it");
+    assert_eq!(prepared(2_000_000, &token), (0, 0), "nobody waits for it");
 }
 
 #[test]
