@@ -32,12 +32,11 @@ stand before the name, such as an `id`; they are text. Arguments among them do n
 the call follow the name. Any other object is text. `json_objects = false` in a description leaves
 all of them to the text.
 
-Other texts that look like calls stay text, also with the name of an offered tool. No family is
-known to write them: its chat template and documentation do not have them. They also occur in
-ordinary answers, above all in code:
+Other texts that look like calls stay text, also with the name of an offered tool. They also
+occur in ordinary answers, above all in code:
 
 * `get_weather(city=\"Oslo\")` without brackets, and `[get_weather(city=\"Oslo\")]` in families
-  whose section does not show it;
+  whose section does not show it, although Gemma 3, Llama 3.2 and LFM2 may write it;
 * a Python dictionary: `{'name': 'get_weather', 'arguments': {...}}`;
 * a JSON object with other names of members: `function_name`, `action` and `action_input`, `args`;
 * a JSON object whose name directly follows another of its names, as in
