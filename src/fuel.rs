@@ -336,8 +336,8 @@ pub fn measure<T>(work: impl FnOnce() -> T) -> (T, u64) {
     (result, METER.with(FuelMeter::spent) - before)
 }
 
-/// Runs work, and calls `observer` before each check of cancel tokens on this thread. For tests: the
-/// observer may cancel a token, but spends no fuel.
+/// Runs work, and calls `observer` before each check of cancel tokens on this thread. For tests:
+/// the observer may cancel a token, but spends no fuel.
 #[doc(hidden)]
 pub fn observe_checks<T>(observer: impl FnMut() + 'static, work: impl FnOnce() -> T) -> T {
     /// Removes the observer, also after a panic.

@@ -30,9 +30,9 @@ impl Matcher {
     ///
     /// Errors: [`AdvanceError::Limit`] past the fuel of a compilation of as long a text
     /// ([`Limits::compile_budget`](crate::limits::Limits::compile_budget)), when a
-    /// [`CancelToken`](crate::fuel::CancelToken) is cancelled under which this was called, or if the
-    /// parse takes more than 96 MiB. Cost: one more parse of the text, linear for grammars that are
-    /// nearly deterministic, cubic at worst.
+    /// [`CancelToken`](crate::fuel::CancelToken) is cancelled under which this was called, or if
+    /// the parse takes more than 96 MiB. Cost: one more parse of the text, linear for grammars that
+    /// are nearly deterministic, cubic at worst.
     ///
     /// ```
     /// # use std::sync::Arc;

@@ -120,8 +120,8 @@ impl Partition {
 
 /// The coarsest partition that refines `keys` and is stable: two elements of one class have, for
 /// every label, edges into the same class or none. Elements with equal keys must have at most one
-/// edge a label. Returns each element's class; `None` if the work is cancelled meanwhile. O(m log n)
-/// for m edges `(tail, label, head)`.
+/// edge a label. Returns each element's class; `None` if the work is cancelled meanwhile.
+/// O(m log n) for m edges `(tail, label, head)`.
 pub(crate) fn coarsest(
     keys: &[u32],
     tail: &[u32],

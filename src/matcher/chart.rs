@@ -2,8 +2,8 @@
 //!
 //! The parser's configurations hold no positions. To report what each rule derived, the text is
 //! parsed again with a textbook chart (J. Earley, 1970), which is read backwards along one
-//! derivation. Slower than the parser; it runs only when captures are requested. Everything that can
-//! grow spends fuel, and the memory has a bound.
+//! derivation. Slower than the parser; it runs only when captures are requested. Everything that
+//! can grow spends fuel, and the memory has a bound.
 
 use super::symbol::Symbol;
 use crate::compile::{Block, BlockId, BudgetUnit, CompiledRuleId, Program, RunEnd, StateId};

@@ -6,7 +6,7 @@ mod rig;
 
 use std::sync::Arc;
 
-use louver::{Engine, EngineOptions, Json};
+use louver::{Engine, EngineOptions};
 use louver_formats::{Catalog, Reasoning, ReasoningBudget, ToolRequest};
 use louver_host::{
     Completion, EnforcementLevel, ExtendError, Finish, Generation, PreparedGeneration, TurnPlan,

@@ -44,7 +44,7 @@ impl Cursor<'_> {
         before.ends_with(['|', '(', ',']) || before.ends_with("::=")
     }
 
-    /// Rejects, in the dialect `common`, `\\x` with more than two digits, which began at `begin` and
+    /// Rejects, in the dialect `common`, `\x` with more than two digits, which began at `begin` and
     /// has this code.
     pub(super) fn check_hex_escape(&mut self, begin: usize, code: u32) -> Result<(), Reported> {
         if self.dialect != EbnfDialect::Common || self.offset - begin <= r"\xHH".len() {
