@@ -30,13 +30,7 @@ impl Lowering<'_> {
         let format = self.format;
         let names: Vec<String> =
             tools.iter().filter(|tool| !tool.is_builtin).map(|tool| tool.name.clone()).collect();
-        // A begin marker after another member of an object does not follow a name in it.
-        let members: Vec<Vec<u8>> = (format.ambiguous_begin_texts().into_iter())
-            .filter(|begin| begin.starts_with(','))
-            .map(String::into_bytes)
-            .collect();
         let watched = self.watched_texts();
-        let watched = watched.iter().filter(|text| !members.contains(text)).cloned().collect();
         let mut styles = vec![&format.call.arguments];
         for spelling in format.all_spellings() {
             let syntax = format.spelling_syntax(spelling);

@@ -342,9 +342,6 @@ impl TurnPattern<'_> {
     /// Alternative spellings of calls in free text.
     fn spelled(&self) -> Vec<End> {
         let names: Vec<String> = KNOWN.iter().map(|tool| tool.0.to_owned()).collect();
-        let mut watched = self.watched();
-        // After a name in an object, another member is not read as one.
-        watched.retain(|text| !text.starts_with(','));
         let mut out = Vec::new();
         for spelling in self.format.all_spellings() {
             let style = spelling.arguments.as_ref().unwrap_or(&self.format.call.arguments);
@@ -378,7 +375,7 @@ impl TurnPattern<'_> {
                     assert_eq!(unless, UNLESS);
                     out.push(End {
                         text,
-                        rest: Pattern::OtherName(names.clone(), watched.clone()),
+                        rest: Pattern::OtherName(names.clone(), self.watched()),
                         again: true,
                     });
                 }
