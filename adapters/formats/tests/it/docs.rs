@@ -27,8 +27,19 @@ offered tool follows.
 In all families whose free text has no markers, a JSON object with the name of an offered tool is
 such a call, too: `{\"name\": \"get_weather\", \"arguments\": {...}}`, with `parameters` for
 `arguments`, with `function`, `tool` or `tool_name` for `name`, perhaps after
-`\"type\": \"function\"`, and in the white space that encoders of JSON write. Any other object is
-text. `json_objects = false` in a description leaves all of them to the text.
+`\"type\": \"function\"`, and in the white space that encoders of JSON write. An object with the name of
+another tool cannot go on with `arguments` or `parameters`; any other object is text.
+`json_objects = false` in a description leaves all of them to the text.
+
+Other texts that look like calls stay text, also with the name of an offered tool. They also
+occur in ordinary answers, above all in code:
+
+* `get_weather(city=\"Oslo\")` without brackets, and `[get_weather(city=\"Oslo\")]` in families
+  whose section does not show it, although Gemma 3, Llama 3.2 and LFM2 may write it;
+* a JSON object with other members before the name, such as an `id`, or with other names of members:
+  `function_name`, `action` and `action_input`, `args`;
+* a Python dictionary: `{'name': 'get_weather', 'arguments': {...}}`;
+* `<invoke name=\"get_weather\">` in families whose section does not show it.
 
 Markers are shown as text. `bind` replaces those that a vocabulary has as special tokens. The
 markers of Harmony are always special tokens.
