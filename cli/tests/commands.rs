@@ -355,12 +355,15 @@ fn check_says_why_it_knows_no_keyword() {
 #[test]
 fn check_names_keywords_behind_references_and_repeated_members() {
     let folder = Folder::new("keyword_pointers");
-    let schema = r##"{"type": "object", "properties": {"a": {"$ref": "#/$defs/x"}, "b": {"$ref": "#"}},
+    let schema = r##"{"type": "object", "properties": {"a": {"$ref": "#/$defs/x"}, "b": {"$ref": "#"},
+        "c": {"$id": "other", "$defs": {"y": {"type": "null"}},
+            "properties": {"d": {"$ref": "#/$defs/y"}}}},
         "$defs": {"x": {"anyOf": [{"$ref": "#/$defs/y"}]}, "y": {"items": {"type": "integer"}}}}"##;
     let schema = folder.file("s.json", schema);
     for (text, says) in [
         (r#"{"a": ["x"]}"#, r#"keyword "/$defs/x/anyOf""#),
         (r#"{"b": 1}"#, r#"keyword "/type""#),
+        (r#"{"c": {"d": "x"}}"#, r#"keyword "/properties/c/properties/d/$ref/type""#),
         (r#"{"a": [1], "a": [1]}"#, "duplicate"),
     ] {
         let input = folder.file("input", text);

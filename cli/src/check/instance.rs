@@ -183,11 +183,20 @@ impl<'s> CheckedSpec<'s> {
     }
 }
 
-/// The pointer of a keyword in the schema, of its path through references.
+/// The pointer of a keyword in the schema, of its path through references. From a reference in a
+/// resource of its own, or to an anchor, the rest of the path follows as it is.
 fn keyword_pointer(schema: &Value, path: &str) -> String {
+    let has_id = |pointer: &str| schema.pointer(pointer).is_some_and(|s| s.get("$id").is_some());
+    let is_embedded = |pointer: &str| {
+        let ends = pointer.char_indices().skip(1).filter(|(_, c)| *c == '/').map(|(end, _)| end);
+        ends.into_iter().any(|end| has_id(&pointer[..end]))
+    };
     let mut pointer = String::new();
     for step in path.split('/').skip(1) {
         let target = || {
+            if is_embedded(&pointer) {
+                return None;
+            }
             let reference = schema.pointer(pointer.strip_suffix("/$ref")?)?.get("$ref")?;
             reference.as_str()?.strip_prefix('#').filter(|target| schema.pointer(target).is_some())
         };

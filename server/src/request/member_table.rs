@@ -166,6 +166,9 @@ const STRUCTURE_NAME_PARTS: [&str; 11] = [
 /// The same for the body itself. Below it, members such as `tool_name` only describe.
 const TOOL_NAME_PARTS: [&str; 5] = ["enum", "choice", "tool", "function", "strict"];
 
+/// Most unknown members of a body: each is compared with all that ask for structure.
+const MAX_UNKNOWN: usize = 1_000;
+
 /// Members that ask for structure, besides those of [`structure::names`], on the routes that accept
 /// them. A name that resembles one of these is probably a misspelling.
 const STRUCTURE_MEMBERS: [&str; 8] = [
@@ -220,15 +223,25 @@ impl MemberTable {
             let asks_for_structure = may_request_structure(name)
                 || TOOL_NAME_PARTS.iter().any(|part| name.to_lowercase().contains(part))
                 || known.is_some();
-            let is_structure =
-                |name: &&str| STRUCTURE_MEMBERS.contains(name) || structure::is_structure(name);
-            let meant = similar(name, self.supported().filter(is_structure), earlier);
+            if earlier == MAX_UNKNOWN {
+                return members.fail(faults, name, "unknown_member", "too many unknown members");
+            }
+            let structure = || {
+                self.supported().filter(|known| {
+                    STRUCTURE_MEMBERS.contains(known) || structure::is_structure(known)
+                })
+            };
+            let meant = similar(name, structure(), earlier);
             earlier += 1;
-            let asks_for_structure = asks_for_structure || meant.is_some();
-            let is_refused = asks_for_structure && !is_neutral(known.unwrap_or(name), value);
+            let is_misspelled = structure().any(|known| is_misspelling(name, known));
+            let is_refused =
+                (asks_for_structure || is_misspelled) && !is_neutral(known.unwrap_or(name), value);
             if is_refused || unknown == UnknownMembers::Refuse {
                 members.fail_unknown(faults, name, self.supported(), "");
-            } else if asks_for_structure && pointers.warnings().len() < MAX_FAULTS {
+                continue;
+            }
+            let is_warned = asks_for_structure || is_misspelled || meant.is_some();
+            if is_warned && pointers.warnings().len() < MAX_FAULTS {
                 let meant = meant.map(|meant| format!("; is `{meant}` meant?"));
                 let message = format!("there is no such member{}", meant.unwrap_or_default());
                 pointers.warn(members.pointer(name), message);
@@ -280,6 +293,16 @@ pub(crate) fn refuse_members(members: &Members<'_>, others: &[(&str, &str)], fau
             members.fail(faults, name, "unsupported", format!("not in messages here: {instead}"));
         }
     }
+}
+
+/// Whether a name is another one with one wrong letter, or two if it is long.
+fn is_misspelling(name: &str, known: &str) -> bool {
+    let most = match known.len() {
+        ..5 => return false,
+        5..10 => 1,
+        10.. => 2,
+    };
+    name.len().abs_diff(known.len()) <= most && strsim::damerau_levenshtein(name, known) <= most
 }
 
 fn may_request_structure(name: &str) -> bool {
@@ -410,7 +433,7 @@ mod tests {
 
     #[test]
     fn ignored_members_that_may_ask_for_structure_are_warned_of() {
-        let text = r#"{"grammer": "x", "response_fromat": {}, "guided_jsn": {}, "voice": 1,
+        let text = r#"{"grammer": false, "response_fromat": {}, "guided_jsn": {}, "voice": 1,
             "json_mode": false, "schemas": [], "format_x": null, "tolls": [], "lovuer": {}}"#;
         let accepted = &["response_format"];
         let table = MemberTable { accepted, ..MEMBER_TABLE };
@@ -432,6 +455,28 @@ mod tests {
         let many: Vec<String> = (0..500).map(|k| format!("\"json{k}\": false")).collect();
         let many = format!("{{{}}}", many.join(", "));
         assert_eq!(check(&table, &many, UnknownMembers::Ignore).1.len(), MAX_FAULTS);
+    }
+
+    /// Also after many members that ask for nothing here. Other words are not misspellings.
+    #[test]
+    fn misspelled_members_that_ask_for_structure_are_refused() {
+        let accepted = &["response_format"];
+        let table = MemberTable { accepted, ..MEMBER_TABLE };
+        let members = |count: usize, last: &str| {
+            let many: String = (0..count).map(|k| format!("\"sampler_{k}\": 1, ")).collect();
+            let text = format!("{{{many}\"{last}\": \"x\"}}");
+            let (faults, _) = check(&table, &text, UnknownMembers::Ignore);
+            faults.iter().map(|fault| fault.message.clone()).collect::<Vec<String>>()
+        };
+        for name in ["grammer", "response_fromat", "reponse_formt", "tolls", "lovuer", "choise"] {
+            let faults = members(10, name);
+            assert!(faults[0].ends_with("meant?"), "{name}: {faults:?}");
+            assert_eq!(members(30, name).len(), 1, "{name}");
+        }
+        for name in ["voice", "router", "reset", "lower", "response_id", "response_mode", "test"] {
+            assert_eq!(members(10, name), [""; 0], "{name}");
+        }
+        assert_eq!(members(MAX_UNKNOWN, "x"), ["too many unknown members"]);
     }
 
     /// No advice names a member that the route refuses for its name.

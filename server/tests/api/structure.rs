@@ -120,11 +120,7 @@ async fn misspelled_members_are_refused() {
     let messages = json!([{"role": "user", "content": "hi"}]);
     let bodies = [
         ("chat/completions", "response_fromat", ask(json!({"response_fromat": {"type": "text"}}))),
-        (
-            "responses",
-            "texts",
-            json!({"input": "hi", "max_output_tokens": 5, "texts": {"format": {"type": "x"}}}),
-        ),
+        ("responses", "tolls", json!({"input": "hi", "max_output_tokens": 5, "tolls": [{}]})),
         ("completions", "grammer", json!({"prompt": "hi", "max_tokens": 5, "grammer": "x"})),
         ("messages", "grammer", json!({"max_tokens": 5, "messages": messages, "grammer": "x"})),
     ];

@@ -14,9 +14,13 @@ use super::spelling::{Spelling, plain_ascii};
 use super::value_syntax::TextSpelling;
 use crate::front::regex::{Lengths, SCALARS, spell_not_ascii};
 use crate::fsm::{ByteSet, Dfa, Edge, ExactSteps, TooLarge};
+use crate::fuel;
 use crate::hash::HashMap;
 use crate::ids::RuleId;
 use crate::ir::{Counted, Expr, Graph};
+
+/// Fuel for the spelling of the edges from one state of an automaton to another.
+const SPELLED_EDGE_FUEL: usize = 6;
 
 /// Memo of strings, and of the spellings of their characters.
 #[derive(Default)]
@@ -237,6 +241,7 @@ impl<'a> SchemaLowering<'a, '_> {
             edges.extend_from_slice(dfa.edges(state));
             edges.sort_by_key(|e| e.to);
             for parallel in edges.chunk_by(|a, b| a.to == b.to) {
+                fuel::charge(SPELLED_EDGE_FUEL + parallel.len());
                 ranges.clear();
                 ranges.extend(parallel.iter().map(|e| (e.lo, e.hi)));
                 let symbols = match spelling {
