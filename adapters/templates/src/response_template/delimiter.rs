@@ -151,8 +151,24 @@ pub(super) fn marker(texts: &[String]) -> Option<Marker> {
     }
 }
 
+/// The pieces with all white space between two of them in one piece, as texts beside it may have
+/// some, too.
+pub(super) fn apart(pieces: &[Piece]) -> Vec<Piece> {
+    let is_space = |k: Option<usize>| k.and_then(|k| pieces.get(k)) == Some(&Piece::Space);
+    let pieces = pieces.iter().enumerate().map(|(k, piece)| match piece {
+        Piece::Text(text) => {
+            let text = if is_space(k.checked_sub(1)) { text.trim_start() } else { text };
+            let text = if is_space(k.checked_add(1)) { text.trim_end() } else { text };
+            Piece::Text(text.to_owned())
+        }
+        other => other.clone(),
+    });
+    pieces.filter(|piece| *piece != Piece::Text(String::new())).collect()
+}
+
 /// Pieces as the header of a call. White space is a gap, and the group `name` is the tool's name.
 pub(super) fn header(pieces: &[Piece], written_gap: &str) -> Result<Vec<Part>, String> {
+    let pieces = apart(pieces);
     let mut out = Vec::new();
     for (k, piece) in pieces.iter().enumerate() {
         let is_quoted =

@@ -5,6 +5,7 @@
 //! open what the second needs, the description accepts white space only, and a warning says so with
 //! its place; the chat template then tells whether that is what the model writes.
 
+mod calls;
 mod delimiter;
 mod lower;
 
