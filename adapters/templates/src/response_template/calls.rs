@@ -6,9 +6,10 @@ use louver_formats::{
 };
 use serde_json::Value;
 
-use super::delimiter::{Piece, apart, header, marker, of_pattern, texts};
-use super::lower::{Lowered, after_line_feeds, delimiters};
-use super::{Field, ResponseTemplateError, ResponseTemplateWarning, error};
+use super::delimiter::{
+    Piece, after_line_feeds, apart, delimiters, header, marker, of_pattern, texts,
+};
+use super::{Field, Lowered, ResponseTemplateError, ResponseTemplateWarning, error};
 
 /// The region of calls.
 pub(super) struct CallField<'a> {

@@ -1,21 +1,14 @@
 //! A response template as a wire format.
 
 use louver::spec::json::push_token;
-use louver_formats::{Marker, Opener, ReasoningFormat, Step, TextFormat, TextPlace, WireFormat};
+use louver_formats::{Marker, Opener, ReasoningFormat, TextFormat, TextPlace, WireFormat};
 
 use super::calls::{CallField, LoweredCalls};
-use super::delimiter::{Piece, marker, pieces, texts};
-use super::{
-    Field, ResponseTemplate, ResponseTemplateError, ResponseTemplateWarning, error, field_pointer,
-};
+use super::delimiter::{Piece, after_line_feeds, delimiters, marker, texts};
+use super::{Field, Lowered, ResponseTemplate, ResponseTemplateWarning, error, field_pointer};
 
 /// The members that templates use for reasoning.
 const REASONING: [&str; 3] = ["reasoning_content", "thinking", "reasoning"];
-
-/// The most line feeds that are accepted before a marker where no text may stand.
-const MAX_LINE_FEEDS: usize = 3;
-
-pub(super) type Lowered<T> = Result<T, ResponseTemplateError>;
 
 impl ResponseTemplate {
     /// The wire format, and what of the template it does not enforce. White space between the parts
@@ -181,19 +174,6 @@ impl ResponseTemplate {
     }
 }
 
-/// The delimiters of a region.
-pub(super) fn delimiters(
-    field: &Field,
-    pointer: &str,
-) -> Lowered<(Option<Vec<Piece>>, Option<Vec<Piece>>)> {
-    let at = |key: &str| format!("{pointer}/{key}");
-    let open = pieces(field.open.as_ref(), field.open_pattern.as_deref())
-        .map_err(|problem| error(at(field.open_key()), problem))?;
-    let close = pieces(field.close.as_ref(), field.close_pattern.as_deref())
-        .map_err(|problem| error(at(field.close_key()), problem))?;
-    Ok((open, close))
-}
-
 fn lower_reasoning(field: &Field, key: &str) -> Lowered<ReasoningFormat> {
     let pointer = format!("/fields/{key}");
     let (open, close) = delimiters(field, &pointer)?;
@@ -213,15 +193,6 @@ fn lower_reasoning(field: &Field, key: &str) -> Lowered<ReasoningFormat> {
         excludes: Vec::new(),
         skipped: None,
     })
-}
-
-/// The marker, which may stand after line feeds.
-pub(super) fn after_line_feeds(marker: &Marker) -> Marker {
-    let after = |line_feeds: usize| {
-        let line_feeds = Step::Text("\n".repeat(line_feeds));
-        Marker::Seq(vec![line_feeds, Step::Marker(marker.clone())])
-    };
-    Marker::Any([marker.clone()].into_iter().chain((1..=MAX_LINE_FEEDS).map(after)).collect())
 }
 
 /// Whether a delimiter may be at the output's start without any text.

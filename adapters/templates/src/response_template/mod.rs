@@ -131,6 +131,9 @@ fn check_members<T: DeserializeOwned>(
     Ok(())
 }
 
+/// What a part of the template becomes.
+type Lowered<T> = Result<T, ResponseTemplateError>;
+
 fn error(pointer: impl Into<String>, problem: impl Into<String>) -> ResponseTemplateError {
     ResponseTemplateError { pointer: pointer.into(), problem: problem.into() }
 }
