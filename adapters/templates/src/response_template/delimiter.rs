@@ -1,13 +1,13 @@
 //! Delimiters of a response template, literal or as a regular expression, as parts of a wire
 //! format.
 
-use louver_formats::{Marker, NameStyle, Part};
+use louver_formats::{Marker, NameStyle, Part, Step};
 use regex_syntax::ast::parse::Parser;
 use regex_syntax::ast::{
     Ast, ClassPerlKind, GroupKind, LiteralKind, RepetitionKind, RepetitionRange,
 };
 
-use super::OneOrMany;
+use super::{Field, Lowered, OneOrMany, error};
 use crate::units::marker_of;
 
 /// A piece of a delimiter.
@@ -27,8 +27,21 @@ pub(super) enum Piece {
     Edge,
 }
 
+/// The delimiters of a region.
+pub(super) fn delimiters(
+    field: &Field,
+    pointer: &str,
+) -> Lowered<(Option<Vec<Piece>>, Option<Vec<Piece>>)> {
+    let at = |key: &str| format!("{pointer}/{key}");
+    let open = pieces(field.open.as_ref(), field.open_pattern.as_deref())
+        .map_err(|problem| error(at(field.open_key()), problem))?;
+    let close = pieces(field.close.as_ref(), field.close_pattern.as_deref())
+        .map_err(|problem| error(at(field.close_key()), problem))?;
+    Ok((open, close))
+}
+
 /// The pieces of a delimiter, or why a pattern cannot be described.
-pub(super) fn pieces(
+fn pieces(
     literal: Option<&OneOrMany>,
     pattern: Option<&str>,
 ) -> Result<Option<Vec<Piece>>, String> {
@@ -151,8 +164,36 @@ pub(super) fn marker(texts: &[String]) -> Option<Marker> {
     }
 }
 
+/// The most line feeds that are accepted before a marker where no text may stand.
+const MAX_LINE_FEEDS: usize = 3;
+
+/// The marker, which may stand after line feeds.
+pub(super) fn after_line_feeds(marker: &Marker) -> Marker {
+    let after = |line_feeds: usize| {
+        let line_feeds = Step::Text("\n".repeat(line_feeds));
+        Marker::Seq(vec![line_feeds, Step::Marker(marker.clone())])
+    };
+    Marker::Any([marker.clone()].into_iter().chain((1..=MAX_LINE_FEEDS).map(after)).collect())
+}
+
+/// The pieces with all white space between two of them in one piece, as texts beside it may have
+/// some, too.
+pub(super) fn apart(pieces: &[Piece]) -> Vec<Piece> {
+    let is_space = |k: Option<usize>| k.and_then(|k| pieces.get(k)) == Some(&Piece::Space);
+    let pieces = pieces.iter().enumerate().map(|(k, piece)| match piece {
+        Piece::Text(text) => {
+            let text = if is_space(k.checked_sub(1)) { text.trim_start() } else { text };
+            let text = if is_space(k.checked_add(1)) { text.trim_end() } else { text };
+            Piece::Text(text.to_owned())
+        }
+        other => other.clone(),
+    });
+    pieces.filter(|piece| *piece != Piece::Text(String::new())).collect()
+}
+
 /// Pieces as the header of a call. White space is a gap, and the group `name` is the tool's name.
 pub(super) fn header(pieces: &[Piece], written_gap: &str) -> Result<Vec<Part>, String> {
+    let pieces = apart(pieces);
     let mut out = Vec::new();
     for (k, piece) in pieces.iter().enumerate() {
         let is_quoted =

@@ -1,22 +1,14 @@
 //! A response template as a wire format.
 
 use louver::spec::json::push_token;
-use louver_formats::{
-    ArgumentStyle, CallFormat, FixedParts, Marker, NameStyle, Opener, ParallelPolicy, Part,
-    ReasoningFormat, SectionFormat, TagPart, TaggedStyle, TextFormat, TextPlace, WireFormat,
-    WireId,
-};
-use serde_json::Value;
+use louver_formats::{Marker, Opener, ReasoningFormat, TextFormat, TextPlace, WireFormat};
 
-use super::delimiter::{Piece, header, marker, of_pattern, pieces, texts};
-use super::{
-    Field, ResponseTemplate, ResponseTemplateError, ResponseTemplateWarning, error, field_pointer,
-};
+use super::calls::{CallField, LoweredCalls};
+use super::delimiter::{Piece, after_line_feeds, delimiters, marker, texts};
+use super::{Field, Lowered, ResponseTemplate, ResponseTemplateWarning, error, field_pointer};
 
 /// The members that templates use for reasoning.
 const REASONING: [&str; 3] = ["reasoning_content", "thinking", "reasoning"];
-
-type Lowered<T> = Result<T, ResponseTemplateError>;
 
 impl ResponseTemplate {
     /// The wire format, and what of the template it does not enforce. White space between the parts
@@ -25,10 +17,14 @@ impl ResponseTemplate {
         let mut warnings = self.unenforced();
         let field = self.fields.get("tool_calls");
         let field = field.ok_or_else(|| error("/fields", "there is no region `tool_calls`"))?;
-        let calls = CallField { field, pointer: "/fields/tool_calls" }.lower(&mut warnings)?;
+        let mut calls = CallField { field, pointer: "/fields/tool_calls" }.lower(&mut warnings)?;
         let reasoning = REASONING.iter().find_map(|key| Some((key, self.fields.get(*key)?)));
         let reasoning = reasoning.map(|(key, field)| lower_reasoning(field, key)).transpose()?;
-        let (text, stop_tokens) = self.lower_text(&calls, reasoning.as_ref(), &mut warnings)?;
+        let (mut text, stop_tokens) = self.lower_text(&calls, reasoning.as_ref(), &mut warnings)?;
+        if let Some(begin) = &mut text.begin {
+            *begin = after_line_feeds(begin);
+            calls.accept_line_feeds();
+        }
         let mut format = WireFormat::plain();
         format.name = name.to_owned();
         format.title = format!("{name}: from its response_template");
@@ -38,6 +34,9 @@ impl ResponseTemplate {
         format.reasoning = reasoning;
         format.section = calls.section;
         format.call = calls.call;
+        // Two spellings with one begin could not be told apart.
+        let begin = format.calls_begin_marker().map(Marker::write);
+        format.json_objects = !begin.is_some_and(|begin| begin.starts_with('{'));
         format.check().map_err(|problem| error("", problem.to_string()))?;
         Ok((format, warnings))
     }
@@ -175,16 +174,6 @@ impl ResponseTemplate {
     }
 }
 
-/// The delimiters of a region.
-fn delimiters(field: &Field, pointer: &str) -> Lowered<(Option<Vec<Piece>>, Option<Vec<Piece>>)> {
-    let at = |key: &str| format!("{pointer}/{key}");
-    let open = pieces(field.open.as_ref(), field.open_pattern.as_deref())
-        .map_err(|problem| error(at(field.open_key()), problem))?;
-    let close = pieces(field.close.as_ref(), field.close_pattern.as_deref())
-        .map_err(|problem| error(at(field.close_key()), problem))?;
-    Ok((open, close))
-}
-
 fn lower_reasoning(field: &Field, key: &str) -> Lowered<ReasoningFormat> {
     let pointer = format!("/fields/{key}");
     let (open, close) = delimiters(field, &pointer)?;
@@ -196,7 +185,7 @@ fn lower_reasoning(field: &Field, key: &str) -> Lowered<ReasoningFormat> {
     let is_opened = open.as_deref().is_some_and(may_be_empty);
     Ok(ReasoningFormat {
         opened_by: if is_opened { Opener::Template } else { Opener::Model },
-        begin: fixed(open, field.open_key())?,
+        begin: after_line_feeds(&fixed(open, field.open_key())?),
         lead: "\n".to_owned(),
         trail: "\n".to_owned(),
         end: fixed(close, field.close_key())?,
@@ -213,233 +202,4 @@ fn may_be_empty(pieces: &[Piece]) -> bool {
         Piece::Space | Piece::Edge | Piece::Maybe(_) => true,
         Piece::Any(branches) => branches.iter().any(|branch| may_be_empty(branch)),
     })
-}
-
-/// The region of calls.
-struct CallField<'a> {
-    field: &'a Field,
-    pointer: &'static str,
-}
-
-struct LoweredCalls {
-    section: Option<SectionFormat>,
-    call: CallFormat,
-}
-
-impl CallField<'_> {
-    fn error(&self, key: &str, problem: impl Into<String>) -> ResponseTemplateError {
-        error(format!("{}/{key}", self.pointer), problem)
-    }
-
-    fn lower(&self, warnings: &mut Vec<ResponseTemplateWarning>) -> Lowered<LoweredCalls> {
-        let (open, close) = delimiters(self.field, self.pointer)?;
-        let open = open.ok_or_else(|| self.error("open", "calls need a begin"))?;
-        let close = close.ok_or_else(|| self.error("close", "calls need an end"))?;
-        let end = texts(&close).and_then(|texts| marker(&texts));
-        let end = end.ok_or_else(|| self.error(self.field.close_key(), "is no fixed text"))?;
-        let content = self.field.content.as_deref().unwrap_or("text");
-        match content {
-            "json" if self.field.transform_each => self.lower_list(&open, end),
-            "json" => self.lower_json(&open, end),
-            "xml-inline" => self.lower_tags(&open, end, warnings),
-            other => {
-                let problem = format!("calls of content `{other}` have no wire format");
-                Err(self.error("content", problem))
-            }
-        }
-    }
-
-    fn call(&self, begin: Marker, end: Marker, header: Vec<Part>) -> CallFormat {
-        CallFormat {
-            begin: Some(begin),
-            header,
-            also: Vec::new(),
-            arguments: ArgumentStyle::Json,
-            trailer: vec![Part::Gap { gap: String::new() }],
-            end: Some(end),
-            separator: FixedParts::Parts(vec![Part::Gap { gap: "\n".to_owned() }]),
-            parallel: match self.field.repeats {
-                true => ParallelPolicy::Many,
-                false => ParallelPolicy::One,
-            },
-            id: WireId::Made,
-        }
-    }
-
-    /// A list of objects between the delimiters.
-    fn lower_list(&self, open: &[Piece], end: Marker) -> Lowered<LoweredCalls> {
-        let begin = texts(open).and_then(|texts| marker(&texts));
-        let begin = begin.ok_or_else(|| self.error(self.field.open_key(), "is no fixed text"))?;
-        let (name, arguments) = self.keys()?;
-        let mut call = self.call(begin.clone(), end.clone(), object_header(&name, &arguments));
-        (call.begin, call.end) = (None, None);
-        call.trailer.push(Part::Text("}".to_owned()));
-        call.parallel = ParallelPolicy::Many;
-        call.separator = FixedParts::Parts(vec![
-            Part::Gap { gap: String::new() },
-            Part::Text(",".to_owned()),
-            Part::Gap { gap: " ".to_owned() },
-        ]);
-        let gap = || Part::Gap { gap: String::new() };
-        let section = SectionFormat {
-            before: String::new(),
-            begin,
-            lead: FixedParts::Parts(vec![gap(), Part::Text("[".to_owned()), gap()]),
-            trail: FixedParts::Parts(vec![gap(), Part::Text("]".to_owned()), gap()]),
-            end: Some(end),
-        };
-        Ok(LoweredCalls { section: Some(section), call })
-    }
-
-    /// One object, or the name in the begin and the arguments as JSON.
-    fn lower_json(&self, open: &[Piece], end: Marker) -> Lowered<LoweredCalls> {
-        let captures_name = open.contains(&Piece::Group("name".to_owned()));
-        let (begin, mut rest) = self.split_begin(open)?;
-        let mut call = match captures_name {
-            true => self.call(begin, end, rest),
-            false => {
-                let (name, arguments) = self.keys()?;
-                rest.push(Part::Gap { gap: "\n".to_owned() });
-                rest.extend(object_header(&name, &arguments));
-                let mut call = self.call(begin, end, rest);
-                call.trailer = vec![
-                    Part::Gap { gap: String::new() },
-                    Part::Text("}".to_owned()),
-                    Part::Gap { gap: "\n".to_owned() },
-                ];
-                call
-            }
-        };
-        call.arguments = self.json_style()?;
-        Ok(LoweredCalls { section: None, call })
-    }
-
-    /// JSON, or objects with bare names and marked strings.
-    fn json_style(&self) -> Lowered<ArgumentStyle> {
-        let args = &self.field.content_args;
-        let is_bare = args.get("unquoted_keys") == Some(&Value::Bool(true));
-        let delimiters = args.get("string_delims").and_then(Value::as_array);
-        match (is_bare, delimiters.map(Vec::as_slice)) {
-            (false, None) => Ok(ArgumentStyle::Json),
-            (true, Some([pair])) if pair[0].is_string() && pair[0] == pair[1] => {
-                let quote = pair[0].as_str().unwrap_or_default();
-                Ok(ArgumentStyle::Delimited(crate::units::marker_of(quote)))
-            }
-            _ => Err(self.error("content_args", "such JSON has no argument style")),
-        }
-    }
-
-    /// One tag for each argument.
-    fn lower_tags(
-        &self,
-        open: &[Piece],
-        end: Marker,
-        warnings: &mut Vec<ResponseTemplateWarning>,
-    ) -> Lowered<LoweredCalls> {
-        let (begin, header) = self.split_begin(open)?;
-        let pattern = self.field.content_args.get("tag_pattern").and_then(Value::as_str);
-        let pattern = pattern.ok_or_else(|| self.error("content_args", "needs `tag_pattern`"))?;
-        let at = "content_args/tag_pattern";
-        let pieces = of_pattern(pattern).map_err(|problem| self.error(at, problem))?;
-        let is_group = |piece: &Piece, name: &str| *piece == Piece::Group(name.to_owned());
-        let value = pieces.iter().position(|piece| is_group(piece, "value"));
-        let value = value.ok_or_else(|| self.error(at, "has no group `value`"))?;
-        let mut parts = Vec::new();
-        for piece in &pieces[..value] {
-            match piece {
-                Piece::Text(text) => parts.push(TagPart::Text(text.clone())),
-                Piece::Group(name) if name == "key" => {
-                    parts.push(TagPart::Key { key: NameStyle::Raw });
-                }
-                Piece::Space => parts.push(TagPart::Gap { gap: "\n".to_owned() }),
-                _ => return Err(self.error(at, "is not a text, a key and a text")),
-            }
-        }
-        // White space before the value is stripped from it.
-        if matches!(parts.last(), Some(TagPart::Gap { .. })) {
-            parts.pop();
-        }
-        let close = texts(&pieces[value + 1..]).unwrap_or_default();
-        let [close] = &close[..] else { return Err(self.error(at, "ends with no fixed text")) };
-        let gap = || FixedParts::Parts(vec![Part::Gap { gap: "\n".to_owned() }]);
-        let style = TaggedStyle {
-            open: parts,
-            lead: "\n".to_owned(),
-            trail: "\n".to_owned(),
-            close: Marker::Text(close.clone()),
-            before: gap(),
-            between: gap(),
-            after: gap(),
-            excludes: Vec::new(),
-            python: None,
-            quotes: None,
-        };
-        warnings.push(ResponseTemplateWarning {
-            pointer: format!("{}/{at}", self.pointer),
-            what: "what stands after the last argument is not described: only white space is \
-                   accepted"
-                .to_owned(),
-        });
-        let mut call = self.call(begin, end, header);
-        call.trailer = Vec::new();
-        call.arguments = ArgumentStyle::Tagged(Box::new(style));
-        Ok(LoweredCalls { section: None, call })
-    }
-
-    /// The begin marker, which is the first text, and the header after it.
-    fn split_begin(&self, open: &[Piece]) -> Lowered<(Marker, Vec<Part>)> {
-        let key = self.field.open_key();
-        let begin = open.iter().position(|piece| !matches!(piece, Piece::Space | Piece::Edge));
-        let first = begin.and_then(|at| open.get(at)).map(std::slice::from_ref);
-        let begins = first.and_then(texts).and_then(|texts| marker(&texts));
-        let (Some(at), Some(begin)) = (begin, begins) else {
-            return Err(self.error(key, "begins with no fixed text"));
-        };
-        let header = header(&open[at + 1..], "\n").map_err(|problem| self.error(key, problem))?;
-        Ok((begin, header))
-    }
-
-    /// The keys of a call's name and arguments in the parsed content.
-    fn keys(&self) -> Lowered<(String, String)> {
-        let function = &self.field.transform["function"];
-        if function == "{content}" {
-            return Ok(("name".to_owned(), "arguments".to_owned()));
-        }
-        let key = |member: &str| {
-            let path = function[member].as_str();
-            let path = path.and_then(|path| path.strip_prefix('{')?.strip_suffix('}'));
-            let path = path.map(|path| path.strip_prefix("content.").unwrap_or(path));
-            path.filter(|path| !path.contains('.')).map(str::to_owned).ok_or_else(|| {
-                self.error(
-                    &format!("transform/function/{member}"),
-                    "is not a member of the content",
-                )
-            })
-        };
-        Ok((key("name")?, key("arguments")?))
-    }
-}
-
-/// `{"name": "NAME", "arguments": ` with free white space.
-fn object_header(name: &str, arguments: &str) -> Vec<Part> {
-    let text = |text: String| Part::Text(text);
-    let gap = |gap: &str| Part::Gap { gap: gap.to_owned() };
-    vec![
-        text("{".to_owned()),
-        gap(""),
-        text(format!("\"{name}\"")),
-        gap(""),
-        text(":".to_owned()),
-        gap(" "),
-        text("\"".to_owned()),
-        Part::Name { name: NameStyle::Json },
-        text("\"".to_owned()),
-        gap(""),
-        text(",".to_owned()),
-        gap(" "),
-        text(format!("\"{arguments}\"")),
-        gap(""),
-        text(":".to_owned()),
-        gap(" "),
-    ]
 }

@@ -5,6 +5,7 @@
 //! open what the second needs, the description accepts white space only, and a warning says so with
 //! its place; the chat template then tells whether that is what the model writes.
 
+mod calls;
 mod delimiter;
 mod lower;
 
@@ -129,6 +130,9 @@ fn check_members<T: DeserializeOwned>(
     }
     Ok(())
 }
+
+/// What a part of the template becomes.
+type Lowered<T> = Result<T, ResponseTemplateError>;
 
 fn error(pointer: impl Into<String>, problem: impl Into<String>) -> ResponseTemplateError {
     ResponseTemplateError { pointer: pointer.into(), problem: problem.into() }

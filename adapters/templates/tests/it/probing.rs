@@ -178,3 +178,31 @@ fn formats_are_confirmed_with_the_ids_that_calls_get() {
     assert!(confirmed(format, &strict));
     assert!(!confirmed(&without_ids, &strict));
 }
+
+/// A turn after a result that begins otherwise than its prompt is no turn of the format. Published
+/// templates of Gemma 4 differ in where they write the begin of a turn after a result.
+#[test]
+fn turns_after_results_begin_as_their_prompts() {
+    let source = include_str!("../data/families/gemma4.jinja");
+    let catalog = Catalog::shipped();
+    let format = catalog.get("gemma4").expect("gemma4");
+    let tokens = ["<|turn>", "<turn|>", "<|tool_response>", "<tool_response|>", "<|tool_call>"];
+    let tokens = tokens.map(str::to_owned);
+    let differing = |prompt_condition: &str, turn_condition: &str| {
+        let begin = "{{- '<|turn>model\\n' -}}";
+        assert_eq!(source.matches(begin).count(), 2);
+        let (turn, prompt) = source.rsplit_once(begin).expect("two");
+        let only_if = |condition| format!("{{%- if {condition} -%}}{begin}{{%- endif -%}}");
+        let turn = turn.replace(begin, &only_if(turn_condition));
+        let source = turn + &only_if(prompt_condition) + prompt;
+        let template = ChatTemplate::new(&source, [None, Some("<turn|>".to_owned()), None]);
+        let confirmation = confirm(format, &template.expect("compiles"), &tokens);
+        confirmation.unconfirmed().map(|case| case.name).collect::<Vec<_>>()
+    };
+    let never_after_results = "loop.first or loop.previtem.role != 'tool'";
+    let no_result_before_the_prompt = "messages[-1].role != 'tool'";
+    let nothing: [&str; 0] = [];
+    assert_eq!(differing("true", "true"), nothing);
+    assert_eq!(differing(no_result_before_the_prompt, never_after_results), nothing);
+    assert_eq!(differing(no_result_before_the_prompt, "true"), ["text after a result"]);
+}

@@ -1,6 +1,6 @@
 //! Formats from response templates, alone and beside chat templates.
 
-use louver_formats::{Catalog, Marker};
+use louver_formats::{Catalog, Marker, WireId};
 use louver_templates::{ChatTemplate, Checkpoint, FormatSource, ResponseTemplate, resolve};
 use serde::Deserialize;
 
@@ -145,4 +145,19 @@ fn errors_point_to_the_delimiter() {
     let Some(Marker::Any(ends)) = format.calls_end_marker() else { panic!("{format:?}") };
     let texts: Vec<String> = ends.iter().map(Marker::write).collect();
     assert_eq!(texts, ["</c x>", "</c>"]);
+}
+
+/// An id that the template does not read may be there, and is not the call's.
+#[test]
+fn ids_come_from_the_member_that_the_template_reads() {
+    for (id, expected) in [(r#""id": "{id}","#, WireId::Id), ("", WireId::Made)] {
+        let calls = format!(
+            r#"{{"open": "<c>", "close": "</c>", "content": "json", "transform_each": true,
+                "transform": {{{id} "function": {{"name": "{{n}}", "arguments": "{{a}}"}}}}}}"#
+        );
+        let template = format!(r#"{{"start_anchor": "a", "fields": {{"tool_calls": {calls}}}}}"#);
+        let value = serde_json::from_str(&template).expect("JSON");
+        let lowered = ResponseTemplate::from_value(&value).expect("reads").lower("test");
+        assert_eq!(lowered.expect("a format").0.call.id, expected);
+    }
 }
