@@ -155,7 +155,8 @@ impl FuelMeter {
 pub(crate) fn spend(units: usize) -> Result<(), OutOfFuel> {
     METER.with(|meter| {
         let (units, slice) = (units as u64, meter.slice.get());
-        if units <= slice {
+        // Not where the slice is empty: a meter that is halted fails without units, too.
+        if units < slice {
             meter.slice.set(slice - units);
             return Ok(());
         }
@@ -198,6 +199,11 @@ pub(crate) fn check() -> Result<(), OutOfFuel> {
 /// ```
 pub fn is_exhausted() -> bool {
     check().is_err()
+}
+
+/// Whether the work of this thread is cancelled.
+pub(crate) fn is_cancelled() -> bool {
+    check() == Err(OutOfFuel::Cancelled)
 }
 
 /// Runs `work` with a budget of `units`, or with the rest of the surrounding budget if that is
@@ -280,6 +286,14 @@ pub fn with_default_budget<T>(units: impl FnOnce() -> u64, work: impl FnOnce() -
     } else {
         work()
     }
+}
+
+/// As [`with_separate_budget`]; the surrounding budget pays: it is the request that makes what all
+/// share.
+pub(crate) fn with_shared_budget<T>(units: u64, work: impl FnOnce() -> T) -> T {
+    let (made, spent) = with_separate_budget(units, || measure(work));
+    charge(spent as usize);
+    made
 }
 
 /// Runs work whose result others share with a budget of its own, regardless of the surrounding

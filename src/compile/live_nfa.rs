@@ -17,7 +17,7 @@ impl LiveNfa {
     /// Computes the live states. Cost: linear.
     pub(super) fn new(nfa: Nfa) -> LiveNfa {
         // Its construction, too.
-        fuel::charge(16 * nfa.len());
+        fuel::charge(8 * nfa.len());
         LiveNfa { live: nfa.live(), nfa }
     }
 

@@ -331,14 +331,7 @@ impl Compiled {
             let compiled = Compiled::new(grammar, &self.limits).ok()?;
             (compiled.start_nullable() == deferred.is_nullable()).then(|| Arc::new(compiled))
         };
-        // All matchers share the result, so it must not depend on the fuel that one request has
-        // left. The one that makes it pays for it.
-        let make = || {
-            let (made, spent) =
-                fuel::with_separate_budget(self.compile_fuel(), || fuel::measure(made));
-            fuel::charge(spent as usize);
-            made
-        };
+        let make = || fuel::with_shared_budget(self.compile_fuel(), made);
         self.deferred.get(&rule)?.get_or_init(make).as_ref()
     }
 

@@ -69,10 +69,12 @@ fn append_word(expr: &Expr, word: &mut Vec<u8>) -> bool {
 
 /// Determinises and minimises a regular rule.
 fn determinize_rule(compiled: &Compiled, body: &Expr) -> Option<Arc<Dfa>> {
-    let nfa = thompson::regular_nfa(compiled, body);
-    // Beyond a small multiple of the nondeterministic size, the lazy automaton is cheaper.
-    let dfa = nfa.determinize(nfa.len() * 4 + 256).ok()?.minimize();
-    // Out of fuel, the automaton may not be minimal: do not share it.
-    fuel::check().ok()?;
-    Some(Arc::new(dfa))
+    fuel::with_shared_budget(compiled.compile_fuel(), || {
+        let nfa = thompson::regular_nfa(compiled, body);
+        // Beyond a small multiple of the nondeterministic size, the lazy automaton is cheaper.
+        let dfa = nfa.determinize(nfa.len() * 4 + 256).ok()?.minimize();
+        // Out of fuel, the automaton may not be minimal: do not share it.
+        fuel::check().ok()?;
+        Some(Arc::new(dfa))
+    })
 }

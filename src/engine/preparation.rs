@@ -272,17 +272,18 @@ impl Matcher {
         let config = self.config();
         let target = ConstraintConfig { epoch: self.epoch, config, config_with_keys: config };
         let (tokens, before) = (self.tokens.clone(), self.configs.iter().rev().nth(1).copied());
-        let counters = self.runtime.counters.clone();
+        let (counters, cancel) = (self.runtime.counters.clone(), fuel::cancel_tokens());
         count(&counters.prefetches, 1);
         self.runtime.background.submit(
             Priority::Prefetch,
             Box::new(move |signal| {
                 let job = PreparationJob { masks: &masks, counters: &counters, signal };
-                fuel::limited(masks.prepare_fuel(), || {
+                let prefetch = || {
                     background_parser.run_guarded(|second| {
                         job.prefetch(second, target, (&tokens, before), &likely)
                     })
-                });
+                };
+                fuel::limited(masks.prepare_fuel(), || fuel::run_under(&cancel, prefetch));
                 None
             }),
         )

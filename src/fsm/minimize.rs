@@ -12,8 +12,8 @@ use crate::fuel;
 
 /// Fuel of partition refinement, in units an edge.
 const FUEL_PER_EDGE: usize = 6;
-/// Blocks that split others between two checks of cancel tokens. The fuel is spent before.
-const SPLITTERS_PER_CHECK: usize = 1024;
+/// Marked elements between two checks of cancel tokens. The fuel is spent before.
+const MARKS_PER_CHECK: usize = 1 << 14;
 
 /// A refinable partition of `0..n`. Block `b` is `elems[first[b]..past[b]]`, its marked elements
 /// first.
@@ -133,23 +133,31 @@ pub(crate) fn coarsest(
     let incoming = Csr::new(keys.len(), || head.iter().copied().zip(0..));
     // Every block but one must split the cords (sets of edges with one label); block 0 is left out.
     let (mut b, mut c) = (1, 0);
+    let mut marks = 0;
+    let mut count_marks = |more: usize| {
+        marks += 1 + more;
+        if marks < MARKS_PER_CHECK {
+            return Some(());
+        }
+        marks = 0;
+        fuel::check().ok()
+    };
     loop {
         while b < blocks.blocks() {
             for i in blocks.first[b]..blocks.past[b] {
                 let edges = incoming.row(blocks.elems[i as usize]);
                 edges.iter().for_each(|&edge| cords.mark(edge));
+                count_marks(edges.len())?;
             }
             cords.split();
             b += 1;
-            if b % SPLITTERS_PER_CHECK == 0 {
-                fuel::check().ok()?;
-            }
         }
         if c >= cords.blocks() {
             return Some(blocks.set_of);
         }
         for i in cords.first[c]..cords.past[c] {
             blocks.mark(tail[cords.elems[i as usize] as usize]);
+            count_marks(0)?;
         }
         blocks.split();
         c += 1;
@@ -158,8 +166,8 @@ pub(crate) fn coarsest(
 
 impl Dfa {
     /// The minimal automaton: useless states dropped, equivalent states merged, numbered
-    /// breadth-first. Out of [`fuel`], it returns `self`: code that caches the result must check
-    /// the fuel.
+    /// breadth-first. Out of [`fuel`], it is `self`, perhaps without useless states: code that
+    /// caches the result must check the fuel.
     #[must_use]
     pub fn minimize(&self) -> Dfa {
         if fuel::spend(self.len() + self.edge_count()).is_err() {
@@ -180,6 +188,7 @@ impl Dfa {
             label.push(class);
             head.push(to);
         });
+        // Out of fuel, these are not all edges.
         if fuel::spend(FUEL_PER_EDGE * head.len()).is_err() {
             return self.clone();
         }

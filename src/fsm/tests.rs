@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::{Combine, Dfa, Nfa};
+use crate::fuel;
 
 type Edges = Vec<(u32, u32, u32, u32)>;
 
@@ -29,6 +30,30 @@ fn nfa() -> impl Strategy<Value = Nfa> {
             nfa
         },
     )
+}
+
+/// Whatever fuel is left, an automaton keeps its language: only its size differs.
+#[test]
+fn minimal_automata_out_of_fuel_keep_their_language() {
+    let mut nfa = Nfa::new();
+    let states: Vec<u32> = (0..40).map(|_| nfa.state()).collect();
+    for (from, to) in states.iter().zip(&states[1..]) {
+        nfa.edge(*from, 0, 9, *to);
+        nfa.edge(*from, 20 + from % 3, 30, *to);
+    }
+    nfa.set_final(30);
+    nfa.set_final(39);
+    let dfa = nfa.determinize(1_000).unwrap();
+    let words = |dfa: &Dfa| {
+        let word = |length: usize| (0..length).map(|at| if at % 2 == 0 { 5 } else { 25 });
+        (0..50).filter(|&length| dfa.accepts(word(length))).collect::<Vec<usize>>()
+    };
+    let whole = fuel::measure(|| dfa.minimize()).1;
+    assert!(whole > 100);
+    for budget in 0..=whole {
+        let minimized = fuel::limited(budget, || dfa.minimize());
+        assert_eq!(words(&minimized), [30, 39], "with {budget} of {whole} units");
+    }
 }
 
 /// Membership by definition.

@@ -172,7 +172,7 @@ impl MaskEntry {
         diff.walk(parser, vocab.trie(), (isolated, base_item))?;
         let accepted = base.accepted.changed(&diff.only_base, &diff.only_this, vocab.mask_words());
         let excluded = ExcludedTokens::new(std::mem::take(&mut diff.excluded), vocab.mask_words());
-        let added = diff.own_suffixes(vocab, &accepted);
+        let added = diff.own_suffixes(vocab, &accepted)?;
         Ok(MaskEntry::new(
             accepted,
             ContextDependent::Derived { base: base.clone(), excluded, added: added.into() },

@@ -141,10 +141,10 @@ impl EntryDifference {
         mut self,
         vocab: &Vocabulary,
         accepted: &TokenSet,
-    ) -> Vec<(Exit, Suffixes)> {
+    ) -> Result<Vec<(Exit, Suffixes)>, WalkError> {
         let tree: &Tree = vocab.trie();
         if self.exits.is_empty() && self.restored.is_empty() {
-            return Vec::new();
+            return Ok(Vec::new());
         }
         let row = accepted.written(vocab.mask_words());
         let mut suffixes = Suffixes::by_exit((vocab, tree), &row, self.exits);
@@ -158,7 +158,7 @@ impl EntryDifference {
                 } else {
                     tree.tokens_below(below)
                 };
-                fuel::charge(tokens.len() / 4);
+                fuel::spend(tokens.len() / 4)?;
                 listed_tokens.extend(
                     tokens.iter().filter(|&&token| !bit(&row, token)).map(|&token| (token, depth)),
                 );
@@ -168,6 +168,6 @@ impl EntryDifference {
             listed_tokens.dedup();
             suffixes.extend(Suffixes::listed(vocab, &listed_tokens).map(|own| (group[0].0, own)));
         }
-        suffixes
+        Ok(suffixes)
     }
 }

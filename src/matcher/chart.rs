@@ -20,6 +20,9 @@ const ITEM_BYTES: usize = 2 * size_of::<(ChartItem, Derivation)>();
 /// Memory of a call: a place in such a list, and its part of a table.
 const CALL_BYTES: usize = 2 * size_of::<(u32, StateId)>() + 64;
 
+/// Tables of at most this capacity are kept from column to column.
+const MIN_SHRUNK: usize = 1 << 10;
+
 /// Fuel of an item that is added, completed and predicted from.
 const ITEM_FUEL: usize = 8;
 /// Fuel of an attempt to add an item, which may be there already.
@@ -279,6 +282,10 @@ impl<'p> Chart<'p> {
     fn begin_column(&mut self, position: TextPosition) -> Result<(), ChartLimit> {
         self.take_bytes(2 * size_of::<Column>())?;
         self.columns.push(Column { position, ..Column::default() });
+        // Clearing a table takes its whole capacity.
+        if self.members.capacity() > MIN_SHRUNK + 8 * self.members.len() {
+            (self.members, self.ended) = Default::default();
+        }
         self.members.clear();
         self.ended.clear();
         Ok(())

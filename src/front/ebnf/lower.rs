@@ -58,7 +58,7 @@ pub(super) fn lower(
         diagnostics,
     };
     let start = lowering.declare(&rules);
-    for (i, rule) in rules.iter().enumerate().take_while(|_| !fuel::is_exhausted()) {
+    for (i, rule) in rules.iter().enumerate().take_while(|_| !fuel::is_cancelled()) {
         let body = lowering.expr(&rule.body);
         let id = RuleId::new(i);
         lowering.builder.define(id, body);

@@ -51,7 +51,7 @@ pub(super) fn parse(text: &str, options: &EbnfOptions, limits: &Limits) -> Parse
     let mut rules: Vec<RuleDef> = Vec::new();
     let mut heads: HashMap<String, usize> = HashMap::default();
     // What has no rule because the work was cancelled is an error; see `within_fuel`.
-    while !fuel::is_exhausted() {
+    while !fuel::is_cancelled() {
         let begin = parser.cursor.offset;
         match parser.rule() {
             Ok(Some(rule)) => match heads.get(&rule.name.text) {

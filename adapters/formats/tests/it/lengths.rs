@@ -115,7 +115,7 @@ fn automata_of_raw_texts_are_kept() {
         let rig = Rig::new(format, Specials::Fewest);
         for (schema, most) in [
             (json!({"type": "string", "maxLength": 1000}), 40_000),
-            (json!({"type": "string", "format": "email"}), 600_000),
+            (json!({"type": "string", "format": "email"}), 800_000),
         ] {
             let properties = json!({"s": schema});
             let parameters = json!({"type": "object", "properties": properties, "required": ["s"]});

@@ -35,6 +35,43 @@ fn few_states() -> Limits {
     Limits::default().with_automaton_states(1_000)
 }
 
+/// A schema that is lowered on little fuel is refused, relaxed with a report, or what it says. The
+/// last automaton is made when little is left.
+#[test]
+fn lowering_on_little_fuel_accepts_nothing_else() {
+    let (mut refused, mut whole) = (0, 0);
+    for (at, budget) in (1_000..200_000).step_by(331).enumerate() {
+        // Automata of other bounds are not in the caches yet.
+        let schema = format!(r#"{{"type":"integer","multipleOf":97,"minimum":-{}}}"#, 2_282 + at);
+        let json = Json::parse(&schema, &Limits::default()).unwrap();
+        for policy in [Policy::Strict, Policy::BestEffort] {
+            let options = SchemaOptions::default().with_policy(policy);
+            let limits = Limits::default();
+            let lowered = crate::fuel::limited(budget, || {
+                lower_reported(source(&json, &Registry::new(), &options, &limits))
+            });
+            match lowered {
+                Err(errors) => {
+                    let is_limit =
+                        |e: &SchemaError| matches!(e.reason, SchemaErrorReason::Limit(_));
+                    assert!(errors.0.iter().all(is_limit), "{schema} with {budget}: {errors}");
+                    refused += 1;
+                }
+                Ok(LoweredSchema { grammar, relaxed }) if relaxed.is_empty() => {
+                    let compiled = Compiled::new(&grammar, &Limits::default()).unwrap();
+                    let mut recognizer = Recognizer::new(Arc::new(compiled));
+                    for (text, expected) in [("97", true), ("10", false), ("1-0", false)] {
+                        assert_eq!(accepts(&mut recognizer, text), expected, "{schema}: {text}");
+                    }
+                    whole += 1;
+                }
+                Ok(_) => {}
+            }
+        }
+    }
+    assert!(refused > 0 && whole > 0, "{refused} refused, {whole} whole");
+}
+
 #[test]
 fn a_keyword_is_relaxed_where_it_stands() {
     let limits = few_states();
