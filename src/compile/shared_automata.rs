@@ -69,7 +69,10 @@ fn append_word(expr: &Expr, word: &mut Vec<u8>) -> bool {
 
 /// Determinises and minimises a regular rule.
 fn determinize_rule(compiled: &Compiled, body: &Expr) -> Option<Arc<Dfa>> {
-    fuel::with_shared_budget(compiled.compile_fuel(), || {
+    fuel::check().ok()?;
+    // A mask may make it.
+    let budget = compiled.limits.compile_fuel.min(compiled.limits.mask_fuel);
+    fuel::with_shared_budget(budget, || {
         let nfa = thompson::regular_nfa(compiled, body);
         // Beyond a small multiple of the nondeterministic size, the lazy automaton is cheaper.
         let dfa = nfa.determinize(nfa.len() * 4 + 256).ok()?.minimize();

@@ -277,6 +277,9 @@ impl Matcher {
         self.runtime.background.submit(
             Priority::Prefetch,
             Box::new(move |signal| {
+                if fuel::any_cancelled(&cancel) {
+                    return None;
+                }
                 let job = PreparationJob { masks: &masks, counters: &counters, signal };
                 let prefetch = || {
                     background_parser.run_guarded(|second| {

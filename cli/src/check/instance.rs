@@ -186,7 +186,11 @@ impl<'s> CheckedSpec<'s> {
 /// The pointer of a keyword in the schema, of its path through references. From a reference in a
 /// resource of its own, or to an anchor, the rest of the path follows as it is.
 fn keyword_pointer(schema: &Value, path: &str) -> String {
-    let has_id = |pointer: &str| schema.pointer(pointer).is_some_and(|s| s.get("$id").is_some());
+    let has_id = |pointer: &str| {
+        let schema = schema.pointer(pointer);
+        let ids = ["$id", "id"].map(|name| schema.and_then(|s| s.get(name)?.as_str()));
+        ids.into_iter().flatten().any(|id| !id.starts_with('#'))
+    };
     let is_embedded = |pointer: &str| {
         let ends = pointer.char_indices().skip(1).filter(|(_, c)| *c == '/').map(|(end, _)| end);
         ends.into_iter().any(|end| has_id(&pointer[..end]))

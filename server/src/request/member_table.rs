@@ -295,14 +295,19 @@ pub(crate) fn refuse_members(members: &Members<'_>, others: &[(&str, &str)], fau
     }
 }
 
-/// Whether a name is another one with one wrong letter, or two if it is long.
+/// Whether a name is another one with one wrong letter, or two if it is long, in any style.
 fn is_misspelling(name: &str, known: &str) -> bool {
     let most = match known.len() {
         ..5 => return false,
         5..10 => 1,
         10.. => 2,
     };
-    name.len().abs_diff(known.len()) <= most && strsim::damerau_levenshtein(name, known) <= most
+    // Further apart than letters and styles can be.
+    if name.len().abs_diff(known.len()) > 2 * most + 2 {
+        return false;
+    }
+    let [name, known] = [name, known].map(|name| name.to_lowercase().replace(['_', '-'], ""));
+    strsim::damerau_levenshtein(&name, &known) <= most
 }
 
 fn may_request_structure(name: &str) -> bool {
@@ -468,7 +473,16 @@ mod tests {
             let (faults, _) = check(&table, &text, UnknownMembers::Ignore);
             faults.iter().map(|fault| fault.message.clone()).collect::<Vec<String>>()
         };
-        for name in ["grammer", "response_fromat", "reponse_formt", "tolls", "lovuer", "choise"] {
+        for name in [
+            "grammer",
+            "response_fromat",
+            "reponse_formt",
+            "tolls",
+            "lovuer",
+            "choise",
+            "Grammer",
+            "responseFromat",
+        ] {
             let faults = members(10, name);
             assert!(faults[0].ends_with("meant?"), "{name}: {faults:?}");
             assert_eq!(members(30, name).len(), 1, "{name}");

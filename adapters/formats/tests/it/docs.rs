@@ -27,8 +27,8 @@ offered tool follows.
 In all families whose free text has no markers, a JSON object with the name of an offered tool is
 such a call, too: `{\"name\": \"get_weather\", \"arguments\": {...}}`, with `parameters` for
 `arguments`, with `function`, `tool` or `tool_name` for `name`, perhaps after
-`\"type\": \"function\"`, and in the white space that encoders of JSON write. An object with the name of
-another tool cannot go on with `arguments` or `parameters`; any other object is text.
+`\"type\": \"function\"`, and in the white space that encoders of JSON write. An object with the
+name of another tool cannot go on with `arguments` or `parameters`; any other object is text.
 `json_objects = false` in a description leaves all of them to the text.
 
 Other texts that look like calls stay text, also with the name of an offered tool. They also

@@ -34,9 +34,12 @@ impl ResponseTemplate {
         format.reasoning = reasoning;
         format.section = calls.section;
         format.call = calls.call;
-        // Two spellings with one begin could not be told apart.
+        // What the template says of such calls does not tell them from JSON in a text.
         let begin = format.calls_begin_marker().map(Marker::write);
-        format.json_objects = !begin.is_some_and(|begin| begin.starts_with('{'));
+        if begin.is_some_and(|begin| begin.starts_with('{')) {
+            let pointer = format!("/fields/tool_calls/{}", field.open_key());
+            return Err(error(pointer, "begins like any JSON object"));
+        }
         format.check().map_err(|problem| error("", problem.to_string()))?;
         Ok((format, warnings))
     }
