@@ -155,7 +155,7 @@ impl FuelMeter {
 pub(crate) fn spend(units: usize) -> Result<(), OutOfFuel> {
     METER.with(|meter| {
         let (units, slice) = (units as u64, meter.slice.get());
-        // Not where the slice is empty: a meter that is halted fails without units, too.
+        // An empty slice takes the slow path, so that a halted meter fails for zero units, too.
         if units < slice {
             meter.slice.set(slice - units);
             return Ok(());
@@ -288,8 +288,8 @@ pub fn with_default_budget<T>(units: impl FnOnce() -> u64, work: impl FnOnce() -
     }
 }
 
-/// As [`with_separate_budget`]; the surrounding budget pays: it is the request that makes what all
-/// share.
+/// As [`with_separate_budget`], but charged to the surrounding budget: the request that makes a
+/// shared result pays for it.
 pub(crate) fn with_shared_budget<T>(units: u64, work: impl FnOnce() -> T) -> T {
     let (made, spent) = with_separate_budget(units, || measure(work));
     charge(spent as usize);

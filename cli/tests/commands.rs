@@ -355,7 +355,8 @@ fn check_says_why_it_knows_no_keyword() {
 #[test]
 fn check_names_keywords_behind_references_and_repeated_members() {
     let folder = Folder::new("keyword_pointers");
-    let schema = r##"{"type": "object", "properties": {"a": {"$ref": "#/$defs/x"}, "b": {"$ref": "#"},
+    let schema = r##"{"type": "object", "properties": {
+        "a": {"$ref": "#/$defs/x"}, "b": {"$ref": "#"},
         "$id": {"type": "null"}, "c": {"$id": "other", "$defs": {"y": {"type": "null"}},
             "properties": {"d": {"$ref": "#/$defs/y"}}}},
         "$defs": {"x": {"anyOf": [{"$ref": "#/$defs/y"}]}, "y": {"items": {"type": "integer"}}}}"##;

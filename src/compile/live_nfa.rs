@@ -16,7 +16,7 @@ pub(super) struct LiveNfa {
 impl LiveNfa {
     /// Computes the live states. Cost: linear.
     pub(super) fn new(nfa: Nfa) -> LiveNfa {
-        // Its construction, too.
+        // This pays for the construction of the automaton as well.
         fuel::charge(8 * nfa.len());
         LiveNfa { live: nfa.live(), nfa }
     }

@@ -67,10 +67,12 @@ fn append_word(expr: &Expr, word: &mut Vec<u8>) -> bool {
     }
 }
 
-/// Determinises and minimises a regular rule.
+/// Determinises and minimises a regular rule, within a budget that does not depend on what the
+/// request has left, as others use the result. `None` if the automaton is too large.
 fn determinize_rule(compiled: &Compiled, body: &Expr) -> Option<Arc<Dfa>> {
+    // The separate budget would set a halted meter aside.
     fuel::check().ok()?;
-    // A mask may make it.
+    // Made at compilation or in a mask, whichever comes first.
     let budget = compiled.limits.compile_fuel.min(compiled.limits.mask_fuel);
     fuel::with_shared_budget(budget, || {
         let nfa = thompson::regular_nfa(compiled, body);

@@ -119,9 +119,9 @@ impl TokenSet {
             && more.is_empty()
         {
             let mut rest: HashSet<TokenId> = ids.iter().copied().collect();
-            less.iter().for_each(|id| {
+            for id in less {
                 rest.remove(id);
-            });
+            }
             return TokenSet::List(ids.iter().copied().filter(|id| rest.contains(id)).collect());
         }
         if let TokenSet::Row { base, remove, add } = self

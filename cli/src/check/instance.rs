@@ -183,18 +183,17 @@ impl<'s> CheckedSpec<'s> {
     }
 }
 
-/// The pointer of a keyword in the schema, of its path through references. From a reference in a
-/// resource of its own, or to an anchor, the rest of the path follows as it is.
+/// The JSON pointer of a keyword in the schema. `path` is its evaluation path, which leads through
+/// `$ref`. References to anchors, and those in embedded resources (`$id`), are not resolved: their
+/// steps stay in the pointer.
 fn keyword_pointer(schema: &Value, path: &str) -> String {
     let has_id = |pointer: &str| {
         let schema = schema.pointer(pointer);
         let ids = ["$id", "id"].map(|name| schema.and_then(|s| s.get(name)?.as_str()));
         ids.into_iter().flatten().any(|id| !id.starts_with('#'))
     };
-    let is_embedded = |pointer: &str| {
-        let ends = pointer.char_indices().skip(1).filter(|(_, c)| *c == '/').map(|(end, _)| end);
-        ends.into_iter().any(|end| has_id(&pointer[..end]))
-    };
+    let is_embedded =
+        |pointer: &str| pointer.match_indices('/').skip(1).any(|(end, _)| has_id(&pointer[..end]));
     let mut pointer = String::new();
     for step in path.split('/').skip(1) {
         let target = || {

@@ -1,5 +1,7 @@
 //! Checks of a body's member names: accepted, ignored, unsupported and unknown members.
 
+use std::cell::LazyCell;
+
 use louver::front::diagnostic::{is_same_name, similar};
 use louver::spec::json::Json;
 
@@ -206,6 +208,11 @@ impl MemberTable {
         pointers: &mut PointerMap,
     ) {
         let mut earlier = 0;
+        let structure = LazyCell::new(|| {
+            let is_structure =
+                |name: &&str| STRUCTURE_MEMBERS.contains(name) || structure::is_structure(name);
+            self.supported().filter(is_structure).collect::<Vec<&str>>()
+        });
         for (name, value) in members.iter().filter(|(_, value)| **value != Json::Null) {
             if faults.is_full() {
                 return;
@@ -226,14 +233,9 @@ impl MemberTable {
             if earlier == MAX_UNKNOWN {
                 return members.fail(faults, name, "unknown_member", "too many unknown members");
             }
-            let structure = || {
-                self.supported().filter(|known| {
-                    STRUCTURE_MEMBERS.contains(known) || structure::is_structure(known)
-                })
-            };
-            let meant = similar(name, structure(), earlier);
+            let meant = similar(name, structure.iter().copied(), earlier);
             earlier += 1;
-            let is_misspelled = structure().any(|known| is_misspelling(name, known));
+            let is_misspelled = structure.iter().any(|known| is_misspelling(name, known));
             let is_refused =
                 (asks_for_structure || is_misspelled) && !is_neutral(known.unwrap_or(name), value);
             if is_refused || unknown == UnknownMembers::Refuse {

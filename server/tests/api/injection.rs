@@ -5,7 +5,7 @@
 //! that takes every permit is answered as before.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use louver_server::SchemaLimits;
@@ -194,47 +194,47 @@ impl FaultedServer {
 /// Limits of requests, but for those on time. A request with 8 choices takes all permits.
 const REQUEST_LIMITS: &str = "[limits.requests]\nconcurrent = 8\nmax_tokens = 7000\n";
 
-/// A server whose host calls `fault` with each row of logits.
+/// A server whose host calls `fault` with each row of logits and the value that is returned, which
+/// is 0 at first.
 async fn faulted_host(
     limits: &str,
-    fault: impl Fn(&Tensor) -> Tensor + Send + Sync + 'static,
-) -> FaultedServer {
-    let processor: Processor = Arc::new(move |logits: &Tensor, _: &[u32]| Ok(fault(logits)));
+    fault: fn(&Tensor, &AtomicI64) -> Tensor,
+) -> (FaultedServer, Arc<AtomicI64>) {
+    let signal = Arc::new(AtomicI64::new(0));
+    let seen = signal.clone();
+    let processor: Processor = Arc::new(move |logits: &Tensor, _: &[u32]| Ok(fault(logits, &seen)));
     let limits = format!("{REQUEST_LIMITS}{limits}");
-    FaultedServer::new(Server::with_processor(&limits, processor).await, "tiny").await
+    let server = Server::with_processor(&limits, processor).await;
+    (FaultedServer::new(server, "tiny").await, signal)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tables_on_a_slow_host() {
-    let is_slow = Arc::new(AtomicBool::new(false));
-    let signal = is_slow.clone();
-    let faulted = faulted_host("timeout_s = 0.5", move |logits| {
-        if signal.load(Ordering::Relaxed) {
+    let slow = |logits: &Tensor, is_slow: &AtomicI64| {
+        if is_slow.load(Ordering::Relaxed) != 0 {
             std::thread::sleep(Duration::from_millis(5));
         }
         logits.clone()
-    })
-    .await;
-    is_slow.store(true, Ordering::Relaxed);
+    };
+    let (faulted, is_slow) = faulted_host("timeout_s = 0.5", slow).await;
+    is_slow.store(1, Ordering::Relaxed);
     faulted.send_all(&sample(10, 0), TIMED_OUT, || {}, async |_| {}).await;
-    is_slow.store(false, Ordering::Relaxed);
+    is_slow.store(0, Ordering::Relaxed);
     faulted.assert_recovered().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tables_on_a_host_that_never_answers() {
-    let is_stuck = Arc::new(AtomicBool::new(false));
-    let signal = is_stuck.clone();
-    let faulted = faulted_host("timeout_s = 0.5", move |logits| {
-        while signal.load(Ordering::Relaxed) {
+    let stuck = |logits: &Tensor, is_stuck: &AtomicI64| {
+        while is_stuck.load(Ordering::Relaxed) != 0 {
             std::thread::sleep(Duration::from_millis(1));
         }
         logits.clone()
-    })
-    .await;
-    let begin = || is_stuck.store(true, Ordering::Relaxed);
+    };
+    let (faulted, is_stuck) = faulted_host("timeout_s = 0.5", stuck).await;
+    let begin = || is_stuck.store(1, Ordering::Relaxed);
     let end = async |_| {
-        is_stuck.store(false, Ordering::Relaxed);
+        is_stuck.store(0, Ordering::Relaxed);
         faulted.server.wait_for("louver_running_generations", 0.0).await;
     };
     assert!(faulted.send_all(&sample(20, 3), TIMED_OUT, begin, end).await > 0);
@@ -243,29 +243,25 @@ async fn tables_on_a_host_that_never_answers() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tables_on_a_host_with_nan_logits() {
-    let is_nan = Arc::new(AtomicBool::new(false));
-    let signal = is_nan.clone();
-    let faulted = faulted_host("", move |logits| match signal.load(Ordering::Relaxed) {
-        true => Tensor::full(f32::NAN, logits.shape(), &Device::Cpu).unwrap(),
-        false => logits.clone(),
-    })
-    .await;
-    is_nan.store(true, Ordering::Relaxed);
+    let nan = |logits: &Tensor, is_nan: &AtomicI64| match is_nan.load(Ordering::Relaxed) {
+        0 => logits.clone(),
+        _ => Tensor::full(f32::NAN, logits.shape(), &Device::Cpu).unwrap(),
+    };
+    let (faulted, is_nan) = faulted_host("", nan).await;
+    is_nan.store(1, Ordering::Relaxed);
     assert_eq!(faulted.send_all(&sample(10, 6), &[], || {}, async |_| {}).await, 0);
-    is_nan.store(false, Ordering::Relaxed);
+    is_nan.store(0, Ordering::Relaxed);
     assert!(faulted.server.metric("louver_repaired_rows_total").await > 0.0);
     faulted.assert_recovered().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tables_on_a_host_that_panics_at_a_token() {
-    let countdown = Arc::new(AtomicI64::new(0));
-    let tokens_left = countdown.clone();
-    let faulted = faulted_host("", move |logits| {
-        assert_ne!(tokens_left.fetch_sub(1, Ordering::Relaxed), 1, "injected by a test");
+    let panics = |logits: &Tensor, countdown: &AtomicI64| {
+        assert_ne!(countdown.fetch_sub(1, Ordering::Relaxed), 1, "injected by a test");
         logits.clone()
-    })
-    .await;
+    };
+    let (faulted, countdown) = faulted_host("", panics).await;
     for (k, token) in [2, 17].into_iter().enumerate() {
         let begin = || countdown.store(token, Ordering::Relaxed);
         let end = async |is_caused| {

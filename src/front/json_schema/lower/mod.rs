@@ -140,7 +140,8 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
             let relaxations = self.normalizer.reader.relaxations;
             return Err(LoweringError::Restart(Attempt { features, relaxations }, Vec::new()));
         }
-        // Automata that ran out of fuel may have another language than they should.
+        // The last automaton may have run out of fuel unnoticed, and then it is not what it should
+        // be.
         self.normalizer.reader.spend(1);
         if !self.normalizer.reader.errors.is_empty() {
             self.builder.truncate(caller_rules);
