@@ -11,7 +11,7 @@ use louver::ids::TokenId;
 use louver::vocab::Vocabulary;
 use serde_json::{Value, json};
 
-use self::documents::recorded;
+use self::documents::recorded_if_present;
 
 /// The 256 bytes, a stop token (256), special tokens `<x>`, `<y>`, `<z>` (257 to 259), the words
 /// `</x>` and `aX` (260, 261).
@@ -75,8 +75,8 @@ fn grammars_are_simplified() {
 }
 
 #[test]
-fn recorded_documents_compile() {
-    let documents: Vec<Value> = recorded();
+fn recorded_documents_compile_if_present() {
+    let documents: Vec<Value> = recorded_if_present();
     let engine = Engine::new(vocabulary(), EngineOptions::default());
     for document in &documents {
         let constraint =

@@ -1,6 +1,7 @@
 //! The official JSON-Schema-Test-Suite, as far as it is at hand: every outcome is compared with the
 //! baseline, and none may get worse. `LOUVER_UPDATE_BASELINES=1` writes a new baseline.
 
+use louver_test_support::text_if_present;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -123,18 +124,12 @@ fn table(counts: &BTreeMap<String, [usize; 4]>) -> String {
 }
 
 #[test]
-fn the_official_suite_gets_no_worse() {
-    let (cases, remotes) = (
-        root("../shared/data/json-schema-test-suite.jsonl"),
-        root("../shared/data/json-schema-test-suite-remotes.json"),
-    );
-    let (Ok(cases), Ok(remotes)) =
-        (std::fs::read_to_string(&cases), std::fs::read_to_string(&remotes))
-    else {
-        eprintln!(
-            "SKIPPED: the official suite is not at {}; the keyword table is the sample that always runs",
-            cases.display()
-        );
+fn the_official_suite_gets_no_worse_if_present() {
+    // The keyword table is the sample that always runs.
+    let (Some(cases), Some(remotes)) = (
+        text_if_present("json-schema-test-suite.jsonl"),
+        text_if_present("json-schema-test-suite-remotes.json"),
+    ) else {
         return;
     };
     let now = outcomes(&cases, &registry(&remotes));

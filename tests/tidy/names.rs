@@ -1,4 +1,5 @@
-//! One name for one thing: type names are unique in a crate, and documents name what exists.
+//! One name for one thing: type names are unique in a crate, documents name what exists, and tests
+//! that may skip say so.
 
 use std::collections::BTreeMap;
 
@@ -101,4 +102,53 @@ fn documents_name_what_exists() {
     }
     assert!(named > 40, "only {named} names were found");
     assert!(wrong.is_empty(), "names of nothing: {wrong:#?}");
+}
+
+/// The end of the name of a function that does nothing without a file or a program that not every
+/// machine has.
+const IF_PRESENT: &str = "_if_present";
+
+/// The functions of a file that call one ending in [`IF_PRESENT`], or record a skipped part, and
+/// have another ending. A comment "Without" in front of the call says what runs anyway.
+fn silent_skips(text: &str) -> Vec<&str> {
+    let (mut function, mut explained, mut out) = ("", false, Vec::new());
+    for line in text.lines().map(str::trim_start) {
+        if let Some((_, rest)) = line.split_once("fn ")
+            && line.ends_with(['{', '('])
+        {
+            let end = rest.find(['(', '<']).unwrap_or(rest.len());
+            (function, explained) = (&rest[..end], false);
+            continue;
+        }
+        explained |= line.starts_with("// Without");
+        let skips = line.contains("_if_present(") || line.contains("record_skipped(");
+        if skips && !explained && !function.ends_with(IF_PRESENT) && !out.contains(&function) {
+            out.push(function);
+        }
+    }
+    out
+}
+
+#[test]
+fn tests_that_skip_say_so() {
+    let mut silent = Vec::new();
+    for path in files("", &["rs"]) {
+        let (name, text) = (relative(&path), read(&path));
+        if name.starts_with("tests/tidy/") || !is_test(&name) {
+            continue;
+        }
+        silent.extend(silent_skips(&text).iter().map(|function| format!("{name}: {function}")));
+        if text.contains("shared/data") {
+            silent.push(format!("{name}: reads shared/data without louver-test-support"));
+        }
+    }
+    assert!(silent.is_empty(), "their names do not end in {IF_PRESENT}: {silent:#?}");
+}
+
+#[test]
+fn silent_skips_are_seen() {
+    let text = "fn a() {\n let x = data_if_present(1);\n}\nfn b_if_present() {\n \
+                record_skipped(2);\n}\nfn c() {\n // Without it: the rest.\n \
+                data_if_present(3);\n}\nfn d() {\n record_skipped(4);\n}";
+    assert_eq!(silent_skips(text), ["a", "d"]);
 }

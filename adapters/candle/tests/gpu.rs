@@ -3,17 +3,18 @@
 
 use candle_core::{DType, Device, Tensor};
 use louver_candle::{MaskBatch, apply_bitmask_, greedy};
+use louver_test_support::record_skipped;
 
 use crate::case::{DTYPES, Random, ViewLayout, WIDTHS, check_dtype, masks};
 
-fn device() -> Option<Device> {
+fn device_if_present() -> Option<Device> {
     match Device::new_cuda(0) {
         Ok(device) => Some(device),
         Err(error) if std::env::var("LOUVER_GPU").is_ok_and(|v| v == "required") => {
             panic!("no CUDA device: {error}")
         }
         Err(_) => {
-            println!("skipped: there is no CUDA device here");
+            record_skipped("there is no CUDA device here");
             None
         }
     }
@@ -22,8 +23,8 @@ fn device() -> Option<Device> {
 /// Small enough for compute-sanitizer: all types, widths around a word and a vector, unaligned
 /// views.
 #[test]
-fn gpu_small() {
-    let Some(device) = device() else { return };
+fn gpu_small_if_present() {
+    let Some(device) = device_if_present() else { return };
     let mut random = Random(21);
     for dtype in DTYPES {
         for ids in [1, 7, 31, 32, 33, 127, 1000, 4097] {
@@ -44,8 +45,8 @@ fn gpu_small() {
 }
 
 #[test]
-fn gpu_all_widths() {
-    let Some(device) = device() else { return };
+fn gpu_all_widths_if_present() {
+    let Some(device) = device_if_present() else { return };
     let mut random = Random(22);
     for dtype in DTYPES {
         for ids in WIDTHS {
@@ -67,8 +68,8 @@ fn gpu_all_widths() {
 /// One batch over many steps with some changed rows each, uploaded early or not: the device copy is
 /// never stale.
 #[test]
-fn gpu_steps() {
-    let Some(device) = device() else { return };
+fn gpu_steps_if_present() {
+    let Some(device) = device_if_present() else { return };
     let mut random = Random(23);
     let (rows, ids) = (24, 5000);
     let mut batch = masks(&mut random, rows, ids);
@@ -103,8 +104,8 @@ fn gpu_steps() {
 
 /// A batch alternates between the CPU and the device.
 #[test]
-fn gpu_and_cpu_share_a_batch() {
-    let Some(device) = device() else { return };
+fn gpu_and_cpu_share_a_batch_if_present() {
+    let Some(device) = device_if_present() else { return };
     let mut batch = MaskBatch::new(64);
     batch.resize(1);
     for word in [1, 2, 4] {

@@ -1,6 +1,7 @@
 //! Tests of the CUDA source without a GPU: the committed PTX matches it, and compiled by the host
 //! compiler (`cuda/host.cpp`) it agrees with the scalar reference.
 
+use louver_test_support::record_skipped;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -56,14 +57,14 @@ fn ptx_matches_the_source_checksum() {
 
 /// If the right nvcc is installed, it reproduces the PTX.
 #[test]
-fn nvcc_reproduces_the_ptx() {
+fn nvcc_reproduces_the_ptx_if_present() {
     let nvcc = std::env::var("NVCC").unwrap_or_else(|_| "nvcc".into());
     let version = Command::new(&nvcc)
         .arg("--version")
         .output()
         .map(|out| String::from_utf8_lossy(&out.stdout).into_owned());
     if !version.as_ref().is_ok_and(|text| text.contains("V13.0.88")) {
-        println!("skipped: there is no nvcc 13.0.88 here");
+        record_skipped("there is no nvcc 13.0.88 here");
         return;
     }
     let built =
@@ -76,10 +77,10 @@ fn nvcc_reproduces_the_ptx() {
 }
 
 /// Compiles the source for this machine; `None`, with a message, if there is no C++ compiler.
-fn compile_for_host() -> Option<PathBuf> {
+fn compile_for_host_if_present() -> Option<PathBuf> {
     let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".into());
     if Command::new(&compiler).arg("--version").output().is_err() {
-        println!("skipped: there is no C++ compiler here");
+        record_skipped("there is no C++ compiler here");
         return None;
     }
     let program = Path::new(env!("CARGO_TARGET_TMPDIR"))
@@ -236,8 +237,8 @@ impl Launches {
 }
 
 #[test]
-fn kernels_match_the_scalar_reference() {
-    let Some(program) = compile_for_host() else { return };
+fn kernels_match_the_scalar_reference_if_present() {
+    let Some(program) = compile_for_host_if_present() else { return };
     let mut random = Random(11);
     let mut launches = Launches::default();
     for ids in [1, 7, 8, 31, 32, 33, 100, 127, 128, 1000] {

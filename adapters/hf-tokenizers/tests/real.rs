@@ -1,9 +1,10 @@
 //! Tokenizers of real models. Needs the shared data.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use louver::ids::TokenId;
 use louver_hf_tokenizers::{Encoder, Loaded, VocabOptions, load};
+use louver_test_support::data_if_present;
 use tokenizers::Tokenizer;
 
 const PROBES: &[&str] = &[
@@ -14,19 +15,12 @@ const PROBES: &[&str] = &[
     "\u{0}\u{1}\u{1b}\u{7f}",
 ];
 
-/// The path of a shared tokenizer; prints a line if it is missing.
-fn shared_tokenizer(name: &str) -> Option<PathBuf> {
-    let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/tokenizers");
-    let path = shared.join(name).join("tokenizer.json");
-    if path.is_file() {
-        return Some(path);
-    }
-    println!("skipped: ../shared/data/tokenizers/{name} is not there");
-    None
+fn tokenizer_if_present(name: &str) -> Option<PathBuf> {
+    data_if_present(format!("tokenizers/{name}/tokenizer.json"))
 }
 
-fn check(name: &str, stop: &str) {
-    let Some(path) = shared_tokenizer(name) else { return };
+fn check_if_present(name: &str, stop: &str) {
+    let Some(path) = tokenizer_if_present(name) else { return };
     let Loaded { vocab, tokenizer, warnings, .. } =
         load(&path, &VocabOptions::default()).expect("loads");
     assert_eq!(warnings, [], "{name}");
@@ -61,14 +55,14 @@ fn check_decoded_tokens(tokenizer: &Tokenizer, vocab: &louver::vocab::Vocabulary
 }
 
 #[test]
-fn llama3_1_tokens_have_their_decoded_bytes() {
-    check("llama3_1", "<|eot_id|>");
+fn llama3_1_tokens_have_their_decoded_bytes_if_present() {
+    check_if_present("llama3_1", "<|eot_id|>");
 }
 
 #[test]
-fn qwen3_tokens_have_their_decoded_bytes() {
-    check("qwen3", "<|im_end|>");
-    let Some(path) = shared_tokenizer("qwen3") else { return };
+fn qwen3_tokens_have_their_decoded_bytes_if_present() {
+    check_if_present("qwen3", "<|im_end|>");
+    let Some(path) = tokenizer_if_present("qwen3") else { return };
     let loaded = load(path, &VocabOptions::default().with_width(151_936)).expect("loads");
     let id = loaded.tokenizer.token_to_id("<tool_call>").expect("an added token");
     // Without the flag `special` it is text.
@@ -77,11 +71,11 @@ fn qwen3_tokens_have_their_decoded_bytes() {
 }
 
 #[test]
-fn deepseek_v3_tokens_have_their_decoded_bytes() {
-    check("deepseek_v3", "<｜end▁of▁sentence｜>");
+fn deepseek_v3_tokens_have_their_decoded_bytes_if_present() {
+    check_if_present("deepseek_v3", "<｜end▁of▁sentence｜>");
 }
 
 #[test]
-fn llama2_tokens_have_their_decoded_bytes() {
-    check("llama2", "</s>");
+fn llama2_tokens_have_their_decoded_bytes_if_present() {
+    check_if_present("llama2", "</s>");
 }

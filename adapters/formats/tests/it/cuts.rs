@@ -3,9 +3,10 @@
 //! release: minutes) three hundred renderings per family.
 
 use louver_formats::{Catalog, LowerError, LoweredRequest, RenderError, Turn, WireFormat};
+use louver_test_support::text_if_present;
 use serde_json::{Value, json};
 
-use crate::harness::{all_cases, request, shared};
+use crate::harness::{all_cases, request};
 use crate::matrix::cells;
 use crate::real_calls::case_turn;
 use crate::rig::{Rig, Specials, Unit, split};
@@ -127,7 +128,8 @@ fn check(
 #[test]
 fn events_do_not_depend_on_chunks() {
     let amount = if all_cases() { ALL } else { FEW };
-    let file = shared("toolcalls-dev.jsonl").unwrap_or_default();
+    // Without it: only the matrix.
+    let file = text_if_present("toolcalls-dev.jsonl").unwrap_or_default();
     let cases: Vec<Value> =
         file.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let mut total = Count::default();

@@ -146,16 +146,6 @@ pub(crate) fn data(file: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-/// A file beside the repository, if this machine has it.
-pub(crate) fn shared(file: &str) -> Option<String> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data").join(file);
-    let text = std::fs::read_to_string(path).ok();
-    if text.is_none() {
-        println!("skipped: ../shared/data/{file} is not here");
-    }
-    text
-}
-
 /// Whether tests run all cases (`LOUVER_ALL_CASES=1`), and not the part that takes the time of a
 /// test.
 pub(crate) fn all_cases() -> bool {

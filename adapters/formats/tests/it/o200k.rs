@@ -1,6 +1,7 @@
 //! Harmony with its real vocabulary: real calls, encoded by the model's tokenizer, token by token
 //! under the mask.
 
+use louver_test_support::text_if_present;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,7 @@ use louver_formats::{Call, Catalog, Turn, python_json};
 use serde_json::{Value, json};
 use tiktoken_rs::CoreBPE;
 
-use crate::harness::{SEED, all_cases, request, shared};
+use crate::harness::{SEED, all_cases, request};
 
 /// The vocabulary: ordinary tokens, then special tokens.
 const ORDINARY: u32 = 199_998;
@@ -39,8 +40,8 @@ fn vocabulary(bpe: &CoreBPE) -> Vocabulary {
 }
 
 #[test]
-fn real_calls_on_the_models_vocabulary() {
-    let Some(file) = shared("toolcalls-dev.jsonl") else { return };
+fn real_calls_on_the_models_vocabulary_if_present() {
+    let Some(file) = text_if_present("toolcalls-dev.jsonl") else { return };
     let bpe = tiktoken_rs::o200k_harmony().expect("o200k");
     let vocab = Arc::new(vocabulary(&bpe));
     assert_eq!(vocab.special("<|call|>"), Some(TokenId::from_raw(200_012)));

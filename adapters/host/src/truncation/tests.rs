@@ -1,5 +1,6 @@
 //! Tests of truncation safety with simulated models.
 
+use louver_test_support::data_if_present;
 use std::sync::Arc;
 
 use louver::engine::{Engine, EngineOptions};
@@ -243,22 +244,17 @@ fn texts_of_random_schemas_are_complete_on_bytes() {
 }
 
 /// The vocabularies at hand; none without the shared data.
-fn real_vocabularies() -> Vec<Vocabulary> {
-    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/tokenizers");
+fn real_vocabularies_if_present() -> Vec<Vocabulary> {
     let load = |name: &&str| {
-        let path = std::path::Path::new(root).join(name).join("tokenizer.json");
-        if !path.exists() {
-            println!("skipped: {} is not there", path.display());
-            return None;
-        }
+        let path = data_if_present(format!("tokenizers/{name}/tokenizer.json"))?;
         Some(louver_hf_tokenizers::load(&path, &VocabOptions::default()).unwrap().vocab)
     };
     ["qwen3", "llama3_1", "llama2"].iter().filter_map(load).collect()
 }
 
 #[test]
-fn texts_of_random_schemas_are_complete_on_real_vocabularies() {
-    for vocab in real_vocabularies() {
+fn texts_of_random_schemas_are_complete_on_real_vocabularies_if_present() {
+    for vocab in real_vocabularies_if_present() {
         println!("{} texts", check_random_schemas(vocab, 100..102));
     }
 }

@@ -159,9 +159,9 @@ async fn gguf_files_are_supported() {
 
 /// A strict call in each style of call syntax, by a model whose template has no tools.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_trained_model_makes_strict_calls_in_every_style() {
+async fn a_trained_model_makes_strict_calls_in_every_style_if_present() {
     let Some(file) = std::env::var_os(FILE_VARIABLE).map(PathBuf::from) else {
-        eprintln!("skipped: {FILE_VARIABLE} is not set");
+        louver_test_support::record_skipped(&format!("{FILE_VARIABLE} is not set"));
         return;
     };
     let template = shipped_template("chatml-tools").map(str::to_owned);

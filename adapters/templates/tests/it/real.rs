@@ -1,23 +1,19 @@
 //! Checkpoints beside the repository, if this machine has them.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use louver_formats::Catalog;
 use louver_templates::{Checkpoint, FormatSource, resolve};
+use louver_test_support::data_if_present;
 
-fn checkpoint(name: &str) -> Option<Checkpoint> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    let path = path.join("../../../shared/data/tokenizers").join(name);
-    if !path.is_dir() {
-        println!("skipped: ../shared/data/tokenizers/{name} is not here");
-        return None;
-    }
+fn checkpoint_if_present(name: &str) -> Option<Checkpoint> {
+    let path = data_if_present(Path::new("tokenizers").join(name))?;
     Some(Checkpoint::read(&path).expect("checkpoint"))
 }
 
 #[test]
-fn families_are_confirmed_and_formats_derived() {
-    let Some(checkpoint) = checkpoint("qwen3") else { return };
+fn families_are_confirmed_and_formats_derived_if_present() {
+    let Some(checkpoint) = checkpoint_if_present("qwen3") else { return };
     let family = resolve(&checkpoint, &Catalog::shipped(), "test").expect("a family");
     assert!(matches!(family.source, FormatSource::Family(_)) && family.is_confirmed());
     assert_eq!(family.format.name, "qwen3");
@@ -30,9 +26,9 @@ fn families_are_confirmed_and_formats_derived() {
 }
 
 #[test]
-fn templates_that_leave_out_ends_are_not_confirmed() {
+fn templates_that_leave_out_ends_are_not_confirmed_if_present() {
     // This template ends the section of one call only after the second.
-    let Some(checkpoint) = checkpoint("deepseek_v3") else { return };
+    let Some(checkpoint) = checkpoint_if_present("deepseek_v3") else { return };
     let family = resolve(&checkpoint, &Catalog::shipped(), "test").expect("a family");
     assert_eq!(family.format.name, "deepseek_v3");
     assert!(!family.is_confirmed() && family.style().null_content, "{family:?}");
@@ -41,8 +37,8 @@ fn templates_that_leave_out_ends_are_not_confirmed() {
 }
 
 #[test]
-fn models_whose_template_has_no_calls_are_refused() {
-    let Some(checkpoint) = checkpoint("llama2") else { return };
+fn models_whose_template_has_no_calls_are_refused_if_present() {
+    let Some(checkpoint) = checkpoint_if_present("llama2") else { return };
     let error = resolve(&checkpoint, &Catalog::shipped(), "test").expect_err("no format");
     assert!(error.to_string().contains("is unknown"), "{error}");
 }
