@@ -193,16 +193,13 @@ impl Parser {
 
     /// Visits the budgeted items in a configuration's items and frames.
     fn for_each_budget(&self, config: ConfigId, visit: &mut dyn FnMut(BudgetMeter, Item)) {
-        let mut seen: HashSet<FrameId> = HashSet::default();
-        let mut queue: Vec<Item> = self.store().items(config).to_vec();
-        while let Some(item) = queue.pop() {
+        let mut walk = self.store().walk(self.store().items(config));
+        while let Some(item) = walk.next_item() {
             if let Some(meter) = self.program().budget_meter(item.state) {
                 visit(meter, item);
             }
-            if self.store().tracked(item.frame).intersects(Tracked::BUDGET)
-                && seen.insert(item.frame)
-            {
-                queue.extend_from_slice(self.store().returns(item.frame));
+            if self.store().tracked(item.frame).intersects(Tracked::BUDGET) {
+                walk.enter(item.frame);
             }
         }
     }

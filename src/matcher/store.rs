@@ -11,9 +11,11 @@
 //!
 //! See `docs/internals/CONFIGURATIONS.md`.
 
+mod frame_walk;
 mod groups;
 mod tracked;
 
+pub(super) use frame_walk::FrameWalk;
 pub(super) use groups::FrameGroup;
 pub(super) use tracked::Tracked;
 

@@ -1,18 +1,16 @@
 //! Sampling temperatures of rules.
 
 use super::parser::Parser;
-use super::store::{ConfigId, FrameId, Item};
-use crate::hash::HashSet;
+use super::store::ConfigId;
 
 impl Parser {
     /// The highest temperature of a configuration. An item takes its temperature from the innermost
     /// rule around it that sets one.
     pub(crate) fn temperature(&self, config: ConfigId) -> Option<f32> {
         let rules = &self.compiled().split_grammar.rules;
-        let mut seen: HashSet<FrameId> = HashSet::default();
-        let mut queue: Vec<Item> = self.store().items(config).to_vec();
+        let mut walk = self.store().walk(self.store().items(config));
         let mut highest: Option<f32> = None;
-        while let Some(item) = queue.pop() {
+        while let Some(item) = walk.next_item() {
             let temperature = rules
                 .get(self.program().rule(item.state).index())
                 .and_then(|rule| rule.attributes.temperature);
@@ -20,10 +18,7 @@ impl Parser {
                 Some(temperature) => {
                     highest = Some(highest.map_or(temperature, |other| other.max(temperature)))
                 }
-                None if seen.insert(item.frame) => {
-                    queue.extend_from_slice(self.store().returns(item.frame))
-                }
-                None => {}
+                None => walk.enter(item.frame),
             }
         }
         highest

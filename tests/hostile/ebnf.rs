@@ -24,8 +24,47 @@ fn rules(first: &str, n: usize, rule: impl Fn(usize) -> String) -> String {
     text
 }
 
-pub(crate) fn inputs() -> Vec<Input> {
+/// Options of the rules `root` and `k`: what items and frames hold beside their states.
+const RULE_OPTIONS: [(&str, &str, &str); 7] = [
+    ("unique-key", "", "[unique_key]"),
+    ("elements", "[scope]", "[element]"),
+    ("budgets", "[max_tokens=12]", "[max_chars=5, on_exhausted=cut]"),
+    ("keys-in-budgets", "[max_chars=30]", "[unique_key]"),
+    ("keys-and-elements", "[scope]", "[unique_key, element]"),
+    ("temperatures", "[temperature=1]", "[temperature=0.5]"),
+    ("labels", "[label=1]", "[label=2, capture=\"k\"]"),
+];
+
+/// Recursion inside of a quoted rule `k`, and of the rule itself.
+const RECURSION: [(&str, &str); 9] = [
+    ("left", "t ::= t \"a\" | \"b\"\n"),
+    ("mutual-left", "t ::= u \"a\" | \"x\"\nu ::= t \"b\" | u u \"c\" | \"y\" \"z\"\n"),
+    ("hidden-left", "t ::= e t \"a\" | \"b\"\ne ::= \"\" | \"c\" e | e e\n"),
+    ("ambiguous", "t ::= t t | t t t | \"a\" | \"ab\"\n"),
+    ("nullable", "t ::= t t | \"a\"? | e\ne ::= t? e? \"b\"?\n"),
+    ("right", "t ::= \"a\" t | \"ab\" t | \"b\"\n"),
+    ("keys-in-keys", "t ::= k \"a\" | t k | \"b\"?\n"),
+    ("repeats", "t ::= (t{0,3} \"a\"){1,40} | [ab]{3,200}\n"),
+    ("objects-in-keys", "t ::= root \"a\" | t root | \"b\"\n"),
+];
+
+fn options_in_recursion() -> Vec<Input> {
     let mut inputs = Vec::new();
+    for (options, root, key) in RULE_OPTIONS {
+        for (recursion, rules) in RECURSION {
+            let text = format!(
+                "root{root} ::= \"{{\" k \":1\" (\",\" k \":1\")* \"}}\"\n\
+                 k{key} ::= \"\\\"\" t \"\\\"\"\n{rules}"
+            );
+            let name = format!("ebnf/{options}-{recursion}");
+            inputs.extend(family(&name, &[1], move |_| text.clone(), common));
+        }
+    }
+    inputs
+}
+
+pub(crate) fn inputs() -> Vec<Input> {
+    let mut inputs = options_in_recursion();
     let fixed = |name: &str, text: &'static str| {
         family(&format!("ebnf/{name}"), &[1], move |_| text.to_owned(), common)
     };

@@ -95,6 +95,9 @@ const GRAMMARS: &[&str] = &[
     "root ::= object | \"{\" [ab:,1\\\"}]*\n\
      object ::= \"{\" (ws n \":\" \"1\" (\",\" ws n \":\" \"1\")*)? \"}\"\n\
      ws ::= [ \\t\\n\\r]{0,60}\nn% ::= \"\\\"\" [ab]* \"\\\"\"\n",
+    // Names with left recursion.
+    "root ::= \"{\" (n \":\" \"1\" \",\")* \"}\"\nn% ::= \"\\\"\" t \"\\\"\"\n\
+     t ::= u \"a\" | \"\"\nu ::= t \"b\" | u u | t\n",
     // A counted block of members.
     "root ::= \"{\" (n \":\" \"1\" \",\"){2,40} \"}\"\nn% ::= \"\\\"\" [ab]* \"\\\"\"\n",
 ];

@@ -19,7 +19,7 @@ use crate::hash::HashSet;
 use crate::matcher::frame_rewrite::{RewriteScope, with_rewritten_frame};
 use crate::matcher::limit::ParserLimit;
 use crate::matcher::parser::Parser;
-use crate::matcher::store::{ConfigId, FrameId, Item, Tracked};
+use crate::matcher::store::{ConfigId, FrameId, FrameWalk, Item, Tracked};
 
 /// Most configurations that a search visits; without a result, there is no continuation.
 const MAX_SEARCHED_CONFIGS: usize = 4096;
@@ -297,18 +297,19 @@ impl Parser {
         config: ConfigId,
         visit: &mut dyn FnMut(&Registers, RegisterId),
     ) {
-        let mut seen: HashSet<FrameId> = HashSet::default();
-        let mut queue = self.store().frames_of(config);
-        while let Some(frame) = queue.pop() {
-            if !self.store().tracked(frame).intersects(Tracked::RIVALS) || !seen.insert(frame) {
-                continue;
+        let store = self.store();
+        let mut walk = store.walk(&[]);
+        let enter = |walk: &mut FrameWalk<'_>, frame| {
+            if store.tracked(frame).intersects(Tracked::RIVALS) {
+                walk.enter(frame);
             }
-            for item in self.store().returns(frame) {
-                if self.program().state(item.state).return_role == ReturnRole::Scope {
-                    visit(&self.store().registers, item.register());
-                }
-                queue.push(item.frame);
+        };
+        store.items(config).iter().for_each(|item| enter(&mut walk, item.frame));
+        while let Some(item) = walk.next_item() {
+            if self.program().state(item.state).return_role == ReturnRole::Scope {
+                visit(&store.registers, item.register());
             }
+            enter(&mut walk, item.frame);
         }
     }
 

@@ -1,11 +1,9 @@
 //! The frames of rules in which keys are open, begin or end.
 
-use indexmap::IndexSet;
 use smallvec::SmallVec;
 
 use super::QUOTE;
 use crate::fuel;
-use crate::hash::Seeded;
 use crate::matcher::parser::Parser;
 use crate::matcher::store::{ConfigId, FrameId, Item, Tracked};
 use crate::matcher::symbol::Symbol;
@@ -28,20 +26,16 @@ impl Parser {
     }
 
     /// Keeps the frames that these items have or return to. Cost: their number.
-    pub(super) fn retain_open_frames<'s>(&'s self, list: &mut KeyList, mut items: &'s [Item]) {
+    pub(super) fn retain_open_frames(&self, list: &mut KeyList, items: &[Item]) {
         if list.is_empty() {
             return;
         }
-        let mut open: IndexSet<FrameId, Seeded> = IndexSet::default();
-        let mut next_frame = 0;
-        loop {
-            open.extend(items.iter().map(|item| item.frame));
-            let Some(&frame) = open.get_index(next_frame) else { break };
-            items = self.store().returns(frame);
-            next_frame += 1;
+        let mut walk = self.store().walk(items);
+        while let Some(item) = walk.next_item() {
+            walk.enter(item.frame);
         }
-        fuel::charge(open.len() + list.len());
-        list.retain(|(frame, _)| open.contains(frame));
+        fuel::charge(list.len());
+        list.retain(|(frame, _)| walk.has_entered(*frame));
     }
 
     /// Whether a key is open or may begin.
@@ -55,12 +49,12 @@ impl Parser {
     /// The frames of the rules in which a key is open or may begin.
     pub(super) fn key_frames(&self, config: ConfigId) -> FrameList {
         let mut out = FrameList::new();
-        let mut queue: SmallVec<[Item; 8]> = self.store().items(config).into();
-        while let Some(item) = queue.pop() {
+        let mut walk = self.store().walk(self.store().items(config));
+        while let Some(item) = walk.next_item() {
             if self.program().state(item.state).unique_key {
                 self.owner_frames(item.frame, &mut out);
             } else if self.store().tracked(item.frame).intersects(Tracked::KEY) {
-                queue.extend_from_slice(self.store().returns(item.frame));
+                walk.enter(item.frame);
             }
         }
         out
@@ -77,7 +71,8 @@ impl Parser {
             ends.extend(targets.map(|state| Item { state, ..item }));
         }
         let mut out = SmallVec::new();
-        while let Some(item) = ends.pop() {
+        let mut walk = self.store().walk(&ends);
+        while let Some(item) = walk.next_item() {
             if !self.program().state(item.state).is_final {
                 continue;
             }
@@ -86,7 +81,7 @@ impl Parser {
                 self.owner_frames(item.frame, &mut owners);
                 out.extend(owners.into_iter().map(|owner| (item.frame, owner)));
             } else if self.store().tracked(item.frame).intersects(Tracked::KEY) {
-                ends.extend_from_slice(self.store().returns(item.frame));
+                walk.enter(item.frame);
             }
         }
         out
@@ -95,19 +90,13 @@ impl Parser {
     /// The frames of the rules that called the rule with this frame. Auxiliary rules count as parts
     /// of the rules that they were split from.
     fn owner_frames(&self, frame: FrameId, out: &mut FrameList) {
-        let (mut seen, mut queue) = (FrameList::new(), FrameList::new());
-        queue.push(frame);
-        while let Some(frame) = queue.pop() {
-            if seen.contains(&frame) {
-                continue;
-            }
-            seen.push(frame);
-            for item in self.store().returns(frame) {
-                if self.program().is_auxiliary(item.state) {
-                    queue.push(item.frame);
-                } else if !out.contains(&item.frame) {
-                    out.push(item.frame);
-                }
+        let mut walk = self.store().walk(&[]);
+        walk.enter(frame);
+        while let Some(item) = walk.next_item() {
+            if self.program().is_auxiliary(item.state) {
+                walk.enter(item.frame);
+            } else if !out.contains(&item.frame) {
+                out.push(item.frame);
             }
         }
     }

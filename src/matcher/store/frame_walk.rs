@@ -1,0 +1,45 @@
+//! Walks over the items that a configuration returns to.
+
+use smallvec::SmallVec;
+
+use super::{FrameId, Item, Store};
+use crate::fuel;
+use crate::hash::HashSet;
+
+/// Walk along frames. The caller decides which frames it enters; each is entered once, as frames of
+/// left-recursive groups refer to each other.
+#[derive(Debug)]
+pub(in crate::matcher) struct FrameWalk<'s> {
+    store: &'s Store,
+    entered: HashSet<FrameId>,
+    /// Items that were found and not visited yet.
+    queue: SmallVec<[Item; 8]>,
+}
+
+impl Store {
+    /// A walk that begins with these items.
+    pub(in crate::matcher) fn walk(&self, items: &[Item]) -> FrameWalk<'_> {
+        FrameWalk { store: self, entered: HashSet::default(), queue: items.into() }
+    }
+}
+
+impl FrameWalk<'_> {
+    /// The next item: one of the first, or one that an entered frame returns to.
+    pub(in crate::matcher) fn next_item(&mut self) -> Option<Item> {
+        self.queue.pop()
+    }
+
+    /// Enters a frame: the items that it returns to follow.
+    pub(in crate::matcher) fn enter(&mut self, frame: FrameId) {
+        if self.entered.insert(frame) {
+            let returns = self.store.returns(frame);
+            fuel::charge(1 + returns.len() / 2);
+            self.queue.extend_from_slice(returns);
+        }
+    }
+
+    /// Whether a frame was entered.
+    pub(in crate::matcher) fn has_entered(&self, frame: FrameId) -> bool {
+        self.entered.contains(&frame)
+    }
+}
