@@ -743,7 +743,7 @@ impl Matcher {
             if self.config() == ConfigId::DEAD {
                 return Err(state.parser.start_limit());
             }
-            fuel::limited(self.masks.mask_fuel(), || work(self, state))
+            fuel::with_budget(self.masks.mask_fuel(), || work(self, state))
         };
         state.clear_if_full();
         match attempt(state) {
@@ -766,8 +766,9 @@ impl Matcher {
         for &token in &self.tokens[..self.configs.len() - 1] {
             let before = configs[configs.len() - 1];
             let masks = &self.masks;
-            configs
-                .push(fuel::limited(masks.mask_fuel(), || state.step_token(masks, before, token))?);
+            configs.push(fuel::with_budget(masks.mask_fuel(), || {
+                state.step_token(masks, before, token)
+            })?);
         }
         self.configs = configs;
         self.epoch = state.epoch;

@@ -19,7 +19,7 @@
 //!
 //! let sum = |n: u64| (0..n).sum::<u64>();
 //! // Work that spends no fuel is not limited.
-//! let (result, units) = fuel::measure(|| fuel::limited(10, || sum(100)));
+//! let (result, units) = fuel::measure(|| fuel::with_budget(10, || sum(100)));
 //! assert_eq!((result, units), (4950, 0));
 //! ```
 
@@ -195,7 +195,7 @@ pub(crate) fn check() -> Result<(), OutOfFuel> {
 /// use louver::fuel;
 ///
 /// assert!(!fuel::is_exhausted());
-/// assert!(fuel::limited(0, fuel::is_exhausted));
+/// assert!(fuel::with_budget(0, fuel::is_exhausted));
 /// ```
 pub fn is_exhausted() -> bool {
     check().is_err()
@@ -215,10 +215,10 @@ pub(crate) fn is_cancelled() -> bool {
 ///
 /// let engine = Engine::new(std::sync::Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
 /// let compile = || engine.compile_json_schema(r#"{"type": "array"}"#, &SchemaOptions::default());
-/// assert!(fuel::limited(10, compile).is_err());
-/// assert!(fuel::limited(10_000_000, compile).is_ok());
+/// assert!(fuel::with_budget(10, compile).is_err());
+/// assert!(fuel::with_budget(10_000_000, compile).is_ok());
 /// ```
-pub fn limited<T>(units: u64, work: impl FnOnce() -> T) -> T {
+pub fn with_budget<T>(units: u64, work: impl FnOnce() -> T) -> T {
     /// Restores the surrounding budget, also after a panic.
     struct OuterBudget {
         left: u64,
@@ -262,14 +262,14 @@ pub fn limited<T>(units: u64, work: impl FnOnce() -> T) -> T {
 /// ```
 /// use louver::fuel;
 ///
-/// assert_eq!(fuel::limited(100, || fuel::with_half(|| 7)), 7);
+/// assert_eq!(fuel::with_budget(100, || fuel::with_half(|| 7)), 7);
 /// ```
 pub fn with_half<T>(work: impl FnOnce() -> T) -> T {
     let left = METER.with(|meter| {
         meter.return_slice();
         meter.reserve.get()
     });
-    if left == u64::MAX { work() } else { limited(left / 2, work) }
+    if left == u64::MAX { work() } else { with_budget(left / 2, work) }
 }
 
 /// Runs `work` with the surrounding budget, or with `units()` if there is none.
@@ -278,11 +278,11 @@ pub fn with_half<T>(work: impl FnOnce() -> T) -> T {
 /// use louver::fuel;
 ///
 /// let budget = || -> u64 { unreachable!("there is a budget already") };
-/// assert_eq!(fuel::limited(100, || fuel::with_default_budget(budget, || 7)), 7);
+/// assert_eq!(fuel::with_budget(100, || fuel::with_default_budget(budget, || 7)), 7);
 /// ```
 pub fn with_default_budget<T>(units: impl FnOnce() -> u64, work: impl FnOnce() -> T) -> T {
     if METER.with(|meter| meter.reserve.get() == u64::MAX) {
-        limited(units(), work)
+        with_budget(units(), work)
     } else {
         work()
     }
@@ -448,7 +448,7 @@ mod tests {
         for budget in [0, 1, 10, SLICE_UNITS - 1, SLICE_UNITS, SLICE_UNITS + 1, 3 * SLICE_UNITS + 7]
         {
             let ((), spent) = measure(|| {
-                limited(budget, || {
+                with_budget(budget, || {
                     let mut done = 0;
                     while spend(1).is_ok() {
                         done += 1;
@@ -459,8 +459,8 @@ mod tests {
             });
             assert_eq!(spent, budget);
         }
-        limited(100, || {
-            limited(1_000, || {
+        with_budget(100, || {
+            with_budget(1_000, || {
                 assert_eq!(
                     spend(101),
                     Err(OutOfFuel::Spent { limit: 100 }),
@@ -469,8 +469,8 @@ mod tests {
             });
             assert_eq!(check(), Err(OutOfFuel::Spent { limit: 100 }), "it is spent outside, too");
         });
-        limited(100, || {
-            limited(10, || assert!(spend(11).is_err()));
+        with_budget(100, || {
+            with_budget(10, || assert!(spend(11).is_err()));
             assert_eq!(spend(80), Ok(()), "an inner budget that is spent leaves the rest");
             assert!(spend(30).is_err());
         });
@@ -480,8 +480,8 @@ mod tests {
     #[test]
     fn separate_budgets_are_not_charged_to_the_surrounding_ones() {
         let ((), spent) = measure(|| {
-            limited(1_000, || {
-                limited(100, || with_separate_budget(u64::MAX, || charge(900)));
+            with_budget(1_000, || {
+                with_budget(100, || with_separate_budget(u64::MAX, || charge(900)));
                 assert_eq!(spend(500), Ok(()));
             });
         });
@@ -490,9 +490,9 @@ mod tests {
 
     #[test]
     fn budgets_are_given_back_after_a_panic() {
-        limited(50, || {
+        with_budget(50, || {
             let panicked =
-                std::panic::catch_unwind(|| limited(10, || panic!("injected by a test")));
+                std::panic::catch_unwind(|| with_budget(10, || panic!("injected by a test")));
             assert!(panicked.is_err());
             assert_eq!(spend(50), Ok(()));
             assert!(spend(1).is_err());
@@ -508,7 +508,7 @@ mod tests {
             let steps = (0..2 * SLICE_UNITS).take_while(|_| spend(1).is_ok()).count() as u64;
             assert!(steps <= SLICE_UNITS, "{steps}");
             assert_eq!(
-                limited(10, check),
+                with_budget(10, check),
                 Err(OutOfFuel::Cancelled),
                 "further work does not begin"
             );

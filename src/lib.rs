@@ -105,6 +105,7 @@
 //! | trigger state | | The state of a dispatch after a trigger, which calls the body of its tag. |
 //! | counter profile | | Derivation of mask entries for states that count. |
 //! | location, conjunction | schema location (JSON Schema core) | A subschema by its place; several that hold for one value. |
+//! | witness | | A member or element that shows that a schema like `contains` holds. |
 //! | alternative, facets | disjunct; facets (XML Schema) | One way to satisfy a conjunction, as bounds, patterns, members and elements. |
 //! | representative | quotient by an equivalence | The configuration or state that stands for all that no token can tell apart. |
 //! | lookahead | lookahead | What a configuration reads next; asked without advancing. |
@@ -113,6 +114,8 @@
 //! | duplicate keys | | The constraint that no two members of one object have the same name. A *key* is such a name. |
 //! | base configuration | | A configuration without the earlier keys of its objects; it has the mask to which keys add rejections. |
 //! | register | register automaton | The interned set of values that an open array or object has had so far. |
+//! | scope, element | | An array with `uniqueItems`, and one of its values. A scope is *inexhaustible* if each unfinished element can still become infinitely many values. |
+//! | rival | | An earlier value that an unfinished one may still become equal to. |
 //! | value cursor | | How far a text agrees with values that a register holds. |
 //! | budget (of tokens, of code points) | | How much text one occurrence of a rule may still take. |
 //! | white-space bound | | The limit on consecutive white space between JSON tokens. |
@@ -126,7 +129,8 @@
 //! | mask pool | cross-grammar cache | Mask entries of one vocabulary, shared by all grammars, keyed by the automaton they depend on. |
 //! | grammar masks, mask state | | A grammar bound to a vocabulary, which makes its masks; and what grows meanwhile, after a lock. |
 //! | token trie, walk | prefix trie, trie traversal | The vocabulary by bytes; testing its tokens with the parser, subtree by subtree. |
-//! | byte class, shape | alphabet compression | Bytes that an automaton never tells apart; tokens that differ in such bytes only have one shape. |
+//! | byte class, shape | alphabet compression | Bytes that an automaton never tells apart; tokens that differ in such bytes only have one shape. The *shape tree* has each shape once. |
+//! | candidate | | A token that a comparison with earlier values or keys may reject, so that it is tested by itself. |
 //! | preparation, prefetch | speculative precomputation | Masks that are made in the background before they are asked for. |
 //! | draft tree | speculative decoding | Tokens proposed by a draft model, checked as a tree. |
 //! | forced text, forced tokens | jump-forward, fast-forward tokens | The only continuation that the grammar allows. |

@@ -18,6 +18,7 @@ pub(crate) fn build(
             Dialect::Draft7 => jsonschema::Draft::Draft7,
             Dialect::Draft201909 => jsonschema::Draft::Draft201909,
             Dialect::Draft202012 => jsonschema::Draft::Draft202012,
+            other => return Err(format!("there is no validator for the dialect {other:?}")),
         });
     }
     for (uri, document) in registry.iter() {

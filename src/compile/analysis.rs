@@ -115,7 +115,7 @@ fn build_auxiliary(compiled: &mut Compiled, bodies: &[&Expr]) -> Result<(), Comp
                     let rule = "(counted)".to_owned();
                     return Err(GrammarError::Malformed { rule, what }.into());
                 }
-                let levels = compiled.auxiliary.levels(body).clone();
+                let levels = compiled.auxiliary.path_lengths(body).clone();
                 thompson::counted_rule_nfa(compiled, counted, levels)
             }
             body => thompson::rule_nfa(compiled, body),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::CompiledRuleId;
 use super::expressions::ExprId;
 use super::rule_nfa::RuleNfa;
-use crate::fsm::ExactSteps;
+use crate::fsm::PathLengths;
 use crate::hash::HashMap;
 use crate::ir::Expr;
 
@@ -16,7 +16,7 @@ pub(super) struct AuxiliaryRules {
     /// By their expression.
     pub(super) ids: HashMap<ExprId, CompiledRuleId>,
     /// Path lengths of counted graphs, by their expression.
-    pub(super) step_levels: HashMap<ExprId, Arc<ExactSteps>>,
+    pub(super) path_lengths: HashMap<ExprId, Arc<PathLengths>>,
     /// Nondeterministic automata, by rule; dispatches have others.
     pub(super) nfas: HashMap<CompiledRuleId, Arc<RuleNfa>>,
 }
@@ -33,7 +33,7 @@ impl AuxiliaryRules {
     }
 
     /// The path lengths of a counted graph.
-    pub(super) fn levels(&self, counted: &Expr) -> &Arc<ExactSteps> {
-        &self.step_levels[&ExprId::of(counted)]
+    pub(super) fn path_lengths(&self, counted: &Expr) -> &Arc<PathLengths> {
+        &self.path_lengths[&ExprId::of(counted)]
     }
 }

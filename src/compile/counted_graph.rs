@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::live_nfa::LiveNfa;
-use crate::fsm::{Edge, ExactSteps};
+use crate::fsm::{Edge, PathLengths};
 use crate::ids::id;
 
 id! {
@@ -28,7 +28,7 @@ pub(super) enum StepRole {
 }
 
 /// A step count of which only one thing is known: no bound is within reach.
-pub(crate) const FAR: u32 = u32::MAX;
+pub(crate) const FAR_FROM_BOUNDS: u32 = u32::MAX;
 
 /// Step counting of a rule's automaton: the role of each of its states.
 #[derive(Debug)]
@@ -40,43 +40,43 @@ pub(super) struct StepCounts {
     /// By state.
     pub(super) roles: Vec<StepRole>,
     /// The possible numbers of steps from each node to an end.
-    pub(super) levels: Arc<ExactSteps>,
+    pub(super) path_lengths: Arc<PathLengths>,
 }
 
 impl StepCounts {
     /// Whether an end can be reached from `node` after `steps` steps.
     pub(super) fn allows(&self, node: GraphNode, steps: u32) -> bool {
-        if steps == FAR {
-            return self.levels.ends_within(node.raw(), 0, None);
+        if steps == FAR_FROM_BOUNDS {
+            return self.path_lengths.has_path_within(node.raw(), 0, None);
         }
         let most = match self.max {
             Some(max) if steps > max => return false,
             max => max.map(|max| max - steps),
         };
-        self.levels.ends_within(node.raw(), self.min.saturating_sub(steps), most)
+        self.path_lengths.has_path_within(node.raw(), self.min.saturating_sub(steps), most)
     }
 
     /// The count after one more step; saturates at the lower bound if there is no upper bound.
     fn next(&self, steps: u32) -> u32 {
-        if steps == FAR {
-            return FAR;
+        if steps == FAR_FROM_BOUNDS {
+            return FAR_FROM_BOUNDS;
         }
         let steps = steps + 1;
         if self.max.is_none() { steps.min(self.min) } else { steps }
     }
 
     /// The number of steps that stands for `steps` where tokens have at most `max_token_bytes`
-    /// bytes, and so take at most as many steps: [`FAR`] if they reach no bound, and any path to an
+    /// bytes, and so take at most as many steps: [`FAR_FROM_BOUNDS`] if they reach no bound, and any path to an
     /// end still fits after them. Below the lower bound, the greatest number for which every test
     /// of [`StepCounts::allows`] on the way has the same result.
-    pub(super) fn far_from_bounds(&self, steps: u32, max_token_bytes: u32) -> u32 {
+    pub(super) fn canonical_steps(&self, steps: u32, max_token_bytes: u32) -> u32 {
         if steps >= self.min {
             return match self.steps_left(steps) {
                 Some(left) if left <= max_token_bytes => steps,
-                _ => FAR,
+                _ => FAR_FROM_BOUNDS,
             };
         }
-        let Some((from, period)) = self.levels.repetition() else { return steps };
+        let Some((from, period)) = self.path_lengths.repetition() else { return steps };
         let width = self.max.map_or(period, |max| max.saturating_sub(self.min) + 1);
         // A whole period between the bounds includes every remainder.
         let period = if width >= period { 1 } else { period };
@@ -86,10 +86,10 @@ impl StepCounts {
     }
 
     /// How many further steps fit under the upper bound regardless of their path. `None` without an
-    /// upper bound, and for [`FAR`].
+    /// upper bound, and for [`FAR_FROM_BOUNDS`].
     pub(super) fn steps_left(&self, steps: u32) -> Option<u32> {
-        let max = self.max.filter(|_| steps != FAR)?;
-        Some(max.saturating_sub(steps).saturating_sub(self.levels.farthest()))
+        let max = self.max.filter(|_| steps != FAR_FROM_BOUNDS)?;
+        Some(max.saturating_sub(steps).saturating_sub(self.path_lengths.farthest()))
     }
 
     /// Epsilon closure: relevant states, each with its number of steps; sorted.
@@ -121,7 +121,7 @@ impl StepCounts {
     fn may_enter(&self, role: StepRole, steps: u32) -> bool {
         match role {
             StepRole::Begin { to, .. } | StepRole::Inside { to } => {
-                let has_room = steps == FAR || self.max.is_none_or(|max| steps < max);
+                let has_room = steps == FAR_FROM_BOUNDS || self.max.is_none_or(|max| steps < max);
                 has_room && self.allows(to, self.next(steps))
             }
             StepRole::End | StepRole::Node(_) => steps >= self.min,

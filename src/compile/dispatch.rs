@@ -58,23 +58,23 @@ pub(crate) struct CompiledDispatch {
     rules: Vec<Vec<CompiledRuleId>>,
     /// By node of the trie: whether its text begins a stop or a trigger with usual bodies. Made
     /// when first needed.
-    usual_nodes: OnceLock<Box<[bool]>>,
+    likely_nodes: OnceLock<Box<[bool]>>,
 }
 
 impl CompiledDispatch {
-    /// Whether a state has begun, or read, excludes and triggers with unusual bodies only; `None`
-    /// where it has begun nothing. `unusual` tells which rules are. Cost: the first call looks at
+    /// Whether a state has begun, or read, excludes and triggers with unlikely bodies only; `None`
+    /// where it has begun nothing. `unlikely` tells which rules are. Cost: the first call looks at
     /// all texts.
-    pub(super) fn is_unusual(
+    pub(super) fn is_unlikely(
         &self,
         state: DispatchStateId,
-        unusual: impl Fn(CompiledRuleId) -> bool,
+        unlikely: impl Fn(CompiledRuleId) -> bool,
     ) -> Option<bool> {
         let is_usual = |fires: TriggerOrStop| {
-            fires.is_none_or(|tag| !self.called_rules(tag).iter().all(|&rule| unusual(rule)))
+            fires.is_none_or(|tag| !self.called_rules(tag).iter().all(|&rule| unlikely(rule)))
         };
         let node = self.automaton.begun_node(state)?;
-        let usual = self.usual_nodes.get_or_init(|| self.automaton.usual_nodes(is_usual));
+        let usual = self.likely_nodes.get_or_init(|| self.automaton.likely_nodes(is_usual));
         Some(!usual[node.index()])
     }
 
@@ -136,10 +136,10 @@ impl UnresolvedDispatch {
     pub(super) fn resolve(&self, facts: &[RuleFacts]) -> CompiledDispatch {
         let productive = |rule: &CompiledRuleId| facts[rule.index()].productive;
         let nullable = |rule: &CompiledRuleId| facts[rule.index()].nullable;
-        let usual_nodes = OnceLock::new();
+        let likely_nodes = OnceLock::new();
         if self.rules.iter().flatten().all(|rule| productive(rule) && !nullable(rule)) {
             let (automaton, rules) = (self.automaton.clone(), self.rules.clone());
-            return CompiledDispatch { automaton, is_shared: true, rules, usual_nodes };
+            return CompiledDispatch { automaton, is_shared: true, rules, likely_nodes };
         }
         let bodies = self.rules.iter().map(|rules| TagBodies {
             productive: rules.iter().any(productive),
@@ -151,7 +151,7 @@ impl UnresolvedDispatch {
             .iter()
             .map(|rules| rules.iter().copied().filter(productive).collect())
             .collect();
-        CompiledDispatch { automaton: automaton.into(), is_shared: false, rules, usual_nodes }
+        CompiledDispatch { automaton: automaton.into(), is_shared: false, rules, likely_nodes }
     }
 }
 

@@ -25,13 +25,13 @@ impl RegisterId {
     /// The scope has no elements so far. The only reserved register that holds values.
     pub(crate) const EMPTY: RegisterId = RegisterId::from_raw(1);
     /// Counting: one more element may end, a second one may not.
-    pub(crate) const ONE_END: RegisterId = RegisterId::from_raw(2);
+    pub(crate) const MAY_END_ONCE: RegisterId = RegisterId::from_raw(2);
     /// Counting: no element may end. Used to find candidate tokens.
-    pub(crate) const NO_END: RegisterId = RegisterId::from_raw(3);
+    pub(crate) const MAY_NOT_END: RegisterId = RegisterId::from_raw(3);
     /// Counting: one more element may end, and no element may begin after it.
-    pub(crate) const LAST: RegisterId = RegisterId::from_raw(4);
+    pub(crate) const FINAL_ELEMENT: RegisterId = RegisterId::from_raw(4);
     /// Counting: no element may begin.
-    pub(crate) const NO_BEGIN: RegisterId = RegisterId::from_raw(5);
+    pub(crate) const MAY_NOT_BEGIN: RegisterId = RegisterId::from_raw(5);
     /// The first register that is not reserved; all from here on hold values.
     pub(crate) const FIRST_FREE: RegisterId = RegisterId::from_raw(6);
 
@@ -48,7 +48,7 @@ pub(crate) enum DistinctRole {
     Scope {
         /// Every unfinished element of the scope can still become infinitely many strings, so it
         /// always has a way to differ.
-        open: bool,
+        inexhaustible: bool,
     },
     /// A value that differs from the earlier elements of its scope.
     Element,
@@ -71,7 +71,7 @@ pub(crate) struct DistinctScopes {
     /// By rule; the rule is the outer one of a split.
     roles: HashMap<CompiledRuleId, DistinctRole>,
     /// By rule: it may call an element of an enclosing scope.
-    exposes: Vec<bool>,
+    calls_outer_element: Vec<bool>,
 }
 
 impl DistinctScopes {
@@ -89,7 +89,9 @@ impl DistinctScopes {
 
     /// Whether a rule may call an element of an enclosing scope.
     pub(crate) fn may_call_outer_element(&self, rule: CompiledRuleId) -> bool {
-        self.exposes.get(rule.index()).is_some_and(|exposes| *exposes)
+        self.calls_outer_element
+            .get(rule.index())
+            .is_some_and(|calls_outer_element| *calls_outer_element)
     }
 
     /// The role of the return address in a rule.
@@ -116,7 +118,7 @@ pub(super) fn split_scopes(grammar: Arc<Grammar>) -> (Arc<Grammar>, DistinctScop
         for role in element
             .then_some(DistinctRole::Element)
             .into_iter()
-            .chain(scope.then_some(DistinctRole::Scope { open: false }))
+            .chain(scope.then_some(DistinctRole::Scope { inexhaustible: false }))
         {
             scopes.roles.insert(CompiledRuleId::new(id), role);
             id = out.split_rule(id);
@@ -134,7 +136,7 @@ pub(super) fn check_scopes<'c>(
     if compiled.scopes.is_empty() {
         return Ok(());
     }
-    let exposes = exposing_rules(compiled, calls);
+    let calls_outer_element = rules_calling_outer_elements(compiled, calls);
     let mut open = Vec::new();
     for (rule, facts) in compiled.rules.iter().enumerate().filter(|(_, facts)| facts.reached) {
         let rule = CompiledRuleId::new(rule);
@@ -142,7 +144,7 @@ pub(super) fn check_scopes<'c>(
             None => continue,
             Some(_) if facts.left_recursive => "is left-recursive",
             Some(DistinctRole::Element) if facts.nullable => "is nullable",
-            Some(DistinctRole::Element) if exposes[rule.index()] => {
+            Some(DistinctRole::Element) if calls_outer_element[rule.index()] => {
                 "contains elements of the same scope"
             }
             Some(DistinctRole::Scope { .. }) if is_open(compiled, calls, rule) => {
@@ -159,9 +161,9 @@ pub(super) fn check_scopes<'c>(
             .to_owned();
         return Err(CompileError::Scope { rule: name, what });
     }
-    compiled.scopes.exposes = exposes;
+    compiled.scopes.calls_outer_element = calls_outer_element;
     for rule in open {
-        compiled.scopes.roles.insert(rule, DistinctRole::Scope { open: true });
+        compiled.scopes.roles.insert(rule, DistinctRole::Scope { inexhaustible: true });
     }
     for rule in compiled.scopes.roles.keys() {
         compiled.rules[rule.index()].tracked = true;
@@ -170,7 +172,7 @@ pub(super) fn check_scopes<'c>(
 }
 
 /// By rule: whether it may call an element of an enclosing scope.
-fn exposing_rules<'c>(
+fn rules_calling_outer_elements<'c>(
     compiled: &Compiled,
     calls: &impl Fn(CompiledRuleId) -> &'c [CompiledRuleId],
 ) -> Vec<bool> {
@@ -180,19 +182,19 @@ fn exposing_rules<'c>(
         calls(rule).iter().for_each(|callee| callers[callee.index()].push(rule));
     }
     let role = |rule: CompiledRuleId| compiled.scopes.role(rule);
-    let mut exposes = vec![false; compiled.rules.len()];
+    let mut calls_outer_element = vec![false; compiled.rules.len()];
     let mut queue: Vec<CompiledRuleId> =
         rules().filter(|&rule| role(rule) == Some(DistinctRole::Element)).collect();
     while let Some(rule) = queue.pop() {
         for &caller in &callers[rule.index()] {
-            if !std::mem::replace(&mut exposes[caller.index()], true)
+            if !std::mem::replace(&mut calls_outer_element[caller.index()], true)
                 && !matches!(role(caller), Some(DistinctRole::Scope { .. }))
             {
                 queue.push(caller);
             }
         }
     }
-    exposes
+    calls_outer_element
 }
 
 /// Whether all elements of a scope are strings that always have infinitely many completions.

@@ -1,6 +1,6 @@
 //! How single expressions become parts of automata: inlined, unrolled or counted.
 
-use crate::fsm::{ByteSet, LONG_GAP};
+use crate::fsm::{ByteSet, LONG_WHITE_SPACE_RUN};
 use crate::ir::{Expr, MAX_COUNT};
 
 /// A counted repeat that costs at most this many states is unrolled; larger ones become counted
@@ -62,7 +62,7 @@ impl Repeat<'_> {
     pub(super) fn is_bounded_white_space(&self) -> bool {
         let is_white = |set: &ByteSet| set.union(&ByteSet::WHITE_SPACE) == ByteSet::WHITE_SPACE;
         let white = matches!(self.body, Expr::Class(set) if is_white(set));
-        white && self.min == 0 && self.max.is_some_and(|max| max as usize > LONG_GAP)
+        white && self.min == 0 && self.max.is_some_and(|max| max as usize > LONG_WHITE_SPACE_RUN)
     }
 
     /// Whether it is unrolled rather than counted.

@@ -81,12 +81,12 @@ struct Instance {
     rule: CompiledRuleId,
     block: BlockId,
     /// The first rule of the grammar that the rule belongs to; the ids of callees count from it.
-    first: CompiledRuleId,
+    first_rule: CompiledRuleId,
     /// States are shared with right-equivalent states of other rules: see [`super::residuals`].
-    merged: bool,
+    shares_equivalent_states: bool,
     /// How many more multi-element sets may become states. At zero, sets are split into single
     /// states, which configurations determinise.
-    left: u32,
+    set_budget: u32,
 }
 
 /// An automaton that several grammars share; part of the key of pooled mask entries.
@@ -358,11 +358,11 @@ impl Program {
     }
 
     /// Whether a state of a tag dispatch has begun, or read, excludes and triggers with
-    /// [`unusual`](crate::ir::Attributes::unusual) bodies only; `None` where it has begun nothing.
-    pub(crate) fn is_unusual_trigger(&self, state: StateId) -> Option<bool> {
+    /// [`unlikely`](crate::ir::Attributes::unlikely) bodies only; `None` where it has begun nothing.
+    pub(crate) fn is_unlikely_trigger(&self, state: StateId) -> Option<bool> {
         match self.source_of(state)? {
             (StateSource::Dispatch(dispatch), set) => {
-                dispatch.is_unusual(dispatch_state(set), |rule| self.facts(rule).unusual)
+                dispatch.is_unlikely(dispatch_state(set), |rule| self.facts(rule).unlikely)
             }
             _ => None,
         }

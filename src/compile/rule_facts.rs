@@ -51,8 +51,8 @@ pub(crate) struct RuleFacts {
     pub(crate) tracked: bool,
     /// The rule is a unique key: see [`crate::ir::Attributes::unique_key`].
     pub(crate) unique_key: bool,
-    /// Its texts are unusual: see [`crate::ir::Attributes::unusual`].
-    pub(crate) unusual: bool,
+    /// Its texts are unlikely: see [`crate::ir::Attributes::unlikely`].
+    pub(crate) unlikely: bool,
     /// It is a unique key without further attributes.
     pub(crate) only_unique_key: bool,
     /// It calls unique keys, directly or through auxiliary rules.

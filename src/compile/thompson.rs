@@ -12,7 +12,7 @@ use super::live_nfa::LiveNfa;
 use super::member_sets::{MemberFragments, MemberSets};
 use super::rule_nfa::{BlockNfa, BlockNfaId, EdgeSymbol, RuleNfa};
 use super::{Compiled, CompiledRuleId};
-use crate::fsm::{ExactSteps, Nfa, Thompson};
+use crate::fsm::{Nfa, PathLengths, Thompson};
 use crate::hash::HashMap;
 use crate::ir::{Counted, Expr, Graph, Members};
 
@@ -39,7 +39,7 @@ pub(super) fn rule_nfa(compiled: &Compiled, body: &Expr) -> RuleNfa {
 pub(super) fn counted_rule_nfa(
     compiled: &Compiled,
     counted: &Counted,
-    levels: Arc<ExactSteps>,
+    path_lengths: Arc<PathLengths>,
 ) -> RuleNfa {
     let mut builder = RuleNfaBuilder { nesting: Nesting::Block, ..RuleNfaBuilder::new(compiled) };
     let graph = &counted.graph;
@@ -63,7 +63,7 @@ pub(super) fn counted_rule_nfa(
     roles.resize(nfa.len(), StepRole::End);
     let start = nodes.get(graph.start as usize).copied().unwrap_or(end);
     let Counted { min, max, .. } = *counted;
-    let step_counts = StepCounts { min, max, start, roles, levels };
+    let step_counts = StepCounts { min, max, start, roles, path_lengths };
     RuleNfa {
         main: LiveNfa::new(nfa),
         blocks,

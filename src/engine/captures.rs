@@ -59,7 +59,7 @@ impl Matcher {
         }
         let vocab = &self.masks.vocab;
         let bytes = self.tokens.iter().map(|&token| vocab.text(token).len()).sum();
-        fuel::limited(self.masks.compile_budget(bytes), || {
+        fuel::with_budget(self.masks.compile_budget(bytes), || {
             self.find_captures(&mut self.masks.lock())
         })
         .map_err(|limit| AdvanceError::Limit { what: limit.what() })

@@ -286,7 +286,7 @@ impl Matcher {
                         job.prefetch(second, target, (&tokens, before), &likely)
                     })
                 };
-                fuel::limited(masks.prepare_fuel(), || fuel::run_under(&cancel, prefetch));
+                fuel::with_budget(masks.prepare_fuel(), || fuel::run_under(&cancel, prefetch));
                 None
             }),
         )
@@ -391,7 +391,8 @@ impl PreparationJob<'_> {
         }
         #[cfg(any(test, feature = "fault-injection"))]
         self.counters.maybe_panic(1);
-        let mask = fuel::limited(self.masks.mask_fuel(), || self.masks.prepare_mask(state, config));
+        let mask =
+            fuel::with_budget(self.masks.mask_fuel(), || self.masks.prepare_mask(state, config));
         let mask = match mask {
             Ok(mask) => mask,
             // A matcher has the same budget, so its attempt would end the same way.

@@ -193,16 +193,16 @@ impl Matcher {
     }
 }
 
-/// The searches in which a special token counts as `special` bytes.
+/// The searches in which a special token counts as `special_cost` bytes.
 fn shortest_paths<'s>(
     held: &'s mut Option<Box<ShortestPaths>>,
     vocab: &Vocabulary,
-    special: u64,
+    special_cost: u64,
 ) -> &'s mut ShortestPaths {
-    if held.as_ref().is_none_or(|paths| paths.special() != special) {
+    if held.as_ref().is_none_or(|paths| paths.special_cost() != special_cost) {
         *held = None;
     }
-    held.get_or_insert_with(|| Box::new(ShortestPaths::new(special, vocab.missing_bytes())))
+    held.get_or_insert_with(|| Box::new(ShortestPaths::new(special_cost, vocab.missing_bytes())))
 }
 
 /// A completion as bytes and special tokens.

@@ -154,7 +154,7 @@ impl ByteSet {
 }
 
 /// Longest run of white space, in bytes, that does not count as long: few tokens have more.
-pub(crate) const LONG_GAP: usize = 16;
+pub(crate) const LONG_WHITE_SPACE_RUN: usize = 16;
 
 impl fmt::Debug for ByteSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -25,12 +25,12 @@ mod csr;
 mod dfa;
 mod difference;
 mod digits;
-mod exact_steps;
 mod factors;
 mod language;
 mod minimize;
 mod nfa;
 mod pairs;
+mod path_lengths;
 mod product;
 mod thompson;
 mod trigrams;
@@ -43,17 +43,17 @@ pub(crate) use byte_summary::{
     ASCII_LETTERS, CODE_POINTS, NON_SPACE_CODE_POINTS, NOT_ASCII, kind_bit, kind_bytes, shape,
     shape_bytes,
 };
-pub(crate) use byteset::LONG_GAP;
+pub(crate) use byteset::LONG_WHITE_SPACE_RUN;
 pub use byteset::{ByteSet, escape};
 pub(crate) use components::Components;
 pub(crate) use csr::Csr;
 pub use dfa::{Dfa, DfaBuilder, Edge};
 pub(crate) use dfa::{ResidualId, elementary_cuts};
 pub(crate) use digits::{Digit, NumeralBuilder};
-pub(crate) use exact_steps::ExactSteps;
 pub(crate) use minimize::coarsest;
 pub use nfa::Nfa;
 pub(crate) use pairs::StatePairs;
+pub(crate) use path_lengths::PathLengths;
 pub use product::Combine;
 pub(crate) use thompson::Thompson;
 pub(crate) use trigrams::Trigrams;

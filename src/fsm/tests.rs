@@ -51,7 +51,7 @@ fn minimal_automata_out_of_fuel_keep_their_language() {
     let whole = fuel::measure(|| dfa.minimize()).1;
     assert!(whole > 100);
     for budget in 0..=whole {
-        let minimized = fuel::limited(budget, || dfa.minimize());
+        let minimized = fuel::with_budget(budget, || dfa.minimize());
         assert_eq!(words(&minimized), [30, 39], "with {budget} of {whole} units");
     }
 }

@@ -143,9 +143,9 @@ pub struct Attributes {
     /// Names that violate this are not compared, or reach a dead end. Cheaper than
     /// [`Attributes::element`]: free until a name has been read.
     pub unique_key: bool,
-    /// The texts of the rule are possible but unusual, for example a spelling of calls that the
+    /// The texts of the rule are possible but unlikely, for example a spelling of calls that the
     /// model was not trained on. Changes no mask: preparation comes to them last.
-    pub unusual: bool,
+    pub unlikely: bool,
 }
 
 impl Attributes {
@@ -172,7 +172,7 @@ impl Attributes {
                 scope: false,
                 element: false,
                 unique_key: _,
-                unusual: false,
+                unlikely: false,
             }
         )
     }

@@ -95,7 +95,7 @@ fn write_attributes(
         scope,
         element,
         unique_key,
-        unusual,
+        unlikely,
     } = attributes;
     let mut out = Vec::new();
     if start {
@@ -121,7 +121,7 @@ fn write_attributes(
         }
     }
     for (word, is_set) in
-        [("scope", scope), ("element", element), ("unique_key", unique_key), ("unusual", unusual)]
+        [("scope", scope), ("element", element), ("unique_key", unique_key), ("unlikely", unlikely)]
     {
         if *is_set {
             out.push(word.to_owned());

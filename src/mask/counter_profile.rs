@@ -36,10 +36,10 @@ pub(crate) struct CounterProfile {
     /// Tokens accepted after leaving the block with exactly this many runs.
     outside: Vec<TokenRuns>,
     /// Suffixes of context-dependent tokens after the rule's end; a token of this trie is an index
-    /// into `suffix_needs`.
+    /// into `suffix_runs`.
     suffixes: Trie,
     /// The token of each suffix, and its runs.
-    suffix_needs: Vec<TokenRuns>,
+    suffix_runs: Vec<TokenRuns>,
 }
 
 /// A position relative to the block, during the walk.
@@ -88,11 +88,11 @@ impl CounterProfile {
             if fitting.len() <= self.row.len() / 4 {
                 TokenSet::List(ids.collect())
             } else {
-                TokenSet::built(self.row.len(), |bits| ids.for_each(|id| set_bit(bits, id)))
+                TokenSet::from_row_fn(self.row.len(), |bits| ids.for_each(|id| set_bit(bits, id)))
             }
         } else {
             let row = TokenSet::row(self.row.clone());
-            row.changed(excluded, &after_block, self.row.len())
+            row.with_changes(excluded, &after_block, self.row.len())
         }
     }
 
@@ -108,7 +108,7 @@ impl CounterProfile {
         walk.run_below(parser, &self.suffixes, NodeId::ROOT, next, usize::MAX)?;
         let mut to = from;
         for index in from..walk.tokens.len() {
-            let suffix = self.suffix_needs[walk.tokens[index].index()];
+            let suffix = self.suffix_runs[walk.tokens[index].index()];
             if distance.to_min <= suffix.runs && suffix.runs <= distance.to_max {
                 walk.tokens[to] = suffix.token;
                 to += 1;
@@ -120,7 +120,7 @@ impl CounterProfile {
 
     /// Memory in use, in bytes, approximately.
     pub(crate) fn bytes(&self) -> usize {
-        (self.outside.len() + self.suffix_needs.len()) * size_of::<TokenRuns>()
+        (self.outside.len() + self.suffix_runs.len()) * size_of::<TokenRuns>()
             + (self.inside.all().len() + self.row.len()) * 4
             + self.suffixes.len() * 16
             + 1024
@@ -137,7 +137,7 @@ struct CounterReading {
     /// What follows the block does not begin like a run.
     disjoint_begins: bool,
     /// The rule may end.
-    bottom: bool,
+    rule_ended: bool,
 }
 
 impl CounterReading {
@@ -145,8 +145,8 @@ impl CounterReading {
     fn read(parser: &mut Parser, config: ConfigId) -> Option<CounterReading> {
         parser.expand(config);
         let (store, program) = (parser.store(), parser.program());
-        let bottom = store.flags(config).item_completed;
-        let (mut inside, mut outside) = (None, bottom);
+        let rule_ended = store.flags(config).item_completed;
+        let (mut inside, mut outside) = (None, rule_ended);
         let (mut run_bytes, mut exit_bytes) = (ByteSet::EMPTY, ByteSet::EMPTY);
         for item in store.items(config) {
             let bytes = if item.count & UNBOUNDED_COUNT != 0 {
@@ -168,7 +168,7 @@ impl CounterReading {
             inside,
             outside,
             disjoint_begins: run_bytes.intersect(&exit_bytes).is_empty(),
-            bottom,
+            rule_ended,
         })
     }
 }
@@ -268,7 +268,7 @@ impl ProfileBuilder {
             .readings
             .entry(config)
             .get_or_insert_with(|| CounterReading::read(parser, config));
-        let CounterReading { inside, outside, disjoint_begins, bottom } = reading?;
+        let CounterReading { inside, outside, disjoint_begins, rule_ended } = reading?;
         let (position, runs_needed) = match (parent, inside) {
             (BlockPosition::Inside(before), Some(runs)) if runs == before && !outside => {
                 (BlockPosition::Inside(runs), runs + 1)
@@ -293,7 +293,7 @@ impl ProfileBuilder {
                 self.outside.extend(tokens.map(|&token| TokenRuns { token, runs: runs_needed }));
             }
         }
-        if bottom {
+        if rule_ended {
             let runs = match position {
                 BlockPosition::Inside(runs) | BlockPosition::Outside(runs) => runs,
             };
@@ -325,14 +325,14 @@ impl ProfileBuilder {
         let inside = TokensByCount::new(self.inside.iter().map(|range| (range.runs, words(range))));
         let mut row = vec![0; vocab.mask_words()];
         inside.all().iter().for_each(|&id| set_bit(&mut row, id));
-        let (mut suffix_needs, mut suffixes) = (Vec::new(), Vec::new());
+        let (mut suffix_runs, mut suffixes) = (Vec::new(), Vec::new());
         for &(node, runs) in &self.exits {
             let tree = node.tree(vocab);
             let depth = usize::from(tree.node(node.node).depth);
             for &token in tree.tokens_strictly_below(node.node) {
                 if let Some(bytes) = vocab.bytes(token) {
-                    suffixes.push((&bytes[depth..], TokenId::new(suffix_needs.len())));
-                    suffix_needs.push(TokenRuns { token, runs });
+                    suffixes.push((&bytes[depth..], TokenId::new(suffix_runs.len())));
+                    suffix_runs.push(TokenRuns { token, runs });
                 }
             }
         }
@@ -341,7 +341,7 @@ impl ProfileBuilder {
             row: row.into(),
             outside: self.outside,
             suffixes: Trie::build(suffixes),
-            suffix_needs,
+            suffix_runs,
         }
     }
 }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use smallvec::smallvec;
 
-use super::earlier_texts::{ComparisonKind, ComparisonWalkState};
+use super::comparison_walk::{ComparisonKind, ComparisonWalkState};
 use super::found_mask::FoundMask;
 use super::grammar_masks::GrammarMasks;
 use super::mask_state::MaskState;
@@ -56,8 +56,8 @@ impl GrammarMasks {
         config: ConfigId,
         base_config: ConfigId,
     ) -> Result<Arc<[TokenId]>, ParserLimit> {
-        let limited = state.parser.with_counting_scopes(config);
-        if let Some(memoised) = state.candidates.values.get(&limited) {
+        let counting = state.parser.with_counting_scopes(config);
+        if let Some(memoised) = state.candidates.values.get(&counting) {
             return Ok(memoised.clone());
         }
         let mask = self.mask(state, base_config)?;
@@ -65,13 +65,13 @@ impl GrammarMasks {
             // Only a token with two quotes contains a whole string element.
             let quoting_tokens =
                 self.filter_by_mask(state, &mask, self.vocab.by_quotes().at_least(2));
-            self.rejected_tokens(state, limited, &quoting_tokens)?.into()
+            self.rejected_tokens(state, counting, &quoting_tokens)?.into()
         } else {
             let words = self.vocab.mask_words();
-            let (all, limited) = (mask.written(words), self.mask(state, limited)?.written(words));
-            ids(all.iter().zip(&limited[..]).map(|(all, limited)| all & !limited)).collect()
+            let (all, counting) = (mask.to_row(words), self.mask(state, counting)?.to_row(words));
+            ids(all.iter().zip(&counting[..]).map(|(all, counting)| all & !counting)).collect()
         };
-        state.candidates.values.insert(limited, candidates.clone());
+        state.candidates.values.insert(counting, candidates.clone());
         Ok(candidates)
     }
 

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use smallvec::smallvec;
 
-use super::earlier_texts::{ComparisonKind, ComparisonWalkState};
+use super::comparison_walk::{ComparisonKind, ComparisonWalkState};
 use super::found_mask::FoundMask;
 use super::grammar_masks::GrammarMasks;
 use super::mask_state::MaskState;

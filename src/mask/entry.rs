@@ -19,7 +19,7 @@ use super::entry_difference::EntryDifference;
 use super::shape_walk::ShapeWalk;
 use super::suffixes::{SuffixWalk, Suffixes};
 use super::token_set::{TokenSet, bit, clear_bit, set_bit};
-use super::trie_walk::{TrieWalk, WalkError};
+use super::trie_walk::{TrieWalk, WalkCheckpoint, WalkError};
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, CounterDistance, Exit, Parser};
 use crate::vocab::{NodeId, Tree, Vocabulary};
@@ -90,12 +90,8 @@ impl ExcludedTokens {
     }
 
     /// Removes the tokens from what a walk has found after its first tokens and rows.
-    pub(crate) fn remove_from(
-        &self,
-        walk: &mut TrieWalk,
-        (first_token, first_row): (usize, usize),
-    ) {
-        let mut at = first_token;
+    pub(crate) fn remove_from(&self, walk: &mut TrieWalk, from: WalkCheckpoint) {
+        let mut at = from.tokens;
         while at < walk.tokens.len() {
             if self.contains(walk.tokens[at]) {
                 walk.tokens.swap_remove(at);
@@ -103,7 +99,7 @@ impl ExcludedTokens {
                 at += 1;
             }
         }
-        for row in &mut walk.rows[first_row..] {
+        for row in &mut walk.rows[from.rows..] {
             if self.intersects(row) {
                 *row = self.reduced(row);
             }
@@ -170,7 +166,8 @@ impl MaskEntry {
     ) -> Result<MaskEntry, WalkError> {
         let mut diff = EntryDifference::default();
         diff.walk(parser, vocab.trie(), (isolated, base_item))?;
-        let accepted = base.accepted.changed(&diff.only_base, &diff.only_this, vocab.mask_words());
+        let accepted =
+            base.accepted.with_changes(&diff.only_base, &diff.only_this, vocab.mask_words());
         let excluded = ExcludedTokens::new(std::mem::take(&mut diff.excluded), vocab.mask_words());
         let added = diff.own_suffixes(vocab, &accepted)?;
         Ok(MaskEntry::new(
@@ -265,7 +262,7 @@ impl ContextDependent {
         if exits_by_tree.iter().all(|(_, exits)| exits.is_empty()) {
             return ContextDependent::Suffixes(Box::default());
         }
-        let row = accepted.written(vocab.mask_words());
+        let row = accepted.to_row(vocab.mask_words());
         let mut suffixes = Vec::new();
         for (tree, exits) in exits_by_tree {
             suffixes.extend(Suffixes::by_exit((vocab, tree), &row, exits));

@@ -146,7 +146,7 @@ impl EntryDifference {
         if self.exits.is_empty() && self.restored.is_empty() {
             return Ok(Vec::new());
         }
-        let row = accepted.written(vocab.mask_words());
+        let row = accepted.to_row(vocab.mask_words());
         let mut suffixes = Suffixes::by_exit((vocab, tree), &row, self.exits);
         self.restored.sort_unstable();
         for group in self.restored.chunk_by(|a, b| a.0 == b.0) {

@@ -448,11 +448,11 @@ impl GrammarMasks {
         walk.rows.sort_unstable_by_key(|row| row.as_ptr());
         walk.rows.dedup_by_key(|row| row.as_ptr());
         sets.extend(walk.rows.drain(..).map(TokenSet::row));
-        let (tokens, row) = (&walk.tokens, self.vocab.mask_words());
+        let (tokens, mask_words) = (&walk.tokens, self.vocab.mask_words());
         match &sets[..] {
-            [] if tokens.len() <= row / 2 => TokenSet::List(tokens[..].into()),
-            [set] => set.changed(&[], tokens, row),
-            _ => TokenSet::built(row, |bits| {
+            [] if tokens.len() <= mask_words / 2 => TokenSet::List(tokens[..].into()),
+            [set] => set.with_changes(&[], tokens, mask_words),
+            _ => TokenSet::from_row_fn(mask_words, |bits| {
                 sets.iter().for_each(|set| set.add_to(bits));
                 tokens.iter().for_each(|&id| set_bit(bits, id));
             }),

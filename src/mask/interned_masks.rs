@@ -127,7 +127,7 @@ impl PoolMaskInterner {
 
 /// The mask as a new row.
 fn as_row(mask: &TokenSet, words: usize) -> Arc<TokenSet> {
-    Arc::new(TokenSet::row(mask.written(words)))
+    Arc::new(TokenSet::row(mask.to_row(words)))
 }
 
 /// Whether a row would be no better.

@@ -42,7 +42,7 @@ impl GrammarMasks {
             Ok(!is_accepted)
         })?;
         self.drop_special_tokens(state, config, &mut rejected)?;
-        Ok(unbounded_mask.changed(&rejected, &accepted, self.vocab.mask_words()))
+        Ok(unbounded_mask.with_changes(&rejected, &accepted, self.vocab.mask_words()))
     }
 
     /// The mask of a configuration near the upper bound of a counted graph. None where no such

@@ -10,12 +10,11 @@ use super::entry::MaskEntry;
 use super::mask_memo::MaskMemo;
 use super::pool_counters::{PoolCounters, count};
 use super::pool_key::{CountedState, RuleIdentities};
-use super::resolved_suffixes::ResolvedSuffixes;
-use super::resolved_tokens::ResolvedTokens;
+use super::resolved_tokens::{ResolvedTokens, SuffixKey};
 use super::rule_walks::RuleWalks;
 use super::suffixes::SuffixWalk;
 use super::token_set::TokenSet;
-use super::trie_walk::{TrieWalk, WalkError};
+use super::trie_walk::{TrieWalk, WalkCheckpoint, WalkError};
 use crate::cache::Cache;
 use crate::capacity::IdTable;
 use crate::compile::{Compiled, StateId};
@@ -28,6 +27,8 @@ use crate::vocab::{NodeId, Vocabulary};
 
 /// Memory for pooled entries that one constraint keeps, although the pool may have dropped them.
 const ENTRIES_BYTES: usize = 32 << 20;
+/// Memory for resolved suffixes of one constraint.
+const MAX_RESOLVED_SUFFIX_BYTES: usize = 4 << 20;
 
 /// Initial value of [`ConfigBudgets::suffixes`].
 const SUFFIX_CONFIG_BUDGET: usize = 1024;
@@ -144,7 +145,7 @@ pub(crate) struct MaskState {
     pub(super) masks: MaskMemo,
     pub(super) candidates: ComparisonCandidates,
     pub(super) entries: GrammarEntries,
-    resolved_suffixes: ResolvedSuffixes,
+    resolved_suffixes: Cache<SuffixKey, Arc<ResolvedTokens>>,
     /// Memoised walks of single rules.
     pub(super) rule_walks: RuleWalks,
     budgets: ConfigBudgets,
@@ -179,7 +180,7 @@ impl MaskState {
             masks: MaskMemo::new(limits.mask_bytes),
             candidates: ComparisonCandidates::default(),
             entries: GrammarEntries::default(),
-            resolved_suffixes: ResolvedSuffixes::default(),
+            resolved_suffixes: Cache::new(MAX_RESOLVED_SUFFIX_BYTES),
             rule_walks: RuleWalks::new(vocab),
             budgets: ConfigBudgets::new(compiled, &options),
             walk: TrieWalk::default(),
@@ -218,7 +219,7 @@ impl MaskState {
         config: ConfigId,
         nodes: usize,
     ) -> Result<bool, ParserLimit> {
-        let before = self.walk.lengths();
+        let before = self.walk.checkpoint();
         let most = self.parser.store().configs() + self.budgets.direct;
         self.walk.max_configs = (nodes < usize::MAX).then_some(most);
         let walked =
@@ -231,16 +232,16 @@ impl MaskState {
     }
 
     /// Whether a walk stayed within its budget. Past the budget, drops what it has added to the
-    /// results, which had these lengths before.
+    /// results since the checkpoint.
     fn finish_walk(
         &mut self,
         walked: Result<(), WalkError>,
-        before: (usize, usize),
+        before: WalkCheckpoint,
     ) -> Result<bool, ParserLimit> {
         match walked {
             Ok(()) => Ok(true),
             Err(WalkError::Budget) => {
-                self.walk.truncate(before);
+                self.walk.rollback_to(before);
                 Ok(false)
             }
             Err(WalkError::Parser(limit)) => Err(limit),
@@ -260,7 +261,7 @@ impl MaskState {
             let single_item = self.parser.intern_single(item);
             return self.walk_directly(vocab, single_item, nodes);
         }
-        let before = self.walk.lengths();
+        let before = self.walk.checkpoint();
         let (parser, trie, walk) = (&mut self.parser, vocab.shared_trie(), &mut self.walk);
         let walked = self.rule_walks.walk_item(parser, trie, (item, nodes), walk);
         self.finish_walk(walked, before)
@@ -275,17 +276,18 @@ impl MaskState {
         (exit, next): (Exit, ConfigId),
     ) -> Result<(), WalkError> {
         if let Some((base, excluded)) = entry.base() {
-            let from = self.walk.lengths();
+            let from = self.walk.checkpoint();
             self.resolve_suffixes((vocab, counters), base, (exit, next))?;
             excluded.remove_from(&mut self.walk, from);
         }
-        if let Some(tokens) = self.resolved_suffixes.get(entry, (exit, next)) {
+        let key = SuffixKey::new(entry, (exit, next));
+        if let Some(tokens) = self.resolved_suffixes.get(&key) {
             count(&counters.resolved_hits);
             tokens.add_to(&mut self.walk);
             return Ok(());
         }
         count(&counters.resolved_misses);
-        let from = self.walk.lengths();
+        let from = self.walk.checkpoint();
         // Most suffixes create few new configurations. Where they would create many, they are
         // resolved rule by rule.
         let has_scopes = !self.parser.compiled().scopes.is_empty();
@@ -308,7 +310,8 @@ impl MaskState {
             true => ResolvedTokens::single(&self.walk, from),
             false => ResolvedTokens::from_walk(&mut self.walk, from, vocab.mask_words()),
         };
-        self.resolved_suffixes.insert(entry, (exit, next), tokens);
+        let bytes = tokens.bytes();
+        self.resolved_suffixes.insert(key, tokens.into(), bytes);
         Ok(())
     }
 
@@ -341,7 +344,7 @@ impl MaskState {
             return base;
         }
         match self.parser.compares_values(config) {
-            true => self.parser.canonical_in_frames(config),
+            true => self.parser.canonical_keeping_frames(config),
             false => self.parser.mask_representative(config),
         }
     }
@@ -362,7 +365,7 @@ impl MaskState {
     pub(crate) fn bytes(&self) -> usize {
         self.parser.bytes()
             + self.masks.bytes()
-            + self.resolved_suffixes.bytes()
+            + self.resolved_suffixes.stats().bytes
             + self.rule_walks.bytes()
     }
 
@@ -388,7 +391,7 @@ impl MaskState {
         self.masks.clear();
         self.candidates = ComparisonCandidates::default();
         self.entries = GrammarEntries::default();
-        self.resolved_suffixes.clear();
+        self.resolved_suffixes = Cache::new(MAX_RESOLVED_SUFFIX_BYTES);
         self.rule_walks.clear();
         self.shortest_paths = None;
     }

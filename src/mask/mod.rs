@@ -12,15 +12,15 @@
 //!
 //! Constraints that states do not express are subtracted from such a mask (`subtraction`): bounds
 //! on length (`length_bounds`) and white space (`white_space_bounds`), distinct values
-//! (`distinct_values`) and duplicate keys (`duplicate_keys`), both by a walk along `earlier_texts`.
+//! (`distinct_values`) and duplicate keys (`duplicate_keys`), both by a walk along `comparison_walk`.
 //!
 //! Where items of a configuration depend on each other, the whole configuration is walked instead.
 //! See docs/internals/MASKS.md, MASK_ENTRIES.md and MASK_POOL.md.
 
+mod comparison_walk;
 mod counter_profile;
 mod distinct_values;
 mod duplicate_keys;
-mod earlier_texts;
 mod entry;
 mod entry_difference;
 mod found_mask;
@@ -34,7 +34,6 @@ mod pool;
 mod pool_counters;
 mod pool_key;
 mod pool_scope;
-mod resolved_suffixes;
 mod resolved_tokens;
 mod rule_walks;
 mod shape_walk;

@@ -113,10 +113,10 @@ impl MaskPool {
         items: &[Item],
     ) -> Result<Arc<MaskEntry>, WalkError> {
         let item = items[0];
-        if let Some(room) = context.parser.counter_distance(&item)
+        if let Some(distance) = context.parser.counter_distance(&item)
             && let Some(profile) = self.profile(context, item)?
         {
-            return Ok(Arc::new(MaskEntry::counted(profile, room)));
+            return Ok(Arc::new(MaskEntry::counted(profile, distance)));
         }
         let isolated = context.parser.isolated_group(items);
         if let Some(base_item) = context.parser.similar_item(isolated)? {

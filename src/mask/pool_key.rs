@@ -84,8 +84,8 @@ id! {
 pub(crate) struct StructuralIds {
     /// Ids by the description of a rule's automaton.
     ids: Cache<PoolKey, StructuralId>,
-    /// The number of ids given out.
-    given: u32,
+    /// The id that is given out next.
+    next_id: u32,
     /// Keys of states of shared automata.
     states: Cache<SharedState, PoolKey>,
 }
@@ -95,7 +95,7 @@ pub(super) type PoolKey = Arc<[u32]>;
 
 impl StructuralIds {
     pub(crate) fn new(max_bytes: usize) -> StructuralIds {
-        let mut keys = StructuralIds { ids: Cache::new(0), given: 0, states: Cache::new(0) };
+        let mut keys = StructuralIds { ids: Cache::new(0), next_id: 0, states: Cache::new(0) };
         keys.set_max_bytes(max_bytes);
         keys
     }
@@ -120,11 +120,11 @@ impl StructuralIds {
         if let Some(id) = self.ids.get(&key) {
             return Some(id);
         }
-        if self.given == MAX_IDS {
+        if self.next_id == MAX_IDS {
             return None;
         }
-        let id = StructuralId::from_raw(self.given);
-        self.given += 1;
+        let id = StructuralId::from_raw(self.next_id);
+        self.next_id += 1;
         let bytes = key.len() * 4 + SLOT_BYTES;
         self.ids.insert(key, id, bytes);
         Some(id)

@@ -13,6 +13,7 @@ use crate::vocab::{NodeId, Vocabulary};
 
 /// Who shares mask entries. Changes no mask.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum PoolScope {
     /// All engines of the process with this scope and equal vocabularies share one pool. Its budget
     /// is the largest that any of the living engines asked for. It is freed with the last of them

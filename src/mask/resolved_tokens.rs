@@ -1,9 +1,29 @@
-//! Saved sets of tokens that walks have found.
+//! Saved sets of tokens that walks have found, and what they are cached by.
 
 use std::sync::Arc;
 
-use super::trie_walk::TrieWalk;
+use super::entry::MaskEntry;
+use super::trie_walk::{TrieWalk, WalkCheckpoint};
+use crate::hash::ByAddress;
 use crate::ids::TokenId;
+use crate::matcher::{ConfigId, Exit};
+
+/// Which suffixes are resolved, and with what.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) struct SuffixKey {
+    /// The entry whose suffixes they are.
+    entry: ByAddress<MaskEntry>,
+    /// The exit of the entry's rule.
+    exit: Exit,
+    /// The configuration that follows the exit.
+    next: ConfigId,
+}
+
+impl SuffixKey {
+    pub(super) fn new(entry: &Arc<MaskEntry>, (exit, next): (Exit, ConfigId)) -> SuffixKey {
+        SuffixKey { entry: ByAddress(entry.clone()), exit, next }
+    }
+}
 
 /// A saved set of tokens: single ones, and shared rows. A token may be in several of those.
 #[derive(Debug, Default)]
@@ -15,23 +35,23 @@ pub(crate) struct ResolvedTokens {
 }
 
 impl ResolvedTokens {
-    /// The single tokens that a walk has found from these lengths on, which are distinct.
-    pub(crate) fn single(walk: &TrieWalk, from: (usize, usize)) -> ResolvedTokens {
-        ResolvedTokens { single: walk.tokens[from.0..].into(), rows: Box::default() }
+    /// The single tokens that a walk has found since a checkpoint, which are distinct.
+    pub(crate) fn single(walk: &TrieWalk, from: WalkCheckpoint) -> ResolvedTokens {
+        ResolvedTokens { single: walk.tokens[from.tokens..].into(), rows: Box::default() }
     }
 
-    /// The tokens that a walk has found from these lengths on.
+    /// The tokens that a walk has found since a checkpoint.
     pub(crate) fn from_walk(
         walk: &mut TrieWalk,
-        from: (usize, usize),
-        width: usize,
+        from: WalkCheckpoint,
+        mask_words: usize,
     ) -> ResolvedTokens {
-        walk.dedup(from.0, width);
-        if walk.tokens.len() - from.0 > width {
-            walk.tokens_to_row(from.0, width);
+        walk.dedup(from.tokens, mask_words);
+        if walk.tokens.len() - from.tokens > mask_words {
+            walk.tokens_to_row(from.tokens, mask_words);
         }
-        let single = walk.tokens[from.0..].into();
-        let rows = &mut walk.rows[from.1..];
+        let single = walk.tokens[from.tokens..].into();
+        let rows = &mut walk.rows[from.rows..];
         rows.sort_unstable_by_key(|row| row.as_ptr());
         let mut rows = rows.to_vec();
         rows.dedup_by_key(|row| row.as_ptr());

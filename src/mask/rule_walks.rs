@@ -17,7 +17,7 @@ use indexmap::IndexMap;
 use super::pool_key::CountedState;
 use super::resolved_tokens::ResolvedTokens;
 use super::token_set::{bit, set_bit};
-use super::trie_walk::{NodeSetId, TrieWalk, WalkError};
+use super::trie_walk::{NodeSetId, TrieWalk, WalkCheckpoint, WalkError};
 use crate::capacity::IdTable;
 use crate::compile::{BlockId, StateId};
 use crate::fsm::ByteSet;
@@ -91,7 +91,7 @@ struct WalkContext {
     /// Memory in use, in bytes, approximately.
     bytes: usize,
     /// Length of a row.
-    width: usize,
+    mask_words: usize,
     /// Bytes that each state reads; made on demand.
     reads: IdTable<StateId, Option<ByteSet>>,
     /// Nesting of rule walks.
@@ -148,15 +148,15 @@ impl RuleWalks {
 
     /// An empty memo.
     pub(crate) fn new(vocab: &Vocabulary) -> RuleWalks {
-        let context = WalkContext { width: vocab.mask_words(), ..WalkContext::default() };
+        let context = WalkContext { mask_words: vocab.mask_words(), ..WalkContext::default() };
         RuleWalks { tries: HashMap::default(), context }
     }
 
     /// Clears everything, as ids of configurations become invalid.
     pub(crate) fn clear(&mut self) {
-        let width = self.context.width;
+        let mask_words = self.context.mask_words;
         self.tries = HashMap::default();
-        self.context = WalkContext { width, ..WalkContext::default() };
+        self.context = WalkContext { mask_words, ..WalkContext::default() };
     }
 
     /// A walker of a trie.
@@ -491,8 +491,8 @@ impl RuleWalker<'_> {
         walk: &mut TrieWalk,
     ) -> Result<RuleWalk, WalkError> {
         self.walk_nodes(node_set, (isolated, reads), budget, walk)?;
-        let (nodes, width) =
-            (self.memo.node_sets[node_set.index()].nodes.len(), self.context.width);
+        let (nodes, mask_words) =
+            (self.memo.node_sets[node_set.index()].nodes.len(), self.context.mask_words);
         fuel::spend(RULE_WALK_FUEL + nodes + walk.exits.len() + walk.called.len())?;
         let (mut exit_nodes, mut calls) =
             (std::mem::take(&mut walk.exits), std::mem::take(&mut walk.called));
@@ -504,12 +504,12 @@ impl RuleWalker<'_> {
         let accepted_row = (walk.tokens.len() > MIN_TOKENS_FOR_ROW
             && !(exit_nodes.is_empty() && calls.is_empty()))
         .then(|| {
-            let mut row = vec![0; width];
+            let mut row = vec![0; mask_words];
             walk.tokens.iter().for_each(|&word| set_bit(&mut row, word));
             row
         });
-        if walk.tokens.len() > width / ROW_FRACTION {
-            walk.tokens_to_row(0, width);
+        if walk.tokens.len() > mask_words / ROW_FRACTION {
+            walk.tokens_to_row(0, mask_words);
         }
         let accepted = accepted_row.as_deref();
         let mut exits =
@@ -520,7 +520,7 @@ impl RuleWalker<'_> {
         }
         exits.sort_unstable();
         exits.dedup();
-        let tokens = ResolvedTokens::from_walk(walk, (0, 0), width);
+        let tokens = ResolvedTokens::from_walk(walk, WalkCheckpoint::default(), mask_words);
         Ok(RuleWalk { tokens, exits: exits.into() })
     }
 }

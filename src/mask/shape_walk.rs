@@ -128,7 +128,7 @@ impl ShapeWalk {
         if self.runs.is_empty() && self.on_trie.tokens.len() <= all.len() {
             return TokenSet::List(self.on_trie.tokens[..].into());
         }
-        TokenSet::built(all.len(), |row| {
+        TokenSet::from_row_fn(all.len(), |row| {
             self.runs.iter().flat_map(|run| &tokens[run.clone()]).for_each(|&id| set_bit(row, id));
             self.on_trie.tokens.iter().for_each(|&id| set_bit(row, id));
         })

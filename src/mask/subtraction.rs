@@ -51,7 +51,7 @@ impl GrammarMasks {
         if rejected.is_empty() {
             return Ok(FoundMask { mask, is_new: false });
         }
-        Ok(FoundMask::new(mask.changed(&rejected, &[], self.vocab.mask_words())))
+        Ok(FoundMask::new(mask.with_changes(&rejected, &[], self.vocab.mask_words())))
     }
 
     /// Drops the tokens that the configuration accepts as special tokens.

@@ -78,7 +78,7 @@ impl TokenSet {
             return TokenSet::List(own().collect());
         }
         if count < listed.len() / 2 {
-            return TokenSet::built(all.len(), |bits| own().for_each(|id| set_bit(bits, id)));
+            return TokenSet::from_row_fn(all.len(), |bits| own().for_each(|id| set_bit(bits, id)));
         }
         let ends = std::iter::once(0).chain(runs.iter().map(|run| run.end));
         let begins = runs.iter().map(|run| run.start).chain([listed.len()]);
@@ -94,7 +94,7 @@ impl TokenSet {
     }
 
     /// A new row of this many words, zeros at first, filled by `fill`.
-    pub(crate) fn built(words: usize, fill: impl FnOnce(&mut [u32])) -> TokenSet {
+    pub(crate) fn from_row_fn(words: usize, fill: impl FnOnce(&mut [u32])) -> TokenSet {
         TokenSet::row(build_row(words, fill))
     }
 
@@ -105,7 +105,12 @@ impl TokenSet {
 
     /// This set without the ids `less` and with the ids `more`, which win. `words` is the length of
     /// a row.
-    pub(crate) fn changed(&self, less: &[TokenId], more: &[TokenId], words: usize) -> TokenSet {
+    pub(crate) fn with_changes(
+        &self,
+        less: &[TokenId],
+        more: &[TokenId],
+        words: usize,
+    ) -> TokenSet {
         if less.is_empty() && more.is_empty() {
             return self.clone();
         }
@@ -134,14 +139,14 @@ impl TokenSet {
                 add: added.collect(),
             };
         }
-        TokenSet::row(edit_row(self.written(words), |bits| {
+        TokenSet::row(edit_row(self.to_row(words), |bits| {
             less.iter().for_each(|&id| clear_bit(bits, id));
             more.iter().for_each(|&id| set_bit(bits, id));
         }))
     }
 
     /// The set as a row of this many words.
-    pub(super) fn written(&self, words: usize) -> Arc<[u32]> {
+    pub(super) fn to_row(&self, words: usize) -> Arc<[u32]> {
         match self {
             TokenSet::Row { base, .. } if base.len() == words => {
                 edit_row(base.clone(), |bits| self.write_difference(bits))
@@ -272,7 +277,7 @@ mod tests {
             let more_ids: Vec<TokenId> = more.iter().map(token).collect();
             let mut row = vec![7; all.len() + 1];
             let mut marks = vec![0; all.len()];
-            set.changed(&less_ids, &[], all.len()).write(&mut row);
+            set.with_changes(&less_ids, &[], all.len()).write(&mut row);
             for i in 0..width {
                 prop_assert_eq!(bit(&row, token(&i)), ids.contains(&i) && !less.contains(&i));
             }
@@ -280,7 +285,7 @@ mod tests {
                 less_ids.iter().copied().filter(|id| ids.contains(&id.raw())).collect();
             prop_assert_eq!(set.among(&less_ids, &mut marks), expected);
             prop_assert!(marks.iter().all(|&word| word == 0));
-            let changed = set.changed(&less_ids, &more_ids, all.len());
+            let changed = set.with_changes(&less_ids, &more_ids, all.len());
             let among = changed.among(&listed, &mut marks);
             prop_assert!(marks.iter().all(|&word| word == 0));
             changed.write(&mut row);

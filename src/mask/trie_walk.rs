@@ -52,6 +52,13 @@ impl From<WalkError> for ParserLimit {
     }
 }
 
+/// The number of tokens and rows that a walk had found.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct WalkCheckpoint {
+    pub(super) tokens: usize,
+    pub(super) rows: usize,
+}
+
 /// Counts the nodes that walks visit one by one, and spends fuel for them in batches.
 #[derive(Debug, Default)]
 struct NodeMeter {
@@ -81,7 +88,7 @@ impl NodeMeter {
     }
 }
 
-/// Results of walks, and buffers.
+/// Walks over the token trie: what they have found so far, their budgets and buffers.
 #[derive(Debug, Default)]
 pub(crate) struct TrieWalk {
     /// Accepted tokens (each once per walk).
@@ -128,26 +135,26 @@ impl TrieWalk {
         self.meter.visited
     }
 
-    /// A row of `width` words, all zeros. The caller leaves it so.
-    pub(crate) fn zero_row(&mut self, width: usize) -> &mut [u32] {
-        self.scratch_row.resize(width, 0);
+    /// A row of `mask_words` words, all zeros. The caller leaves it so.
+    pub(crate) fn zero_row(&mut self, mask_words: usize) -> &mut [u32] {
+        self.scratch_row.resize(mask_words, 0);
         &mut self.scratch_row
     }
 
-    /// The number of tokens and rows found.
-    pub(crate) fn lengths(&self) -> (usize, usize) {
-        (self.tokens.len(), self.rows.len())
+    /// What was found so far.
+    pub(crate) fn checkpoint(&self) -> WalkCheckpoint {
+        WalkCheckpoint { tokens: self.tokens.len(), rows: self.rows.len() }
     }
 
-    /// Drops all but the first tokens and rows.
-    pub(crate) fn truncate(&mut self, (tokens, rows): (usize, usize)) {
-        self.tokens.truncate(tokens);
-        self.rows.truncate(rows);
+    /// Drops the tokens and rows that were found after a checkpoint.
+    pub(crate) fn rollback_to(&mut self, checkpoint: WalkCheckpoint) {
+        self.tokens.truncate(checkpoint.tokens);
+        self.rows.truncate(checkpoint.rows);
     }
 
-    /// Removes duplicates among the tokens from index `from` on. `width` is the length of a row.
-    pub(crate) fn dedup(&mut self, from: usize, width: usize) {
-        self.scratch_row.resize(width, 0);
+    /// Removes duplicates among the tokens from index `from` on. `mask_words` is the length of a row.
+    pub(crate) fn dedup(&mut self, from: usize, mask_words: usize) {
+        self.scratch_row.resize(mask_words, 0);
         let mut to = from;
         for at in from..self.tokens.len() {
             let token = self.tokens[at];
@@ -161,9 +168,9 @@ impl TrieWalk {
         self.tokens[from..].iter().for_each(|&token| clear_bit(&mut self.scratch_row, token));
     }
 
-    /// Moves the tokens from index `from` on into a new row of `width` words.
-    pub(crate) fn tokens_to_row(&mut self, from: usize, width: usize) {
-        self.rows.push(build_row(width, |row| {
+    /// Moves the tokens from index `from` on into a new row of `mask_words` words.
+    pub(crate) fn tokens_to_row(&mut self, from: usize, mask_words: usize) {
+        self.rows.push(build_row(mask_words, |row| {
             self.tokens.drain(from..).for_each(|id| set_bit(row, id))
         }));
     }

@@ -14,7 +14,7 @@ use super::mask_state::MaskState;
 use super::subtraction::filter_tokens;
 use super::token_set::{bit, clear_bit, set_bit};
 use super::trie_walk::TrieWalk;
-use crate::fsm::{ByteSet, LONG_GAP};
+use crate::fsm::{ByteSet, LONG_WHITE_SPACE_RUN};
 use crate::ids::TokenId;
 use crate::matcher::{ConfigId, ParserLimit, WhiteSpaceBound, with_relaxed};
 use crate::vocab::NodeId;
@@ -38,7 +38,8 @@ impl GrammarMasks {
             }
         };
         let white_space = self.vocab.white_space();
-        let room = if let WhiteSpaceBound::Exact(room) = bound { room } else { u32::MAX };
+        let remaining =
+            if let WhiteSpaceBound::Exact(remaining) = bound { remaining } else { u32::MAX };
         let mut too_long = match bound {
             WhiteSpaceBound::Outside
                 if state.parser.allowed(config).meets(&ByteSet::WHITE_SPACE) =>
@@ -53,7 +54,7 @@ impl GrammarMasks {
             WhiteSpaceBound::AtLeast(_) => self.rejected_long_white_space(state, config)?,
         };
         if let WhiteSpaceBound::AtLeast(least) = bound
-            && (least as usize) < LONG_GAP
+            && (least as usize) < LONG_WHITE_SPACE_RUN
         {
             too_long.extend(self.rejected_by_bytes(
                 state,
@@ -61,7 +62,7 @@ impl GrammarMasks {
                 white_space.leading_more_than(least),
             )?);
         }
-        let removed = [white_space.leading_more_than(room), &too_long].concat();
+        let removed = [white_space.leading_more_than(remaining), &too_long].concat();
         // Most of these are in no mask; a mask that loses none stays shared.
         let removed = self.filter_by_mask(state, &relaxed_mask, &removed);
         self.subtract((state, config), relaxed_mask, removed)
@@ -85,8 +86,11 @@ impl GrammarMasks {
         config: ConfigId,
     ) -> Result<Vec<TokenId>, ParserLimit> {
         if let Some(endless) = state.parser.endless_white_space(config)? {
-            let mut rejected =
-                self.rejected_by_bytes(state, config, self.vocab.white_space().run_and_text())?;
+            let mut rejected = self.rejected_by_bytes(
+                state,
+                config,
+                self.vocab.white_space().long_run_with_text(),
+            )?;
             rejected.extend(self.vocab.white_space().long_runs_with_other_bytes(endless));
             return Ok(rejected);
         }

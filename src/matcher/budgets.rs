@@ -187,7 +187,7 @@ impl Parser {
     /// The configuration with all budgets of code points out of reach.
     pub(crate) fn without_char_budgets(&mut self, config: ConfigId) -> ConfigId {
         self.map_counts(config, |meter, count| {
-            if meter.chars_left(count).is_some() { BudgetMeter::FAR } else { count }
+            if meter.chars_left(count).is_some() { BudgetMeter::FAR_FROM_BOUNDS } else { count }
         })
     }
 
@@ -243,7 +243,7 @@ impl Parser {
     ) -> RewrittenFrames {
         let (store, program, max_token_bytes) = self.store_and_program();
         let rewritten = store.rewrite_frames(program, max_token_bytes, (scope, roots), map);
-        self.keys.follow_rewrite(&rewritten);
+        self.keys.current_step.follow_rewrite(&rewritten);
         rewritten
     }
 }

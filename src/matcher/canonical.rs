@@ -37,7 +37,7 @@ impl Parser {
         }
         let Some(vocab) = self.vocab().cloned() else { return canonical };
         let representative_state = |parser: &mut Parser, state| {
-            Ok(parser.program_mut().equivalent_state(state, vocab.trigrams()))
+            Ok(parser.program_mut().representative_state(state, vocab.trigrams()))
         };
         let mapped = self.map_states(canonical, representative_state).unwrap_or(canonical);
         let representative = self.store_mut().representative_config(mapped);
@@ -46,11 +46,11 @@ impl Parser {
     }
 
     /// The canonical configuration with frames unchanged, for callers that keep data by frame.
-    pub(crate) fn canonical_in_frames(&mut self, config: ConfigId) -> ConfigId {
+    pub(crate) fn canonical_keeping_frames(&mut self, config: ConfigId) -> ConfigId {
         if self.tracks_keys(config) {
-            self.memoised(config, Parser::canonical_keeping_frames)
+            self.memoised(config, Parser::compute_canonical_keeping_frames)
         } else {
-            self.canonical_keeping_frames(config)
+            self.compute_canonical_keeping_frames(config)
         }
     }
 
@@ -74,11 +74,11 @@ impl Parser {
         let (store, program, max_token_bytes) = self.store_and_program();
         let Some(max_token_bytes) = max_token_bytes else { return config };
         let canonical = store.canonical_config(program, config, max_token_bytes);
-        self.with_representative_states(canonical, max_token_bytes)
+        self.with_canonical_nodes(canonical, max_token_bytes)
     }
 
     /// Canonical counters in items only, and representative states.
-    fn canonical_keeping_frames(&mut self, config: ConfigId) -> ConfigId {
+    fn compute_canonical_keeping_frames(&mut self, config: ConfigId) -> ConfigId {
         let (store, program, max_token_bytes) = self.store_and_program();
         let Some(max_token_bytes) = max_token_bytes else { return config };
         let canonical_item = |item: &Item| Item {
@@ -89,7 +89,7 @@ impl Parser {
         if let Some(items) = map_items(store.items(config), canonical_item) {
             base = store.intern_config(&items, store.flags(base));
         }
-        let representative = self.with_representative_states(base, max_token_bytes);
+        let representative = self.with_canonical_nodes(base, max_token_bytes);
         if representative == self.store().base(config) {
             config
         } else {
@@ -98,9 +98,9 @@ impl Parser {
     }
 
     /// Replaces states of counted graphs by representatives.
-    fn with_representative_states(&mut self, config: ConfigId, max_token_bytes: u32) -> ConfigId {
+    fn with_canonical_nodes(&mut self, config: ConfigId, max_token_bytes: u32) -> ConfigId {
         self.map_states(config, |parser, state| {
-            Ok(parser.program_mut().node_representative(state, max_token_bytes))
+            Ok(parser.program_mut().canonical_node_state(state, max_token_bytes))
         })
         .unwrap_or(config)
     }

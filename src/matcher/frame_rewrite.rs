@@ -125,7 +125,7 @@ impl Store {
         }
         let mut canonicalise = |program: &Program, _: &mut Registers, item: Item| {
             let count = match program.budget_meter(item.state) {
-                Some(meter) => meter.representative_count(item.count, max_token_bytes),
+                Some(meter) => meter.canonical_count(item.count, max_token_bytes),
                 None if program.state(item.state).return_role == ReturnRole::Scope => {
                     Registers::canonical(item.register()).raw()
                 }

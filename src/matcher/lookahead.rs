@@ -57,12 +57,12 @@ impl Parser {
         pending.max().unwrap_or(0)
     }
 
-    /// Whether free text ends in beginnings of excludes and unusual triggers only, or in such a
+    /// Whether free text ends in beginnings of excludes and unlikely triggers only, or in such a
     /// trigger.
-    pub(crate) fn is_in_unusual_trigger(&self, config: ConfigId) -> bool {
+    pub(crate) fn is_in_unlikely_trigger(&self, config: ConfigId) -> bool {
         let items = self.store().items(config).iter();
-        let mut begun = items.filter_map(|item| self.program().is_unusual_trigger(item.state));
-        begun.next() == Some(true) && begun.all(|unusual| unusual)
+        let mut begun = items.filter_map(|item| self.program().is_unlikely_trigger(item.state));
+        begun.next() == Some(true) && begun.all(|unlikely| unlikely)
     }
 
     /// The likelihood of a configuration among its alternatives; `None` if unknown.

@@ -371,7 +371,7 @@ impl Parser {
             self.step_special_with_keys(config, special)?
         } else {
             let next = self.compute_special(config, special)?;
-            self.if_live(config, next)?
+            self.dead_unless_continuable(config, next)?
         };
         self.steps.specials.insert((config, special), next);
         Ok(next)

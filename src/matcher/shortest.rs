@@ -53,19 +53,22 @@ struct LabelPlace {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Cost {
     length: u64,
-    missing: u64,
+    unspellable: u64,
 }
 
 impl Cost {
     fn plus(self, other: Cost) -> Cost {
         Cost {
             length: self.length.saturating_add(other.length),
-            missing: self.missing.saturating_add(other.missing),
+            unspellable: self.unspellable.saturating_add(other.unspellable),
         }
     }
 
     fn times(self, n: u64) -> Cost {
-        Cost { length: self.length.saturating_mul(n), missing: self.missing.saturating_mul(n) }
+        Cost {
+            length: self.length.saturating_mul(n),
+            unspellable: self.unspellable.saturating_mul(n),
+        }
     }
 }
 
@@ -83,12 +86,12 @@ enum Subgoal {
 pub(crate) enum CompletionStep {
     Read(Symbol),
     /// The shortest text of a subgoal, this many times.
-    Part {
+    Subgoal {
         search: SearchId,
         times: u64,
     },
     /// A step to what follows, without input.
-    On,
+    Epsilon,
 }
 
 /// A node of the search: an item with its cost. `from` is the label before it.
@@ -103,7 +106,7 @@ struct Label {
 impl Label {
     /// The beginning of a search.
     fn start(item: Item) -> Label {
-        Label { item, cost: Cost::default(), from: LabelId::NONE, step: CompletionStep::On }
+        Label { item, cost: Cost::default(), from: LabelId::NONE, step: CompletionStep::Epsilon }
     }
 }
 
@@ -138,7 +141,7 @@ impl CostSearch {
         let mut at = label;
         while at != LabelId::NONE {
             let Label { from, step, .. } = self.labels[at.index()];
-            if step != CompletionStep::On {
+            if step != CompletionStep::Epsilon {
                 steps.push(step);
             }
             at = from;
@@ -157,9 +160,9 @@ type LabelQueue = BinaryHeap<Reverse<(Cost, LabelPlace)>>;
 #[derive(Debug)]
 pub(crate) struct ShortestPaths {
     /// The cost of a special token.
-    special: u64,
+    special_cost: u64,
     /// Bytes that no token has.
-    missing: ByteSet,
+    unspellable: ByteSet,
     subgoals: HashMap<Subgoal, SearchId>,
     searches: Vec<CostSearch>,
     /// Labels of the subgoals' searches, by cost.
@@ -171,12 +174,12 @@ pub(crate) struct ShortestPaths {
 }
 
 impl ShortestPaths {
-    /// `special` is the cost of a special token (at least 1). Bytes in `missing` are avoided among
+    /// `special_cost` is the cost of a special token (at least 1). Bytes in `unspellable` are avoided among
     /// equal costs.
-    pub(crate) fn new(special: u64, missing: ByteSet) -> ShortestPaths {
+    pub(crate) fn new(special_cost: u64, unspellable: ByteSet) -> ShortestPaths {
         ShortestPaths {
-            special,
-            missing,
+            special_cost,
+            unspellable,
             subgoals: HashMap::default(),
             searches: Vec::new(),
             queue: LabelQueue::new(),
@@ -187,8 +190,8 @@ impl ShortestPaths {
     }
 
     /// The cost of a special token.
-    pub(crate) fn special(&self) -> u64 {
-        self.special
+    pub(crate) fn special_cost(&self) -> u64 {
+        self.special_cost
     }
 
     /// The fewest bytes from a configuration to the end of the text, and the steps of such a
@@ -249,12 +252,12 @@ impl ShortestPaths {
             }
             stack.push((rest, 1));
             match first {
-                CompletionStep::Part { search, times } => {
+                CompletionStep::Subgoal { search, times } => {
                     if let Some((_, inner)) = &self.searches[search.index()].answer {
                         stack.push((inner, times));
                     }
                 }
-                CompletionStep::On => {}
+                CompletionStep::Epsilon => {}
                 CompletionStep::Read(symbol) => out.push(symbol),
             }
         }
@@ -286,7 +289,7 @@ impl ShortestPaths {
             let label = current.labels[at.label.index()];
             // The first label of a subgoal has read nothing: it cannot end the rule, and may be
             // visited again.
-            let is_start = label.from == LabelId::NONE && label.step == CompletionStep::On;
+            let is_start = label.from == LabelId::NONE && label.step == CompletionStep::Epsilon;
             if !is_start {
                 if !current.settled.insert(label.item) {
                     continue;
@@ -356,14 +359,14 @@ impl ShortestPaths {
     fn push_edges(&mut self, parser: &Parser, from: LabelPlace, label: Label) {
         let LabelPlace { search, label: from } = from;
         for edge in parser.program().byte_edges(label.item.state) {
-            let byte = (edge.lo..=edge.hi).find(|&b| !self.missing.contains(b));
-            let cost = Cost { length: 1, missing: u64::from(byte.is_none()) };
+            let byte = (edge.lo..=edge.hi).find(|&b| !self.unspellable.contains(b));
+            let cost = Cost { length: 1, unspellable: u64::from(byte.is_none()) };
             let item = Item { state: edge.to, ..label.item };
             let step = CompletionStep::Read(Symbol::Byte(byte.unwrap_or(edge.lo)));
             self.push(search, Label { item, cost: label.cost.plus(cost), from, step });
         }
         for &(special, to) in parser.program().special_edges(label.item.state) {
-            let cost = Cost { length: self.special, missing: 0 };
+            let cost = Cost { length: self.special_cost, unspellable: 0 };
             let item = Item { state: to, ..label.item };
             let step = CompletionStep::Read(Symbol::Special(special));
             self.push(search, Label { item, cost: label.cost.plus(cost), from, step });
@@ -378,7 +381,7 @@ impl ShortestPaths {
             return false;
         }
         let epsilon =
-            |item| Label { item, cost: label.cost, from: at.label, step: CompletionStep::On };
+            |item| Label { item, cost: label.cost, from: at.label, step: CompletionStep::Epsilon };
         if at.search != SearchId::QUERY {
             self.resolve(at);
             return true;
@@ -426,7 +429,7 @@ impl ShortestPaths {
         // A search that was solved in the meantime has no labels any more.
         let Some(before) = waiting.labels.get(from.index()) else { return };
         let cost = before.cost.plus(length.times(pending.times));
-        let step = CompletionStep::Part { search: subgoal, times: pending.times };
+        let step = CompletionStep::Subgoal { search: subgoal, times: pending.times };
         self.push(search, Label { item: pending.to, cost, from, step });
     }
 

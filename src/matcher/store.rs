@@ -145,20 +145,20 @@ impl Item {
 
 /// The labelled rule that derives a byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Owner {
+pub(crate) enum ByteLabel {
     None,
     Label(Label),
     /// Several items with different labels read the byte.
     Ambiguous,
 }
 
-impl Owner {
-    /// The owner of a byte that several items read.
-    pub(crate) fn merge(a: Option<Owner>, b: Owner) -> Owner {
+impl ByteLabel {
+    /// The byte_label of a byte that several items read.
+    pub(crate) fn merge(a: Option<ByteLabel>, b: ByteLabel) -> ByteLabel {
         match a {
             None => b,
             Some(a) if a == b => a,
-            Some(_) => Owner::Ambiguous,
+            Some(_) => ByteLabel::Ambiguous,
         }
     }
 }
@@ -175,10 +175,10 @@ struct ArenaSpan {
 struct InternedFrame {
     items: ArenaSpan,
     /// The innermost labelled rule around the frame.
-    owner: Owner,
+    byte_label: ByteLabel,
     /// The frame with canonical counters; see [`super::canonical`].
     canonical: FrameId,
-    /// The canonical frame with representative states; see [`Program::equivalent_state`].
+    /// The canonical frame with representative states; see [`Program::representative_state`].
     representative: FrameId,
     /// The constraints that the frame, or any frame reachable from it, tracks.
     tracked: Tracked,
@@ -191,7 +191,7 @@ impl InternedFrame {
     fn untracked(items: ArenaSpan, id: FrameId) -> InternedFrame {
         InternedFrame {
             items,
-            owner: Owner::None,
+            byte_label: ByteLabel::None,
             canonical: id,
             representative: id,
             tracked: Tracked::default(),
@@ -354,8 +354,8 @@ impl Store {
     }
 
     /// The innermost labelled rule around a frame.
-    pub(crate) fn frame_owner(&self, frame: FrameId) -> Owner {
-        self.frames[frame.index()].owner
+    pub(crate) fn frame_label(&self, frame: FrameId) -> ByteLabel {
+        self.frames[frame.index()].byte_label
     }
 
     fn push_items(&mut self, items: &[Item]) -> ArenaSpan {
@@ -464,13 +464,14 @@ impl Store {
         if let Some(id) = self.find_frame_hashed(hash, items) {
             return id;
         }
-        let owner =
-            items.iter().fold(None, |o, item| Some(Owner::merge(o, self.owner(program, item))));
+        let byte_label = items
+            .iter()
+            .fold(None, |o, item| Some(ByteLabel::merge(o, self.byte_label(program, item))));
         let span = self.push_items(items);
         let id = FrameId::new(self.frames.len());
         let tracked = self.tracked_in(program, items);
         self.frames.push(InternedFrame {
-            owner: owner.unwrap_or(Owner::None),
+            byte_label: byte_label.unwrap_or(ByteLabel::None),
             tracked,
             ..InternedFrame::untracked(span, id)
         });
@@ -492,10 +493,10 @@ impl Store {
     }
 
     /// The innermost labelled rule around an item.
-    pub(crate) fn owner(&self, program: &Program, item: &Item) -> Owner {
+    pub(crate) fn byte_label(&self, program: &Program, item: &Item) -> ByteLabel {
         match program.label(item.state) {
-            Some(label) => Owner::Label(label),
-            None => self.frame_owner(item.frame),
+            Some(label) => ByteLabel::Label(label),
+            None => self.frame_label(item.frame),
         }
     }
 
@@ -530,7 +531,7 @@ impl Store {
     /// The items of a frame with representative states; `None` if nothing changes.
     fn representative_items(&self, program: &Program, span: ArenaSpan) -> Option<Vec<Item>> {
         map_items(self.items_in(span), |item| Item {
-            state: program.known_equivalent_state(item.state),
+            state: program.cached_representative_state(item.state),
             frame: self.frames[item.frame.index()].representative,
             ..*item
         })
@@ -574,8 +575,8 @@ pub(super) fn canonical_runs(
 ) -> u32 {
     let Some(block) = program.block_of(state) else { return count };
     let far = max_token_bytes.saturating_add(1);
-    let room = block.max.map_or(u32::MAX, |max| max.saturating_sub(count));
-    if room <= far {
+    let runs_to_max = block.max.map_or(u32::MAX, |max| max.saturating_sub(count));
+    if runs_to_max <= far {
         return count;
     }
     let missing = block.min.saturating_sub(count);
@@ -598,7 +599,7 @@ fn canonical_count(program: &Program, item: &Item, max_token_bytes: u32) -> u32 
         _ if program.block_of(state).is_some() => {
             canonical_runs(program, state, count, max_token_bytes)
         }
-        (Some(meter), _) => meter.representative_count(count, max_token_bytes),
+        (Some(meter), _) => meter.canonical_count(count, max_token_bytes),
         (None, ReturnRole::Scope) => Registers::canonical(item.register()).raw(),
         (None, _) => 0,
     }

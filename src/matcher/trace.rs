@@ -3,7 +3,7 @@
 //! Spans are read from the parser's items, so they cannot disagree with the grammar.
 
 use super::parser::Parser;
-use super::store::{ConfigId, Owner};
+use super::store::{ByteLabel, ConfigId};
 use super::symbol::Symbol;
 use crate::compile::DispatchMark;
 use crate::ids::Label;
@@ -26,10 +26,10 @@ pub struct Span {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StepTrace {
     /// The labelled rule that read the input.
-    pub(crate) owner: Owner,
+    pub(crate) byte_label: ByteLabel,
     /// What the input means to a dispatch.
     pub(crate) mark: DispatchMark,
-    /// No item after the step has the owner's label.
+    /// No item after the step has the byte_label's label.
     pub(crate) closed: bool,
     /// The label of the free text that the input may belong to, if items disagree.
     pub(crate) text: Option<Label>,
@@ -38,13 +38,14 @@ pub(crate) struct StepTrace {
 impl Parser {
     /// The trace of a step over a symbol from `config` to `next`.
     pub(crate) fn trace(&self, config: ConfigId, symbol: Symbol, next: ConfigId) -> StepTrace {
-        let (mut owner, mut mark, mut text) = (None, None, None);
+        let (mut byte_label, mut mark, mut text) = (None, None, None);
         for item in self.store().items(config) {
             for to in symbol.targets(self.program(), item.state) {
-                let item_owner = self.store().owner(self.program(), item);
-                owner = Some(Owner::merge(owner, item_owner));
+                let item_label = self.store().byte_label(self.program(), item);
+                byte_label = Some(ByteLabel::merge(byte_label, item_label));
                 let target_mark = self.program().dispatch_mark(to);
-                if let (DispatchMark::Text { .. }, Owner::Label(label)) = (target_mark, item_owner)
+                if let (DispatchMark::Text { .. }, ByteLabel::Label(label)) =
+                    (target_mark, item_label)
                 {
                     text = Some(label);
                 }
@@ -55,13 +56,14 @@ impl Parser {
                 });
             }
         }
-        let owner = owner.unwrap_or(Owner::None);
-        let closed =
-            self.store().items(next).iter().all(|i| match self.store().owner(self.program(), i) {
-                Owner::Ambiguous => false,
-                other => other != owner,
-            });
-        StepTrace { owner, mark: mark.unwrap_or(DispatchMark::Plain), closed, text }
+        let byte_label = byte_label.unwrap_or(ByteLabel::None);
+        let closed = self.store().items(next).iter().all(|i| {
+            match self.store().byte_label(self.program(), i) {
+                ByteLabel::Ambiguous => false,
+                other => other != byte_label,
+            }
+        });
+        StepTrace { byte_label, mark: mark.unwrap_or(DispatchMark::Plain), closed, text }
     }
 }
 
@@ -114,13 +116,13 @@ impl Tracer {
     /// Adds a step over a byte, or over the text of a special token.
     pub(crate) fn push(&mut self, input: &[u8], step: StepTrace) {
         self.held.extend_from_slice(input);
-        let label = match step.owner {
-            Owner::Ambiguous => {
+        let label = match step.byte_label {
+            ByteLabel::Ambiguous => {
                 self.tentative_label = step.text;
                 return;
             }
-            Owner::None => None,
-            Owner::Label(label) => Some(label),
+            ByteLabel::None => None,
+            ByteLabel::Label(label) => Some(label),
         };
         self.tentative_label = None;
         let mut held = std::mem::take(&mut self.held);

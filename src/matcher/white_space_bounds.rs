@@ -71,17 +71,17 @@ impl Parser {
         &mut self,
         config: ConfigId,
     ) -> Result<WhiteSpaceBound, ParserLimit> {
-        let (rooms, others) = self.white_space_allowances(config);
-        let Some(&least) = rooms.iter().min() else { return Ok(WhiteSpaceBound::Outside) };
-        let mut alone = !others && rooms.iter().all(|&room| room == least);
+        let (remaining, others) = self.white_space_allowances(config);
+        let Some(&least) = remaining.iter().min() else { return Ok(WhiteSpaceBound::Outside) };
+        let mut alone = !others && remaining.iter().all(|&runs| runs == least);
         for byte in ByteSet::WHITE_SPACE.iter() {
             if !alone {
                 break;
             }
             // White space after this one must not be read by another bounded block.
             let next = self.step(config, byte)?;
-            let (rooms, others) = self.white_space_allowances(next);
-            alone &= !others && rooms.iter().all(|&room| room.saturating_add(1) == least);
+            let (remaining, others) = self.white_space_allowances(next);
+            alone &= !others && remaining.iter().all(|&runs| runs.saturating_add(1) == least);
         }
         Ok(if alone { WhiteSpaceBound::Exact(least) } else { WhiteSpaceBound::AtLeast(least) })
     }
@@ -115,11 +115,11 @@ impl Parser {
     /// reads white space.
     fn white_space_allowances(&mut self, config: ConfigId) -> (Vec<u32>, bool) {
         let items = self.store().items(config).to_vec();
-        let rooms = items.iter().filter_map(|item| self.white_space_left(item)).collect();
+        let remaining = items.iter().filter_map(|item| self.white_space_left(item)).collect();
         let others: Vec<&Item> =
             items.iter().filter(|item| self.white_space_left(item).is_none()).collect();
         let mut others = others.into_iter();
-        (rooms, others.any(|item| self.reads_of(item.state).meets(&ByteSet::WHITE_SPACE)))
+        (remaining, others.any(|item| self.reads_of(item.state).meets(&ByteSet::WHITE_SPACE)))
     }
 
     /// The white space left in the bounded block of an item.

@@ -4,13 +4,13 @@
 //! Further indexes answer questions about all tokens at once: tokens by shape, by code points, by
 //! white space, by quotes, and by trigrams.
 
-mod by_count;
 mod shape_tree;
+mod tokens_by_count;
 mod trie;
 mod white_space;
 
-pub(crate) use by_count::TokensByCount;
 pub(crate) use shape_tree::ShapeTree;
+pub(crate) use tokens_by_count::TokensByCount;
 pub use trie::{Node, NodeId, Tree, Trie};
 pub(crate) use trie::{descend, descend_from};
 

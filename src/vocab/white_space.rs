@@ -2,10 +2,10 @@
 //!
 //! Grammars bound white space, so that a model does not write it for ever. The bound can only
 //! reject tokens with runs longer than the room left; this index finds those tokens. A *long* run
-//! has more than [`LONG_GAP`] bytes.
+//! has more than [`LONG_WHITE_SPACE_RUN`] bytes.
 
 use super::{TokensByCount, Trie};
-use crate::fsm::{ByteSet, LONG_GAP};
+use crate::fsm::{ByteSet, LONG_WHITE_SPACE_RUN};
 use crate::ids::TokenId;
 
 /// The white space in the tokens of a vocabulary.
@@ -18,7 +18,7 @@ pub(crate) struct WhiteSpaceIndex {
     /// Tokens that are one long run and nothing else, each with the set of its bytes.
     only_run: Vec<(ByteSet, TokenId)>,
     /// All other tokens with a long run.
-    run_and_text: Vec<TokenId>,
+    long_run_with_text: Vec<TokenId>,
     /// All tokens with a long run.
     long_trie: Trie,
 }
@@ -29,22 +29,23 @@ impl WhiteSpaceIndex {
         let is_white = |byte: &u8| ByteSet::WHITE_SPACE.contains(*byte);
         let (mut leading_counts, mut with_inner_run, mut long_tokens) =
             (Vec::new(), Vec::new(), Vec::new());
-        let (mut only_run, mut run_and_text) = (Vec::new(), Vec::new());
+        let (mut only_run, mut long_run_with_text) = (Vec::new(), Vec::new());
         for &(bytes, id) in tokens {
             let first = bytes.iter().take_while(|byte| is_white(byte)).count();
             if first > 1 {
                 leading_counts.push((first as u32, id));
             }
-            let after =
-                bytes[first..].split(|byte| !is_white(byte)).any(|run| run.len() > LONG_GAP);
+            let after = bytes[first..]
+                .split(|byte| !is_white(byte))
+                .any(|run| run.len() > LONG_WHITE_SPACE_RUN);
             if after {
                 with_inner_run.push(id);
             }
-            if after || first > LONG_GAP {
+            if after || first > LONG_WHITE_SPACE_RUN {
                 long_tokens.push((bytes, id));
                 match first == bytes.len() {
                     true => only_run.push((ByteSet::from_bytes(bytes), id)),
-                    false => run_and_text.push(id),
+                    false => long_run_with_text.push(id),
                 }
             }
         }
@@ -52,7 +53,7 @@ impl WhiteSpaceIndex {
             by_leading_count: TokensByCount::from_pairs(&leading_counts),
             with_inner_run,
             only_run,
-            run_and_text,
+            long_run_with_text,
             long_trie: Trie::build(long_tokens),
         }
     }
@@ -76,8 +77,8 @@ impl WhiteSpaceIndex {
     }
 
     /// Tokens with a long run and other bytes.
-    pub(crate) fn run_and_text(&self) -> &[TokenId] {
-        &self.run_and_text
+    pub(crate) fn long_run_with_text(&self) -> &[TokenId] {
+        &self.long_run_with_text
     }
 
     /// The trie over all tokens with a long run.

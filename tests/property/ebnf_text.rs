@@ -122,7 +122,10 @@ fn attributes() -> impl Strategy<Value = Attributes> {
     let values =
         (option::of(0u32..5), option::of("\\PC{0,4}"), option::of(0.0f32..3.0), option::of(budget));
     (values, any::<[bool; 5]>()).prop_map(
-        |((label, capture, temperature, budget), [hidden, scope, element, unique_key, unusual])| {
+        |(
+            (label, capture, temperature, budget),
+            [hidden, scope, element, unique_key, unlikely],
+        )| {
             Attributes {
                 label: label.map(Label::from_raw),
                 capture,
@@ -132,7 +135,7 @@ fn attributes() -> impl Strategy<Value = Attributes> {
                 scope,
                 element,
                 unique_key,
-                unusual,
+                unlikely,
             }
         },
     )

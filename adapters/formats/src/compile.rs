@@ -70,7 +70,7 @@ impl ToolRequest {
         let fuel = options.compile_budget(&key.request.limits, text_len);
         let (constraint, lowered) =
             engine.get_or_compile(key, bytes, |RequestKey { format, request }| {
-                fuel::limited(fuel, || compile_within(engine, format, request))
+                fuel::with_budget(fuel, || compile_within(engine, format, request))
             })?;
         Ok((LoweredRequest::clone(&lowered), constraint))
     }

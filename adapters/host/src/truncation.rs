@@ -72,7 +72,7 @@ impl TruncationGuard {
             return drawn;
         }
         let fuel = matcher.mask_fuel();
-        fuel::limited(fuel, || {
+        fuel::with_budget(fuel, || {
             let mut token = drawn;
             for _ in 0..MAX_DRAWS {
                 if self.accepts(matcher, token, room) {
@@ -152,7 +152,7 @@ impl TruncationGuard {
         room: usize,
     ) -> bool {
         let fuel = matcher.mask_fuel();
-        fuel::limited(fuel, || self.narrow_within(matcher, mask, row, room))
+        fuel::with_budget(fuel, || self.narrow_within(matcher, mask, row, room))
     }
 
     fn narrow_within(

@@ -49,7 +49,7 @@ impl Compiled {
             }),
             Expr::Counted(counted) => {
                 let Counted { graph, min, max } = &**counted;
-                Some(self.auxiliary.levels(expr).ends_within(graph.start, *min, *max))
+                Some(self.auxiliary.path_lengths(expr).has_path_within(graph.start, *min, *max))
             }
             Expr::Dispatch(_) => Some(self.rules[self.auxiliary.rule(expr).index()].productive),
             _ => None,

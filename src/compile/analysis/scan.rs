@@ -7,7 +7,7 @@ use crate::compile::expressions::{ExprId, Repeat, is_tiny};
 use crate::compile::rule_facts::{Regularity, RuleFacts};
 use crate::compile::thompson::Nesting;
 use crate::compile::{CompileError, CompiledRuleId};
-use crate::fsm::{ByteSet, ExactSteps, TooLarge};
+use crate::fsm::{ByteSet, PathLengths, TooLarge};
 use crate::fuel;
 use crate::hash::HashMap;
 use crate::ids::RuleId;
@@ -136,7 +136,7 @@ impl<'g> Scan<'g> {
             facts.label = rule.attributes.label;
             facts.tracked = !rule.attributes.is_empty();
             facts.unique_key = rule.attributes.unique_key;
-            facts.unusual = rule.attributes.unusual;
+            facts.unlikely = rule.attributes.unlikely;
             facts.only_unique_key = facts.unique_key && rule.attributes.is_only_unique_key();
         }
     }
@@ -322,7 +322,7 @@ impl<'g> Scan<'g> {
     ) -> Result<usize, CompileError> {
         self.content.has_counters = true;
         let graph = &counted.graph;
-        let levels = ExactSteps::new(
+        let levels = PathLengths::new(
             graph.nodes as usize,
             &counted.steps(),
             &graph.ends,
@@ -336,7 +336,7 @@ impl<'g> Scan<'g> {
                 limit,
             });
         };
-        self.auxiliary.step_levels.insert(ExprId::of(expr), levels.into());
+        self.auxiliary.path_lengths.insert(ExprId::of(expr), levels.into());
         let mut nodes = graph.nodes as usize;
         for (_, e, _) in &graph.edges {
             nodes += self.expr(owner, e, Nesting::Block)? + 1;

@@ -441,9 +441,9 @@ impl DispatchAutomaton {
         }
     }
 
-    /// See [`MatchTable::usual_nodes`].
-    pub(super) fn usual_nodes(&self, is_usual: impl Fn(TriggerOrStop) -> bool) -> Box<[bool]> {
-        self.matches.usual_nodes(is_usual)
+    /// See [`MatchTable::likely_nodes`].
+    pub(super) fn likely_nodes(&self, is_usual: impl Fn(TriggerOrStop) -> bool) -> Box<[bool]> {
+        self.matches.likely_nodes(is_usual)
     }
 
     /// The summary of a state.

@@ -251,7 +251,7 @@ impl MatchTable {
     }
 
     /// By node: whether its text begins a trigger or stop for which `is_usual` holds.
-    pub(super) fn usual_nodes(&self, is_usual: impl Fn(TriggerOrStop) -> bool) -> Box<[bool]> {
+    pub(super) fn likely_nodes(&self, is_usual: impl Fn(TriggerOrStop) -> bool) -> Box<[bool]> {
         let mut usual = vec![false; self.trie.len()];
         for node in self.trie.nodes().rev() {
             let is_stop = self.fires_stop(node) && self.matched_len(node) == self.trie.depth(node);

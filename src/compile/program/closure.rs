@@ -19,7 +19,7 @@ pub(super) struct ClosureScratch {
 impl Program {
     /// Epsilon closure of `from`, restricted to relevant states, sorted.
     pub(super) fn close(&mut self, instance: InstanceId, from: &[u32], set: &mut Vec<u32>) {
-        let Instance { source, left, .. } = &mut self.instances[instance.index()];
+        let Instance { source, set_budget, .. } = &mut self.instances[instance.index()];
         match source {
             StateSource::Sets(rule_nfa, part) => {
                 self.scratch.closure.close(rule_nfa, *part, from, set)
@@ -29,8 +29,8 @@ impl Program {
                 let before = states.seen_count();
                 self.scratch.closure.close_members(rule_nfa, states, from, set);
                 let grown = (states.seen_count() - before) as u32;
-                *left =
-                    left.saturating_add(grown.saturating_mul(rule_nfa.main.nfa.len() as u32 * 4));
+                *set_budget = set_budget
+                    .saturating_add(grown.saturating_mul(rule_nfa.main.nfa.len() as u32 * 4));
             }
             // These sources close their sets themselves.
             StateSource::Dfa(_) | StateSource::Dispatch(_) | StateSource::Counted(_) => {

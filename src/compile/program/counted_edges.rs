@@ -3,7 +3,7 @@
 use super::state_table::{EdgeLists, PoolSpan};
 use super::{InstanceId, Program, StateId, StateSource};
 use crate::compile::ByteEdge;
-use crate::compile::counted_graph::{FAR, StepCounts};
+use crate::compile::counted_graph::{FAR_FROM_BOUNDS, StepCounts};
 use crate::compile::rule_nfa::{EdgeSymbol, RuleNfa};
 use crate::fsm::elementary_cuts;
 
@@ -13,7 +13,7 @@ impl Program {
     pub(crate) fn steps(&self, state: StateId) -> u32 {
         let Some((StateSource::Counted(rule_nfa), set)) = self.source_of(state) else { return 0 };
         let Some(counts) = &rule_nfa.step_counts else { return 0 };
-        let all = set.chunks_exact(2).filter(|pair| pair[1] != FAR);
+        let all = set.chunks_exact(2).filter(|pair| pair[1] != FAR_FROM_BOUNDS);
         all.map(|pair| counts.max.unwrap_or(counts.min).saturating_sub(pair[1])).max().unwrap_or(0)
     }
 
@@ -29,7 +29,7 @@ impl Program {
         const MAX_SET: usize = 512;
         let Some(counts) = &rule_nfa.step_counts else { return };
         let [read, others] = StepCounts::edges(&rule_nfa.main, self.states.slice(set));
-        let first = self.instances[instance.index()].first;
+        let first = self.instances[instance.index()].first_rule;
         let mut next = Vec::new();
         let mut cuts = Vec::new();
         elementary_cuts(read.iter().map(|(e, _)| e), &mut cuts);

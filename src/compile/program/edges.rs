@@ -52,7 +52,7 @@ impl Program {
         state: DispatchStateId,
         out: &mut EdgeLists,
     ) {
-        let first = self.instances[instance.index()].first;
+        let first = self.instances[instance.index()].first_rule;
         let outgoing = dispatch.automaton.state_edges(state);
         for e in &outgoing.edges {
             let to = self.intern(instance, &[e.to]);
@@ -138,7 +138,7 @@ impl Program {
     ) {
         let mut set = std::mem::take(&mut self.scratch.set);
         self.close(instance, targets, &mut set);
-        if set.len() > 1 && self.instances[instance.index()].left == 0 {
+        if set.len() > 1 && self.instances[instance.index()].set_budget == 0 {
             for &s in &set {
                 let to = self.intern(instance, &[s]);
                 out.bytes.push(ByteEdge { lo: lo as u8, hi: hi as u8, to });
@@ -157,7 +157,7 @@ impl Program {
         rule_nfa: &Arc<RuleNfa>,
         out: &mut EdgeLists,
     ) {
-        let first = self.instances[instance.index()].first;
+        let first = self.instances[instance.index()].first_rule;
         let others = std::mem::take(&mut self.scratch.others);
         let mut targets = std::mem::take(&mut self.scratch.targets);
         let part = match &self.instances[instance.index()].source {

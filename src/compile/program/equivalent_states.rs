@@ -40,14 +40,14 @@ type CoveredNames = Vec<Vec<usize>>;
 impl Program {
     /// The representative of a state, as far as it has been computed; else the state itself.
     #[inline]
-    pub(crate) fn known_equivalent_state(&self, state: StateId) -> StateId {
+    pub(crate) fn cached_representative_state(&self, state: StateId) -> StateId {
         let representative = self.states.get(state).memo.representative;
         if representative == StateId::UNKNOWN { state } else { representative }
     }
 
     /// The representative of a state: no token tells the two apart. It is the first state with the
     /// same equivalence key. Memoised.
-    pub(crate) fn equivalent_state(&mut self, state: StateId, tokens: &Trigrams) -> StateId {
+    pub(crate) fn representative_state(&mut self, state: StateId, tokens: &Trigrams) -> StateId {
         if self.states.get(state).memo.representative == StateId::UNKNOWN {
             let representative = self.find_equivalent(state, tokens);
             self.states.memo_mut(state).representative = representative;
@@ -62,7 +62,7 @@ impl Program {
         let first = *self.members.classes.representatives.entry(key).or_insert(state);
         if first != state {
             return if self.separates_members(instance, tokens) {
-                self.known_equivalent_state(first)
+                self.cached_representative_state(first)
             } else {
                 state
             };

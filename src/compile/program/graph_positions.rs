@@ -4,7 +4,7 @@
 //! its bounds than a token reaches has no effect on a mask.
 
 use super::{Instance, InstanceId, Program, StateId, StateSource};
-use crate::compile::counted_graph::{FAR, GraphNode, StepCounts};
+use crate::compile::counted_graph::{FAR_FROM_BOUNDS, GraphNode, StepCounts};
 use crate::compile::rule_nfa::RuleNfa;
 use crate::hash::HashMap;
 
@@ -13,7 +13,7 @@ use crate::hash::HashMap;
 pub(super) struct GraphPosition {
     instance: InstanceId,
     node: GraphNode,
-    /// Steps taken so far; [`FAR`] if no bound is within reach.
+    /// Steps taken so far; [`FAR_FROM_BOUNDS`] if no bound is within reach.
     steps: u32,
 }
 
@@ -70,10 +70,10 @@ impl Program {
 
     /// The representative of a state for tokens of at most `max_token_bytes` bytes: the same node,
     /// after a number of steps that stands for all others that such a token cannot tell apart.
-    pub(crate) fn node_representative(&mut self, state: StateId, max_token_bytes: u32) -> StateId {
+    pub(crate) fn canonical_node_state(&mut self, state: StateId, max_token_bytes: u32) -> StateId {
         let Some(position) = self.graph_position(state) else { return state };
         let Some((_, counts)) = counted(&self.instances, position.instance) else { return state };
-        let steps = counts.far_from_bounds(position.steps, max_token_bytes);
+        let steps = counts.canonical_steps(position.steps, max_token_bytes);
         self.state_at(GraphPosition { steps, ..position })
     }
 
@@ -88,7 +88,7 @@ impl Program {
     /// The same node with its step bounds out of reach.
     pub(crate) fn without_bounds(&mut self, state: StateId) -> StateId {
         match self.graph_position(state) {
-            Some(position) => self.state_at(GraphPosition { steps: FAR, ..position }),
+            Some(position) => self.state_at(GraphPosition { steps: FAR_FROM_BOUNDS, ..position }),
             None => state,
         }
     }
@@ -96,7 +96,9 @@ impl Program {
     /// Whether `state` is a node, with bounds out of reach, of the graph that `of` belongs to.
     pub(crate) fn is_without_bounds(&mut self, state: StateId, of: StateId) -> bool {
         match (self.graph_position(state), self.graph_position(of)) {
-            (Some(position), Some(of)) => position.instance == of.instance && position.steps == FAR,
+            (Some(position), Some(of)) => {
+                position.instance == of.instance && position.steps == FAR_FROM_BOUNDS
+            }
             _ => false,
         }
     }

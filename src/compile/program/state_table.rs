@@ -93,7 +93,7 @@ pub(super) struct StateMemo {
     pub(super) expanded: bool,
     pub(super) edges: EdgeSpans,
     /// The representative of the state for masks, or [`StateId::UNKNOWN`]: see
-    /// [`Program::equivalent_state`].
+    /// [`Program::representative_state`].
     pub(super) representative: StateId,
 }
 

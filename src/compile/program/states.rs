@@ -34,20 +34,27 @@ impl Program {
         rule: CompiledRuleId,
         block: BlockId,
     ) -> InstanceId {
-        let budget = match &source {
+        let set_budget = match &source {
             StateSource::Dfa(_) | StateSource::Dispatch(_) | StateSource::Counted(_) => u32::MAX,
             StateSource::Sets(rule_nfa, part) => rule_nfa.part(*part).nfa.len() as u32 * 4 + 256,
             // Grows with each member set that is met.
             StateSource::Members(..) => 256,
         };
-        let merged = match &source {
+        let shares_equivalent_states = match &source {
             StateSource::Dfa(dfa) => {
                 self.has_only_its_language(rule) && residual_ids(dfa).is_some()
             }
             _ => false,
         };
-        let first = self.local_rule(rule).first;
-        self.instances.push(Instance { source, rule, block, first, merged, left: budget });
+        let first_rule = self.local_rule(rule).first;
+        self.instances.push(Instance {
+            source,
+            rule,
+            block,
+            first_rule,
+            shares_equivalent_states,
+            set_budget,
+        });
         InstanceId::new(self.instances.len() - 1)
     }
 
@@ -98,7 +105,7 @@ impl Program {
 
     /// Interns the state of a set. A set that only returns becomes [`Program::RETURN`].
     pub(super) fn intern(&mut self, instance: InstanceId, set: &[u32]) -> StateId {
-        if let Instance { source: StateSource::Dfa(dfa), merged: true, .. } =
+        if let Instance { source: StateSource::Dfa(dfa), shares_equivalent_states: true, .. } =
             &self.instances[instance.index()]
             && let Some(residuals) = residual_ids(dfa)
         {
@@ -113,8 +120,8 @@ impl Program {
         let summary = self.summarize(instance, set);
         let id = self.push(instance, set, summary);
         if id != Program::RETURN {
-            let Instance { left, source, .. } = &mut self.instances[instance.index()];
-            *left = left.saturating_sub(1);
+            let Instance { set_budget, source, .. } = &mut self.instances[instance.index()];
+            *set_budget = set_budget.saturating_sub(1);
             if let StateSource::Members(..) = source {
                 self.members.stored_states += set.len();
             }
@@ -123,7 +130,8 @@ impl Program {
         id
     }
 
-    /// Interns the state of a residual language; all rules with [`Instance::merged`] share it.
+    /// Interns the state of a residual language. All rules with
+    /// [`Instance::shares_equivalent_states`] share it.
     fn intern_residual(
         &mut self,
         instance: InstanceId,

@@ -9,7 +9,7 @@ use crate::matcher::{ConfigId, Parser, ParserLimit};
 
 /// Factor for a byte with which the spelling of a special token begins that may follow itself.
 const SPELLED_SPECIAL: f64 = 0.02;
-/// Factor for the beginning of a trigger with [`unusual`](crate::ir::Attributes::unusual) bodies.
+/// Factor for the beginning of a trigger with [`unlikely`](crate::ir::Attributes::unlikely) bodies.
 const UNUSUAL_TRIGGER: f64 = 0.02;
 
 /// Bytes that lead to one configuration.
@@ -101,15 +101,15 @@ pub(super) fn discount_spelled_specials(
     }
 }
 
-/// Lowers the likelihood of bytes that begin excludes and unusual triggers only.
-pub(super) fn discount_unusual_triggers(
+/// Lowers the likelihood of bytes that begin excludes and unlikely triggers only.
+pub(super) fn discount_unlikely_triggers(
     parser: &Parser,
     config: ConfigId,
     groups: &mut [ByteGroup],
 ) {
-    if !parser.is_in_unusual_trigger(config) {
+    if !parser.is_in_unlikely_trigger(config) {
         let begins = |group: &&mut ByteGroup| {
-            group.advances_trigger && parser.is_in_unusual_trigger(group.to)
+            group.advances_trigger && parser.is_in_unlikely_trigger(group.to)
         };
         groups.iter_mut().filter(begins).for_each(|group| group.likelihood *= UNUSUAL_TRIGGER);
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::byte_groups::{
     ByteGroup, CLASS_OF, LETTER_CLASS, NAME_CLASSES, discount_spelled_specials,
-    discount_unusual_triggers, estimate_members, group_bytes, special_continuations,
+    discount_unlikely_triggers, estimate_members, group_bytes, special_continuations,
 };
 use crate::fsm::ByteSet;
 use crate::hash::HashMap;
@@ -133,7 +133,7 @@ impl ContinuationMemo {
             },
         };
         estimate_members(parser, &mut groups);
-        discount_unusual_triggers(parser, config, &mut groups);
+        discount_unlikely_triggers(parser, config, &mut groups);
         let specials = special_continuations(parser, config)?;
         discount_spelled_specials(parser, &specials, &mut groups);
         let continuations = Arc::new(Continuations {

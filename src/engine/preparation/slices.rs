@@ -72,7 +72,7 @@ impl Preparation {
         let explore = |second: &mut BackgroundParserState| progress.slice(&job, second);
         let (next, units) = fuel::measure(|| {
             fuel::run_under(&self.cancel_tokens, || {
-                fuel::limited(self.fuel, || self.background_parser.run_guarded(explore))
+                fuel::with_budget(self.fuel, || self.background_parser.run_guarded(explore))
             })
         });
         self.fuel = self.fuel.saturating_sub(units);

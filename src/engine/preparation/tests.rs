@@ -314,15 +314,15 @@ fn share(engine: &Engine, constraint: &Constraint, text: &str) -> (u64, usize) {
     (engine.stats().background_masks_used, seen.len())
 }
 
-/// Two tags with the same body. The masks of one that is unusual are not among the first.
+/// Two tags with the same body. The masks of one that is unlikely are not among the first.
 #[test]
-fn unusual_tags_are_prepared_last() {
-    let used = |unusual: bool| {
+fn unlikely_tags_are_prepared_last() {
+    let used = |unlikely: bool| {
         let mut builder = GrammarBuilder::new();
         let object = "{\"kind\": \"one\", \"size\": 12}";
         let tags = ["<call>", "[[call]]"].map(|trigger| {
             let body = builder.rule("body", Expr::text(object));
-            builder.attributes(body).unusual = unusual && trigger == "<call>";
+            builder.attributes(body).unlikely = unlikely && trigger == "<call>";
             (Trigger::Text(trigger.into()), body)
         });
         let dispatch = Dispatch {
@@ -346,8 +346,11 @@ fn unusual_tags_are_prepared_last() {
     };
     let (first, second) = used(false);
     assert!(first > 3 && second > 3, "{first} and {second}");
-    let (unusual, usual) = used(true);
-    assert!(2 * unusual < first && usual >= second, "{unusual} and {usual}, {first} and {second}");
+    let (unlikely, likely) = used(true);
+    assert!(
+        2 * unlikely < first && likely >= second,
+        "{unlikely} and {likely}, {first} and {second}"
+    );
 }
 
 #[test]

@@ -23,7 +23,7 @@ impl Matcher {
         let MaskState { parser, shortest_paths: Some(shortest_paths), .. } = state else {
             return Err(ParserLimit::Search);
         };
-        let longest = shortest_paths.special().saturating_mul(options.longest as u64);
+        let longest = shortest_paths.special_cost().saturating_mul(options.longest as u64);
         let (path, dead_ends) = (Vec::new(), HashSet::default());
         let mut search =
             DetourSearch { parser, shortest_paths, config: self.config(), path, dead_ends };
@@ -62,7 +62,7 @@ struct DetourSearch<'s> {
 impl DetourSearch<'_> {
     /// The cost of a symbol.
     fn cost(&self, symbol: Symbol) -> u64 {
-        symbol.byte().map_or(self.shortest_paths.special(), |_| 1)
+        symbol.byte().map_or(self.shortest_paths.special_cost(), |_| 1)
     }
 
     /// The cost of the path.

@@ -43,6 +43,7 @@ use crate::setters::with_methods;
 /// in every dialect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum EbnfDialect {
     /// For most grammars in use and for printed grammars. Names may contain dots. A `#` begins a
     /// comment; followed by a quote it is an error, as `\x` with more than two digits is. `.` is

@@ -32,7 +32,7 @@ const OPTIONS: [&str; 13] = [
     "on_exhausted",
     "start",
     "temperature",
-    "unusual",
+    "unlikely",
 ];
 
 impl Parser<'_> {
@@ -62,7 +62,7 @@ impl Parser<'_> {
                 ("scope", None) => out.attributes.scope = true,
                 ("element", None) => out.attributes.element = true,
                 ("unique_key", None) => out.attributes.unique_key = true,
-                ("unusual", None) => out.attributes.unusual = true,
+                ("unlikely", None) => out.attributes.unlikely = true,
                 ("lazy", None) => out.lazy = Some(key.span),
                 ("start", None) => out.start = Some(key.span),
                 ("label", Some(value)) => {

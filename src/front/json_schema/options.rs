@@ -15,6 +15,7 @@ use crate::setters::with_methods;
 /// In JSON, `"flexible"` and `"pretty"` alone stand for the default numbers: 40 bytes, two spaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", remote = "Self")]
+#[non_exhaustive]
 pub enum Whitespace {
     /// None at all: `{"a":[1,2]}`.
     Compact,
@@ -115,6 +116,7 @@ impl Whitespace {
 /// What `format` does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Formats {
     /// Formats of the specification are enforced, or refused if they cannot be. Unknown formats are
     /// annotations.
@@ -129,6 +131,7 @@ pub enum Formats {
 /// How an integer may be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Integers {
     /// Digits only.
     #[default]
@@ -141,6 +144,7 @@ pub enum Integers {
 /// Which exponents numbers may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Exponents {
     /// Exponents that double precision can represent: after one digit before the point, numbers are
     /// at most the greatest double; after several, exponents have at most two digits. Numbers in
@@ -158,6 +162,7 @@ pub enum Exponents {
 /// The order of the members of an object. A declared name appears at most once in any order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum MemberOrder {
     /// Any order. Objects with a member that is known only by its value (from a negation) and more
     /// than eight declared members have two orders: as the schema declares the members, or first
@@ -176,6 +181,7 @@ pub enum MemberOrder {
 /// Whether members and elements that a schema does not mention are allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Undeclared {
     /// Allowed, as JSON Schema specifies.
     #[default]
@@ -190,6 +196,7 @@ pub enum Undeclared {
 /// Whether two additional members of one object may have the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum AdditionalNames {
     /// Names differ by value, however they are spelled. Objects without additional members cost
     /// nothing extra.
@@ -203,6 +210,7 @@ pub enum AdditionalNames {
 /// Which elements `uniqueItems` compares while they are read, if they do not come from a small set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum UniqueItems {
     /// Strings, numbers, booleans and null. The keyword is refused if elements may be objects or
     /// arrays.
@@ -217,6 +225,7 @@ pub enum UniqueItems {
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
+#[non_exhaustive]
 pub enum Dialect {
     /// Draft 4.
     #[serde(rename = "draft4")]
@@ -263,6 +272,7 @@ impl Dialect {
 /// characters outside ASCII either.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum NonAscii {
     /// Raw, or as `\uXXXX`.
     #[default]
@@ -277,6 +287,7 @@ pub enum NonAscii {
 /// formats). Free text may use every JSON escape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Escapes {
     /// Only the escapes that JSON requires: `\n` and `\u000a`, but not `\/` or `\u0061`. Text is
     /// then forced wherever only one text is possible.
@@ -289,6 +300,7 @@ pub enum Escapes {
 /// What happens to a keyword that cannot be enforced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Policy {
     /// The schema is refused with an error.
     #[default]

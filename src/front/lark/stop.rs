@@ -1,4 +1,4 @@
-//! Who reads the marker of a rule with `stop=`.
+//! Whether a rule with `stop=` or its caller reads the stop marker: an analysis of what may follow.
 //!
 //! As in llguidance, what follows the rule reads the marker if nothing else could be read there.
 //! Otherwise the rule reads it, as with `suffix=`.

@@ -7,6 +7,7 @@ use crate::setters::with_methods;
 /// The part of a text that a pattern describes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Scope {
     /// The whole text must match.
     #[default]
@@ -19,6 +20,7 @@ pub enum Scope {
 /// to the ends of the pattern's own text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum LookAround {
     /// Allowed.
     #[default]
@@ -30,6 +32,7 @@ pub enum LookAround {
 /// Meaning of `\d`, `\w` and `\s`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Classes {
     /// As in ECMA-262: `\d` and `\w` are ASCII, `\s` is all Unicode white space and the byte order
     /// mark.
@@ -44,6 +47,7 @@ pub enum Classes {
 /// Case sensitivity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Case {
     /// Upper and lower case differ.
     #[default]
@@ -56,6 +60,7 @@ pub enum Case {
 /// Code points that `.` does not match.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Dot {
     /// The four line terminators of ECMA-262: LF, CR, U+2028, U+2029.
     #[default]
@@ -70,6 +75,7 @@ pub enum Dot {
 /// class in a class, and `\<` and `\>` outside of classes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Ambiguous {
     /// Rejected.
     #[default]

@@ -164,10 +164,10 @@ fn write_rule<'g>(rule: &'g Rule, out: &mut impl Encoder<'g>) {
         scope,
         element,
         unique_key,
-        unusual,
+        unlikely,
     } = &rule.attributes;
     out.word(
-        [*hidden, *scope, *element, *unique_key, *unusual]
+        [*hidden, *scope, *element, *unique_key, *unlikely]
             .into_iter()
             .fold(0, |flags, flag| flags << 1 | u64::from(flag)),
     );

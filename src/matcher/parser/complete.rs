@@ -94,7 +94,8 @@ impl Parser {
         flags: &mut ConfigFlags,
     ) -> Result<usize, ParserLimit> {
         let Scratch { kernel, seen, restarts, ended, .. } = &mut self.scratch;
-        let (program, relaxed, duplicates) = (&self.program, self.relaxed, &self.keys.duplicates);
+        let (program, relaxed, duplicates) =
+            (&self.program, self.relaxed, &self.keys.current_step.duplicates);
         let mut kernel = KernelSet { items: kernel, seen, is_hashed: false };
         while let Some(&item) = kernel.items.get(at) {
             at += 1;

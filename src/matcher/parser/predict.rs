@@ -234,7 +234,7 @@ impl Parser {
             && let Some(vocab) = &self.vocab
         {
             for entry in entries.iter() {
-                self.program.equivalent_state(entry.state, vocab.trigrams());
+                self.program.representative_state(entry.state, vocab.trigrams());
             }
         }
         let max_token_bytes = self.max_token_bytes();

@@ -1,6 +1,6 @@
 //! Frames of left-recursive components, which refer to each other: a group is interned as a whole.
 
-use super::{FrameId, InternedFrame, Item, Owner, Store};
+use super::{ByteLabel, FrameId, InternedFrame, Item, Store};
 use crate::compile::Program;
 
 /// A left-recursive group: frames with consecutive ids. Outside of groups, it is empty.
@@ -88,35 +88,37 @@ impl Store {
                 .push(InternedFrame { group, ..InternedFrame::untracked(span, base.member(i)) });
         }
         self.track_group(program, base);
-        self.set_group_owners(program, base);
+        self.set_group_labels(program, base);
         base
     }
 
-    /// Computes the owners of a new group's frames: a fixpoint, as they refer to each other.
-    fn set_group_owners(&mut self, program: &Program, base: FrameId) {
-        let mut owners: Vec<Option<Owner>> = vec![None; self.frames.len() - base.index()];
+    /// Computes the byte_labels of a new group's frames: a fixpoint, as they refer to each other.
+    fn set_group_labels(&mut self, program: &Program, base: FrameId) {
+        let mut byte_labels: Vec<Option<ByteLabel>> = vec![None; self.frames.len() - base.index()];
         let mut changed = true;
         while changed {
             changed = false;
-            for i in 0..owners.len() {
-                let mut owner = owners[i];
+            for i in 0..byte_labels.len() {
+                let mut byte_label = byte_labels[i];
                 for item in self.items_in(self.frames[base.index() + i].items) {
                     let label = program.label(item.state);
                     let inner = match label {
-                        Some(label) => Some(Owner::Label(label)),
-                        None if item.frame >= base => owners[item.frame.index() - base.index()],
-                        None => Some(self.frames[item.frame.index()].owner),
+                        Some(label) => Some(ByteLabel::Label(label)),
+                        None if item.frame >= base => {
+                            byte_labels[item.frame.index() - base.index()]
+                        }
+                        None => Some(self.frames[item.frame.index()].byte_label),
                     };
                     if let Some(inner) = inner {
-                        owner = Some(Owner::merge(owner, inner));
+                        byte_label = Some(ByteLabel::merge(byte_label, inner));
                     }
                 }
-                changed |= owner != owners[i];
-                owners[i] = owner;
+                changed |= byte_label != byte_labels[i];
+                byte_labels[i] = byte_label;
             }
         }
-        for (i, owner) in owners.into_iter().enumerate() {
-            self.frames[base.index() + i].owner = owner.unwrap_or(Owner::None);
+        for (i, byte_label) in byte_labels.into_iter().enumerate() {
+            self.frames[base.index() + i].byte_label = byte_label.unwrap_or(ByteLabel::None);
         }
     }
 }

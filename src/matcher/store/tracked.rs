@@ -20,9 +20,9 @@ impl Tracked {
     pub(in crate::matcher) const RIVALS: Tracked = Tracked(16);
     /// Every path to the root frame has an open element with rivals; see [`Tracked::is_stuck`].
     const STUCK: Tracked = Tracked(32);
-    /// A scope that is not open: some element may be something other than a string with infinitely
-    /// many continuations; see [`DistinctRole`].
-    pub(in crate::matcher) const CLOSED: Tracked = Tracked(64);
+    /// A scope that is not inexhaustible ([`DistinctRole`]): some of its elements may have only
+    /// finitely many values.
+    pub(in crate::matcher) const EXHAUSTIBLE_SCOPE: Tracked = Tracked(64);
     /// A key: the text of an occurrence of a rule that must differ from its siblings.
     pub(in crate::matcher) const KEY: Tracked = Tracked(128);
 
@@ -82,15 +82,16 @@ impl Store {
         let values = if status.holds_values { Tracked::VALUES } else { Tracked::default() };
         let element = if status.element_open { Tracked::ELEMENT } else { Tracked::default() };
         // A scope of unbounded strings always has further values, so no element gets stuck.
-        let open = program.compiled().scopes.role(program.rule(item.state))
-            == Some(DistinctRole::Scope { open: true });
+        let inexhaustible = program.compiled().scopes.role(program.rule(item.state))
+            == Some(DistinctRole::Scope { inexhaustible: true });
         let rivals = match status.has_rivals {
-            true if open => Tracked::RIVALS,
+            true if inexhaustible => Tracked::RIVALS,
             true => Tracked::RIVALS.union(Tracked::STUCK),
             false => Tracked::default(),
         };
-        let closed = if open { Tracked::default() } else { Tracked::CLOSED };
-        Tracked::SCOPE.union(values).union(element).union(rivals).union(closed)
+        let exhaustible =
+            if inexhaustible { Tracked::default() } else { Tracked::EXHAUSTIBLE_SCOPE };
+        Tracked::SCOPE.union(values).union(element).union(rivals).union(exhaustible)
     }
 
     /// The constraints that a new frame with these items tracks.

@@ -50,7 +50,7 @@ impl Parser {
 
     /// Whether all compared elements are quoted strings without a length bound.
     pub(crate) fn compares_strings(&self, config: ConfigId) -> bool {
-        !self.tracked(config).intersects(Tracked::CLOSED)
+        !self.tracked(config).intersects(Tracked::EXHAUSTIBLE_SCOPE)
     }
 
     /// Whether an item's rule may call an element of a scope outside the rule.
@@ -113,12 +113,12 @@ impl Parser {
         byte: u8,
     ) -> Result<ConfigId, ParserLimit> {
         let next = self.step_unchecked(config, byte)?;
-        self.if_live(config, next)
+        self.dead_unless_continuable(config, next)
     }
 
     /// `next`, which follows `config`; or [`ConfigId::DEAD`] if values are compared and none can
     /// follow.
-    pub(in crate::matcher) fn if_live(
+    pub(in crate::matcher) fn dead_unless_continuable(
         &mut self,
         config: ConfigId,
         next: ConfigId,
@@ -277,7 +277,7 @@ impl Parser {
     pub(crate) fn bytes_matching_earlier_values(&self, config: ConfigId, begin: bool) -> ByteSet {
         let mut out = ByteSet::EMPTY;
         self.visit_rivalled_registers(config, &mut |registers, register| {
-            out = out.union(&registers.towards_rivals(register, begin));
+            out = out.union(&registers.rival_bytes(register, begin));
         });
         out
     }
@@ -314,22 +314,22 @@ impl Parser {
     }
 
     /// The configuration that compares nothing, but allows only so many elements to begin and end
-    /// as tokens that need no individual check; see [`Registers::limited`].
+    /// as tokens that need no individual check; see [`Registers::counting_register`].
     pub(crate) fn with_counting_scopes(&mut self, config: ConfigId) -> ConfigId {
         let scope = RewriteScope { tracked: Tracked::SCOPE, stops_at_scope: false };
         let mut limit = |program: &Program, registers: &mut Registers, item: Item| {
-            let open = match program.compiled().scopes.role(program.rule(item.state)) {
-                Some(DistinctRole::Scope { open })
+            let inexhaustible = match program.compiled().scopes.role(program.rule(item.state)) {
+                Some(DistinctRole::Scope { inexhaustible })
                     if program.state(item.state).return_role == ReturnRole::Scope =>
                 {
-                    open
+                    inexhaustible
                 }
                 _ => return Some(item),
             };
-            Some(item.with_register(registers.limited(item.register(), open)))
+            Some(item.with_register(registers.counting_register(item.register(), inexhaustible)))
         };
         let rewritten = self.rewrite_frames(scope, self.store().frames_of(config), &mut limit);
-        let limited = self.store_mut().with_rewritten_frames(config, &rewritten);
-        self.canonical(limited)
+        let counting = self.store_mut().with_rewritten_frames(config, &rewritten);
+        self.canonical(counting)
     }
 }

@@ -21,7 +21,7 @@ use smallvec::SmallVec;
 
 use key_frames::FrameList;
 
-use super::key_tracker::KeyList;
+use super::key_tracker::{KeyList, KeyStep};
 use crate::compile::RegisterId;
 use crate::fsm::ByteSet;
 use crate::ids::SpecialId;
@@ -167,17 +167,14 @@ impl Parser {
         let distinguishes_bytes =
             byte == QUOTE || self.has_open_key(list) || self.compares_values(base);
         self.drop_ended_rules(list, base, Symbol::Byte(byte));
-        let rewrites = !duplicates.is_empty();
-        self.keys.duplicates = duplicates;
         let stepped =
-            self.step_tracking_frames(list, rewrites, |parser, uncached| match uncached {
+            self.step_tracking_frames(list, duplicates, |parser, uncached| match uncached {
                 true => {
                     let next = parser.compute_byte(base, byte)?;
-                    parser.if_live(base, next)
+                    parser.dead_unless_continuable(base, next)
                 }
                 false => parser.step(base, byte),
             });
-        self.keys.duplicates.clear();
         split.base = stepped?;
         self.retain_open(&mut split.list, (base, split.base));
         Ok(distinguishes_bytes)
@@ -192,10 +189,10 @@ impl Parser {
         let SplitConfig { base, mut list } = self.split(config);
         self.drop_ended_rules(&mut list, base, Symbol::Special(special));
         let next =
-            self.step_tracking_frames(&mut list, false, |parser, uncached| match uncached {
+            self.step_tracking_frames(&mut list, Vec::new(), |parser, uncached| match uncached {
                 true => {
                     let next = parser.compute_special(base, special)?;
-                    parser.if_live(base, next)
+                    parser.dead_unless_continuable(base, next)
                 }
                 false => parser.step_special(base, special),
             })?;
@@ -209,7 +206,7 @@ impl Parser {
     ) -> Result<ConfigId, ParserLimit> {
         let SplitConfig { base, mut list } = self.split(config);
         let next =
-            self.step_tracking_frames(&mut list, false, |parser, uncached| match uncached {
+            self.step_tracking_frames(&mut list, Vec::new(), |parser, uncached| match uncached {
                 true => parser.compute_token_end(base),
                 false => parser.token_ended(base),
             })?;
@@ -234,29 +231,36 @@ impl Parser {
         self.store_mut().with_key_list(both, keys)
     }
 
-    /// Steps from a base configuration, and updates the frames in the list. `step` is told to
-    /// bypass the transition cache where frames in the list are rewritten, or if `uncached`.
+    /// Steps from a base configuration, and updates the frames in the list. Keys with the frames
+    /// in `duplicates` do not end in this step. `step` is told to bypass the transition cache
+    /// where there are such keys, or frames in the list are rewritten.
     fn step_tracking_frames(
         &mut self,
         list: &mut KeyList,
-        uncached: bool,
+        duplicates: Vec<FrameId>,
         step: impl FnOnce(&mut Parser, bool) -> Result<ConfigId, ParserLimit>,
     ) -> Result<ConfigId, ParserLimit> {
         let rewritable = Tracked::BUDGET.union(Tracked::SCOPE);
-        if !list.iter().any(|&(frame, _)| self.store().tracked(frame).intersects(rewritable)) {
-            return step(self, uncached);
+        let is_rewritten = |&(frame, _): &(FrameId, RegisterId)| {
+            self.store().tracked(frame).intersects(rewritable)
+        };
+        let follows = list.iter().any(is_rewritten);
+        if !follows && duplicates.is_empty() {
+            return step(self, false);
         }
-        self.keys.followed_frames = list.iter().map(|&(frame, _)| (frame, frame)).collect();
+        let followed_frames = list.iter().filter(|_| follows).map(|&(frame, _)| (frame, frame));
+        self.keys.current_step = KeyStep { followed_frames: followed_frames.collect(), duplicates };
         let next = step(self, true);
+        let KeyStep { followed_frames, .. } = std::mem::take(&mut self.keys.current_step);
+        if !follows {
+            return next;
+        }
         let old_list = std::mem::take(list);
         let register = |old: FrameId| {
             old_list.iter().find(|(frame, _)| *frame == old).map(|&(_, register)| register)
         };
         list.extend(
-            self.keys
-                .followed_frames
-                .drain(..)
-                .filter_map(|(old, current)| Some((current, register(old)?))),
+            followed_frames.into_iter().filter_map(|(old, new)| Some((new, register(old)?))),
         );
         list.sort_unstable();
         list.dedup_by_key(|(frame, _)| *frame);
@@ -431,7 +435,7 @@ impl Parser {
                 }
                 false => continue,
             };
-            out = out.union(&registers.towards_rivals(register, true));
+            out = out.union(&registers.rival_bytes(register, true));
         }
         out
     }

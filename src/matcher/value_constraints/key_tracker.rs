@@ -25,9 +25,16 @@ pub(in crate::matcher) struct KeyTracker {
     pub(in crate::matcher) steps: HashMap<(ConfigId, u8), ConfigId>,
     /// Transitions over likely tokens; see [`crate::matcher::parser::Parser::cache_token_step`].
     pub(in crate::matcher) tokens: hashbrown::HashMap<(ConfigId, TokenBytes), ConfigId, Seeded>,
+    /// Empty between steps.
+    pub(in crate::matcher) current_step: KeyStep,
+}
+
+/// What the parser is told of keys during one step, and tells about frames.
+#[derive(Debug, Default)]
+pub(in crate::matcher) struct KeyStep {
     /// Frames to follow while they are rewritten: the old and the new one.
     pub(in crate::matcher) followed_frames: Vec<(FrameId, FrameId)>,
-    /// Frames of duplicate keys, which may not end here.
+    /// Frames of duplicate keys, which may not end in this step.
     pub(in crate::matcher) duplicates: Vec<FrameId>,
 }
 
@@ -52,8 +59,7 @@ impl KeyTracker {
             ids: [(KeyList::new(), KeyListId::EMPTY)].into_iter().collect(),
             steps: HashMap::default(),
             tokens: hashbrown::HashMap::default(),
-            followed_frames: Vec::new(),
-            duplicates: Vec::new(),
+            current_step: KeyStep::default(),
         }
     }
 
@@ -90,7 +96,9 @@ impl KeyTracker {
         self.ids.insert(list, id);
         id
     }
+}
 
+impl KeyStep {
     /// Applies a rewrite to the followed frames. Old frames remain, because some items may keep
     /// them.
     pub(in crate::matcher) fn follow_rewrite(&mut self, rewritten: &RewrittenFrames) {

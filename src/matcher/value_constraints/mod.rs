@@ -8,8 +8,21 @@
 //! * **Duplicate keys**: no two members of an object have one name (`duplicate_keys`,
 //!   `key_tracker`).
 //!
-//! The parser knows three things of them: an item's count may be a register, the store owns the
-//! registers, and the parser owns the names. See `docs/internals/DISTINCT_VALUES.md`.
+//! An item's count may be a register, the store owns the registers, and the parser owns the names.
+//! Values and keys are a part of the configuration, so there is no wrapper around the parser: its
+//! functions call these at the places where a constraint acts.
+//!
+//! | function of the parser | what it calls |
+//! |---|---|
+//! | `compute_step`, `step_special`, `token_ended`, `union` | the same with keys: `step_with_keys`, `step_special_with_keys`, `token_ended_with_keys`, `union_with_keys` |
+//! | `compute_step`, `step_special` | `step_comparing_values`, `dead_unless_continuable`: a step that leads to no complete value is refused |
+//! | `compute_byte_range`, `compute_special` | `account_symbol`: registers read the symbol |
+//! | prediction (`assign_frames`) and completion (`complete`) | `begin_element`, `end_element` |
+//! | completion (`complete_from`) and rewriting of frames | `KeyStep`: keys that may not end, frames to follow |
+//! | `canonical`, `canonical_keeping_frames` | `with_keys_of` |
+//! | `step_within_block`, `step_bytes` | `keeps_key_list`, `cached_key_start`, `is_key_byte`, `step_over_keys` |
+//!
+//! See `docs/internals/DISTINCT_VALUES.md`.
 
 mod distinct_values;
 pub(super) mod duplicate_keys;

@@ -91,7 +91,7 @@ struct Register {
     /// The values of the set that the open text may still equal.
     rivals: Arc<[RivalGroup]>,
     /// A superset of the bytes that lead towards a rival.
-    towards: ByteSet,
+    rival_bytes: ByteSet,
 }
 
 /// Properties of a register.
@@ -144,7 +144,7 @@ impl Registers {
             set: ValueSetId::EMPTY,
             text: TextId::NONE,
             rivals: Arc::default(),
-            towards: ByteSet::EMPTY,
+            rival_bytes: ByteSet::EMPTY,
         };
         Registers {
             texts: vec![TextNode {
@@ -203,27 +203,32 @@ impl Registers {
     }
 
     /// The counting register for masks: it compares nothing, and allows only as many elements as a
-    /// token that needs no individual check. `open`: see [`crate::compile::DistinctRole`].
-    pub(in crate::matcher) fn limited(&self, register: RegisterId, open: bool) -> RegisterId {
+    /// token that needs no individual check. `inexhaustible`: see [`crate::compile::DistinctRole`].
+    pub(in crate::matcher) fn counting_register(
+        &self,
+        register: RegisterId,
+        inexhaustible: bool,
+    ) -> RegisterId {
         if !register.holds_values() {
             return register;
         }
         let idle = self.registers[register.index()].text == TextId::NONE;
-        match (open, idle) {
-            (true, true) if register != RegisterId::EMPTY => RegisterId::NO_END,
-            (true, _) => RegisterId::ONE_END,
-            (false, true) if register != RegisterId::EMPTY => RegisterId::NO_BEGIN,
-            (false, _) => RegisterId::LAST,
+        match (inexhaustible, idle) {
+            (true, true) if register != RegisterId::EMPTY => RegisterId::MAY_NOT_END,
+            (true, _) => RegisterId::MAY_END_ONCE,
+            (false, true) if register != RegisterId::EMPTY => RegisterId::MAY_NOT_BEGIN,
+            (false, _) => RegisterId::FINAL_ELEMENT,
         }
     }
 
     /// An element begins. `None` if the scope allows no further one.
     pub(in crate::matcher) fn begin_element(&mut self, register: RegisterId) -> Option<RegisterId> {
         match register {
-            RegisterId::NO_BEGIN => None,
-            RegisterId::UNKNOWN | RegisterId::ONE_END | RegisterId::NO_END | RegisterId::LAST => {
-                Some(register)
-            }
+            RegisterId::MAY_NOT_BEGIN => None,
+            RegisterId::UNKNOWN
+            | RegisterId::MAY_END_ONCE
+            | RegisterId::MAY_NOT_END
+            | RegisterId::FINAL_ELEMENT => Some(register),
             _ => {
                 let set = self.registers[register.index()].set;
                 Some(self.intern_register(set, TextId::EMPTY))
@@ -288,9 +293,9 @@ impl Registers {
     pub(in crate::matcher) fn end_element(&mut self, register: RegisterId) -> Option<RegisterId> {
         match register {
             RegisterId::UNKNOWN => return Some(RegisterId::UNKNOWN),
-            RegisterId::ONE_END => return Some(RegisterId::NO_END),
-            RegisterId::LAST => return Some(RegisterId::NO_BEGIN),
-            RegisterId::NO_END | RegisterId::NO_BEGIN => return None,
+            RegisterId::MAY_END_ONCE => return Some(RegisterId::MAY_NOT_END),
+            RegisterId::FINAL_ELEMENT => return Some(RegisterId::MAY_NOT_BEGIN),
+            RegisterId::MAY_NOT_END | RegisterId::MAY_NOT_BEGIN => return None,
             _ => {}
         }
         let Register { set, text, ref rivals, .. } = self.registers[register.index()];
@@ -334,12 +339,12 @@ impl Registers {
 
     /// A superset of the bytes that lead towards a rival; empty without rivals. An element without
     /// any byte counts only if `begin`.
-    pub(in crate::matcher) fn towards_rivals(&self, register: RegisterId, begin: bool) -> ByteSet {
+    pub(in crate::matcher) fn rival_bytes(&self, register: RegisterId, begin: bool) -> ByteSet {
         if !self.status(register).has_rivals {
             return ByteSet::EMPTY;
         }
-        let Register { text, towards, .. } = &self.registers[register.index()];
-        if *text == TextId::EMPTY && !begin { ByteSet::EMPTY } else { *towards }
+        let Register { text, rival_bytes, .. } = &self.registers[register.index()];
+        if *text == TextId::EMPTY && !begin { ByteSet::EMPTY } else { *rival_bytes }
     }
 
     /// See [`RivalState`]; `None` without rivals.
@@ -367,7 +372,7 @@ impl Registers {
         if let Some(&cached) = self.ids.get(&(set, text)) {
             return cached;
         }
-        let (rivals, towards) = match text {
+        let (rivals, rival_bytes) = match text {
             // No values to compare with.
             _ if set == ValueSetId::EMPTY || text == TextId::NONE => (Vec::new(), ByteSet::EMPTY),
             TextId::EMPTY => self.initial_rivals(set),
@@ -381,7 +386,7 @@ impl Registers {
             rivals.into()
         };
         self.reserve_initial();
-        self.registers.push(Register { set, text, rivals, towards });
+        self.registers.push(Register { set, text, rivals, rival_bytes });
         self.ids.insert((set, text), id);
         id
     }
@@ -396,15 +401,15 @@ impl Registers {
         }
     }
 
-    /// The rivals of an empty text (all values of the set), and the bytes that lead towards them.
+    /// The rivals of an empty text (all values of the set), and the bytes that lead rival_bytes them.
     fn initial_rivals(&mut self, set: ValueSetId) -> (Vec<RivalGroup>, ByteSet) {
         let number = LazyCell::new(|| NumberPrefix::NONE);
-        let (mut followed, mut towards) = (Vec::new(), ByteSet::EMPTY);
+        let (mut followed, mut rival_bytes) = (Vec::new(), ByteSet::EMPTY);
         let mut at = set;
         while at != ValueSetId::EMPTY {
             let ValueSet { before, value } = self.sets[at.index()];
             let cursor = CursorTable::begin(&self.values[value.index()]);
-            towards = towards.union(&self.cursors.next_bytes(
+            rival_bytes = rival_bytes.union(&self.cursors.next_bytes(
                 &self.values[value.index()],
                 cursor,
                 &number,
@@ -415,10 +420,10 @@ impl Registers {
         fuel::charge(FUEL_PER_RIVAL * followed.len());
         let mut rivals = Vec::new();
         group_by_cursor(followed, None, (&mut rivals, &mut self.held_bytes));
-        (rivals, towards)
+        (rivals, rival_bytes)
     }
 
-    /// The rivals of a text, as a subset of those of its prefix, and the bytes that lead towards
+    /// The rivals of a text, as a subset of those of its prefix, and the bytes that lead rival_bytes
     /// them.
     fn advance_rivals(&mut self, set: ValueSetId, text: TextId) -> (Vec<RivalGroup>, ByteSet) {
         let TextNode { before, symbol, .. } = self.texts[text.index()];
@@ -429,7 +434,7 @@ impl Registers {
             LazyCell::new(move || NumberPrefix::at_end_of(symbols_reversed(texts, text)))
         };
         let (number_before, number) = (number(before), number(text));
-        let (mut rivals, mut towards) = (Vec::new(), ByteSet::EMPTY);
+        let (mut rivals, mut rival_bytes) = (Vec::new(), ByteSet::EMPTY);
         for group in previous.iter() {
             fuel::charge(FUEL_PER_RIVAL * group.values.len());
             let mut followed = Vec::with_capacity(group.values.len());
@@ -441,13 +446,13 @@ impl Registers {
                 };
                 let next = self.cursors.next_bytes(rival, cursor, &number);
                 if !next.is_empty() {
-                    towards = towards.union(&next);
+                    rival_bytes = rival_bytes.union(&next);
                     followed.push((cursor, value));
                 }
             }
             group_by_cursor(followed, Some(&group.values), (&mut rivals, &mut self.held_bytes));
         }
-        (rivals, towards)
+        (rivals, rival_bytes)
     }
 }
 

@@ -125,10 +125,10 @@ impl Lowering<'_> {
     }
 
     /// The rule of a body after the rest of a begin marker.
-    fn spelled_rule(&mut self, (rest, unusual): &(Expr, bool), body: &Expr) -> RuleId {
+    fn spelled_rule(&mut self, (rest, unlikely): &(Expr, bool), body: &Expr) -> RuleId {
         let body = Expr::seq([rest.clone(), body.clone()]);
         let rule = self.builder.labelled("calls", Role::Marker.label(), body);
-        self.builder.attributes(rule).unusual = *unusual;
+        self.builder.attributes(rule).unlikely = *unlikely;
         rule
     }
 

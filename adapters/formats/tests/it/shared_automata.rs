@@ -34,7 +34,7 @@ fn print_sizes(first: u64) {
     for format in Catalog::shipped().formats() {
         let rig = Rig::new(format, Specials::Fewest);
         let lower = || rig.format.lower(&request(TOOLS, &json!("required")));
-        let _ = fuel::limited(first, lower);
+        let _ = fuel::with_budget(first, lower);
         if let Ok(lowered) = lower() {
             let compiled = Compiled::new(lowered.grammar().clone(), &Limits::default());
             let automata = Arc::new(compiled.expect("compiles")).automata();

@@ -131,6 +131,7 @@ impl CompiledSchema {
                 Dialect::Draft7 => jsonschema::Draft::Draft7,
                 Dialect::Draft201909 => jsonschema::Draft::Draft201909,
                 Dialect::Draft202012 => jsonschema::Draft::Draft202012,
+                other => return Err(format!("there is no validator for the dialect {other:?}")),
             });
         }
         let built = run_on_large_stack(|| {

@@ -13,7 +13,7 @@ use super::SchemaLowering;
 use super::spelling::{Spelling, plain_ascii};
 use super::value_syntax::TextSpelling;
 use crate::front::regex::{Lengths, SCALARS, spell_not_ascii};
-use crate::fsm::{ByteSet, Dfa, Edge, ExactSteps, TooLarge};
+use crate::fsm::{ByteSet, Dfa, Edge, PathLengths, TooLarge};
 use crate::fuel;
 use crate::hash::HashMap;
 use crate::ids::RuleId;
@@ -297,8 +297,8 @@ impl<'a> SchemaLowering<'a, '_> {
         let graph = self.spelled_graph(dfa, |_| false, spelling);
         let counted = Counted { graph, min, max };
         let ends = &counted.graph.ends;
-        let levels = ExactSteps::new(dfa.len(), &counted.steps(), ends, (min, max))?;
-        levels.ends_within(0, min, max).then(|| Expr::Counted(Box::new(counted)))
+        let levels = PathLengths::new(dfa.len(), &counted.steps(), ends, (min, max))?;
+        levels.has_path_within(0, min, max).then(|| Expr::Counted(Box::new(counted)))
     }
 
     /// As [`Spelling::spell`](super::spelling::Spelling::spell), in two parts, either of which may

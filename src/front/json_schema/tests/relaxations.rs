@@ -47,7 +47,7 @@ fn lowering_on_little_fuel_accepts_nothing_else() {
         for policy in [Policy::Strict, Policy::BestEffort] {
             let options = SchemaOptions::default().with_policy(policy);
             let limits = Limits::default();
-            let lowered = crate::fuel::limited(budget, || {
+            let lowered = crate::fuel::with_budget(budget, || {
                 lower_reported(source(&json, &Registry::new(), &options, &limits))
             });
             match lowered {

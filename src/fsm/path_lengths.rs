@@ -20,11 +20,11 @@ const UNREACHED: u32 = u32::MAX;
 
 /// From which nodes of a graph an end is reached in exactly so many steps.
 #[derive(Clone, Debug)]
-pub(crate) struct ExactSteps {
+pub(crate) struct PathLengths {
     /// By node: the fewest steps to an end.
     nearest: Vec<u32>,
     /// By node: the fewest steps to an end, but at least one.
-    nearest_ahead: Vec<u32>,
+    nearest_nonempty: Vec<u32>,
     /// The greatest of the fewest steps, without nodes beyond the upper bound.
     farthest: u32,
     /// By number of steps: one bit a node. Empty if no lower bound needs it.
@@ -34,7 +34,7 @@ pub(crate) struct ExactSteps {
     repeat_from: Option<usize>,
 }
 
-impl ExactSteps {
+impl PathLengths {
     /// The levels of a graph with this many nodes, for bounds of at most `min` and `max` steps.
     /// `None` if they are too many to be stored, or out of fuel. Cost: the edges; with a lower
     /// bound above 1, times the levels before they repeat.
@@ -43,7 +43,7 @@ impl ExactSteps {
         edges: &[(u32, u32)],
         ends: &[u32],
         (min, max): (u32, Option<u32>),
-    ) -> Option<ExactSteps> {
+    ) -> Option<PathLengths> {
         fuel::spend(nodes / 8 + edges.len()).ok()?;
         let back = Csr::new(nodes, || edges.iter().map(|&(from, to)| (to, from)));
         let mut nearest = vec![UNREACHED; nodes];
@@ -58,16 +58,16 @@ impl ExactSteps {
                 }
             }
         }
-        let mut nearest_ahead = vec![UNREACHED; nodes];
+        let mut nearest_nonempty = vec![UNREACHED; nodes];
         for &(from, to) in edges {
-            let ahead = &mut nearest_ahead[from as usize];
+            let ahead = &mut nearest_nonempty[from as usize];
             *ahead = nearest[to as usize].saturating_add(1).min(*ahead);
         }
         let most = max.unwrap_or(UNREACHED - 1);
         let farthest = nearest.iter().copied().filter(|&steps| steps <= most).max().unwrap_or(0);
         let (table, repeat_from) =
             if min > 1 { levels(nodes, edges, ends, max)? } else { (Vec::new(), None) };
-        Some(ExactSteps { nearest, nearest_ahead, farthest, table, repeat_from })
+        Some(PathLengths { nearest, nearest_nonempty, farthest, table, repeat_from })
     }
 
     /// The greatest of the nodes' fewest numbers of steps, within the upper bound.
@@ -84,15 +84,15 @@ impl ExactSteps {
     }
 
     /// Whether an end is reached from a node in at least `min` and at most `max` steps. The bounds
-    /// must not exceed those of [`ExactSteps::new`].
-    pub(crate) fn ends_within(&self, node: u32, min: u32, max: Option<u32>) -> bool {
+    /// must not exceed those of [`PathLengths::new`].
+    pub(crate) fn has_path_within(&self, node: u32, min: u32, max: Option<u32>) -> bool {
         let nearest = self.nearest[node as usize];
         let most = max.unwrap_or(UNREACHED - 1);
         if nearest > most || nearest >= min {
             return nearest <= most;
         }
         if min == 1 {
-            return self.nearest_ahead[node as usize] <= most;
+            return self.nearest_nonempty[node as usize] <= most;
         }
         let from = self.repeat_from.unwrap_or(0);
         let period = self.table.len() - from;
@@ -154,7 +154,7 @@ mod tests {
             ends in prop::collection::vec(0..6u32, 0..3),
             bounds in (0..12u32, prop::option::of(0..12u32)),
         ) {
-            let steps = ExactSteps::new(6, &edges, &ends, bounds).unwrap();
+            let steps = PathLengths::new(6, &edges, &ends, bounds).unwrap();
             // By definition: the nodes from which an end is reached in exactly `steps` steps.
             let mut walks = vec![(0..6).map(|node| ends.contains(&node)).collect::<Vec<bool>>()];
             for steps in 0..120 {
@@ -168,7 +168,7 @@ mod tests {
             for (node, min) in questions {
                 for max in min..=bounds.1.unwrap_or(20) {
                     let bounded = (min..=max).any(|steps| walks[steps as usize][node as usize]);
-                    prop_assert_eq!(steps.ends_within(node, min, Some(max)), bounded);
+                    prop_assert_eq!(steps.has_path_within(node, min, Some(max)), bounded);
                     // Answers repeat.
                     let later = steps.repetition().filter(|&(from, _)| min >= from);
                     if let Some((_, period)) = later {
@@ -180,7 +180,7 @@ mod tests {
                 }
                 if bounds.1.is_none() {
                     let open = (min..40).any(|steps| walks[steps as usize][node as usize]);
-                    prop_assert_eq!(steps.ends_within(node, min, None), open);
+                    prop_assert_eq!(steps.has_path_within(node, min, None), open);
                 }
             }
         }

@@ -69,15 +69,15 @@ mod tests {
         #[test]
         fn tokens_are_found_by_their_numbers(counts in prop::collection::vec(0u32..9, 0..60)) {
             let pairs: Vec<_> = counts.iter().copied().zip((0..).map(TokenId::from_raw)).collect();
-            let by_count = TokensByCount::from_pairs(&pairs);
+            let tokens_by_count = TokensByCount::from_pairs(&pairs);
             for least in 0..12 {
                 let mut expected: Vec<_> =
                     pairs.iter().copied().filter(|&(count, _)| count >= least).collect();
                 expected.sort_by_key(|&(count, _)| std::cmp::Reverse(count));
                 let expected: Vec<TokenId> = expected.into_iter().map(|(_, id)| id).collect();
-                prop_assert_eq!(by_count.at_least(least), &expected[..]);
-                let (greater, others) = by_count.split(least);
-                prop_assert_eq!(greater, by_count.at_least(least + 1));
+                prop_assert_eq!(tokens_by_count.at_least(least), &expected[..]);
+                let (greater, others) = tokens_by_count.split(least);
+                prop_assert_eq!(greater, tokens_by_count.at_least(least + 1));
                 prop_assert_eq!(greater.len() + others.len(), pairs.len());
             }
         }
