@@ -357,8 +357,8 @@ impl Program {
         }
     }
 
-    /// Whether a state of a tag dispatch has begun, or read, excludes and triggers with
-    /// [`unlikely`](crate::ir::Attributes::unlikely) bodies only; `None` where it has begun nothing.
+    /// Whether a state of a tag dispatch has begun, or read, only excludes and triggers with
+    /// [`unlikely`](crate::ir::Attributes::unlikely) bodies; `None` where it has begun nothing.
     pub(crate) fn is_unlikely_trigger(&self, state: StateId) -> Option<bool> {
         match self.source_of(state)? {
             (StateSource::Dispatch(dispatch), set) => {

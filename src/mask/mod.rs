@@ -12,7 +12,8 @@
 //!
 //! Constraints that states do not express are subtracted from such a mask (`subtraction`): bounds
 //! on length (`length_bounds`) and white space (`white_space_bounds`), distinct values
-//! (`distinct_values`) and duplicate keys (`duplicate_keys`), both by a walk along `comparison_walk`.
+//! (`distinct_values`) and duplicate keys (`duplicate_keys`), both by a walk along earlier texts
+//! (`comparison_walk`).
 //!
 //! Where items of a configuration depend on each other, the whole configuration is walked instead.
 //! See docs/internals/MASKS.md, MASK_ENTRIES.md and MASK_POOL.md.
@@ -39,6 +40,7 @@ mod rule_walks;
 mod shape_walk;
 mod special_tokens;
 mod subtraction;
+mod suffix_key;
 mod suffixes;
 mod token_set;
 mod trie_walk;

@@ -1,29 +1,9 @@
-//! Saved sets of tokens that walks have found, and what they are cached by.
+//! Saved sets of tokens that walks have found.
 
 use std::sync::Arc;
 
-use super::entry::MaskEntry;
 use super::trie_walk::{TrieWalk, WalkCheckpoint};
-use crate::hash::ByAddress;
 use crate::ids::TokenId;
-use crate::matcher::{ConfigId, Exit};
-
-/// Which suffixes are resolved, and with what.
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub(super) struct SuffixKey {
-    /// The entry whose suffixes they are.
-    entry: ByAddress<MaskEntry>,
-    /// The exit of the entry's rule.
-    exit: Exit,
-    /// The configuration that follows the exit.
-    next: ConfigId,
-}
-
-impl SuffixKey {
-    pub(super) fn new(entry: &Arc<MaskEntry>, (exit, next): (Exit, ConfigId)) -> SuffixKey {
-        SuffixKey { entry: ByAddress(entry.clone()), exit, next }
-    }
-}
 
 /// A saved set of tokens: single ones, and shared rows. A token may be in several of those.
 #[derive(Debug, Default)]

@@ -152,7 +152,7 @@ impl TrieWalk {
         self.rows.truncate(checkpoint.rows);
     }
 
-    /// Removes duplicates among the tokens from index `from` on. `mask_words` is the length of a row.
+    /// Removes duplicates among the tokens from index `from` on. A row has `mask_words` words.
     pub(crate) fn dedup(&mut self, from: usize, mask_words: usize) {
         self.scratch_row.resize(mask_words, 0);
         let mut to = from;

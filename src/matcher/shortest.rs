@@ -174,8 +174,8 @@ pub(crate) struct ShortestPaths {
 }
 
 impl ShortestPaths {
-    /// `special_cost` is the cost of a special token (at least 1). Bytes in `unspellable` are avoided among
-    /// equal costs.
+    /// `special_cost` is the cost of a special token (at least 1). Bytes in `unspellable` are
+    /// avoided among equal costs.
     pub(crate) fn new(special_cost: u64, unspellable: ByteSet) -> ShortestPaths {
         ShortestPaths {
             special_cost,

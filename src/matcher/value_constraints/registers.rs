@@ -401,7 +401,7 @@ impl Registers {
         }
     }
 
-    /// The rivals of an empty text (all values of the set), and the bytes that lead rival_bytes them.
+    /// The rivals of an empty text (all values of the set), and the bytes that lead towards them.
     fn initial_rivals(&mut self, set: ValueSetId) -> (Vec<RivalGroup>, ByteSet) {
         let number = LazyCell::new(|| NumberPrefix::NONE);
         let (mut followed, mut rival_bytes) = (Vec::new(), ByteSet::EMPTY);
@@ -423,7 +423,7 @@ impl Registers {
         (rivals, rival_bytes)
     }
 
-    /// The rivals of a text, as a subset of those of its prefix, and the bytes that lead rival_bytes
+    /// The rivals of a text, as a subset of those of its prefix, and the bytes that lead towards
     /// them.
     fn advance_rivals(&mut self, set: ValueSetId, text: TextId) -> (Vec<RivalGroup>, ByteSet) {
         let TextNode { before, symbol, .. } = self.texts[text.index()];
