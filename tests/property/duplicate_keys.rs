@@ -36,6 +36,9 @@ const SCHEMAS: &[&str] = &[
     r#"{"type": "array", "uniqueItems": true, "items": {"type": "object", "properties": {"a": {"type": "object"}}, "maxProperties": 2}}"#,
     r#"{"type": "object", "properties": {"a": {"type": "array", "uniqueItems": true, "items": {"type": "integer"}}}}"#,
     r#"{"type": "object", "patternProperties": {"ab": {"type": "integer"}, "b": {"type": "integer"}, "^.?a": {}}}"#,
+    r#"{"type": "object", "propertyNames": {"minLength": 2}}"#,
+    r#"{"type": "object", "propertyNames": {"maxLength": 4}, "additionalProperties": {"type": "integer"}}"#,
+    r#"{"type": "object", "propertyNames": {"pattern": "^(a\"|b){2,7}$"}, "additionalProperties": {"type": "integer"}}"#,
     r#"{"prefixItems": [{"type": "object"}, {"type": "object"}], "type": "array"}"#,
     // Elements that are objects, of which one must be special: an alternative dies at their end.
     r#"{"type": "array", "items": {"type": "object"}, "contains": {"required": ["b"]}}"#,
@@ -98,6 +101,11 @@ const GRAMMARS: &[&str] = &[
     // Names with left recursion.
     "root ::= \"{\" (n \":\" \"1\" \",\")* \"}\"\nn% ::= \"\\\"\" t \"\\\"\"\n\
      t ::= u \"a\" | \"\"\nu ::= t \"b\" | u u | t\n",
+    // Names that are counted blocks, in which a quote ends a run and not the name.
+    "root ::= \"{\" (n \":\" \"1\" \",\")* \"}\"\n\
+     n% ::= \"\\\"\" ([ab] | \"\\\\\\\"\" | \"\\\\u0022\"){2,} \"\\\"\"\n",
+    "root ::= \"{\" (n \":\" \"1\" \",\")* \"}\"\n\
+     n% ::= \"\\\"\" ([ab] | \"\\\\\\\"\"){3,40} (\"\\\"\"){1,1}\n",
     // A counted block of members.
     "root ::= \"{\" (n \":\" \"1\" \",\"){2,40} \"}\"\nn% ::= \"\\\"\" [ab]* \"\\\"\"\n",
 ];
@@ -136,6 +144,12 @@ const TOKENS: &[&str] = &[
     "61\"",
     "61",
     "\\u0061\":1,\"a",
+    "\\\"",
+    "\"\\\"",
+    "\\\"\\\"\":1",
+    "a\\\"\":1,",
+    "\\u0022",
+    "\"\\u0022a\":1,",
     "{\"a\":1,\"a\":1}",
     "{\"\":1,\"\":1,",
     "\"a\"\"a\"",

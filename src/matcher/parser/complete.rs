@@ -43,15 +43,7 @@ impl KernelSet<'_> {
     /// bounds.
     #[inline]
     fn end_run(&mut self, item: Item, block: &Block, relaxed: bool, restarts: &mut Vec<Item>) {
-        let RunEnd { next_run, may_exit } = match item.count {
-            count if count & UNBOUNDED_COUNT != 0 => {
-                RunEnd { next_run: Some(count.saturating_add(1)), may_exit: true }
-            }
-            count if relaxed && block.is_bounded_white_space => {
-                Block { max: None, ..*block }.end_run(count)
-            }
-            count => block.end_run(count),
-        };
+        let RunEnd { next_run, may_exit } = run_end(item.count, block, relaxed);
         if let Some(count) = next_run {
             restarts.push(Item { state: block.start, count, frame: item.frame });
         }
@@ -61,7 +53,26 @@ impl KernelSet<'_> {
     }
 }
 
+/// The end of a run of a block in an item with this count. `relaxed`: white space has no bounds.
+#[inline]
+fn run_end(count: u32, block: &Block, relaxed: bool) -> RunEnd {
+    if count & UNBOUNDED_COUNT != 0 {
+        return RunEnd { next_run: Some(count.saturating_add(1)), may_exit: true };
+    }
+    match relaxed && block.is_bounded_white_space {
+        true => Block { max: None, ..*block }.end_run(count),
+        false => block.end_run(count),
+    }
+}
+
 impl Parser {
+    /// The item after a block, if an item that ends a run of it may leave it.
+    pub(in crate::matcher) fn after_block(&self, item: Item) -> Option<Item> {
+        let block = self.program.block(self.program.state(item.state).block);
+        let may_exit = run_end(item.count, block, self.relaxed).may_exit;
+        may_exit.then_some(Item { state: block.exit, count: 0, frame: item.frame })
+    }
+
     /// Completion: the fixpoint over the kernel. An item whose rule ends adds the items of its
     /// frame. An item whose run of a block ends adds the next run, the item after the block, or
     /// both.

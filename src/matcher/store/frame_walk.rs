@@ -38,6 +38,11 @@ impl FrameWalk<'_> {
         }
     }
 
+    /// Adds an item that the walk visits.
+    pub(in crate::matcher) fn visit_later(&mut self, item: Item) {
+        self.queue.push(item);
+    }
+
     /// Whether a frame was entered.
     pub(in crate::matcher) fn has_entered(&self, frame: FrameId) -> bool {
         self.entered.contains(&frame)

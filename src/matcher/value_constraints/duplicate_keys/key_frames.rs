@@ -3,6 +3,7 @@
 use smallvec::SmallVec;
 
 use super::QUOTE;
+use crate::compile::BlockId;
 use crate::fuel;
 use crate::matcher::parser::Parser;
 use crate::matcher::store::{ConfigId, FrameId, Item, Tracked};
@@ -73,10 +74,14 @@ impl Parser {
         let mut out = SmallVec::new();
         let mut walk = self.store().walk(&ends);
         while let Some(item) = walk.next_item() {
-            if !self.program().state(item.state).is_final {
+            let state = self.program().state(item.state);
+            if !state.is_final {
                 continue;
             }
-            if self.program().state(item.state).unique_key {
+            if state.block != BlockId::NONE {
+                // The quote ends a run of the block, and the rule only if nothing must follow.
+                self.after_block(item).into_iter().for_each(|after| walk.visit_later(after));
+            } else if state.unique_key {
                 let mut owners = FrameList::new();
                 self.owner_frames(item.frame, &mut owners);
                 out.extend(owners.into_iter().map(|owner| (item.frame, owner)));
