@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::{CompileError, Compiled, CompiledRuleId, shared_automata};
 use crate::fsm::Dfa;
+use crate::fuel;
 use crate::hash::{HashMap, HashSet};
 use crate::ids::{RuleId, id};
 use crate::ir::{Attributes, Expr, Grammar};
@@ -137,7 +138,8 @@ pub(super) fn check_scopes<'c>(
         return Ok(());
     }
     let calls_outer_element = rules_calling_outer_elements(compiled, calls);
-    let mut open = Vec::new();
+    let mut check = StringCheck { compiled: &*compiled, results: HashMap::default(), depth: 0 };
+    let mut inexhaustible = Vec::new();
     for (rule, facts) in compiled.rules.iter().enumerate().filter(|(_, facts)| facts.reached) {
         let rule = CompiledRuleId::new(rule);
         let what = match compiled.scopes.role(rule) {
@@ -147,8 +149,10 @@ pub(super) fn check_scopes<'c>(
             Some(DistinctRole::Element) if calls_outer_element[rule.index()] => {
                 "contains elements of the same scope"
             }
-            Some(DistinctRole::Scope { .. }) if is_open(compiled, calls, rule) => {
-                open.push(rule);
+            Some(DistinctRole::Scope { .. }) => {
+                if is_inexhaustible(&mut check, calls, rule) {
+                    inexhaustible.push(rule);
+                }
                 continue;
             }
             Some(_) => continue,
@@ -162,7 +166,7 @@ pub(super) fn check_scopes<'c>(
         return Err(CompileError::Scope { rule: name, what });
     }
     compiled.scopes.calls_outer_element = calls_outer_element;
-    for rule in open {
+    for rule in inexhaustible {
         compiled.scopes.roles.insert(rule, DistinctRole::Scope { inexhaustible: true });
     }
     for rule in compiled.scopes.roles.keys() {
@@ -198,8 +202,8 @@ fn rules_calling_outer_elements<'c>(
 }
 
 /// Whether all elements of a scope are strings that always have infinitely many completions.
-fn is_open<'c>(
-    compiled: &Compiled,
+fn is_inexhaustible<'c>(
+    check: &mut StringCheck<'_>,
     calls: &impl Fn(CompiledRuleId) -> &'c [CompiledRuleId],
     scope: CompiledRuleId,
 ) -> bool {
@@ -208,15 +212,14 @@ fn is_open<'c>(
         if !seen.insert(rule) {
             continue;
         }
-        match compiled.scopes.role(rule) {
+        match check.compiled.scopes.role(rule) {
             Some(DistinctRole::Scope { .. }) => {}
             Some(DistinctRole::Element) => {
-                let Some(element) = compiled.split_grammar.rules.get(rule.index()) else {
+                let Some(element) = check.compiled.split_grammar.rules.get(rule.index()) else {
                     return false;
                 };
-                let mut check = StringCheck { compiled, inside: HashSet::default() };
-                let body = &element.body;
-                if !check.is_string(body) || !check.ends_quoted(body) || !check.is_open(body) {
+                if !StringProperty::ALL.iter().all(|&property| check.holds(property, &element.body))
+                {
                     return false;
                 }
             }
@@ -226,95 +229,107 @@ fn is_open<'c>(
     true
 }
 
-/// Decides properties of an expression through calls of rules that are not recursive.
+/// A property of all texts of an expression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum StringProperty {
+    /// Every text begins with a quote.
+    BeginsWithQuote,
+    /// Every text that begins with a quote ends with another one.
+    EndsWithSecondQuote,
+    /// Every text ends with a quote.
+    EndsWithQuote,
+    /// Every proper prefix of a text has infinitely many completions.
+    HasInfiniteResiduals,
+}
+
+impl StringProperty {
+    /// Those of a string that always has further values.
+    const ALL: [StringProperty; 3] = [
+        StringProperty::BeginsWithQuote,
+        StringProperty::EndsWithSecondQuote,
+        StringProperty::HasInfiniteResiduals,
+    ];
+
+    /// Whether the words of an automaton have the property.
+    fn holds_for_dfa(self, dfa: &Dfa) -> bool {
+        let quote = u32::from(b'"');
+        match self {
+            StringProperty::BeginsWithQuote => {
+                !dfa.is_final(0) && dfa.edges(0).iter().all(|e| e.lo == quote && e.hi == quote)
+            }
+            StringProperty::EndsWithSecondQuote => ends_with_second_quote(dfa),
+            StringProperty::EndsWithQuote => ends_with_quote(dfa),
+            StringProperty::HasInfiniteResiduals => dfa.has_infinite_residuals(),
+        }
+    }
+}
+
+/// Deepest nesting of rules that is looked through. What lies deeper has no property.
+const MAX_RULE_DEPTH: usize = 16;
+
+/// Decides properties of expressions through calls of rules that are not recursive. Cost: each rule
+/// is looked at once for each property.
 struct StringCheck<'c> {
     compiled: &'c Compiled,
-    /// Rules that are being examined.
-    inside: HashSet<RuleId>,
+    /// Results by rule; `None` while a rule is looked at. All properties are conjunctions over the
+    /// rules that are called, so a rule that calls itself has none of them.
+    results: HashMap<(RuleId, StringProperty), Option<bool>>,
+    /// Rules around the one that is looked at.
+    depth: usize,
 }
 
 impl StringCheck<'_> {
-    /// The property of a rule: of its DFA if it is regular, else of its body. False if it is
-    /// recursive.
-    fn look_through_rule(
-        &mut self,
-        rule: RuleId,
-        look: fn(&mut Self, &Expr) -> bool,
-        leaf: fn(&Dfa) -> bool,
-    ) -> bool {
-        if let Some(dfa) = shared_automata::minimal_automaton(self.compiled, rule.into()) {
-            return leaf(&dfa);
+    /// The property of a rule: of its DFA if it is regular, else of its body.
+    fn holds_for_rule(&mut self, property: StringProperty, rule: RuleId) -> bool {
+        if let Some(result) = self.results.get(&(rule, property)) {
+            return result.unwrap_or(false);
         }
+        fuel::charge(1);
+        self.results.insert((rule, property), None);
         let compiled = self.compiled;
-        let Some(callee) = compiled.split_grammar.rules.get(rule.index()) else { return false };
-        self.inside.insert(rule) && {
-            let holds = look(self, &callee.body);
-            self.inside.remove(&rule);
+        let holds = if let Some(dfa) = shared_automata::minimal_automaton(compiled, rule.into()) {
+            property.holds_for_dfa(&dfa)
+        } else if let Some(callee) = compiled.split_grammar.rules.get(rule.index())
+            && self.depth < MAX_RULE_DEPTH
+        {
+            self.depth += 1;
+            let holds = self.holds(property, &callee.body);
+            self.depth -= 1;
             holds
-        }
+        } else {
+            false
+        };
+        self.results.insert((rule, property), Some(holds));
+        holds
     }
 
-    /// Whether every text begins with a quote.
-    fn is_string(&mut self, expr: &Expr) -> bool {
-        let quoted =
-            |dfa: &Dfa| dfa.edges(0).iter().all(|e| e.lo == u32::from(b'"') && e.hi == e.lo);
-        match expr {
-            Expr::Bytes(bytes) => bytes.first() == Some(&b'"'),
-            Expr::Seq(parts) => parts.first().is_some_and(|part| self.is_string(part)),
-            Expr::Alt(parts) => parts.iter().all(|part| self.is_string(part)),
-            Expr::Ref(rule) => self.look_through_rule(*rule, Self::is_string, quoted),
-            Expr::Automaton(dfa) => !dfa.is_final(0) && quoted(dfa),
-            _ => false,
-        }
-    }
-
-    /// Whether every text that begins with a quote ends with another quote.
-    fn ends_quoted(&mut self, expr: &Expr) -> bool {
-        match expr {
-            Expr::Bytes(bytes) => bytes.last() == Some(&b'"') && bytes.len() > 1,
-            Expr::Seq(parts) => {
-                parts.last().is_some_and(|part| parts.len() > 1 && self.ends_with_quote(part))
+    /// Whether the texts of an expression have a property.
+    fn holds(&mut self, property: StringProperty, expr: &Expr) -> bool {
+        use StringProperty::{
+            BeginsWithQuote, EndsWithQuote, EndsWithSecondQuote, HasInfiniteResiduals,
+        };
+        match (expr, property) {
+            (Expr::Automaton(dfa), _) => property.holds_for_dfa(dfa),
+            (Expr::Ref(rule), _) => self.holds_for_rule(property, *rule),
+            (Expr::Alt(parts), _) => parts.iter().all(|part| self.holds(property, part)),
+            (Expr::Bytes(bytes), BeginsWithQuote) => bytes.first() == Some(&b'"'),
+            (Expr::Bytes(bytes), EndsWithQuote) => bytes.last() == Some(&b'"'),
+            (Expr::Bytes(bytes), EndsWithSecondQuote) => {
+                bytes.last() == Some(&b'"') && bytes.len() > 1
             }
-            Expr::Alt(parts) => parts.iter().all(|part| self.ends_quoted(part)),
-            Expr::Ref(rule) => {
-                self.look_through_rule(*rule, Self::ends_quoted, ends_with_second_quote)
+            (Expr::Seq(parts), BeginsWithQuote) => {
+                parts.first().is_some_and(|part| self.holds(property, part))
             }
-            Expr::Automaton(dfa) => ends_with_second_quote(dfa),
-            _ => false,
-        }
-    }
-
-    /// Whether every text ends with a quote.
-    fn ends_with_quote(&mut self, expr: &Expr) -> bool {
-        match expr {
-            Expr::Bytes(bytes) => bytes.last() == Some(&b'"'),
-            Expr::Seq(parts) => parts.last().is_some_and(|part| self.ends_with_quote(part)),
-            Expr::Alt(parts) => parts.iter().all(|part| self.ends_with_quote(part)),
-            Expr::Ref(rule) => {
-                self.look_through_rule(*rule, Self::ends_with_quote, ends_with_quote)
+            (Expr::Seq(parts), EndsWithSecondQuote) => {
+                parts.len() > 1 && parts.last().is_some_and(|part| self.holds(EndsWithQuote, part))
             }
-            Expr::Automaton(dfa) => ends_with_quote(dfa),
-            Expr::Except(except) => {
-                let (tail, other) = (Expr::Ref(except.tail), Expr::Ref(except.other));
-                except.close.last() == Some(&b'"')
-                    && self.ends_with_quote(&tail)
-                    && self.ends_with_quote(&other)
+            (Expr::Seq(parts), EndsWithQuote | HasInfiniteResiduals) => {
+                parts.last().is_some_and(|part| self.holds(property, part))
             }
-            _ => false,
-        }
-    }
-
-    /// Whether every proper prefix of a text has infinitely many completions.
-    fn is_open(&mut self, expr: &Expr) -> bool {
-        match expr {
-            Expr::Seq(parts) => parts.last().is_some_and(|part| self.is_open(part)),
-            Expr::Alt(parts) => parts.iter().all(|part| self.is_open(part)),
-            Expr::Ref(rule) => {
-                self.look_through_rule(*rule, Self::is_open, Dfa::has_infinite_residuals)
-            }
-            Expr::Automaton(dfa) => dfa.has_infinite_residuals(),
-            Expr::Except(except) => {
-                self.is_open(&Expr::Ref(except.tail)) && self.is_open(&Expr::Ref(except.other))
+            (Expr::Except(except), EndsWithQuote | HasInfiniteResiduals) => {
+                (property == HasInfiniteResiduals || except.close.last() == Some(&b'"'))
+                    && self.holds_for_rule(property, except.tail)
+                    && self.holds_for_rule(property, except.other)
             }
             _ => false,
         }

@@ -16,7 +16,7 @@ use super::pool::{EntryContext, MaskPool};
 use super::pool_counters::count;
 use super::pool_key::CountedState;
 use super::pool_scope::EnginePool;
-use super::special_tokens::SpecialTokenIds;
+use super::special_tokens::{SpecialTokenIds, SpecialTokenResolver};
 use super::token_set::{TokenSet, set_bit};
 use super::trie_walk::TrieWalk;
 use crate::compile::{CompileError, Compiled};
@@ -39,6 +39,8 @@ const SHORT_WALK: usize = 1024;
 
 /// Fuel to look for the tail calls of an item.
 const FUEL_PER_GROUPED_ITEM: usize = 8;
+/// Words of a row that are united for a unit of fuel.
+const WORDS_PER_FUEL: usize = 8;
 
 /// Groups of items that share an entry: each item together with those that it tail-calls.
 fn group_with_tail_calls(parser: &mut Parser, wide: &[Item]) -> Vec<Vec<Item>> {
@@ -90,11 +92,7 @@ impl GrammarMasks {
         limits: &Limits,
         options: MaskOptions,
     ) -> Result<GrammarMasks, CompileError> {
-        let specials = compiled
-            .specials()
-            .iter()
-            .map(|s| SpecialTokenIds::resolve(s, &vocab))
-            .collect::<Result<_, _>>()?;
+        let specials = SpecialTokenResolver::new(&vocab).resolve_all(compiled.specials())?;
         let part = (vocab.trie().len() / DIRECT_WALK_FRACTION).max(SHORT_WALK);
         let options = MaskOptions { direct_walk: options.direct_walk.min(part), ..options };
         let state = Mutex::new(MaskState::new(&compiled, &vocab, limits, options));
@@ -412,7 +410,10 @@ impl GrammarMasks {
         for special in state.parser.specials(config).collect::<Vec<_>>() {
             match &self.specials[special.index()] {
                 SpecialTokenIds::One(id) => state.walk.tokens.push(*id),
-                SpecialTokenIds::Many(row) => sets.push(TokenSet::row(row.clone())),
+                SpecialTokenIds::Many(row) => {
+                    fuel::charge(row.len() / WORDS_PER_FUEL);
+                    sets.push(TokenSet::row(row.clone()));
+                }
             }
         }
         if state.parser.store().is_complete(config) {

@@ -1,10 +1,12 @@
 //! The token ids that a special token of a grammar stands for, in one vocabulary.
 
+use std::cell::LazyCell;
 use std::fmt;
 use std::sync::Arc;
 
 use super::token_set::{bit, clear_bit, ids, set_bit};
 use crate::compile::CompileError;
+use crate::fuel;
 use crate::ids::TokenId;
 use crate::ir::SpecialToken;
 use crate::vocab::Vocabulary;
@@ -28,33 +30,48 @@ impl fmt::Debug for SpecialTokenIds {
     }
 }
 
-impl SpecialTokenIds {
-    /// Fails if the vocabulary lacks a named token.
-    pub(crate) fn resolve(
-        special: &SpecialToken,
-        vocab: &Vocabulary,
-    ) -> Result<SpecialTokenIds, CompileError> {
+/// Fuel of a row, for each of its words: the copy, and the memory that it holds.
+const FUEL_PER_WORD: usize = 1;
+
+/// Finds the ids of special tokens in one vocabulary.
+pub(crate) struct SpecialTokenResolver<'v> {
+    vocab: &'v Vocabulary,
+    /// All used ids but stop tokens, once they are needed.
+    all_but_stops: LazyCell<Vec<u32>, Box<dyn FnOnce() -> Vec<u32> + 'v>>,
+}
+
+impl<'v> SpecialTokenResolver<'v> {
+    pub(crate) fn new(vocab: &'v Vocabulary) -> SpecialTokenResolver<'v> {
+        let row = || {
+            let ids = (0..vocab.width() as u32).map(TokenId::from_raw);
+            let mut row = vec![0; vocab.mask_words()];
+            ids.filter(|&id| vocab.is_used(id) && !vocab.is_stop(id))
+                .for_each(|id| set_bit(&mut row, id));
+            row
+        };
+        SpecialTokenResolver { vocab, all_but_stops: LazyCell::new(Box::new(row)) }
+    }
+
+    /// The ids of each token. Fails if the vocabulary lacks a named token, or the fuel is spent.
+    pub(crate) fn resolve_all<C: FromIterator<SpecialTokenIds>>(
+        &self,
+        specials: &[SpecialToken],
+    ) -> Result<C, CompileError> {
+        specials.iter().map(|special| self.resolve(special)).collect()
+    }
+
+    /// The ids of one token.
+    fn resolve(&self, special: &SpecialToken) -> Result<SpecialTokenIds, CompileError> {
+        let vocab = self.vocab;
         let id = match special {
             SpecialToken::Name(name) => vocab.special(name).or_else(|| vocab.find(name.as_bytes())),
             SpecialToken::Id(id) => Some(TokenId::from_raw(*id)).filter(|&t| vocab.is_used(t)),
             SpecialToken::AnyOf(list) => {
-                let mut row = vec![0; vocab.mask_words()];
-                list.iter().try_for_each(|token| {
-                    SpecialTokenIds::resolve(token, vocab)
-                        .map(|t| t.each(&mut |id| set_bit(&mut row, id)))
-                })?;
+                let row = self.row(special, vec![0; vocab.mask_words()], (list, set_bit))?;
                 return SpecialTokenIds::many(row, special);
             }
             SpecialToken::AnyBut(list) => {
-                let mut row = vec![0; vocab.mask_words()];
-                let used = (0..vocab.width() as u32)
-                    .map(TokenId::from_raw)
-                    .filter(|&id| vocab.is_used(id));
-                used.filter(|&id| !vocab.is_stop(id)).for_each(|id| set_bit(&mut row, id));
-                list.iter().try_for_each(|token| {
-                    SpecialTokenIds::resolve(token, vocab)
-                        .map(|t| t.each(&mut |id| clear_bit(&mut row, id)))
-                })?;
+                let row = self.row(special, self.all_but_stops.clone(), (list, clear_bit))?;
                 return SpecialTokenIds::many(row, special);
             }
         };
@@ -65,6 +82,23 @@ impl SpecialTokenIds {
         id.map(SpecialTokenIds::One).ok_or_else(|| CompileError::UnknownSpecial { token: token() })
     }
 
+    /// A row, changed at the ids of these tokens.
+    fn row(
+        &self,
+        special: &SpecialToken,
+        mut row: Vec<u32>,
+        (list, change): (&[SpecialToken], fn(&mut [u32], TokenId)),
+    ) -> Result<Vec<u32>, CompileError> {
+        fuel::spend(FUEL_PER_WORD * row.len() + list.len())
+            .map_err(|cause| CompileError::Fuel { rule: special.to_string(), cause })?;
+        for token in list {
+            self.resolve(token)?.each(&mut |id| change(&mut row, id));
+        }
+        Ok(row)
+    }
+}
+
+impl SpecialTokenIds {
     /// Fails if the row is empty.
     fn many(row: Vec<u32>, special: &SpecialToken) -> Result<SpecialTokenIds, CompileError> {
         if row.iter().all(|&word| word == 0) {

@@ -55,10 +55,16 @@ impl Store {
         let mut affected: HashSet<FrameId> = HashSet::default();
         let mut queue = roots;
         while let Some(frame) = queue.pop() {
-            if self.tracked(frame).intersects(scope.tracked) && affected.insert(frame) {
-                let outer = self.returns(frame).iter().filter(|i| !scope.is_boundary(program, i));
+            if !self.tracked(frame).intersects(scope.tracked) || !affected.insert(frame) {
+                continue;
+            }
+            // The members of a group are rewritten together.
+            affected.extend(self.group_of(frame).members());
+            for member in self.group_of(frame).or_self(frame) {
+                let returns = self.returns(member);
+                fuel::charge(returns.len());
+                let outer = returns.iter().filter(|i| !scope.is_boundary(program, i));
                 queue.extend(outer.map(|i| i.frame));
-                queue.extend(self.group_of(frame).members());
             }
         }
         // Ids ascend in the order of interning: a frame refers to smaller ids, or to its own group.
@@ -167,17 +173,11 @@ impl Store {
             mapped_items.push(items);
         }
         // A member survives if it returns out of the group, perhaps through other members.
-        let mut survives = vec![false; group.len()];
-        let mut changed = true;
-        while changed {
-            changed = false;
-            for (member, items) in mapped_items.iter().enumerate() {
-                let returns_outside =
-                    items.iter().any(|i| position(i).is_none_or(|index| survives[index]));
-                changed |= returns_outside && !survives[member];
-                survives[member] |= returns_outside;
-            }
-        }
+        let survives = group
+            .callers(|member| mapped_items[member].iter().filter_map(position))
+            .reached((0u32..).zip(&mapped_items).filter_map(|(member, items)| {
+                items.iter().any(|i| position(i).is_none()).then_some(member)
+            }));
         let members: Vec<Vec<Item>> = mapped_items
             .iter()
             .map(|items| {

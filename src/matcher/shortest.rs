@@ -114,6 +114,8 @@ impl Label {
 const SETTLE_FUEL: usize = 16;
 /// Fuel of adding a label.
 const PUSH_FUEL: usize = 16;
+/// Most labels that wait for a subgoal.
+const MAX_WAITING: usize = 1 << 20;
 
 /// A label to be added when a subgoal is solved.
 #[derive(Clone, Copy, Debug)]
@@ -165,6 +167,8 @@ pub(crate) struct ShortestPaths {
     unspellable: ByteSet,
     subgoals: HashMap<Subgoal, SearchId>,
     searches: Vec<CostSearch>,
+    /// Labels of all searches that wait for a subgoal.
+    waiting: usize,
     /// Labels of the subgoals' searches, by cost.
     queue: LabelQueue,
     query: CostSearch,
@@ -182,6 +186,7 @@ impl ShortestPaths {
             unspellable,
             subgoals: HashMap::default(),
             searches: Vec::new(),
+            waiting: 0,
             queue: LabelQueue::new(),
             query: CostSearch::default(),
             query_queue: LabelQueue::new(),
@@ -216,8 +221,11 @@ impl ShortestPaths {
             self.push_edges(parser, before, Label::start(item));
         }
         let answer = self.run(parser);
+        fuel::charge(self.searches.len() / 4);
+        self.waiting = 0;
         for search in &mut self.searches {
             search.waiting.retain(|pending| pending.from.search != SearchId::QUERY);
+            self.waiting += search.waiting.len();
         }
         self.query = CostSearch::default();
         Ok(answer?.map(|(cost, steps)| (cost.length, steps)))
@@ -281,6 +289,9 @@ impl ShortestPaths {
             };
             // Fuel comes first, so that a search that stops here can be resumed later.
             fuel::spend(SETTLE_FUEL)?;
+            if self.waiting > MAX_WAITING {
+                return Err(ParserLimit::Memory);
+            }
             let Some(Reverse((_, at))) = queue.pop() else { return Ok(None) };
             let current = self.search(at.search);
             if current.answer.is_some() {
@@ -416,7 +427,9 @@ impl ShortestPaths {
     fn resolve(&mut self, at: LabelPlace) {
         let current = self.search(at.search);
         current.end(at.label);
-        for pending in std::mem::take(&mut current.waiting) {
+        let waiting = std::mem::take(&mut current.waiting);
+        self.waiting = self.waiting.saturating_sub(waiting.len());
+        for pending in waiting {
             self.resume(at.search, pending);
         }
     }
@@ -451,6 +464,8 @@ impl ShortestPaths {
         if self.search(search).answer.is_some() {
             self.resume(search, pending);
         } else {
+            fuel::charge(PUSH_FUEL);
+            self.waiting += 1;
             self.search(search).waiting.push(pending);
         }
     }

@@ -14,6 +14,9 @@ use crate::matcher::limit::ParserLimit;
 use crate::matcher::parser::{Parser, Scratch, UNKNOWN};
 use crate::matcher::store::{ConfigFlags, ConfigId, FrameId, Item, Store};
 
+/// Most calls of one configuration, for each item that it may have.
+const CALLS_PER_ITEM: usize = 16;
+
 /// Marks a rule that no item calls after all.
 const NO_FRAME: FrameId = FrameId::from_raw(u32::MAX);
 
@@ -30,11 +33,7 @@ impl Parser {
     /// interns the configuration.
     pub(super) fn predict(&mut self, mut flags: ConfigFlags) -> Result<ConfigId, ParserLimit> {
         self.collect_calls()?;
-        fuel::charge(
-            self.scratch.kernel.len()
-                + 4 * self.scratch.called.len()
-                + 2 * self.scratch.outer.len(),
-        );
+        fuel::charge(self.scratch.kernel.len() + 4 * self.scratch.called.len());
         if self.program.has_unbuildable_rules() {
             return Err(ParserLimit::Deferred);
         }
@@ -67,10 +66,12 @@ impl Parser {
     }
 
     /// Collects the rules called here, directly or through other rules. Callers come first. Errors:
-    /// the fuel is spent. A state is expanded whole, so that its edges are right for others.
+    /// the fuel is spent, or there are too many calls. A state is expanded whole, so that its edges
+    /// are right for others.
     fn collect_calls(&mut self) -> Result<(), ParserLimit> {
         let Scratch { kernel, slot, called, outer, .. } = &mut self.scratch;
         let program = &mut self.program;
+        let max_calls = self.limits.items.saturating_mul(CALLS_PER_ITEM);
         called.drain(..).for_each(|called| slot[called.rule.index()] = UNKNOWN);
         outer.clear();
         slot.resize(program.rule_count(), UNKNOWN);
@@ -91,6 +92,11 @@ impl Parser {
             }
             fuel::check()?;
             program.expand(item.state);
+            let calls = program.calls(item.state).len();
+            fuel::spend(2 * calls)?;
+            if outer.len() + calls > max_calls {
+                return Err(ParserLimit::Items);
+            }
             for &(rule, to) in program.calls(item.state) {
                 add(program, slot, called, rule);
                 let count = program.return_count(to, item.count);

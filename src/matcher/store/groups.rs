@@ -2,6 +2,8 @@
 
 use super::{ByteLabel, FrameId, InternedFrame, Item, Store};
 use crate::compile::Program;
+use crate::fsm::Csr;
+use crate::fuel;
 
 /// A left-recursive group: frames with consecutive ids. Outside of groups, it is empty.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +26,25 @@ impl FrameGroup {
     /// The members, in order.
     pub(in crate::matcher) fn members(self) -> impl Iterator<Item = FrameId> {
         (self.first.raw()..self.first.raw() + self.len).map(FrameId::from_raw)
+    }
+
+    /// The members; outside of groups, the frame by itself.
+    pub(in crate::matcher) fn or_self(self, frame: FrameId) -> impl Iterator<Item = FrameId> {
+        let alone = (self.len == 0).then_some(frame);
+        alone.into_iter().chain(self.members())
+    }
+
+    /// By member, the members that return to it. `returns` yields the indices of the members that a
+    /// member returns to. Cost: their number.
+    pub(in crate::matcher) fn callers<I: Iterator<Item = usize>>(
+        self,
+        returns: impl Fn(usize) -> I,
+    ) -> Csr {
+        let of_member =
+            |member| returns(member as usize).map(move |callee| (callee as u32, member));
+        let pairs: Vec<(u32, u32)> = (0..self.len).flat_map(of_member).collect();
+        fuel::charge(pairs.len());
+        Csr::new(self.len(), || pairs.iter().copied())
     }
 
     /// The index of a member.
@@ -92,33 +113,38 @@ impl Store {
         base
     }
 
-    /// Computes the byte_labels of a new group's frames: a fixpoint, as they refer to each other.
+    /// Computes the labels of a new group's frames: a fixpoint, as they refer to each other.
     fn set_group_labels(&mut self, program: &Program, base: FrameId) {
-        let mut byte_labels: Vec<Option<ByteLabel>> = vec![None; self.frames.len() - base.index()];
-        let mut changed = true;
-        while changed {
-            changed = false;
-            for i in 0..byte_labels.len() {
-                let mut byte_label = byte_labels[i];
-                for item in self.items_in(self.frames[base.index() + i].items) {
-                    let label = program.label(item.state);
-                    let inner = match label {
-                        Some(label) => Some(ByteLabel::Label(label)),
-                        None if item.frame >= base => {
-                            byte_labels[item.frame.index() - base.index()]
-                        }
-                        None => Some(self.frames[item.frame.index()].byte_label),
-                    };
-                    if let Some(inner) = inner {
-                        byte_label = Some(ByteLabel::merge(byte_label, inner));
-                    }
+        let group = self.group_of(base);
+        let items = |member| self.returns(base.member(member)).iter();
+        let is_unlabelled = |item: &&Item| program.label(item.state).is_none();
+        let callers = group.callers(|member| {
+            items(member).filter(is_unlabelled).filter_map(|item| group.position(item.frame))
+        });
+        // What the items of each member say by themselves, then what members pass to callers. A
+        // label changes at most twice.
+        let mut labels: Vec<Option<ByteLabel>> = Vec::with_capacity(group.len());
+        for member in 0..group.len() {
+            let known = items(member).filter_map(|item| match program.label(item.state) {
+                Some(label) => Some(ByteLabel::Label(label)),
+                None if group.position(item.frame).is_some() => None,
+                None => Some(self.frame_label(item.frame)),
+            });
+            labels.push(known.fold(None, |all, label| Some(ByteLabel::merge(all, label))));
+        }
+        let mut queue: Vec<u32> = (0..).take(group.len()).collect();
+        while let Some(member) = queue.pop() {
+            let Some(label) = labels[member as usize] else { continue };
+            for &caller in callers.row(member) {
+                let merged = Some(ByteLabel::merge(labels[caller as usize], label));
+                if merged != labels[caller as usize] {
+                    labels[caller as usize] = merged;
+                    queue.push(caller);
                 }
-                changed |= byte_label != byte_labels[i];
-                byte_labels[i] = byte_label;
             }
         }
-        for (i, byte_label) in byte_labels.into_iter().enumerate() {
-            self.frames[base.index() + i].byte_label = byte_label.unwrap_or(ByteLabel::None);
+        for (member, label) in labels.into_iter().enumerate() {
+            self.frames[base.member(member).index()].byte_label = label.unwrap_or(ByteLabel::None);
         }
     }
 }

@@ -122,28 +122,20 @@ impl Store {
             .members()
             .map(|member| outside(self, member))
             .fold(Tracked::default(), Tracked::union);
-        // Greatest fixpoint: a member is stuck unless one of its items is on a free path.
-        for member in group.members() {
-            self.frames[member.index()].tracked = all.union(Tracked::STUCK);
-        }
-        let mut changed = true;
-        while changed {
-            changed = false;
-            for member in group.members() {
-                if !self.tracked(member).intersects(Tracked::STUCK) {
-                    continue;
-                }
-                let free = |i: &Item| {
-                    !self
-                        .tracked_by_state(program, i)
-                        .union(self.tracked(i.frame))
-                        .intersects(Tracked::STUCK)
-                };
-                if self.returns(member).iter().any(free) {
-                    self.frames[member.index()].tracked = Tracked(all.0 & !Tracked::STUCK.0);
-                    changed = true;
-                }
-            }
+        // A member is stuck unless one of its items is on a free path: out of the group, or to a
+        // member that is not stuck.
+        let is_free = |i: &&Item| !self.tracked_by_state(program, i).is_stuck();
+        let free_items = |member| self.returns(base.member(member)).iter().filter(is_free);
+        let callers =
+            group.callers(|member| free_items(member).filter_map(|i| group.position(i.frame)));
+        let leaves_freely =
+            |i: &Item| group.position(i.frame).is_none() && !self.tracked(i.frame).is_stuck();
+        let free = callers.reached(
+            (0u32..).take(group.len()).filter(|&m| free_items(m as usize).any(leaves_freely)),
+        );
+        for (member, is_free) in group.members().zip(free) {
+            let stuck = if is_free { 0 } else { Tracked::STUCK.0 };
+            self.frames[member.index()].tracked = Tracked(all.0 & !Tracked::STUCK.0 | stuck);
         }
     }
 }

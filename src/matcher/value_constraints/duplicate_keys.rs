@@ -24,6 +24,7 @@ use key_frames::FrameList;
 use super::key_tracker::{KeyList, KeyStep};
 use crate::compile::RegisterId;
 use crate::fsm::ByteSet;
+use crate::fuel;
 use crate::ids::SpecialId;
 use crate::matcher::limit::ParserLimit;
 use crate::matcher::parser::Parser;
@@ -276,18 +277,22 @@ impl Parser {
         byte: u8,
     ) -> Result<Vec<FrameId>, ParserLimit> {
         if byte == QUOTE {
+            list.sort_unstable();
+            let mut begun = KeyList::new();
             for frame in self.key_frames(base) {
-                let register = list
-                    .iter()
-                    .find(|(listed, _)| *listed == frame)
-                    .map_or(RegisterId::EMPTY, |&(_, register)| register);
-                if !self.store().registers.status(register).element_open {
-                    let begun =
-                        self.store_mut().registers.begin_element(register).unwrap_or(register);
-                    list.retain(|(listed, _)| *listed != frame);
-                    list.push((frame, begun));
+                let at = list.binary_search_by_key(&frame, |&(listed, _)| listed);
+                let register = at.map_or(RegisterId::EMPTY, |at| list[at].1);
+                let registers = &mut self.store_mut().registers;
+                if registers.status(register).element_open {
+                    continue;
+                }
+                let new = registers.begin_element(register).unwrap_or(register);
+                match at {
+                    Ok(at) => list[at].1 = new,
+                    Err(_) => begun.push((frame, new)),
                 }
             }
+            list.extend(begun);
         }
         let registers = &mut self.store_mut().registers;
         list.iter_mut()
@@ -298,11 +303,9 @@ impl Parser {
         }
         let ended_keys = self.ending_keys(base);
         for (frame, register) in list.iter_mut() {
-            let mut ended = ended_keys
-                .iter()
-                .filter(|(_, owner)| owner == frame)
-                .map(|&(key, _)| key)
-                .peekable();
+            let first = ended_keys.partition_point(|(owner, _)| owner < frame);
+            let ended = ended_keys[first..].iter().take_while(|(owner, _)| owner == frame);
+            let mut ended = ended.map(|&(_, key)| key).peekable();
             if ended.peek().is_none() {
                 continue;
             }
@@ -326,19 +329,23 @@ impl Parser {
         if list.is_empty() {
             return;
         }
+        list.sort_unstable();
         let mut items = SmallVec::<[Item; 8]>::from(self.store().items(base));
-        let mut all_read = true;
+        fuel::charge(items.len());
+        let (mut all_read, mut ended) = (true, FrameList::new());
         for &Item { state, frame, .. } in &items {
-            if list.iter().any(|(owner, _)| *owner == frame) {
+            if list.binary_search_by_key(&frame, |&(owner, _)| owner).is_ok() {
                 let program = self.program_mut();
                 program.expand(state);
                 let mut targets = symbol.targets(program, state).peekable();
                 all_read &= targets.peek().is_some();
                 if targets.any(|to| program.ends_unique_keys(state, to)) {
-                    list.retain(|(owner, _)| *owner != frame);
+                    ended.push(frame);
                 }
             }
         }
+        ended.sort_unstable();
+        list.retain(|(owner, _)| ended.binary_search(owner).is_err());
         if !all_read {
             let program = self.program_mut();
             items.retain(|item| {
@@ -369,7 +376,9 @@ impl Parser {
             let key_frames = self.key_frames(base);
             let registers = &mut self.store_mut().registers;
             for (frame, register) in list.iter_mut() {
-                if registers.status(*register).element_open && !key_frames.contains(frame) {
+                if registers.status(*register).element_open
+                    && key_frames.binary_search(frame).is_err()
+                {
                     *register = registers.discard_element(*register);
                 }
             }
@@ -430,7 +439,7 @@ impl Parser {
             let registers = &mut self.store_mut().registers;
             let register = match registers.status(register).element_open {
                 true => register,
-                false if key_status.contains(&frame) => {
+                false if key_status.binary_search(&frame).is_ok() => {
                     registers.begin_element(register).unwrap_or(register)
                 }
                 false => continue,

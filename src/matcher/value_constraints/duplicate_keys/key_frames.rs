@@ -47,7 +47,7 @@ impl Parser {
         })
     }
 
-    /// The frames of the rules in which a key is open or may begin.
+    /// The frames of the rules in which a key is open or may begin. Sorted.
     pub(super) fn key_frames(&self, config: ConfigId) -> FrameList {
         let mut out = FrameList::new();
         let mut walk = self.store().walk(self.store().items(config));
@@ -58,11 +58,13 @@ impl Parser {
                 walk.enter(item.frame);
             }
         }
+        out.sort_unstable();
+        out.dedup();
         out
     }
 
-    /// The keys that end with a quote read here: their frames, and those of the rules that called
-    /// them.
+    /// The keys that end with a quote read here: the frames of the rules that called them, and
+    /// their own. Sorted.
     pub(super) fn ending_keys(&mut self, config: ConfigId) -> SmallVec<[(FrameId, FrameId); 4]> {
         let mut ends: SmallVec<[Item; 8]> = SmallVec::new();
         for item in SmallVec::<[Item; 8]>::from(self.store().items(config)) {
@@ -71,7 +73,7 @@ impl Parser {
             let targets = Symbol::Byte(QUOTE).targets(program, item.state);
             ends.extend(targets.map(|state| Item { state, ..item }));
         }
-        let mut out = SmallVec::new();
+        let mut out: SmallVec<[(FrameId, FrameId); 4]> = SmallVec::new();
         let mut walk = self.store().walk(&ends);
         while let Some(item) = walk.next_item() {
             let state = self.program().state(item.state);
@@ -84,23 +86,25 @@ impl Parser {
             } else if state.unique_key {
                 let mut owners = FrameList::new();
                 self.owner_frames(item.frame, &mut owners);
-                out.extend(owners.into_iter().map(|owner| (item.frame, owner)));
+                out.extend(owners.into_iter().map(|owner| (owner, item.frame)));
             } else if self.store().tracked(item.frame).intersects(Tracked::KEY) {
                 walk.enter(item.frame);
             }
         }
+        out.sort_unstable();
+        out.dedup();
         out
     }
 
-    /// The frames of the rules that called the rule with this frame. Auxiliary rules count as parts
-    /// of the rules that they were split from.
+    /// Adds the frames of the rules that called the rule with this frame. Auxiliary rules count as
+    /// parts of the rules that they were split from.
     fn owner_frames(&self, frame: FrameId, out: &mut FrameList) {
         let mut walk = self.store().walk(&[]);
         walk.enter(frame);
         while let Some(item) = walk.next_item() {
             if self.program().is_auxiliary(item.state) {
                 walk.enter(item.frame);
-            } else if !out.contains(&item.frame) {
+            } else if out.last() != Some(&item.frame) {
                 out.push(item.frame);
             }
         }
