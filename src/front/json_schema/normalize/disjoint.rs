@@ -57,13 +57,15 @@ impl<'a> Normalizer<'a> {
     /// Divides branches into groups, in order of their first branch. Certainly no value satisfies
     /// branches of two groups.
     pub(super) fn disjoint_groups(&mut self, branches: Vec<Branch<'a>>) -> Vec<Vec<Branch<'a>>> {
-        let names = self.required_discriminators(&branches);
+        let lists: Vec<&[Facets<'a>]> =
+            branches.iter().map(|branch| &branch.narrowed[..]).collect();
+        let names = self.required_discriminators(&lists);
         let mut tried = names.into_iter().map(Some).collect::<Vec<_>>();
         if tried.is_empty() {
             tried.push(None);
         }
         for name in tried {
-            let roots = self.group_roots(&branches, name);
+            let roots = self.group_roots(&lists, name);
             if roots.iter().any(|&root| root != roots[0]) {
                 let mut groups: Vec<Vec<Branch<'a>>> = Vec::new();
                 let mut indices: HashMap<usize, usize> = HashMap::default();
@@ -80,10 +82,18 @@ impl<'a> Normalizer<'a> {
         vec![branches]
     }
 
+    /// Whether certainly no value satisfies two of these alternatives, by one discriminator at
+    /// most.
+    pub(super) fn are_told_apart(&mut self, alternatives: &[Facets<'a>]) -> bool {
+        let lists: Vec<&[Facets<'a>]> = alternatives.iter().map(std::slice::from_ref).collect();
+        let name = self.required_discriminators(&lists).first().copied();
+        self.group_roots(&lists, name).into_iter().enumerate().all(|(i, root)| i == root)
+    }
+
     /// The members that most branches require and list the values of.
-    fn required_discriminators(&mut self, branches: &[Branch<'a>]) -> Vec<&'a str> {
+    fn required_discriminators(&mut self, branches: &[&[Facets<'a>]]) -> Vec<&'a str> {
         let mut counts: HashMap<&'a str, usize> = HashMap::default();
-        for facets in branches.iter().filter_map(|branch| branch.narrowed.first()) {
+        for facets in branches.iter().filter_map(|branch| branch.first()) {
             let object = &facets.object;
             for &(name, schema) in object.parts.iter().flat_map(|part| &part.properties) {
                 let is_required = || object.required.contains(&name);
@@ -99,8 +109,8 @@ impl<'a> Normalizer<'a> {
     }
 
     /// For each branch: the first branch of its group, by this discriminator.
-    fn group_roots(&mut self, branches: &[Branch<'a>], name: Option<&'a str>) -> Vec<usize> {
-        let all = || branches.iter().flat_map(|branch| &branch.narrowed);
+    fn group_roots(&mut self, branches: &[&[Facets<'a>]], name: Option<&'a str>) -> Vec<usize> {
+        let all = || branches.iter().flat_map(|branch| branch.iter());
         let unlisted = all().filter(|facets| facets.values.is_none());
         let unlisted = unlisted.fold(JsonTypes::default(), |all, f| all.union(f.types));
         let mut groups = BranchGroups {
@@ -110,7 +120,7 @@ impl<'a> Normalizer<'a> {
             objects: Vec::new(),
         };
         for (i, branch) in branches.iter().enumerate() {
-            for facets in &branch.narrowed {
+            for facets in branch.iter() {
                 self.add_keys(&mut groups, (i, facets), unlisted, name);
             }
         }

@@ -322,7 +322,8 @@ impl<'a> Normalizer<'a> {
         if Rc::ptr_eq(&a, &self.always_true) {
             return b;
         }
-        if a.len() > 1 && b.len() > 1 && a.len() * b.len() > MAX_ALTERNATIVES {
+        let are_many = a.len() * b.len() > MAX_ALTERNATIVES;
+        if are_many && !(a.len() == 1 && self.are_told_apart(&b)) {
             let sources = [(self.reader.current, ""), (loc, keyword)];
             return match self.reduced_product((loc, sources), &a, &b) {
                 Some(out) => out.into(),
