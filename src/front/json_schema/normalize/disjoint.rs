@@ -82,9 +82,17 @@ impl<'a> Normalizer<'a> {
         vec![branches]
     }
 
-    /// Whether certainly no value satisfies two of these alternatives, by one discriminator at
-    /// most.
-    pub(super) fn are_told_apart(&mut self, alternatives: &[Facets<'a>]) -> bool {
+    /// Whether the conjunction has no more alternatives than `b`, and certainly no value satisfies
+    /// two of them, by one discriminator at most.
+    pub(super) fn keeps_apart(&mut self, a: &[Facets<'a>], b: &[Facets<'a>]) -> bool {
+        /// Fuel for an alternative.
+        const FUEL_PER_ALTERNATIVE: usize = 16;
+        let [only] = a else { return false };
+        if !self.reader.spend(FUEL_PER_ALTERNATIVE * b.len()) {
+            return false;
+        }
+        let alternatives: Vec<Facets<'a>> =
+            b.iter().map(|facets| only.clone().conjoin(facets)).collect();
         let lists: Vec<&[Facets<'a>]> = alternatives.iter().map(std::slice::from_ref).collect();
         let name = self.required_discriminators(&lists).first().copied();
         self.group_roots(&lists, name).into_iter().enumerate().all(|(i, root)| i == root)

@@ -323,7 +323,7 @@ impl<'a> Normalizer<'a> {
             return b;
         }
         let are_many = a.len() * b.len() > MAX_ALTERNATIVES;
-        if are_many && !(a.len() == 1 && self.are_told_apart(&b)) {
+        if are_many && !self.keeps_apart(&a, &b) {
             let sources = [(self.reader.current, ""), (loc, keyword)];
             return match self.reduced_product((loc, sources), &a, &b) {
                 Some(out) => out.into(),
