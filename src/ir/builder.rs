@@ -93,6 +93,16 @@ impl GrammarBuilder {
         self.rules.truncate(rules);
     }
 
+    /// The size of the rules from `first` on: nodes, bytes and edges of their expressions.
+    pub(crate) fn size_from(&self, first: usize) -> usize {
+        self.rules[first..].iter().map(|rule| 1 + rule.body.size()).sum()
+    }
+
+    /// Adds to the name of a rule, for messages.
+    pub(crate) fn extend_name(&mut self, rule: RuleId, more: &str) {
+        self.rules[rule.index()].name.push_str(more);
+    }
+
     /// Number of rules so far.
     pub fn len(&self) -> usize {
         self.rules.len()

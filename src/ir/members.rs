@@ -6,6 +6,8 @@
 use std::collections::hash_map::Entry;
 use std::ops::Range;
 
+use super::member_bits::MemberBits;
+use super::presence::{OpenClauses, PresenceClause, are_propagated};
 use super::{Expr, Graph};
 use crate::fsm::TooLarge;
 use crate::hash::HashMap;
@@ -29,6 +31,10 @@ pub struct Members {
     pub count_repeatable: bool,
     /// Most members; all are counted.
     pub max: Option<u32>,
+    /// Conditions on which unique members occur, by index. Only conditions that unit propagation
+    /// decides are taken, and `min` is then 1 at most and `max` is `None`
+    /// ([`GrammarError::Malformed`](super::GrammarError::Malformed)).
+    pub clauses: Vec<PresenceClause>,
 }
 
 /// A member that occurs at most once.
@@ -40,76 +46,13 @@ pub struct Member {
     pub required: bool,
 }
 
-/// A set of unique members, by index. The first 64 need no allocation.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct MemberBits {
-    first: u64,
-    /// Up to the last word that is not zero.
-    more: Box<[u64]>,
-}
-
-impl MemberBits {
-    /// Adds a member.
-    pub(crate) fn insert(&mut self, member: usize) {
-        match (member / 64).checked_sub(1) {
-            None => self.first |= 1 << member,
-            Some(word) => {
-                if word >= self.more.len() {
-                    let mut longer = vec![0; word + 1];
-                    longer[..self.more.len()].copy_from_slice(&self.more);
-                    self.more = longer.into();
-                }
-                self.more[word] |= 1 << (member % 64);
-            }
-        }
-    }
-
-    /// Whether a member is in the set.
-    pub(crate) fn contains(&self, member: usize) -> bool {
-        self.word(member / 64) >> (member % 64) & 1 == 1
-    }
-
-    /// Members `64 * word..64 * (word + 1)`, one bit each.
-    fn word(&self, word: usize) -> u64 {
-        match word.checked_sub(1) {
-            None => self.first,
-            Some(word) => self.more.get(word).copied().unwrap_or(0),
-        }
-    }
-
-    /// The words of the members that are not in `other`.
-    fn words_without<'a>(&'a self, other: &'a MemberBits) -> impl Iterator<Item = u64> + 'a {
-        (0..=self.more.len()).map(|word| self.word(word) & !other.word(word))
-    }
-
-    /// The members that are not in `other`, ascending.
-    fn without<'a>(&'a self, other: &'a MemberBits) -> impl Iterator<Item = usize> + 'a {
-        self.words_without(other).enumerate().flat_map(|(word, mut bits)| {
-            std::iter::from_fn(move || {
-                let member = (bits != 0).then(|| 64 * word + bits.trailing_zeros() as usize);
-                bits &= bits.wrapping_sub(1);
-                member
-            })
-        })
-    }
-
-    /// The number of members that are not in `other`.
-    fn count_without(&self, other: &MemberBits) -> u32 {
-        self.words_without(other).map(u64::count_ones).sum()
-    }
-
-    /// The largest member and one; 0 for the empty set.
-    fn end(&self) -> usize {
-        let last = self.more.len();
-        64 * last + (u64::BITS - self.word(last).leading_zeros()) as usize
-    }
-}
-
 /// The members seen so far: all that decides which may follow.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct SeenMembers {
-    /// Unique members.
+    /// Unique members that cannot come any more: they have been seen, or clauses exclude them.
     pub(crate) unique: MemberBits,
+    /// Those of them that have not been seen.
+    excluded: MemberBits,
     counts: MemberTally,
 }
 
@@ -148,6 +91,7 @@ pub(crate) struct MemberBounds {
     /// See [`Members::count_repeatable`].
     count_repeatable: bool,
     max: Option<u32>,
+    clauses: OpenClauses,
 }
 
 /// The members that may come next.
@@ -174,6 +118,13 @@ impl MemberChoices<'_> {
                 may_come && self.bounds.usable.contains(i) && !self.seen.unique.contains(i)
             }
         }
+    }
+}
+
+impl SeenMembers {
+    /// Whether a unique member has been seen.
+    fn has(&self, member: usize) -> bool {
+        self.unique.contains(member) && !self.excluded.contains(member)
     }
 }
 
@@ -205,15 +156,33 @@ impl Members {
             holding.for_each(|(i, _)| bits.insert(i));
             bits
         };
+        let mut usable = bits(&mut |member| productive(&member.body));
+        let mut required = bits(&mut |member| member.required);
+        let clauses = OpenClauses::settle(&self.clauses, &mut required, &mut usable);
+        if clauses.is_none() {
+            // A required member that does not exist: the set derives nothing.
+            (usable, required) = (MemberBits::default(), [self.unique.len()].into_iter().collect());
+        }
         MemberBounds {
-            usable: bits(&mut |member| productive(&member.body)),
-            required: bits(&mut |member| member.required),
+            usable,
+            required,
+            clauses: clauses.unwrap_or_default(),
             repeatable: self.repeatable.iter().any(&mut productive),
             separable: productive(&self.separator),
             min: self.min,
             count_repeatable: self.count_repeatable,
             max: self.max,
         }
+    }
+
+    /// Whether the clauses are as [`Members::clauses`] says.
+    pub(super) fn has_valid_clauses(&self) -> bool {
+        let is_member = |(i, _)| i < self.unique.len();
+        self.clauses.is_empty()
+            || self.max.is_none()
+                && self.min <= 1
+                && self.clauses.iter().flat_map(PresenceClause::literals).all(is_member)
+                && are_propagated(&self.clauses)
     }
 
     /// Whether the set derives any text, given which expressions are productive.
@@ -223,7 +192,9 @@ impl Members {
 
     /// Whether the set derives the empty text.
     pub(crate) fn nullable(&self) -> bool {
-        self.min == 0 && self.unique.iter().all(|member| !member.required)
+        self.min == 0
+            && self.unique.iter().all(|member| !member.required)
+            && self.clauses.iter().all(|clause| clause.is_met(|_| false))
     }
 
     /// The set as a graph: for each reachable set of seen members, a node in front of the next
@@ -293,7 +264,35 @@ impl MemberBounds {
 
     /// Whether the set may end.
     pub(crate) fn may_end(&self, seen: &SeenMembers) -> bool {
-        self.min_reached(seen) && self.required.words_without(&seen.unique).all(|word| word == 0)
+        self.min_reached(seen)
+            && self.required.words_without(&seen.unique).all(|word| word == 0)
+            && self.meets_clauses(seen)
+    }
+
+    /// Whether all clauses are met if no further member comes.
+    fn meets_clauses(&self, seen: &SeenMembers) -> bool {
+        self.clauses.unmet(|i| seen.has(i)).next().is_none()
+    }
+
+    /// If no further member comes and some clause is not met then: members that meet the first such
+    /// clause. All of them if there are few choices in all, else one.
+    fn members_for_unmet(&self, seen: &SeenMembers) -> Option<Vec<usize>> {
+        /// The largest number of choices for all clauses together.
+        const MAX_CHOICES: usize = 64;
+        let possible = |clause: &PresenceClause| {
+            let present = clause.present.iter().copied();
+            present.filter(|&i| !seen.unique.contains(i)).collect::<Vec<_>>()
+        };
+        let mut choices = self.clauses.unmet(|i| seen.has(i)).map(possible);
+        let mut first = choices.next()?;
+        let all = choices.map(|choice| choice.len()).fold(first.len(), usize::saturating_mul);
+        first.truncate(if all <= MAX_CHOICES { all } else { 1 });
+        Some(first)
+    }
+
+    /// Whether clauses constrain which members occur.
+    pub(crate) fn has_clauses(&self) -> bool {
+        !self.clauses.is_empty()
     }
 
     /// Whether another member may follow.
@@ -303,6 +302,9 @@ impl MemberBounds {
 
     /// Whether any member may be added.
     fn may_add(&self, seen: &SeenMembers) -> bool {
+        if self.has_clauses() && !self.separable {
+            return self.candidates(seen).any(|next| self.add(seen, next).is_some());
+        }
         let choices = self.choices(seen);
         choices.repeatable
             || self.usable.words_without(&seen.unique).enumerate().any(|(word, unseen)| {
@@ -339,14 +341,21 @@ impl MemberBounds {
 
     /// The members seen after one more; `None` if the bounds can no longer be met.
     pub(crate) fn add(&self, seen: &SeenMembers, next: NextMember) -> Option<SeenMembers> {
-        let mut unique = seen.unique.clone();
+        let (mut unique, mut excluded) = (seen.unique.clone(), seen.excluded.clone());
         if let NextMember::Unique(i) = next {
             unique.insert(i);
+            if self.has_clauses() {
+                self.clauses.exclude(unique.without(&excluded).collect(), &mut excluded);
+                excluded.without(&seen.excluded).for_each(|i| unique.insert(i));
+            }
         }
         let counts = self.count(seen.counts, next != NextMember::Repeatable);
         let (missing, left) =
             (self.required.count_without(&unique), self.usable.count_without(&unique));
-        self.can_complete(missing, left, counts).then_some(SeenMembers { unique, counts })
+        let next = SeenMembers { unique, excluded, counts };
+        let is_possible = self.can_complete(missing, left, counts)
+            && (self.separable || self.meets_clauses(&next));
+        is_possible.then_some(next)
     }
 
     /// The counts after one more member.
@@ -387,7 +396,9 @@ impl MemberBounds {
     ///
     /// The order of members does not change the length of a text. So required members come in
     /// declaration order. If only a number of members is missing, the others come in order, and
-    /// skipped ones are assumed to be seen. If nothing is missing, every choice is examined.
+    /// skipped ones are assumed to be seen. If nothing is missing, every choice is examined. If
+    /// clauses leave many choices, one is taken: the shortest completion is then hard to find
+    /// (hitting set), and this one may be longer.
     pub(crate) fn completion_candidates(
         &self,
         seen: &SeenMembers,
@@ -395,7 +406,11 @@ impl MemberBounds {
         if let Some(missing) = self.missing(seen).next() {
             return vec![(seen.clone(), NextMember::Unique(missing))];
         }
-        if self.min_reached(seen) {
+        if let Some(members) = self.members_for_unmet(seen).filter(|_| self.min_reached(seen)) {
+            let next = members.into_iter().map(NextMember::Unique);
+            return next.map(|next| (seen.clone(), next)).collect();
+        }
+        if self.min_reached(seen) || self.has_clauses() {
             let choices = self.choices(seen);
             return self
                 .candidates(seen)

@@ -11,7 +11,9 @@ mod excluded_words;
 mod homomorphism;
 mod intersection;
 mod literal;
+mod member_bits;
 mod members;
+mod presence;
 mod print;
 mod productive;
 #[doc(hidden)]
@@ -31,6 +33,8 @@ pub use homomorphism::Homomorphism;
 pub use literal::Literal;
 pub use members::{Member, Members};
 pub(crate) use members::{MemberBounds, MemberChoices, NextMember, SeenMembers};
+pub use presence::PresenceClause;
+pub(crate) use presence::are_propagated;
 pub(crate) use print::MACROS;
 pub(crate) use productive::ProductiveRules;
 pub use simplify::{Pass, Simplify};

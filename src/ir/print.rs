@@ -255,6 +255,11 @@ impl Printer<'_> {
             self.expr(f, body, Level::Alt)?;
             f.write_str(")")?;
         }
+        for clause in &members.clauses {
+            let [present, absent] = [&clause.present, &clause.absent]
+                .map(|list| list.iter().map(usize::to_string).collect::<Vec<_>>().join(", "));
+            write!(f, ", clause(({present}), ({absent}))")?;
+        }
         if members.min > 0 {
             write!(f, ", min={}", members.min)?;
         }

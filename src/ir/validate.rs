@@ -135,6 +135,9 @@ impl Grammar {
             Expr::Deferred(_) if depth > 0 => {
                 malformed("only the whole body of a rule can be deferred")
             }
+            Expr::Members(members) if !members.has_valid_clauses() => {
+                malformed("a member set has clauses that name no member or that it cannot decide")
+            }
             expr => expr.children().try_for_each(|part| self.check(rule, part, depth + 1)),
         }
     }

@@ -187,6 +187,10 @@ impl Network {
                 .iter()
                 .enumerate()
                 .all(|(i, member)| !member.required || list.contains(&i))
+                && members.clauses.iter().all(|clause| {
+                    clause.present.iter().any(|i| list.contains(i))
+                        || clause.absent.iter().any(|i| !list.contains(i))
+                })
                 && distinct >= members.min as usize
         };
         // Repeated members differ in nothing but their number, of which only what the bounds allow

@@ -7,7 +7,7 @@ use louver::fsm::{ByteSet, DfaBuilder};
 use louver::ids::{RuleId, SpecialId, TokenId};
 use louver::ir::{
     AfterTag, Attributes, Counted, Dispatch, DispatchEnd, Except, Expr, Grammar, Graph, Member,
-    Members, Rule, SpecialToken, Trigger,
+    Members, PresenceClause, Rule, SpecialToken, Trigger,
 };
 use louver::vocab::Vocabulary;
 use proptest::collection::vec;
@@ -234,9 +234,15 @@ fn members(inner: impl Strategy<Value = Expr> + Clone + 'static) -> impl Strateg
     let min = prop_oneof![3 => Just(0u32), 1 => 1u32..4];
     let max = prop_oneof![3 => Just(None), 1 => (0u32..5).prop_map(Some)];
     let bounds = (min, any::<bool>(), max);
-    (vec(unique, 0..5), repeatable, separator, bounds).prop_map(
-        |(unique, repeatable, separator, bounds)| {
-            let (min, count_repeatable, max) = bounds;
+    (vec(unique, 0..5), repeatable, separator, bounds, clauses()).prop_map(
+        |(unique, repeatable, separator, bounds, mut clauses)| {
+            let (mut min, count_repeatable, mut max) = bounds;
+            clauses.retain(|clause| {
+                clause.present.iter().chain(&clause.absent).all(|&i| i < unique.len())
+            });
+            if !clauses.is_empty() {
+                (min, max) = (min.min(1), None);
+            }
             Expr::Members(Box::new(Members {
                 unique,
                 repeatable,
@@ -244,9 +250,43 @@ fn members(inner: impl Strategy<Value = Expr> + Clone + 'static) -> impl Strateg
                 min,
                 count_repeatable,
                 max,
+                clauses,
             }))
         },
     )
+}
+
+/// Clauses on the presence of members, all of one kind that is decided while members are read.
+fn clauses() -> impl Strategy<Value = Vec<PresenceClause>> {
+    let members = |most: usize| vec(0usize..5, 0..most + 1);
+    let clauses = |present: usize, absent: usize| {
+        let clause = (members(present), members(absent));
+        vec(clause.prop_map(|(present, absent)| PresenceClause { present, absent }), 1..5)
+    };
+    let two = vec((0usize..5, 0usize..5, 0u8..4), 1..6).prop_map(|list| {
+        let clause = |(a, b, kind)| match kind {
+            0 => PresenceClause { present: vec![a, b], absent: Vec::new() },
+            1 => PresenceClause { present: Vec::new(), absent: vec![a, b] },
+            _ => PresenceClause { present: vec![a], absent: vec![b] },
+        };
+        list.into_iter().map(clause).collect()
+    });
+    let one_of = vec(0usize..5, 2..5).prop_map(|mut list| {
+        list.sort_unstable();
+        list.dedup();
+        let pairs = list.iter().flat_map(|&a| list.iter().map(move |&b| vec![a, b]));
+        let pairs = pairs.filter(|pair| pair[0] < pair[1]);
+        let exclusions = pairs.map(|absent| PresenceClause { present: Vec::new(), absent });
+        let first = PresenceClause { present: list.clone(), absent: Vec::new() };
+        [first].into_iter().chain(exclusions).collect()
+    });
+    prop_oneof![
+        4 => Just(Vec::new()),
+        1 => clauses(3, 1),
+        1 => clauses(0, 3),
+        1 => two,
+        1 => one_of,
+    ]
 }
 
 fn counted() -> impl Strategy<Value = Expr> {

@@ -87,7 +87,8 @@ impl MemberSet {
         let repeatable = (self.unique.len()..self.len()).map(&mut body).collect();
         let (separator, min) = (Expr::text(", "), self.min);
         let count_repeatable = self.count_repeatable;
-        let set = Members { unique, repeatable, separator, min, count_repeatable, max: self.max };
+        let (max, clauses) = (self.max, Vec::new());
+        let set = Members { unique, repeatable, separator, min, count_repeatable, max, clauses };
         let object = Expr::seq([Expr::text("{"), Expr::Members(Box::new(set)), Expr::text("}")]);
         let start = b.rule("start", Expr::repeat(object, 1, Some(2)));
         b.finish(start).expect("well formed")
@@ -236,6 +237,7 @@ fn member_sets_are_large_but_have_no_empty_members() {
             min: 0,
             count_repeatable: false,
             max: None,
+            clauses: Vec::new(),
         };
         let mut b = GrammarBuilder::new();
         let start = b.rule("start", Expr::Members(Box::new(set)));

@@ -5,6 +5,7 @@ mod deferred;
 mod differential;
 mod generate;
 mod overlaps;
+mod presence;
 mod profile;
 mod relaxed;
 mod suite;

@@ -212,3 +212,43 @@ fn conditionals_over_one_member_stay_few() {
         assert!(more < few * 3, "{name}: {few} rules of 20 conditionals, {more} of 40");
     }
 }
+
+/// Branches that constants, types or a required discriminator tell apart need no comparison in
+/// pairs.
+#[test]
+fn thousands_of_disjoint_branches_are_taken() {
+    const COUNT: usize = 3_000;
+    let branches = |branch: &dyn Fn(usize) -> Value| (0..COUNT).map(branch).collect::<Vec<_>>();
+    let object = |i: usize| json!({"properties": {"kind": {"const": i}}, "required": ["kind"]});
+    let shapes = [
+        json!({"oneOf": branches(&|i| json!({"const": i}))}),
+        json!({"oneOf": branches(&|i| json!({"enum": [i, format!("v{i}")]}))}),
+        json!({"oneOf": [{"type": "string"}, {"enum": (0..COUNT).collect::<Vec<_>>()}]}),
+        json!({"type": "object", "oneOf": branches(&object)}),
+    ];
+    for (i, schema) in shapes.iter().enumerate() {
+        let grammar = lower(&Json::from(schema), &SchemaOptions::default(), &Limits::default());
+        let grammar = grammar.unwrap_or_else(|errors| panic!("shape {i}: {errors}"));
+        let compiled = Compiled::new(grammar, &Limits::default()).expect("compiles");
+        let mut recognizer = Recognizer::new(Arc::new(compiled));
+        for (number, expected) in [(0, true), (2_999, true), (3_000, false)] {
+            let text = if i == 3 { format!("{{\"kind\": {number}}}") } else { number.to_string() };
+            recognizer.reset();
+            let accepted = recognizer.push(text.as_bytes()).is_ok() && recognizer.is_complete();
+            assert_eq!(accepted, expected, "shape {i}: {text}");
+        }
+    }
+}
+
+#[test]
+fn a_grammar_with_too_many_states_names_a_place() {
+    let members: Map<String, Value> =
+        (0..300).map(|i| (format!("member-{i}"), json!({"type": "null"}))).collect();
+    let schema = json!({"properties": {"a": {"properties": {"b": {"properties": members}}}}});
+    let grammar = lower(&Json::from(&schema), &SchemaOptions::default(), &Limits::default());
+    let limits = Limits::default().with_compiled_states(3_000);
+    let lowered = lower(&Json::from(&schema), &SchemaOptions::default(), &limits);
+    assert!(Compiled::new(grammar.expect("taken"), &Limits::default()).is_ok());
+    let error = Compiled::new(lowered.expect("taken"), &limits).expect_err("too many states");
+    assert!(error.to_string().contains("at \"/properties/a/properties/b\""), "{error}");
+}

@@ -154,7 +154,11 @@ impl<'g> Scan<'g> {
         self.total = self.total.saturating_add(nodes);
         if self.total > self.limits.compiled_states {
             let limit = self.limits.compiled_states;
-            return Err(CompileError::Limit { rule: self.name(owner), what: "states", limit });
+            let largest = (0..self.rules.len()).max_by_key(|&rule| self.rules[rule].nodes);
+            let largest = largest.map(CompiledRuleId::new);
+            let is_larger = |rule: &CompiledRuleId| self.rules[rule.index()].nodes as usize > nodes;
+            let rule = self.name(largest.filter(is_larger).unwrap_or(owner));
+            return Err(CompileError::Limit { rule, what: "states", limit });
         }
         Ok(())
     }

@@ -287,6 +287,10 @@ impl MemberSetStates {
                 continue;
             }
             is_covered = false;
+            if bounds.has_clauses() {
+                // What may follow a member depends on the others.
+                return false;
+            }
             if seen.unique.contains(i) {
                 key.push((position, SeenSummary::Has(i)));
             }

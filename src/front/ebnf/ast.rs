@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::front::regex::RegexOptions;
 use crate::fsm::{ByteSet, Dfa};
-use crate::ir::{AfterTag, Attributes, DispatchEnd, Graph, SpecialToken};
+use crate::ir::{AfterTag, Attributes, DispatchEnd, Graph, PresenceClause, SpecialToken};
 
 /// A byte range of the text.
 pub(super) type ByteSpan = Range<usize>;
@@ -136,6 +136,7 @@ pub(super) struct MembersNode {
     /// Whether each member that may repeat counts towards `min`.
     pub(super) count_repeatable: bool,
     pub(super) max: Option<u32>,
+    pub(super) clauses: Vec<PresenceClause>,
 }
 
 /// A tag dispatch over whole tokens.

@@ -331,6 +331,7 @@ impl EbnfLowering<'_> {
         let repeatable = node.repeatable.iter().map(|body| self.expr(body)).collect();
         let separator = self.expr(&node.separator);
         let MembersNode { min, count_repeatable, max, .. } = *node;
+        let clauses = node.clauses.clone();
         Expr::Members(Box::new(Members {
             unique,
             repeatable,
@@ -338,6 +339,7 @@ impl EbnfLowering<'_> {
             min,
             count_repeatable,
             max,
+            clauses,
         }))
     }
 

@@ -13,7 +13,7 @@ use crate::front::diagnostic::{Diagnostic, UniqueKeys};
 use crate::front::regex::{Case, Classes, Dot, LookAround, RegexOptions};
 use crate::fsm::{DfaBuilder, Edge};
 use crate::hash::HashSet;
-use crate::ir::{AfterTag, DispatchEnd, Graph, SpecialToken};
+use crate::ir::{AfterTag, DispatchEnd, Graph, PresenceClause, SpecialToken};
 
 impl Parser<'_> {
     /// Parses the arguments of a macro, at its `(`.
@@ -366,6 +366,7 @@ impl Parser<'_> {
             min: 0,
             count_repeatable: false,
             max: None,
+            clauses: Vec::new(),
         };
         let mut keys = UniqueKeys::default();
         loop {
@@ -375,8 +376,8 @@ impl Parser<'_> {
             }
             self.comma()?;
             self.cursor.skip()?;
-            const EXPECTED: &str = "`required(...)`, `optional(...)`, `repeated(...)`, `min=...`, \
-                                    `max=...` or `count_repeated=...`";
+            const EXPECTED: &str = "`required(...)`, `optional(...)`, `repeated(...)`, \
+                                    `clause(...)`, `min=...`, `max=...` or `count_repeated=...`";
             let open = self.cursor.offset;
             let Some(kind) = self.cursor.name()? else { return self.cursor.expected(EXPECTED) };
             if matches!(&*kind.text, "min" | "max" | "count_repeated") && self.cursor.eat("=") {
@@ -389,6 +390,10 @@ impl Parser<'_> {
                         out.count_repeatable = self.boolean(&value)?;
                     }
                 }
+                continue;
+            }
+            if kind.text == "clause" && self.cursor.eat("(") {
+                out.clauses.push(self.presence_clause()?);
                 continue;
             }
             if !matches!(&*kind.text, "required" | "optional" | "repeated") || !self.cursor.eat("(")
@@ -409,6 +414,24 @@ impl Parser<'_> {
             self.cursor.diagnostics.push(Diagnostic::warning(name.span.clone(), message));
         }
         Ok(SyntaxKind::Members(Box::new(out)))
+    }
+
+    /// Parses `clause((member, ...), (member, ...))`, after its `(`.
+    fn presence_clause(&mut self) -> Result<PresenceClause, Reported> {
+        let open = self.cursor.offset;
+        let present = self.member_indices()?;
+        self.comma()?;
+        let absent = self.member_indices()?;
+        self.close(')', open)?;
+        Ok(PresenceClause { present, absent })
+    }
+
+    /// Consumes a list of members, by index.
+    fn member_indices(&mut self) -> Result<Vec<usize>, Reported> {
+        self.cursor.skip()?;
+        let list = self.value(0)?;
+        let list = self.tuple(list).into_iter();
+        list.map(|member| Ok(self.integer(&member)? as usize)).collect()
     }
 
     /// Parses `Graph(nodes, start, (end, ...), (from, expression, to), ...)`, after its `(`.

@@ -265,6 +265,12 @@ fn write_members<'g>(members: &'g Members, out: &mut impl Encoder<'g>) {
     for chunk in members.unique.chunks(64) {
         out.word(chunk.iter().fold(0, |bits, member| bits << 1 | u64::from(member.required)));
     }
+    write_tag(out, 14, members.clauses.len());
+    for clause in &members.clauses {
+        write_tag(out, 14, clause.present.len());
+        write_tag(out, 14, clause.absent.len());
+        clause.literals().for_each(|(member, _)| out.word(member as u64));
+    }
     members.parts().for_each(|part| write(part, out));
 }
 
@@ -334,6 +340,7 @@ mod tests {
                 min: 0,
                 count_repeatable: false,
                 max: None,
+                clauses: Vec::new(),
             }))
         };
         let rules_after_merging = |first: usize, second: usize| {

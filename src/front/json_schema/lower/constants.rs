@@ -143,6 +143,7 @@ impl<'a> SchemaLowering<'a, '_> {
                 min: 0,
                 count_repeatable: false,
                 max: None,
+                clauses: Vec::new(),
             };
             return Expr::Members(Box::new(set));
         }

@@ -35,6 +35,8 @@ pub(super) struct ContainerRules<'a> {
     lowered: usize,
     /// Declared rules of values that are written as Python literals, lowered after all others.
     pub(super) python: PythonRules<'a>,
+    /// Where rules come from, for the names of large grammars.
+    pub(super) places: Vec<(RuleId, LocId)>,
     /// Nodes of the graphs that count elements or keep sets of values.
     pub(super) counting_nodes: usize,
 }
@@ -113,7 +115,8 @@ impl<'a> SchemaLowering<'a, '_> {
         let constraints = facets.required.len()
             + facets.forbidden.len()
             + facets.names.len()
-            + facets.witnesses.len();
+            + facets.witnesses.len()
+            + facets.clauses.len();
         let is_uniform =
             constraints == 0 && part.patterns.is_empty() && facets.min == 0 && facets.max.is_none();
         is_uniform.then_some(UniformContainer::Object(types))
@@ -132,6 +135,7 @@ impl<'a> SchemaLowering<'a, '_> {
         }
         let name = [kind, self.normalizer.reader.doc.rule_name(self.location)].concat();
         let rule = self.builder.declare(name);
+        self.containers.places.push((rule, self.location));
         self.containers.queue.push((rule, self.location, body));
         self.containers.uniform.extend(key.map(|key| (key, rule)));
         Expr::Ref(rule)

@@ -16,8 +16,9 @@ use super::super::options::MemberOrder;
 use super::super::read::facets::ObjectFacets;
 use super::SchemaLowering;
 use super::punctuation::Delimiters;
+use crate::fuel;
 use crate::hash::HashMap;
-use crate::ir::{self, Expr, Graph, Members};
+use crate::ir::{self, Expr, Graph, Members, PresenceClause, are_propagated};
 
 /// The largest number of nodes of a graph, unless it has only a few for each member.
 const MAX_NODES: usize = 20_000;
@@ -26,10 +27,13 @@ const MAX_ANY_ORDER_GRAPH: usize = 12;
 /// With [`MemberOrder::Declared`], the largest number of declared members that may also come in any
 /// order in a graph.
 const MAX_UNORDERED_GRAPH: usize = 8;
+/// The largest number of cases into which clauses divide an object.
+const MAX_CLAUSE_CASES: usize = 1_024;
 /// The largest number of declared members of a set that are rules of their own.
 const MAX_MEMBER_RULES: usize = 4;
 
 /// A declared member, or a class of additional members.
+#[derive(Clone)]
 pub(super) struct ObjectMember {
     /// Variants of name, colon and value, each with the witnesses (one bit each) that the member
     /// then serves as. Ascending by number of bits; a variant with fewer bits has more values.
@@ -168,6 +172,7 @@ impl Sequences {
 }
 
 /// The members of an object, which are still to be put in order.
+#[derive(Clone)]
 pub(super) struct ObjectMembers {
     pub(super) declared: Vec<ObjectMember>,
     /// The indices of the required members, in the order of the keyword.
@@ -176,6 +181,8 @@ pub(super) struct ObjectMembers {
     pub(super) additional: Vec<ObjectMember>,
     /// Whether the names of additional members are distinct.
     pub(super) distinct_names: bool,
+    /// Conditions on which declared members are present.
+    pub(super) clauses: Vec<PresenceClause>,
 }
 
 /// What is counted of the members of an object. A bound that always holds is not.
@@ -221,6 +228,12 @@ impl<'a> SchemaLowering<'a, '_> {
         let any_order = order == MemberOrder::Any
             || (order != MemberOrder::Fixed && (as_set || declared <= MAX_UNORDERED_GRAPH));
         let unordered = any_order && declared + usize::from(has_additional) > 1;
+        if !members.clauses.is_empty() {
+            let is_bounded = bounds.min > 1 || bounds.max.is_some();
+            if !(unordered && as_set) || is_bounded || !are_propagated(&members.clauses) {
+                return self.object_cases(facets, members, frame);
+            }
+        }
         if unordered && !as_set && declared > MAX_ANY_ORDER_GRAPH {
             let what = format!(
                 "`order: any` with more than {MAX_ANY_ORDER_GRAPH} declared members, where \
@@ -252,7 +265,9 @@ impl<'a> SchemaLowering<'a, '_> {
             // As rules, members that several alternatives have in common are parsed together.
             self.make_rules(&mut members);
         }
-        let may_be_empty = bounds.min == 0 && members.declared.iter().all(|m| !m.required);
+        let may_be_empty = bounds.min == 0
+            && members.declared.iter().all(|m| !m.required)
+            && members.clauses.iter().all(|clause| !clause.absent.is_empty());
         let mut unique = Vec::with_capacity(members.declared.len());
         for member in members.declared {
             let required = member.required;
@@ -267,9 +282,40 @@ impl<'a> SchemaLowering<'a, '_> {
             min: bounds.min.max(u32::from(may_be_empty)),
             count_repeatable: members.distinct_names,
             max: bounds.max,
+            clauses: members.clauses,
         };
         let whole = Expr::seq([open.clone(), Expr::Members(Box::new(set)), close.clone()]);
         if may_be_empty { Expr::alt([empty.clone(), whole]) } else { whole }
+    }
+
+    /// The object as one object for each case of its clauses: they are multiplied out.
+    fn object_cases(
+        &mut self,
+        facets: &ObjectFacets<'a>,
+        mut members: ObjectMembers,
+        frame: &Delimiters,
+    ) -> Expr {
+        let present = members.required.clone();
+        let mut cases = Some(vec![ClauseCase { present, absent: Vec::new() }]);
+        for clause in std::mem::take(&mut members.clauses) {
+            cases = cases.and_then(|cases| divide(cases, &clause));
+        }
+        let Some(cases) = cases.filter(|_| self.normalizer.reader.spend(1)) else {
+            let what = format!(
+                "more than {MAX_CLAUSE_CASES} combinations of members that depend on each other: \
+                 with `order: declared`, and without `minProperties`, `maxProperties` and chains \
+                 of members that exclude and require others, they are not multiplied out"
+            );
+            let keywords = ["dependentRequired", "dependentSchemas", "dependencies", "allOf"];
+            self.report_limit(&keywords, what);
+            return Expr::Never;
+        };
+        let mut out = Vec::with_capacity(cases.len());
+        for case in cases {
+            let members = members.in_case(&case);
+            out.push(self.object_graph(facets, members, frame));
+        }
+        Expr::alt(out)
     }
 
     /// The object as a graph. `unordered`: declared members come in any order.
@@ -327,6 +373,69 @@ impl<'a> SchemaLowering<'a, '_> {
             let whole = std::mem::replace(body, Expr::Never);
             *body = Expr::Ref(self.rule("member".into(), whole));
         }
+    }
+}
+
+/// Declared members that are present in a case, and those that are absent.
+#[derive(Clone)]
+struct ClauseCase {
+    present: Vec<usize>,
+    absent: Vec<usize>,
+}
+
+/// The cases in which a clause is met. No object is of two. `None`: too many.
+fn divide(cases: Vec<ClauseCase>, clause: &PresenceClause) -> Option<Vec<ClauseCase>> {
+    let mut out = Vec::new();
+    for mut case in cases {
+        fuel::charge(1 + case.present.len() + case.absent.len());
+        let decided = |case: &ClauseCase, member: usize| {
+            (case.present.contains(&member), case.absent.contains(&member))
+        };
+        let is_met = |(member, present): (usize, bool)| {
+            let (has, lacks) = decided(&case, member);
+            if present { has } else { lacks }
+        };
+        if clause.literals().any(is_met) {
+            out.push(case);
+            continue;
+        }
+        for (member, present) in clause.literals() {
+            if decided(&case, member) != (false, false) {
+                continue;
+            }
+            let mut met = case.clone();
+            let (list, opposite) = match present {
+                true => (&mut met.present, &mut case.absent),
+                false => (&mut met.absent, &mut case.present),
+            };
+            list.push(member);
+            opposite.push(member);
+            out.push(met);
+        }
+        if out.len() > MAX_CLAUSE_CASES {
+            return None;
+        }
+    }
+    Some(out)
+}
+
+impl ObjectMembers {
+    /// The members of the objects of a case.
+    fn in_case(&self, case: &ClauseCase) -> ObjectMembers {
+        let mut out = self.clone();
+        for &member in &case.present {
+            if !out.declared[member].required {
+                out.declared[member].required = true;
+                out.required.push(member);
+            }
+        }
+        let is_absent = |member: &usize| case.absent.contains(member);
+        let (declared, required) = (std::mem::take(&mut out.declared), &mut out.required);
+        let indices = |member: usize| member - case.absent.iter().filter(|&&i| i < member).count();
+        required.iter_mut().for_each(|member| *member = indices(*member));
+        let kept = declared.into_iter().enumerate().filter(|(i, _)| !is_absent(i));
+        out.declared = kept.map(|(_, member)| member).collect();
+        out
     }
 }
 

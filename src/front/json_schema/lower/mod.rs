@@ -157,6 +157,7 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
             }
             return Err(LoweringError::Refused(SchemaErrors(errors)));
         }
+        self.name_rules_by_place(caller_rules);
         let rule = match value {
             Expr::Ref(rule) => rule,
             body => self.builder.rule("value", body),
@@ -219,7 +220,28 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
 
     /// Adds a rule.
     fn rule(&mut self, name: String, body: Expr) -> RuleId {
-        self.builder.rule(name, body)
+        let rule = self.builder.rule(name, body);
+        self.containers.places.push((rule, self.location));
+        rule
+    }
+
+    /// Adds JSON pointers to the names of the rules from `first` on, if these are so large that the
+    /// compiler may refuse one.
+    fn name_rules_by_place(&mut self, first: usize) {
+        /// Parts of the largest grammar. The estimates of the compiler are up to so many times the
+        /// size.
+        const MIN_PART: usize = 16;
+        let most = self.normalizer.reader.limits.compiled_states / MIN_PART;
+        if self.builder.size_from(first) <= most {
+            return;
+        }
+        for (rule, loc) in std::mem::take(&mut self.containers.places) {
+            let pointer = self.normalizer.reader.doc.pointer(loc);
+            if !self.normalizer.reader.spend(1 + pointer.len() / 8) {
+                return;
+            }
+            self.builder.extend_name(rule, &format!(" at {pointer:?}"));
+        }
     }
 
     /// The values that satisfy all of the locations.

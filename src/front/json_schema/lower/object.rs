@@ -21,7 +21,7 @@ use super::punctuation::Delimiters;
 use super::value_syntax::{PythonDialect, ValueSyntax};
 use crate::fsm::Dfa;
 use crate::hash::HashMap;
-use crate::ir::Expr;
+use crate::ir::{Expr, PresenceClause};
 
 /// Additional names are declared one by one if there are at most so many.
 const MAX_FINITE_NAMES: usize = 64;
@@ -84,15 +84,15 @@ impl<'a> SchemaLowering<'a, '_> {
         }
         let names: Vec<&str> =
             declared.iter().copied().chain(finite.iter().map(String::as_str)).collect();
-        let Some((declared, required)) = self.object_members(facets, &names) else {
+        let Some(members) = self.object_members(facets, &names) else {
             return Expr::Never;
         };
-        if additional.is_empty() && facets.min as usize > declared.len() {
-            let what = format!("no object has more than {} members", declared.len());
-            let reader = &mut self.normalizer.reader;
-            reader.note_contradiction(self.location, "minProperties", &what);
+        let most = members.declared.len();
+        if additional.is_empty() && facets.min as usize > most {
+            let what = format!("no object has more than {most} members");
+            self.normalizer.reader.note_contradiction(self.location, "minProperties", &what);
         }
-        distinct_names &= self.names_are_distinct() || facets.min as usize > declared.len() + 1;
+        distinct_names &= self.names_are_distinct() || facets.min as usize > most + 1;
         let always_infinite = others == NameSupply::InfiniteUnderPrefixes;
         if distinct_names {
             additional
@@ -101,7 +101,7 @@ impl<'a> SchemaLowering<'a, '_> {
         }
         let punctuation = self.punctuation();
         let frame = frame.unwrap_or(&punctuation.braces);
-        let members = ObjectMembers { declared, required, additional, distinct_names };
+        let members = ObjectMembers { additional, distinct_names, ..members };
         let object = self.object_graph(facets, members, frame);
         if !distinct_names || always_infinite {
             return object;
@@ -180,10 +180,10 @@ impl<'a> SchemaLowering<'a, '_> {
     }
 
     /// Declared names: properties in order, then required names, then names that a witness
-    /// excludes.
+    /// excludes or a clause lists.
     pub(super) fn declared_names(&self, facets: &ObjectFacets<'a>) -> Vec<&'a str> {
         let mut names: Vec<&'a str> = Vec::new();
-        if let ([only], []) = (&facets.parts[..], &facets.witnesses[..]) {
+        if let ([only], [], []) = (&facets.parts[..], &facets.witnesses[..], &facets.clauses[..]) {
             names.extend(only.properties.iter().map(|(name, _)| *name));
             names.extend(facets.required.iter().filter(|name| only.property(name).is_none()));
             return names;
@@ -193,10 +193,13 @@ impl<'a> SchemaLowering<'a, '_> {
             facets.parts.iter().flat_map(|part| part.properties.iter().map(|(name, _)| *name));
         let excepted =
             facets.witnesses.iter().flat_map(|witness| witness.not_named.iter().copied());
+        let in_clauses =
+            facets.clauses.iter().flat_map(|clause| clause.literals().map(|(name, _)| name));
         names.extend(
             properties
                 .chain(facets.required.iter().copied())
                 .chain(excepted)
+                .chain(in_clauses)
                 .filter(|n| seen.insert(*n)),
         );
         names
@@ -207,7 +210,7 @@ impl<'a> SchemaLowering<'a, '_> {
         &mut self,
         facets: &ObjectFacets<'a>,
         declared: &[&str],
-    ) -> Option<(Vec<ObjectMember>, Vec<usize>)> {
+    ) -> Option<ObjectMembers> {
         self.declared_members(facets, declared, |lowering, name, locs, required| {
             let key = lowering.syntax.name(name, lowering.spelling());
             let is_written = key != Expr::Never;
@@ -220,9 +223,8 @@ impl<'a> SchemaLowering<'a, '_> {
         })
     }
 
-    /// The declared members that can be present, and the indices of the required ones in the order
-    /// of `required`. `None`: a required member allows no value. `lower` lowers the member of a
-    /// name, given the schemas of its value and whether it is required.
+    /// The declared members that can be present. `None`: a required member allows no value. `lower`
+    /// lowers the member of a name, given the schemas of its value and whether it is required.
     pub(super) fn declared_members<'n>(
         &mut self,
         facets: &ObjectFacets<'a>,
@@ -233,11 +235,12 @@ impl<'a> SchemaLowering<'a, '_> {
             Locs,
             bool,
         ) -> Result<Option<ObjectMember>, UnwritableName>,
-    ) -> Option<(Vec<ObjectMember>, Vec<usize>)> {
+    ) -> Option<ObjectMembers> {
         let ranks: HashMap<&str, usize> =
             facets.required.iter().enumerate().map(|(i, name)| (*name, i)).collect();
         let mut members = Vec::with_capacity(declared.len());
         let mut required: Vec<(usize, usize)> = Vec::new();
+        let mut indices: HashMap<&str, usize> = HashMap::default();
         for &name in declared {
             let locs = self.normalizer.member_schemas(facets, name);
             let first = locs.first().copied().filter(|&loc| loc != LocId::FALSE);
@@ -250,6 +253,9 @@ impl<'a> SchemaLowering<'a, '_> {
             match member {
                 Ok(Some(member)) => {
                     required.extend(rank.map(|rank| (rank, members.len())));
+                    if !facets.clauses.is_empty() {
+                        indices.insert(name, members.len());
+                    }
                     members.push(member);
                 }
                 Ok(None) if rank.is_some() => {
@@ -265,7 +271,13 @@ impl<'a> SchemaLowering<'a, '_> {
             }
         }
         required.sort_unstable();
-        Some((members, required.into_iter().map(|(_, member)| member).collect()))
+        Some(ObjectMembers {
+            declared: members,
+            required: required.into_iter().map(|(_, member)| member).collect(),
+            additional: Vec::new(),
+            distinct_names: false,
+            clauses: indexed_clauses(facets, &indices),
+        })
     }
 
     /// The witnesses that a member can serve as: their bits, and the schemas of their values.
@@ -392,6 +404,21 @@ impl<'a> SchemaLowering<'a, '_> {
         };
         (out, others)
     }
+}
+
+/// The clauses of an object, given the indices of the members that can be present.
+fn indexed_clauses(
+    facets: &ObjectFacets<'_>,
+    indices: &HashMap<&str, usize>,
+) -> Vec<PresenceClause> {
+    let index = |name: &&str| indices.get(*name).copied();
+    let can_fail =
+        |clause: &&PresenceClause<&str>| clause.absent.iter().all(|name| index(name).is_some());
+    let indexed = facets.clauses.iter().filter(can_fail).map(|clause| PresenceClause {
+        present: clause.present.iter().filter_map(index).collect(),
+        absent: clause.absent.iter().filter_map(index).collect(),
+    });
+    indexed.collect()
 }
 
 /// A member: name, colon and value.

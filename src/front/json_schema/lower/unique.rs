@@ -295,7 +295,7 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// Bounds on the number of objects.
     fn count_objects(&mut self, facets: &ObjectFacets<'a>, depth: u32) -> ValueCount {
-        if depth == 0 {
+        if depth == 0 || !facets.clauses.is_empty() {
             return ValueCount::UNKNOWN;
         }
         // Whether one more member of any name is possible.

@@ -17,7 +17,7 @@ use super::super::options::Undeclared;
 use super::super::read::doc::LocId;
 use super::super::read::facets::{Evaluates, Facets, JsonTypes, common_item};
 use super::classes::Allowed;
-use super::{Alternatives, MAX_ALTERNATIVES, Normalizer};
+use super::{Alternatives, FUEL_PER_CONJUNCTION, MAX_ALTERNATIVES, Normalizer};
 use crate::hash::HashMap;
 
 /// Up to so many pairs of alternatives are multiplied out at once.
@@ -95,9 +95,14 @@ impl<'a> Normalizer<'a> {
         if self.is_limit_placeholder(&base) || choices.iter().any(is_placeholder) {
             return self.limit_placeholder.clone();
         }
-        let sizes = choices.iter().map(|choice| choice.alternatives.len());
-        let pairs = sizes.fold(base.len(), usize::saturating_mul);
-        if pairs <= MAX_MULTIPLIED_OUT || choices.len() < 2 {
+        let pairs = |base: &Alternatives<'a>, choices: &[Choice<'a>]| {
+            let sizes = choices.iter().map(|choice| choice.alternatives.len());
+            sizes.fold(base.len(), usize::saturating_mul)
+        };
+        if pairs(&base, &choices) > MAX_MULTIPLIED_OUT {
+            (base, choices) = self.take_clauses(base, choices);
+        }
+        if pairs(&base, &choices) <= MAX_MULTIPLIED_OUT || choices.len() < 2 {
             for Choice { source: (source, keyword), alternatives, .. } in choices {
                 base = self.product(base, alternatives, source, keyword);
                 if source.is_negated() {
@@ -251,7 +256,10 @@ impl<'a> Normalizer<'a> {
                     0 => return None,
                     1 => {
                         let only = choice.alternatives.iter().find(possible)?;
-                        if !self.spend_on_conjoin(&base, only) {
+                        // What holds is not copied.
+                        let compared = base.list_entries() / 16;
+                        if !self.reader.spend(compared + FUEL_PER_CONJUNCTION + only.list_entries())
+                        {
                             return None;
                         }
                         let types = base.types;

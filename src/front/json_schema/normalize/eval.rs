@@ -133,6 +133,7 @@ impl<'a> Normalizer<'a> {
                 let locs = self.member_schemas(facets, name);
                 self.satisfies(locs, value) && self.accepts_name(facets, name)
             })
+            && facets.meets_clauses(|name| object.get(name).is_some())
             && facets.witnesses.iter().all(|witness| {
                 object.iter().any(|(name, value)| {
                     self.can_be_witness(witness, name) && self.satisfies([witness.schema], value)

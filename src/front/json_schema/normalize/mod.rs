@@ -15,10 +15,12 @@
 
 mod classes;
 mod conjoin;
+mod disjoint;
 mod distribute;
 pub(super) mod eval;
 mod negate;
 mod one_of;
+mod presence;
 mod prune;
 mod unevaluated;
 
@@ -320,7 +322,8 @@ impl<'a> Normalizer<'a> {
         if Rc::ptr_eq(&a, &self.always_true) {
             return b;
         }
-        if a.len() * b.len() > MAX_ALTERNATIVES {
+        let are_many = a.len() * b.len() > MAX_ALTERNATIVES;
+        if are_many && !self.keeps_apart(&a, &b) {
             let sources = [(self.reader.current, ""), (loc, keyword)];
             return match self.reduced_product((loc, sources), &a, &b) {
                 Some(out) => out.into(),

@@ -1,19 +1,16 @@
 //! Expansion of `oneOf`, with as few negations as possible.
 //!
 //! The alternatives of `oneOf` are each branch minus the others. Branches without a common value
-//! need no negation: `oneOf` of objects discriminated by `const` needs none. If the discriminator
-//! is optional, the objects are divided into its classes first (see `classes`). In the class of a
-//! constant one branch is left; only those without the member are compared.
+//! need no negation: `oneOf` of objects discriminated by `const` needs none (see `disjoint`). If
+//! the discriminator is optional, the objects are divided into its classes first (see `classes`).
+//! In the class of a constant one branch is left; only those without the member are compared.
 
-use super::super::error::SchemaErrorReason as Reason;
 use super::super::options::Policy;
 use super::super::read::doc::LocId;
 use super::super::read::facets::{Facets, JsonTypes};
 use super::{Alternatives, Normalizer};
 use crate::hash::HashMap;
 
-/// The largest number of branches of a `oneOf`; they are compared pairwise.
-const MAX_ONE_OF_BRANCHES: usize = 512;
 /// From so many branches on, a discriminator is searched.
 const MIN_DISCRIMINATED: usize = 3;
 
@@ -36,12 +33,12 @@ pub(super) struct OneOf {
 }
 
 /// A branch of `oneOf`, given what else holds.
-struct Branch<'a> {
+pub(super) struct Branch<'a> {
     loc: LocId,
     /// The alternatives of the branch alone, if these are exact here, too.
     own: Option<Alternatives<'a>>,
     /// The alternatives, conjoined with what else holds.
-    narrowed: Vec<Facets<'a>>,
+    pub(super) narrowed: Vec<Facets<'a>>,
 }
 
 impl<'a> Normalizer<'a> {
@@ -53,11 +50,6 @@ impl<'a> Normalizer<'a> {
         locs: &[LocId],
     ) -> Alternatives<'a> {
         let loc = one_of.loc;
-        if locs.len() > MAX_ONE_OF_BRANCHES {
-            let what = format!("more than {MAX_ONE_OF_BRANCHES} branches");
-            self.reader.report(loc, "oneOf", Reason::Limit(what));
-            return self.limit_placeholder.clone();
-        }
         let any = Facets::any();
         let base = if let [only] = base { only } else { &any };
         let mut branches = Vec::with_capacity(locs.len());
@@ -96,7 +88,7 @@ impl<'a> Normalizer<'a> {
         &mut self,
         one_of: OneOf,
         base: &Facets<'a>,
-        branches: Vec<Branch<'a>>,
+        mut branches: Vec<Branch<'a>>,
         resolved: &[&'a str],
         union: &mut Vec<Facets<'a>>,
     ) -> bool {
@@ -111,6 +103,17 @@ impl<'a> Normalizer<'a> {
         let hold = |branch: &&Branch<'a>| branch.narrowed.iter().any(holds);
         if branches.iter().filter(hold).take(2).count() == 2 {
             return true;
+        }
+        if branches.len() >= MIN_DISCRIMINATED {
+            let mut groups = self.disjoint_groups(branches);
+            branches = match groups.len() {
+                1 => groups.remove(0),
+                _ => {
+                    return groups
+                        .into_iter()
+                        .all(|group| self.exactly_one(one_of, base, group, resolved, union));
+                }
+            };
         }
         if resolved.len() >= MAX_NESTED_SPLITS {
             return self.subtract_others(one_of, base, &branches, resolved, union);
@@ -149,6 +152,9 @@ impl<'a> Normalizer<'a> {
         let objects = Facets { types: base.types.intersect(JsonTypes::OBJECT), ..base.clone() };
         let allowed_by_base = self.allowed(&mut atoms, &objects);
         for class in self.classes(&allowed_by_base, tests.iter()) {
+            if !self.reader.spend(tests.len() / 2) {
+                return false;
+            }
             let of_class = self.class_facets(loc, &atoms, &allowed_by_base, &class);
             let (mut rest, mut tests) = (Vec::new(), &tests[..]);
             for branch in branches {
@@ -254,10 +260,9 @@ impl<'a> Normalizer<'a> {
         let OneOf { loc, closes } = one_of;
         let n = branches.len();
         let mut close = |facets: &Facets<'a>| self.close_undeclared(facets).into_owned();
-        let closed: Vec<Vec<Facets<'a>>> = match closes {
-            true => branches.iter().map(|b| b.narrowed.iter().map(&mut close).collect()).collect(),
-            false => Vec::new(),
-        };
+        let closing = branches.iter().filter(|_| closes);
+        let closed: Vec<Vec<Facets<'a>>> =
+            closing.map(|b| b.narrowed.iter().map(&mut close).collect()).collect();
         // Each branch before the values of the others are excluded.
         let values = |i: usize| if closes { &closed[i] } else { &branches[i].narrowed };
         let mut excluded: Vec<Vec<usize>> = vec![Vec::new(); n];
@@ -270,16 +275,17 @@ impl<'a> Normalizer<'a> {
             {
                 return self.subtract_single(branches, negations, union);
             }
+            if !self.reader.spend(n - i) {
+                return false;
+            }
             for j in i + 1..n {
-                let is_disjoint = self.disjoint(values(i), &branches[j].narrowed);
-                if !is_disjoint {
+                let apart = self.disjoint(values(i), &branches[j].narrowed);
+                if !apart {
                     excluded[i].push(j);
                 }
-                let is_disjoint = match closes {
-                    true => self.disjoint(values(j), &branches[i].narrowed),
-                    false => is_disjoint,
-                };
-                if !is_disjoint {
+                let apart =
+                    if closes { self.disjoint(values(j), &branches[i].narrowed) } else { apart };
+                if !apart {
                     excluded[j].push(i);
                 }
             }

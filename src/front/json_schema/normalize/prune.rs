@@ -19,13 +19,14 @@ use super::super::options::{MemberOrder, Undeclared};
 use super::super::read::doc::LocId;
 use super::super::read::facets::{
     Facets, JsonTypes, MembershipTest, NumberFacets, ObjectFacets, ObjectPart, StringFacets,
-    Witness, common_item, divides, is_subset, min_bound,
+    Witness, common_item, divides, implies, is_subset, min_bound,
 };
 use super::super::read::shared_facets::SharedFacets;
 use super::super::schema_key::{SchemaHash, equal_schemas};
 use super::{Alternatives, MAX_ALTERNATIVES, Normalizer};
 use crate::fuel;
 use crate::hash::HashMap;
+use crate::ir::PresenceClause;
 use crate::spec::json::Json;
 
 /// The largest number of alternatives that are searched for pairs to merge.
@@ -128,6 +129,7 @@ impl<'a> Normalizer<'a> {
             || (a.required.len() + 1, a.forbidden.len())
                 != (b.required.len(), b.forbidden.len() + 1)
             || (a.names.len(), a.witnesses.len()) != (b.names.len(), b.witnesses.len())
+            || a.clauses.len() != b.clauses.len()
             || a.parts.len() > b.parts.len()
         {
             return None;
@@ -448,6 +450,7 @@ impl<'a> Normalizer<'a> {
             && is_subset(&a.forbidden, &b.forbidden)
             && is_subset(&a.names, &b.names)
             && is_subset(&addresses(&a.witnesses), &addresses(&b.witnesses))
+            && a.clauses.iter().all(|clause| is_clause_implied(clause, b))
             && a.parts.iter().all(implied)
             && (self.order_is_free(b) || declared_alike())
     }
@@ -461,6 +464,15 @@ impl<'a> Normalizer<'a> {
 /// The addresses of values that are compared by address.
 fn addresses<T: Deref>(list: &[T]) -> Vec<*const T::Target> {
     list.iter().map(|item| std::ptr::from_ref(&**item)).collect()
+}
+
+/// Whether objects with these facets certainly meet a clause.
+fn is_clause_implied(clause: &PresenceClause<&str>, facets: &ObjectFacets<'_>) -> bool {
+    let ObjectFacets { required, forbidden, clauses, .. } = facets;
+    fuel::charge(1 + required.len() + forbidden.len() + clauses.len());
+    clause.present.iter().any(|name| required.contains(name))
+        || clause.absent.iter().any(|name| forbidden.contains(name))
+        || clauses.iter().any(|other| implies(other, clause))
 }
 
 /// Whether a part constrains no other member than this one.

@@ -25,7 +25,11 @@ impl<'a> Normalizer<'a> {
         let parts = facets.object.parts.iter();
         let evaluating = parts.filter(|part| part.evaluates != Evaluates::Nothing);
         if evaluating.clone().all(|part| part.evaluates != Evaluates::All) {
-            out.object.parts.push(Rc::new(part_of_other_members(evaluating, &[], schema)));
+            out.object.parts.push(Rc::new(part_of_other_members(
+                evaluating,
+                [].into_iter(),
+                schema,
+            )));
         }
         out
     }
@@ -57,7 +61,8 @@ impl<'a> Normalizer<'a> {
     }
 
     /// Forbids additional members if some are declared and nothing constrains the others, and
-    /// likewise additional elements. A required name counts as declared. An object or array that
+    /// likewise additional elements. A name that is required, perhaps if others are present, counts
+    /// as declared. An object or array that
     /// needs more than what is declared stays as it is.
     pub(crate) fn close_undeclared<'f>(&mut self, facets: &'f Facets<'a>) -> Cow<'f, Facets<'a>> {
         let (object, array) = (&facets.object, &facets.array);
@@ -65,7 +70,10 @@ impl<'a> Normalizer<'a> {
             |evaluates: Evaluates| object.parts.iter().any(|part| part.evaluates == evaluates);
         let is_open_object = any_part(Evaluates::Named) && !any_part(Evaluates::All);
         let closing = (is_open_object && object.witnesses.is_empty())
-            .then(|| part_of_other_members(object.parts.iter(), &object.required, LocId::FALSE))
+            .then(|| {
+                let required = object.required.iter().copied().chain(object.declared_by_clauses());
+                part_of_other_members(object.parts.iter(), required, LocId::FALSE)
+            })
             .filter(|part| self.has_enough_members(object, part));
         let names_elements =
             |part: &ArrayPart| part.evaluates == Evaluates::Named && !part.prefix.is_empty();
@@ -115,12 +123,12 @@ impl<'a> Normalizer<'a> {
 /// name.
 fn part_of_other_members<'p, 'a: 'p>(
     others: impl Iterator<Item = &'p Rc<ObjectPart<'a>>> + Clone,
-    declared: &[&'a str],
+    declared: impl Iterator<Item = &'a str>,
     schema: LocId,
 ) -> ObjectPart<'a> {
     let properties = others.clone().flat_map(|part| part.properties.iter().map(|(name, _)| *name));
     let mut seen = HashSet::default();
-    let names = properties.chain(declared.iter().copied()).filter(|name| seen.insert(*name));
+    let names = properties.chain(declared).filter(|name| seen.insert(*name));
     let patterns = others.flat_map(|part| &part.patterns);
     ObjectPart {
         patterns: patterns.map(|(pattern, _)| (pattern.clone(), LocId::TRUE)).collect(),

@@ -9,6 +9,7 @@ mod equality;
 mod json_types;
 mod lists;
 mod number;
+mod presence;
 
 use std::hash::{Hash, Hasher};
 use std::rc::Rc;
@@ -17,6 +18,7 @@ use super::super::error::SchemaErrorReason as Reason;
 use super::doc::{LocId, Locs};
 use super::shared_facets::{SharedFacets, Unconstrained};
 use crate::hash::HashMap;
+use crate::ir::PresenceClause;
 use crate::spec::json::Json;
 pub(super) use equality::intersect_values;
 pub(crate) use equality::{are_equal, canonical};
@@ -24,6 +26,7 @@ pub use json_types::JsonTypes;
 pub(crate) use lists::{MembershipTest, common_item, is_subset};
 use lists::{extend_distinct, extend_hashed, extend_shared};
 pub(crate) use number::{Bound, NumberFacets, divides};
+pub(crate) use presence::{clauses_of, implies};
 
 /// An assertion that a string contains a match of a pattern, or that it contains none. Equality
 /// ignores the location.
@@ -167,6 +170,8 @@ pub(crate) struct ObjectFacets<'a> {
     pub(crate) names: Vec<LocId>,
     /// Witnesses that the object must have, not necessarily different members.
     pub(crate) witnesses: Vec<Rc<Witness<'a>>>,
+    /// Conditions on which members are present. An empty one fails.
+    pub(crate) clauses: Vec<PresenceClause<&'a str>>,
 }
 
 /// A keyword that is not enforced, and the types of the values that it constrains.
@@ -264,6 +269,7 @@ impl<'a> Facets<'a> {
             + object.forbidden.len()
             + object.names.len()
             + object.witnesses.len()
+            + object.clauses.len()
             + self.unenforced.len()
     }
 
@@ -331,6 +337,7 @@ impl<'a> Facets<'a> {
         let object = &self.object;
         if object.max.is_some_and(|max| max < object.min || (max as usize) < object.required.len())
             || common_item(&object.required, &object.forbidden).is_some()
+            || object.clauses.iter().any(PresenceClause::is_empty)
         {
             self.types = self.types.minus(JsonTypes::OBJECT);
         }
@@ -387,6 +394,7 @@ impl<'a> Unconstrained for ObjectFacets<'a> {
             max: None,
             names: Vec::new(),
             witnesses: Vec::new(),
+            clauses: Vec::new(),
         };
         UNCONSTRAINED
     }
@@ -524,6 +532,9 @@ impl<'a> ObjectFacets<'a> {
         self.max = min_bound(self.max, other.max);
         extend_distinct(&mut self.names, &other.names);
         extend_shared(&mut self.witnesses, &other.witnesses);
+        if !(self.clauses.is_empty() && other.clauses.is_empty()) {
+            self.require_clauses(&other.clauses);
+        }
     }
 
     /// Whether every object satisfies these facets.
@@ -535,6 +546,7 @@ impl<'a> ObjectFacets<'a> {
             && self.max.is_none()
             && self.names.is_empty()
             && self.witnesses.is_empty()
+            && self.clauses.is_empty()
     }
 }
 

@@ -99,7 +99,7 @@ impl<'a> SchemaLowering<'a, '_> {
             let body = lowering.parameter((Expr::text(&written), false), &locs, present, style);
             Ok((body != Expr::Never).then(|| ObjectMember::new(body, required)))
         });
-        let Some((declared, required)) = members else { return Expr::Never };
+        let Some(members) = members else { return Expr::Never };
         let additional = self.additional_parameters(object, &names, types.of_others(), style);
         let delimiters = Delimiters {
             open: style.open.clone(),
@@ -107,8 +107,7 @@ impl<'a> SchemaLowering<'a, '_> {
             comma: style.between.clone(),
             empty: Expr::seq([style.open.clone(), style.close.clone()]),
         };
-        let members = ObjectMembers { declared, required, additional, distinct_names: false };
-        self.object_graph(object, members, &delimiters)
+        self.object_graph(object, ObjectMembers { additional, ..members }, &delimiters)
     }
 
     /// The undeclared parameters, one for each class of names. `present`: the types that their

@@ -1,0 +1,190 @@
+//! Conditions on which members are present, against the `jsonschema` crate on every set of members.
+//! `LOUVER_PRESENCE` sets the number of schemas.
+
+use std::sync::Arc;
+
+use louver::compile::Compiled;
+use louver::front::json_schema::{MemberOrder, SchemaOptions, Undeclared, lower};
+use louver::limits::Limits;
+use louver::matcher::Recognizer;
+use louver::spec::json::Json;
+use serde_json::{Map, Value, json};
+
+use super::generate::Rng;
+use super::number;
+
+const NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
+
+/// Some names, each once; mostly so many.
+fn names(rng: &mut Rng, from: &[&'static str], count: usize) -> Vec<&'static str> {
+    let mut out: Vec<&str> = (0..count).map(|_| from[rng.next(from.len())]).collect();
+    out.sort_unstable();
+    out.dedup();
+    out
+}
+
+/// A schema that only says which of these members are present.
+fn condition(rng: &mut Rng, from: &[&'static str]) -> Value {
+    let count = 1 + rng.next(2);
+    let required = json!({"required": names(rng, from, count)});
+    if rng.chance(30) { json!({"not": required}) } else { required }
+}
+
+/// A constraint on the presence of these members.
+fn constraint(rng: &mut Rng, from: &[&'static str]) -> Value {
+    let name = from[rng.next(from.len())];
+    let count = 1 + rng.next(2);
+    match rng.next(9) {
+        0 | 1 => json!({"dependentRequired": {name: names(rng, from, count)}}),
+        2 => json!({"dependentSchemas": {name: condition(rng, from)}}),
+        3 => {
+            let branches: Vec<Value> = (0..1 + count).map(|_| condition(rng, from)).collect();
+            json!({"anyOf": branches})
+        }
+        4 => {
+            let branches = names(rng, from, 1 + count).into_iter();
+            json!({"oneOf": branches.map(|name| json!({"required": [name]})).collect::<Vec<_>>()})
+        }
+        5 => json!({"not": {"required": names(rng, from, 2)}}),
+        kind => {
+            let [test, then, otherwise] = [(); 3].map(|()| condition(rng, from));
+            match kind {
+                6 => json!({"if": test, "then": then, "else": otherwise}),
+                _ => json!({"if": test, "then": then}),
+            }
+        }
+    }
+}
+
+fn schema(rng: &mut Rng) -> Value {
+    // Constraints within a few members are of all kinds, those over all of them rather not: few
+    // sets satisfy them.
+    let constraints: Vec<Value> = (0..4 + rng.next(4))
+        .map(|_| {
+            let first = 2 * rng.next(NAMES.len() / 2);
+            match rng.next(3) {
+                0 => constraint(rng, &NAMES),
+                1 => constraint(rng, &NAMES[first..first + 2]),
+                _ => json!({"dependentRequired": {NAMES[first]: [NAMES[first + 1]]}}),
+            }
+        })
+        .collect();
+    let declared = NAMES.iter().filter(|_| rng.chance(80));
+    let properties = declared.map(|name| ((*name).to_owned(), json!({"type": "integer"})));
+    let mut out = Map::new();
+    out.insert("properties".into(), properties.collect::<Map<_, _>>().into());
+    out.insert("allOf".into(), constraints.into());
+    if rng.chance(70) {
+        out.insert("type".into(), json!("object"));
+    }
+    match rng.next(8) {
+        0 => drop(out.insert("additionalProperties".into(), json!(false))),
+        1 => drop(out.insert("minProperties".into(), json!(1 + rng.next(3)))),
+        2 => drop(out.insert("maxProperties".into(), json!(3 + rng.next(4)))),
+        3 => drop(out.insert("properties".into(), json!({"a": false, "b": {"type": "integer"}}))),
+        4 => drop(out.insert("required".into(), json!([NAMES[rng.next(NAMES.len())]]))),
+        5 => drop(out.insert("patternProperties".into(), json!({"^[ab]$": {"minimum": 0}}))),
+        _ => {}
+    }
+    out.into()
+}
+
+/// The text of an object with these members.
+fn text(members: &[&str]) -> String {
+    let members: Vec<String> = members.iter().map(|name| format!("\"{name}\": 1")).collect();
+    format!("{{{}}}", members.join(", "))
+}
+
+#[test]
+fn conditions_on_presence_agree_with_jsonschema() {
+    let limits = Limits::default();
+    let schemas = number("LOUVER_PRESENCE", 150);
+    let (mut valid, mut refused, mut accepted_sets) = (0, 0, 0);
+    for seed in 0..schemas {
+        let mut rng = Rng((seed + number("LOUVER_SEED", 1)) as u64);
+        let schema = schema(&mut rng);
+        let order = [MemberOrder::Declared, MemberOrder::Any, MemberOrder::Fixed][rng.next(3)];
+        let undeclared = if rng.chance(30) { Undeclared::Forbidden } else { Undeclared::Allowed };
+        let options = SchemaOptions::default().with_order(order).with_undeclared(undeclared);
+        let validator = jsonschema::draft202012::new(&schema).expect("a schema");
+        let subsets = (0..1usize << NAMES.len()).map(|bits| {
+            let members = NAMES.iter().enumerate().filter(|(i, _)| bits >> i & 1 == 1);
+            members.map(|(_, name)| *name).collect::<Vec<_>>()
+        });
+        let subsets: Vec<(Vec<&str>, bool)> = subsets
+            .map(|members| {
+                let instance: Value = serde_json::from_str(&text(&members)).expect("JSON");
+                let is_valid = validator.is_valid(&instance);
+                (members, is_valid)
+            })
+            .collect();
+        let grammar = match lower(&Json::from(&schema), &options, &limits) {
+            Ok(grammar) => grammar,
+            Err(errors) if errors.is_unsatisfiable() => {
+                assert!(subsets.iter().all(|(_, valid)| !valid), "{schema}: {errors}");
+                continue;
+            }
+            Err(_) => {
+                refused += 1;
+                continue;
+            }
+        };
+        let mut recognizer =
+            Recognizer::new(Arc::new(Compiled::new(grammar, &limits).expect("compiles")));
+        for (members, is_valid) in subsets {
+            let mut members = members.clone();
+            if order != MemberOrder::Fixed {
+                (0..members.len()).for_each(|i| members.swap(i, rng.next(i + 1)));
+            }
+            recognizer.reset();
+            let text = text(&members);
+            let accepted = recognizer.push(text.as_bytes()).is_ok() && recognizer.is_complete();
+            let is_exact = undeclared == Undeclared::Allowed
+                && (order != MemberOrder::Fixed || members.is_sorted());
+            assert!(is_valid || !accepted, "seed {seed} {options:?}\n{schema}: {text}");
+            // With a fixed order, undeclared members come last.
+            let must = is_exact && order != MemberOrder::Fixed;
+            assert!(!must || accepted == is_valid, "seed {seed} {options:?}\n{schema}: {text}");
+            valid += usize::from(is_valid);
+            accepted_sets += usize::from(accepted);
+        }
+    }
+    println!("{valid} valid, {accepted_sets} accepted, {refused} refused");
+    assert!(accepted_sets > schemas * 10 && refused <= schemas / 10, "{refused} refused");
+}
+
+/// n conditions on n pairs of members are n conditions of one object, not 2^n objects.
+#[test]
+fn conditions_on_presence_do_not_multiply() {
+    let pair = |i: usize| [format!("a{i}"), format!("b{i}")];
+    type Condition = dyn Fn(&str, &str) -> Value;
+    let kinds: [(&str, &Condition); 8] = [
+        ("dependentRequired", &|a, b| json!({"dependentRequired": {a: [b]}})),
+        ("both", &|a, b| json!({"dependentRequired": {a: [b], b: [a]}})),
+        ("dependencies", &|a, b| json!({"dependencies": {a: [b]}})),
+        ("dependentSchemas", &|a, b| json!({"dependentSchemas": {a: {"required": [b]}}})),
+        ("excludes", &|a, b| json!({"dependentSchemas": {a: {"not": {"required": [b]}}}})),
+        ("anyOf", &|a, b| json!({"anyOf": [{"required": [a]}, {"required": [b]}]})),
+        ("oneOf", &|a, b| json!({"oneOf": [{"required": [a]}, {"required": [b]}]})),
+        ("if", &|a, b| {
+            let (a, b) = (json!({"required": [a]}), json!({"required": [b]}));
+            json!({"if": a, "then": b, "else": {"not": b}})
+        }),
+    ];
+    for (name, condition) in kinds {
+        let rules = |n: usize| {
+            let all: Vec<Value> = (0..n)
+                .map(|i| {
+                    let [a, b] = pair(i);
+                    condition(&a, &b)
+                })
+                .collect();
+            let schema = json!({"type": "object", "allOf": all});
+            let grammar =
+                lower(&Json::from(&schema), &SchemaOptions::default(), &Limits::default());
+            grammar.unwrap_or_else(|errors| panic!("{name} {n}: {errors}")).rules.len()
+        };
+        let (few, more) = (rules(12), rules(48));
+        assert!(more <= few * 4, "{name}: {few} rules of 12 conditions, {more} of 48");
+    }
+}
