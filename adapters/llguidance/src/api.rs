@@ -102,6 +102,8 @@ impl GrammarWithLexer {
 
     /// A regular expression named `regex`, as Lark.
     pub fn from_regex(rx: &str) -> Self {
+        // Two slashes begin a comment.
+        let rx = if rx.is_empty() { "()" } else { rx };
         let lark = format!("start: /{}/", regex_to_lark(rx, ""));
         GrammarWithLexer { name: Some("regex".to_owned()), ..Self::from_lark(lark) }
     }

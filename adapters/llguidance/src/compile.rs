@@ -75,8 +75,8 @@ impl Lowering<'_> {
     ) -> Result<(T, Findings)> {
         let first = check_list(list)?;
         let length = serde_json::to_string(&list.grammars)?.len();
-        let options =
-            LarkOptions::default().with_schema(JsonCompileOptions::default().schema_options()?);
+        let (options, _) = JsonCompileOptions::default().schema_options(&Value::Null)?;
+        let options = LarkOptions::default().with_schema(options);
         let mut lowering = Lowering { limits, options, findings: Findings::default() };
         let budget = || limits.compile_budget(length);
         let done = fuel::with_default_budget(budget, || {
@@ -153,9 +153,14 @@ impl Lowering<'_> {
         let mut schema = schema.cloned().unwrap_or_default();
         let options = schema.as_object_mut().and_then(|members| members.shift_remove(OPTIONS_KEY));
         let options = options.map(JsonCompileOptions::deserialize).transpose()?.unwrap_or_default();
+        let (options, warnings) = options.schema_options(&schema)?;
+        warnings.into_iter().for_each(|warning| self.warn(format!("{OPTIONS_KEY}: {warning}")));
+        if schema.to_string().contains(&format!("\"{OPTIONS_KEY}\":")) {
+            self.warn(format!("{OPTIONS_KEY}: without effect below the root of a schema"));
+        }
         let schema = Json::from(schema);
         json_schema::warnings(&schema).iter().for_each(|warning| self.warn(warning.to_string()));
-        Ok((schema, options.schema_options()?))
+        Ok((schema, options))
     }
 
     /// Lowers a schema with its own options.

@@ -3,6 +3,7 @@
 mod constraint;
 mod grammars;
 mod matcher;
+mod options;
 
 use std::sync::Arc;
 
