@@ -4,6 +4,7 @@ mod constraint;
 mod grammars;
 mod matcher;
 mod options;
+mod speculative;
 
 use std::sync::Arc;
 
