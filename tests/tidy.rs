@@ -30,6 +30,7 @@ const CRATES: &[&str] = &[
     "adapters/tiny-model/src",
     "benches/peers/src",
     "cli/src",
+    "examples/agents/src",
     "fuzz/src",
     "server/src",
 ];

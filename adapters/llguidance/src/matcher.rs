@@ -99,7 +99,7 @@ impl Matcher {
     /// The mask of the next token: the end-of-sequence tokens where the matcher is stopped.
     pub fn compute_mask_or_eos(&mut self) -> Result<SimpleVob> {
         self.step(|parser| match parser.stopped() {
-            true => Ok(parser.space.end_mask.clone()),
+            true => Ok(parser.space.masks.end_mask.clone()),
             false => parser.compute_mask(),
         })
     }

@@ -145,7 +145,7 @@ impl TokenParser {
         if let Some(limit) = self.matcher.limit() {
             return Err(self.limit_reached(limit));
         }
-        let mask = self.space.mask(&self.row);
+        let mask = self.space.masks.mask(&self.row);
         if mask.is_zero() {
             return Err(self.stop(StopReason::NoExtensionBias, "NoExtensionBias"));
         }

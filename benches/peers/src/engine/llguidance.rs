@@ -144,16 +144,16 @@ struct LlguidanceConstraint(RefCell<Matcher>);
 
 impl super::Constraint for LlguidanceConstraint {
     fn matcher(&self) -> Box<dyn super::Matcher> {
-        Box::new(LlguidanceSequence { matcher: self.0.borrow().deep_clone(), mask: None })
+        Box::new(LlguidanceMatcher { matcher: self.0.borrow().deep_clone(), mask: None })
     }
 }
 
-struct LlguidanceSequence {
+struct LlguidanceMatcher {
     matcher: Matcher,
     mask: Option<SimpleVob>,
 }
 
-impl super::Matcher for LlguidanceSequence {
+impl super::Matcher for LlguidanceMatcher {
     fn mask(&mut self) -> bool {
         self.mask = self.matcher.compute_mask().ok();
         self.mask.is_some()

@@ -167,16 +167,16 @@ struct LouverConstraint {
 
 impl super::Constraint for LouverConstraint {
     fn matcher(&self) -> Box<dyn super::Matcher> {
-        Box::new(LouverSequence { matcher: self.constraint.matcher(), mask: self.mask.clone() })
+        Box::new(LouverMatcher { matcher: self.constraint.matcher(), mask: self.mask.clone() })
     }
 }
 
-struct LouverSequence {
+struct LouverMatcher {
     matcher: Matcher,
     mask: Rc<RefCell<Mask>>,
 }
 
-impl super::Matcher for LouverSequence {
+impl super::Matcher for LouverMatcher {
     fn mask(&mut self) -> bool {
         match &mut *self.mask.borrow_mut() {
             Mask::Kept(row) => drop(self.matcher.update_mask(row)),

@@ -123,16 +123,16 @@ struct XgrammarConstraint {
 
 impl super::Constraint for XgrammarConstraint {
     fn matcher(&self) -> Box<dyn super::Matcher> {
-        Box::new(XgrammarSequence { matcher: matcher(&self.compiled), mask: self.mask.clone() })
+        Box::new(XgrammarMatcher { matcher: matcher(&self.compiled), mask: self.mask.clone() })
     }
 }
 
-struct XgrammarSequence {
+struct XgrammarMatcher {
     matcher: GrammarMatcher,
     mask: Rc<RefCell<SafeManagedTensorVersioned>>,
 }
 
-impl super::Matcher for XgrammarSequence {
+impl super::Matcher for XgrammarMatcher {
     fn mask(&mut self) -> bool {
         self.matcher.fill_next_token_bitmask(&mut self.mask.borrow_mut(), None, None).is_ok()
     }
