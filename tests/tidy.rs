@@ -19,10 +19,19 @@ const CRATES: &[&str] = &[
     "adapters/formats/src",
     "adapters/hf-tokenizers/src",
     "adapters/host/src",
+    "adapters/llguidance/conformance/src",
+    "adapters/llguidance/mistralrs/src",
+    "adapters/llguidance/published-tests/src",
+    "adapters/llguidance/published-tests/tokenizers/src",
+    "adapters/llguidance/src",
     "adapters/mistralrs/src",
+    "adapters/python/src",
     "adapters/templates/src",
     "adapters/tiny-model/src",
+    "benches/peers/src",
     "cli/src",
+    "examples/agents/src",
+    "fuzz/src",
     "server/src",
 ];
 
@@ -120,6 +129,18 @@ fn files_have_a_bounded_size() {
     };
     let large: Vec<_> = sized.filter(|(name, lines)| *lines > most(name)).collect();
     assert!(large.is_empty(), "too many lines of code: {large:?}");
+}
+
+/// Every crate is measured, also those of workspaces of their own.
+#[test]
+fn every_crate_is_listed() {
+    let manifests = files("", &["toml"]).into_iter().filter(|path| path.ends_with("Cargo.toml"));
+    let sources = manifests.map(|path| path.with_file_name("src"));
+    let mut found: Vec<_> = sources.filter(|path| path.is_dir()).map(|p| relative(&p)).collect();
+    let mut listed = CRATES.to_vec();
+    found.sort();
+    listed.sort();
+    assert_eq!(found, listed);
 }
 
 /// The stages that a file's code names as `crate::STAGE`.

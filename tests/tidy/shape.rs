@@ -20,12 +20,13 @@ const MAX_PARAMETERS: usize = 6;
 const MAX_EXCEPTIONS: usize = 13;
 
 /// Folders whose functions and structures are measured.
-const MEASURED: &[&str] = &["src", "adapters", "cli/src", "server/src"];
+const MEASURED: &[&str] = &["src", "adapters", "benches", "cli/src", "examples/agents", "fuzz", "server/src"];
 
 #[test]
 fn lines_have_at_most_100_columns() {
     let mut long = Vec::new();
-    for path in files("", &["rs", "md", "toml"]) {
+    let python = ["adapters", "benches"].map(|folder| files(folder, &["py", "pyi"]));
+    for path in files("", &["rs", "md", "toml"]).into_iter().chain(python.into_iter().flatten()) {
         let (name, text) = (relative(&path), read(&path));
         // Wire examples and titles of families, which a generated page shows as well.
         if name.contains("/families/") || name == "docs/FORMATS.md" {

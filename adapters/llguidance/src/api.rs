@@ -6,12 +6,8 @@ use std::fmt;
 use anyhow::{Result, anyhow, bail, ensure};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use toktrie::TokEnv;
 
-use crate::compile::{check_without_tokens, compile};
-use crate::panic_utils::guard;
 use crate::regex_to_lark;
-use crate::tokens::TokenSpace;
 
 pub use crate::earley::ValidationResult;
 
@@ -102,6 +98,8 @@ impl GrammarWithLexer {
 
     /// A regular expression named `regex`, as Lark.
     pub fn from_regex(rx: &str) -> Self {
+        // Two slashes begin a comment.
+        let rx = if rx.is_empty() { "()" } else { rx };
         let lark = format!("start: /{}/", regex_to_lark(rx, ""));
         GrammarWithLexer { name: Some("regex".to_owned()), ..Self::from_lark(lark) }
     }
@@ -112,34 +110,6 @@ impl GrammarWithLexer {
 pub enum GrammarInit {
     /// A list of grammars.
     Serialized(TopLevelGrammar),
-}
-
-impl GrammarInit {
-    /// Compiles the grammar and drops it. Without a tokenizer, special tokens are accepted with a
-    /// warning.
-    ///
-    /// ```
-    /// use llguidance::api::{GrammarInit, ParserLimits, TopLevelGrammar};
-    ///
-    /// let check = |lark: &str| {
-    ///     let grammar = TopLevelGrammar::from_lark(lark.to_owned());
-    ///     GrammarInit::Serialized(grammar).validate(None, ParserLimits::default())
-    /// };
-    /// assert_eq!(check("start: \"a\"").into_tuple(), (false, vec![]));
-    /// assert!(check("start: b").into_tuple().0);
-    /// ```
-    pub fn validate(self, tok_env: Option<TokEnv>, limits: ParserLimits) -> ValidationResult {
-        let GrammarInit::Serialized(grammar) = self;
-        let warnings = guard(|| {
-            let Some(env) = tok_env else { return check_without_tokens(&grammar, &limits) };
-            let (_, findings) = compile(&TokenSpace::new(&env)?, &grammar, &limits)?;
-            Ok(findings.warnings.clone())
-        });
-        match warnings {
-            Ok(warnings) => ValidationResult::from_warning(warnings),
-            Err(error) => ValidationResult::Error(format!("{error:#}")),
-        }
-    }
 }
 
 /// Why a parser has stopped.

@@ -8,9 +8,11 @@ use louver::front::lark::{self, LarkOptions, NamedGrammar};
 use louver::{Constraint, Grammar, Json, Limits, SchemaOptions, fuel};
 use serde::Deserialize;
 use serde_json::Value;
+use toktrie::TokEnv;
 
-use crate::api::{ParserLimits, TopLevelGrammar, check_list};
+use crate::api::{GrammarInit, ParserLimits, TopLevelGrammar, ValidationResult, check_list};
 use crate::json_options::{JsonCompileOptions, OPTIONS_KEY};
+use crate::panic_utils::guard;
 use crate::tokens::TokenSpace;
 
 /// What is found out about a grammar beside its constraint.
@@ -45,10 +47,7 @@ pub(crate) fn compile(
 }
 
 /// Lowers the first grammar of a list without a vocabulary; returns warnings.
-pub(crate) fn check_without_tokens(
-    list: &TopLevelGrammar,
-    limits: &ParserLimits,
-) -> Result<Vec<String>> {
+fn check_without_tokens(list: &TopLevelGrammar, limits: &ParserLimits) -> Result<Vec<String>> {
     let (grammar, mut findings) =
         Lowering::run(list, &limits.scaled(), |lowering, text, schema| {
             text.map_or_else(|| lowering.schema(schema), Ok)
@@ -56,6 +55,34 @@ pub(crate) fn check_without_tokens(
     let missing = |token| format!("no tokenizer - can't validate {token}");
     findings.warnings.extend(grammar.specials.iter().map(missing));
     Ok(findings.warnings)
+}
+
+impl GrammarInit {
+    /// Compiles the grammar and drops it. Without a tokenizer, special tokens are accepted with a
+    /// warning.
+    ///
+    /// ```
+    /// use llguidance::api::{GrammarInit, ParserLimits, TopLevelGrammar};
+    ///
+    /// let check = |lark: &str| {
+    ///     let grammar = TopLevelGrammar::from_lark(lark.to_owned());
+    ///     GrammarInit::Serialized(grammar).validate(None, ParserLimits::default())
+    /// };
+    /// assert_eq!(check("start: \"a\"").into_tuple(), (false, vec![]));
+    /// assert!(check("start: b").into_tuple().0);
+    /// ```
+    pub fn validate(self, tok_env: Option<TokEnv>, limits: ParserLimits) -> ValidationResult {
+        let GrammarInit::Serialized(grammar) = self;
+        let warnings = guard(|| {
+            let Some(env) = tok_env else { return check_without_tokens(&grammar, &limits) };
+            let (_, findings) = compile(&TokenSpace::new(&env)?, &grammar, &limits)?;
+            Ok(findings.warnings.clone())
+        });
+        match warnings {
+            Ok(warnings) => ValidationResult::from_warning(warnings),
+            Err(error) => ValidationResult::Error(format!("{error:#}")),
+        }
+    }
 }
 
 /// The lowering of the grammars of a list.
@@ -75,8 +102,8 @@ impl Lowering<'_> {
     ) -> Result<(T, Findings)> {
         let first = check_list(list)?;
         let length = serde_json::to_string(&list.grammars)?.len();
-        let options =
-            LarkOptions::default().with_schema(JsonCompileOptions::default().schema_options()?);
+        let (options, _) = JsonCompileOptions::default().schema_options(&Value::Null)?;
+        let options = LarkOptions::default().with_schema(options);
         let mut lowering = Lowering { limits, options, findings: Findings::default() };
         let budget = || limits.compile_budget(length);
         let done = fuel::with_default_budget(budget, || {
@@ -153,9 +180,14 @@ impl Lowering<'_> {
         let mut schema = schema.cloned().unwrap_or_default();
         let options = schema.as_object_mut().and_then(|members| members.shift_remove(OPTIONS_KEY));
         let options = options.map(JsonCompileOptions::deserialize).transpose()?.unwrap_or_default();
+        let (options, warnings) = options.schema_options(&schema)?;
+        warnings.into_iter().for_each(|warning| self.warn(format!("{OPTIONS_KEY}: {warning}")));
+        if schema.to_string().contains(&format!("\"{OPTIONS_KEY}\":")) {
+            self.warn(format!("{OPTIONS_KEY}: without effect below the root of a schema"));
+        }
         let schema = Json::from(schema);
         json_schema::warnings(&schema).iter().for_each(|warning| self.warn(warning.to_string()));
-        Ok((schema, options.schema_options()?))
+        Ok((schema, options))
     }
 
     /// Lowers a schema with its own options.

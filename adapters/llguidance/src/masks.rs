@@ -5,12 +5,10 @@
 //! corrected.
 
 use std::collections::HashMap;
-use std::sync::PoisonError;
+use std::sync::{PoisonError, RwLock};
 
 use louver::{MaskIdentity, MaskRow};
 use toktrie::{SimpleVob, TokenId};
-
-use crate::tokens::TokenSpace;
 
 /// Vectors that are kept: 16 KiB each for a vocabulary of 128,000 tokens.
 const MAX_KEPT: usize = 512;
@@ -26,15 +24,28 @@ pub(crate) fn tokens_mask(tokens: &[TokenId], len: usize) -> SimpleVob {
     vector
 }
 
-/// The vectors of masks, kept for when they return.
+/// The masks of one vocabulary as vectors, kept for when they return.
+pub(crate) struct MaskVectors {
+    kept: RwLock<KeptVectors>,
+    /// The mask of the end-of-sequence tokens.
+    pub(crate) end_mask: SimpleVob,
+    /// The token of rows that stands for the end of the text.
+    end: louver::TokenId,
+}
+
 #[derive(Default)]
-pub(crate) struct KeptVectors {
+struct KeptVectors {
     vectors: HashMap<MaskIdentity, SimpleVob>,
     /// The latest vector with many tokens, to copy from.
     dense: Option<SimpleVob>,
 }
 
-impl TokenSpace {
+impl MaskVectors {
+    /// No vectors yet.
+    pub(crate) fn new(end_mask: SimpleVob, end: louver::TokenId) -> MaskVectors {
+        MaskVectors { kept: RwLock::default(), end_mask, end }
+    }
+
     /// The mask of a row as a vector.
     pub(crate) fn mask(&self, row: &MaskRow) -> SimpleVob {
         let identity = row.identity();
@@ -49,7 +60,7 @@ impl TokenSpace {
         drop(kept);
         let mut vector = dense.unwrap_or_else(|| tokens_mask(&[], len));
         correct(&mut vector, words);
-        if row.allows(self.end()) {
+        if row.allows(self.end) {
             vector.or(&self.end_mask);
         }
         let mut kept = self.kept.write().unwrap_or_else(PoisonError::into_inner);

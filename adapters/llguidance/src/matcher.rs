@@ -54,7 +54,7 @@ impl Matcher {
     fn step<T>(&mut self, work: impl FnOnce(&mut TokenParser) -> Result<T>) -> Result<T> {
         let parser = self.0.as_mut().map_err(|(message, _)| anyhow!(message.clone()))?;
         ensure!(!parser.cancellation.is_cancelled(), Cancelled);
-        match guard(|| work(parser)) {
+        match guard(|| parser.check_captures().and_then(|()| work(parser))) {
             Err(error) if !error.is::<Cancelled>() => {
                 parser.logger.warn(&format!("{error}; stopping"));
                 let message = parser.augment_err(&error);
@@ -70,6 +70,7 @@ impl Matcher {
     fn parser(&self) -> Result<&TokenParser> {
         let parser = self.0.as_ref().map_err(|(message, _)| anyhow!(message.clone()))?;
         ensure!(!parser.cancellation.is_cancelled(), Cancelled);
+        parser.check_captures()?;
         Ok(parser)
     }
 
@@ -98,7 +99,7 @@ impl Matcher {
     /// The mask of the next token: the end-of-sequence tokens where the matcher is stopped.
     pub fn compute_mask_or_eos(&mut self) -> Result<SimpleVob> {
         self.step(|parser| match parser.stopped() {
-            true => Ok(parser.space.end_mask.clone()),
+            true => Ok(parser.space.masks.end_mask.clone()),
             false => parser.compute_mask(),
         })
     }
@@ -206,7 +207,7 @@ impl Matcher {
         self.parser().ok()?.get_capture(name)
     }
 
-    /// What rules with a capture name have derived.
+    /// What rules with a capture name have derived. None at a limit, which ends the matcher.
     pub fn captures(&self) -> &[(String, Vec<u8>)] {
         self.parser().map_or(&[], TokenParser::captures)
     }

@@ -77,7 +77,8 @@ struct Progress {
 #[derive(Clone, Default)]
 struct Texts {
     bytes: OnceLock<Vec<u8>>,
-    captures: OnceLock<Vec<(String, Vec<u8>)>>,
+    /// Or the limit that was reached, which stops the parser.
+    captures: OnceLock<Result<Vec<(String, Vec<u8>)>, String>>,
 }
 
 impl TokenParser {
@@ -144,7 +145,7 @@ impl TokenParser {
         if let Some(limit) = self.matcher.limit() {
             return Err(self.limit_reached(limit));
         }
-        let mask = self.space.mask(&self.row);
+        let mask = self.space.masks.mask(&self.row);
         if mask.is_zero() {
             return Err(self.stop(StopReason::NoExtensionBias, "NoExtensionBias"));
         }
@@ -198,7 +199,8 @@ impl TokenParser {
         if is_end { self.space.end() } else { louver::TokenId::from_raw(token) }
     }
 
-    /// Stops if the text has ended or cannot go on. Returns whether the parser is stopped.
+    /// Stops if the text has ended or cannot go on. Returns whether the parser is stopped. An error
+    /// if the captures of the whole text reach a limit.
     pub fn check_stop(&mut self) -> Result<bool> {
         self.check_started("check_stop")?;
         if self.stopped() || !self.is_accepting() {
@@ -208,6 +210,13 @@ impl TokenParser {
             self.progress.stop_reason = StopReason::EndOfSentence;
         } else if !self.step(TokenParser::can_continue)? {
             self.progress.stop_reason = StopReason::NoExtension;
+        }
+        if self.stopped() {
+            // The host may look at the stop reason first, and not again after the captures.
+            self.step(|parser| {
+                parser.captures();
+                parser.check_captures()
+            })?;
         }
         Ok(self.stopped())
     }
@@ -351,12 +360,24 @@ impl TokenParser {
         found.map(|(_, bytes)| bytes.as_slice())
     }
 
-    /// What rules with a capture name have derived, in the order in which they ended.
+    /// What rules with a capture name have derived, in the order in which they ended. None at a
+    /// limit, which stops the parser. Cost: once after each change, that of parsing the text.
     pub fn captures(&self) -> &[(String, Vec<u8>)] {
-        self.progress.texts.captures.get_or_init(|| {
-            let captures = self.matcher.clone().captures().unwrap_or_default();
-            captures.into_iter().map(|capture| (capture.name, capture.bytes)).collect()
-        })
+        let found = self.progress.texts.captures.get_or_init(|| {
+            let captures = self.matcher.clone().captures().map_err(|error| error.to_string())?;
+            Ok(captures.into_iter().map(|capture| (capture.name, capture.bytes)).collect())
+        });
+        found.as_ref().map_or(&[], Vec::as_slice)
+    }
+
+    /// The limit that captures have reached.
+    fn limit_of_captures(&self) -> Option<&str> {
+        self.progress.texts.captures.get()?.as_ref().err().map(String::as_str)
+    }
+
+    /// An error if captures have reached a limit.
+    pub(crate) fn check_captures(&self) -> Result<()> {
+        self.limit_of_captures().map_or(Ok(()), |limit| bail!(limit_message(limit)))
     }
 
     /// Without effect: masks are exact, cached or not.
@@ -381,10 +402,7 @@ impl TokenParser {
 
     /// Stops at a limit.
     fn limit_reached(&mut self, limit: &str) -> anyhow::Error {
-        let is_fuel = limit.contains("fuel");
-        let reason =
-            if is_fuel { StopReason::LexerTooComplex } else { StopReason::ParserTooComplex };
-        self.stop(reason, format!("parser error: {limit}"))
+        self.stop(reason_of_limit(limit), limit_message(limit))
     }
 
     /// An error for a parser that was not started.
@@ -397,7 +415,8 @@ impl TokenParser {
     fn check_running(&self, what: &str) -> Result<()> {
         self.check_started(what)?;
         ensure!(!self.cancellation.is_cancelled(), Cancelled);
-        let message = self.progress.error.as_deref().unwrap_or("no error message");
+        let message = self.error_message();
+        let message = message.as_deref().unwrap_or("no error message");
         ensure!(!self.is_over(), "parser stopped in {what}; {message}");
         Ok(())
     }
@@ -413,12 +432,13 @@ impl TokenParser {
 
     /// Whether the parser is stopped.
     pub fn stopped(&self) -> bool {
-        self.progress.stop_reason != StopReason::NotStopped
+        self.stop_reason() != StopReason::NotStopped
     }
 
     /// Why it is stopped.
     pub fn stop_reason(&self) -> StopReason {
-        self.progress.stop_reason
+        let own = self.progress.stop_reason;
+        self.limit_of_captures().filter(|_| own.is_ok()).map_or(own, reason_of_limit)
     }
 
     /// Whether it was not started yet.
@@ -458,7 +478,8 @@ impl TokenParser {
 
     /// The error that the parser has stopped with.
     pub fn error_message(&self) -> Option<String> {
-        self.progress.error.clone()
+        let of_captures = || self.limit_of_captures().map(limit_message);
+        self.progress.error.clone().or_else(of_captures)
     }
 
     /// Counters of all steps.
@@ -485,4 +506,15 @@ impl TokenParser {
     pub fn cancellation_handle(&self) -> Option<CancellationHandle> {
         self.cancellation.0.clone()
     }
+}
+
+/// The stop reason at a limit.
+fn reason_of_limit(limit: &str) -> StopReason {
+    let is_fuel = limit.contains("fuel");
+    if is_fuel { StopReason::LexerTooComplex } else { StopReason::ParserTooComplex }
+}
+
+/// The error at a limit.
+fn limit_message(limit: &str) -> String {
+    format!("parser error: {limit}")
 }

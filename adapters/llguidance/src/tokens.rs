@@ -1,14 +1,14 @@
 //! A tokenizer environment as Louver's vocabulary, and the engines for it.
 
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Result;
 use louver::vocab::MAX_TOKEN_BYTES;
 use louver::{Engine, EngineOptions, Limits, TokenId, Vocabulary};
-use toktrie::{SimpleVob, TokEnv, TokTrie};
+use toktrie::{TokEnv, TokTrie};
 
 use crate::api::ParserLimits;
-use crate::masks::{KeptVectors, tokens_mask};
+use crate::masks::{MaskVectors, tokens_mask};
 
 /// Engines that are kept for different limits.
 const MAX_ENGINES: usize = 8;
@@ -21,9 +21,7 @@ const MAX_ENGINES: usize = 8;
 pub(crate) struct TokenSpace {
     pub(crate) env: TokEnv,
     pub(crate) vocab: Arc<Vocabulary>,
-    pub(crate) kept: RwLock<KeptVectors>,
-    /// The mask of the end-of-sequence tokens.
-    pub(crate) end_mask: SimpleVob,
+    pub(crate) masks: MaskVectors,
     /// One engine for each set of limits.
     engines: Mutex<Vec<Arc<Engine>>>,
 }
@@ -50,15 +48,14 @@ impl TokenSpace {
         Ok(TokenSpace {
             env: env.clone(),
             vocab: Arc::new(builder.build()?),
-            kept: RwLock::default(),
-            end_mask: tokens_mask(trie.eos_tokens(), size),
+            masks: MaskVectors::new(tokens_mask(trie.eos_tokens(), size), end_of(trie)),
             engines: Mutex::default(),
         })
     }
 
     /// The stop token of the vocabulary, which stands for the end of the text.
     pub(crate) fn end(&self) -> TokenId {
-        TokenId::from_raw(self.env.tok_trie().vocab_size() as u32)
+        end_of(self.env.tok_trie())
     }
 
     /// The engine for these limits.
@@ -85,6 +82,11 @@ impl TokenSpace {
         };
         tokens.into_iter().map(TokenId::from_raw).collect()
     }
+}
+
+/// The id after those of a tokenizer.
+fn end_of(trie: &TokTrie) -> TokenId {
+    TokenId::from_raw(trie.vocab_size() as u32)
 }
 
 impl ParserLimits {

@@ -1,5 +1,7 @@
 //! `Constraint`: a compiled grammar, and `Extractor`: what a generation under it said.
 
+mod matcher;
+
 use louver::Tracer;
 use louver_formats::{Event, LoweredRequest, TurnCollector};
 use pyo3::exceptions::PyValueError;
@@ -7,9 +9,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyAny;
 
 use crate::errors::{Failure, Fault, advance_error, detached, to_list};
-use crate::matcher::Matcher;
 use crate::options::from_json;
 use crate::vocabulary::{Vocabulary, token, tokens};
+
+pub(crate) use matcher::Matcher;
 
 /// A compiled grammar bound to a vocabulary, with its caches. All sequences of one grammar share
 /// it, on any threads.

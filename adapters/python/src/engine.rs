@@ -13,9 +13,9 @@ use pyo3::types::PyDict;
 use serde::{Deserialize, Serialize};
 
 use crate::constraint::Constraint;
+use crate::constraint::Matcher;
 use crate::errors::{Failure, Fault, detached, diagnostics, regex_failure};
 use crate::mask_buffer::MaskBuffer;
-use crate::matcher::Matcher;
 use crate::options::{document, options};
 use crate::tool_request::{tool_request, wire_format};
 use crate::vocabulary::Vocabulary;

@@ -11,7 +11,6 @@ mod engine;
 mod errors;
 mod formats;
 mod mask_buffer;
-mod matcher;
 mod options;
 mod tool_request;
 mod vocabulary;
@@ -24,13 +23,13 @@ mod _louver {
     use super::*;
 
     #[pymodule_export]
+    use constraint::Matcher;
+    #[pymodule_export]
     use constraint::{Constraint, Extractor};
     #[pymodule_export]
     use engine::{Engine, RowStatus};
     #[pymodule_export]
     use formats::{detect, families, read};
-    #[pymodule_export]
-    use matcher::Matcher;
     #[pymodule_export]
     use vocabulary::Vocabulary;
 

@@ -8,6 +8,7 @@
 mod cases;
 mod clock;
 mod engine;
+mod engine_kind;
 mod feed;
 mod o200k;
 mod options;
@@ -25,8 +26,18 @@ mod tool_format;
 use anyhow::Result;
 use clap::Parser;
 
+/// Louver and its peers on the same tokens.
+#[derive(Debug, Parser)]
+#[command(name = "louver-peers")]
+struct Cli {
+    #[command(flatten)]
+    common: options::Common,
+    #[command(subcommand)]
+    scenario: scenario::Scenario,
+}
+
 fn main() -> Result<()> {
-    let cli = options::Cli::parse();
+    let cli = Cli::parse();
     clock::choose(cli.common.clock);
     scenario::run(&cli.common, &cli.scenario)
 }

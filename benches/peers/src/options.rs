@@ -1,23 +1,12 @@
-//! The command line.
+//! Options of all scenarios.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Parser};
+use clap::Args;
 
 use crate::clock;
-use crate::engine::EngineKind;
-use crate::scenario::Scenario;
-
-/// Louver and its peers on the same tokens.
-#[derive(Debug, Parser)]
-#[command(name = "louver-peers")]
-pub(crate) struct Cli {
-    #[command(flatten)]
-    pub(crate) common: Common,
-    #[command(subcommand)]
-    pub(crate) scenario: Scenario,
-}
+use crate::engine_kind::EngineKind;
 
 /// Options of all scenarios.
 #[derive(Clone, Debug, Args)]

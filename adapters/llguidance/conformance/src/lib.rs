@@ -1,6 +1,7 @@
 //! The adapter and the original side by side: random walks over a corpus of grammars, on which the
 //! masks of both are compared, and the reasons for which they may differ.
 
+mod acceptance;
 mod difference;
 mod refusal;
 mod tokens;
@@ -14,6 +15,7 @@ use regex_automata::util::start;
 use serde::Deserialize;
 use serde_json::Value;
 
+pub use acceptance::{Finding, Notation, Outcome, Probe, compare_acceptance, probes};
 pub use difference::{Class, Difference, Side, classify};
 pub use refusal::reason_of_refusal;
 pub use tokens::{Forcing, environment};

@@ -19,6 +19,8 @@ pub struct Report {
     pub masks: usize,
     /// Masks that are equal.
     pub equal: usize,
+    /// Tokens outside both masks that were given to both.
+    pub refusals: usize,
     /// Grammars that only one side compiles: its name, which side, and the other's message.
     pub refused: Vec<(String, Side, String)>,
     /// Grammars that neither compiles, with our message.
@@ -39,6 +41,47 @@ impl Random {
         self.0 ^= self.0 << 17;
         ((self.0 >> 11) % bound.max(1) as u64) as usize
     }
+}
+
+/// What a matcher does at a token outside its mask.
+#[derive(Debug, PartialEq, Eq)]
+struct Refusal {
+    /// Whether it takes the token all the same.
+    taken: bool,
+    /// How many tokens it takes if it may take none, and whether its mask is the same after that.
+    tried: Option<usize>,
+    is_unchanged: bool,
+    /// Its state once it was given the token.
+    is_stopped: bool,
+    is_error: bool,
+    stop_reason: String,
+    /// Whether it goes on: by a mask, by taking a token back, by another token.
+    goes_on: [bool; 3],
+}
+
+/// Gives a token to clones of a matcher.
+macro_rules! refusal {
+    ($matcher:expr, $token:expr) => {{
+        let before = $matcher.clone().compute_mask_or_eos().map(|mask| mask.to_list()).ok();
+        let mut tried = $matcher.clone();
+        let count = tried.try_consume_tokens(&[$token]).ok();
+        let after = tried.compute_mask_or_eos().map(|mask| mask.to_list()).ok();
+        let mut given = $matcher.clone();
+        let taken = given.consume_token($token).is_ok();
+        Refusal {
+            taken,
+            tried: count,
+            is_unchanged: before == after,
+            is_stopped: given.is_stopped(),
+            is_error: given.is_error(),
+            stop_reason: format!("{:?}", given.stop_reason()),
+            goes_on: [
+                given.clone().compute_mask_or_eos().is_ok(),
+                given.clone().rollback(1).is_ok(),
+                given.clone().consume_token(0).is_ok(),
+            ],
+        }
+    }};
 }
 
 /// The two matchers of a grammar.
@@ -85,13 +128,16 @@ pub fn walk(case: &Case, env: &TokEnv, masks: usize, seed: u64, report: &mut Rep
     }
 }
 
-fn our_parser(env: &TokEnv, grammar: &Value) -> anyhow::Result<llguidance::TokenParser> {
+pub(crate) fn our_parser(env: &TokEnv, grammar: &Value) -> anyhow::Result<llguidance::TokenParser> {
     let mut factory = llguidance::ParserFactory::new_simple(env)?;
     factory.quiet().limits_mut().verbose_errors = false;
     factory.create_parser(serde_json::from_value(grammar.clone())?)
 }
 
-fn original_parser(env: &TokEnv, grammar: &Value) -> anyhow::Result<original::TokenParser> {
+pub(crate) fn original_parser(
+    env: &TokEnv,
+    grammar: &Value,
+) -> anyhow::Result<original::TokenParser> {
     let mut factory = original::ParserFactory::new_simple(env)?;
     factory.quiet().limits_mut().verbose_errors = false;
     factory.create_parser(serde_json::from_value(grammar.clone())?)
@@ -131,10 +177,13 @@ impl Pair<'_> {
         if self.ours.is_stopped() || self.original.is_stopped() {
             return None;
         }
-        let mut both = ours;
+        let mut both = ours.clone();
         both.and(&original);
+        let mut any = ours;
+        any.or(&original);
         let token = self.choose(&both, random)?;
         self.check_validation(token, random, report);
+        self.check_refusal(&any, random, report)?;
         let taken = (self.ours.consume_token(token), self.original.consume_token(token));
         match taken {
             (Ok(()), Ok(())) => {
@@ -163,6 +212,42 @@ impl Pair<'_> {
         if ours != original {
             self.unexplained(report, &format!("validate {token}: {ours:?} {original:?}"));
         }
+    }
+
+    /// Both refuse a token that neither mask has, and are the same after it: unchanged where it was
+    /// tried, stopped with an error where it was consumed. Where text is forced, both may take it.
+    fn check_refusal(
+        &mut self,
+        allowed: &SimpleVob,
+        random: &mut Random,
+        report: &mut Report,
+    ) -> Option<()> {
+        let size = self.env.tok_trie().vocab_size();
+        let token = random.below(size) as TokenId;
+        if allowed.is_allowed(token) || random.below(4) != 0 {
+            return Some(());
+        }
+        report.refusals += 1;
+        let ours = refusal!(self.ours, token);
+        let original = refusal!(self.original, token);
+        let side = match (ours.taken, original.taken) {
+            (true, false) => Side::Ours,
+            (false, true) => Side::Original,
+            (true, true) => return Some(()),
+            (false, false) => {
+                if ours != original || !ours.is_unchanged {
+                    self.unexplained(report, &format!("refusing {token}: {ours:?} {original:?}"));
+                    return None;
+                }
+                return Some(());
+            }
+        };
+        let difference =
+            Difference { side, text: &self.text, token: self.env.tok_trie().token(token) };
+        if classify(self.case, &difference).is_none() {
+            self.unexplained(report, &format!("{token}, in no mask: {ours:?} {original:?}"));
+        }
+        Some(())
     }
 
     /// Takes tokens back on both sides.

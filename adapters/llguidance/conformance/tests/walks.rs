@@ -29,15 +29,17 @@ fn compare(forcing: Forcing, cases: &[Case], steps: usize) -> Report {
         walk(case, &env, rest / (cases.len() - at), seed + at as u64, &mut report);
     }
     println!(
-        "{forcing:?}: {} masks of {} grammars, {} equal",
+        "{forcing:?}: {} masks of {} grammars, {} equal; {} tokens outside of both masks",
         report.masks,
         cases.len(),
-        report.equal
+        report.equal,
+        report.refusals
     );
     println!("{:#?}", report.classes);
     check_refusals(cases, &report);
     assert!(report.unexplained.is_empty(), "{}", report.unexplained.join("\n"));
     assert!(report.masks >= steps / 2, "{} masks", report.masks);
+    assert!(report.refusals > report.masks / 10, "{} refusals", report.refusals);
     report
 }
 

@@ -218,3 +218,41 @@ fn limits_hold_without_a_tokenizer() {
     assert_eq!(validate(ParserLimits::default().max_grammar_size), None);
     assert!(validate(1).is_some());
 }
+
+/// Captures of an ambiguous text, with less fuel than they need.
+#[test]
+fn a_limit_of_captures_stops_the_parser() {
+    const FUEL: u64 = 200;
+    let text = "start: a \"!\"\na[capture]: b+\nb: c | c c\nc: \"x\" | \"x\" c";
+    let grammar = TopLevelGrammar::from_lark(text.to_owned());
+    let parser = |initial_lexer_fuel| {
+        let mut factory = factory();
+        factory.limits_mut().initial_lexer_fuel = initial_lexer_fuel;
+        let mut parser = factory.create_parser(grammar.clone()).unwrap();
+        parser.start_without_prompt();
+        parser
+    };
+    let taken = "x".repeat(300);
+    let mut rich = parser(ParserLimits::default().initial_lexer_fuel);
+    tokens(&taken).iter().for_each(|&t| assert_eq!(rich.consume_token(t).unwrap(), 0));
+    assert_eq!(rich.get_capture("a"), Some(taken.as_bytes()));
+    assert_eq!(rich.stop_reason(), StopReason::NotStopped);
+    let mut poor = parser(FUEL);
+    tokens(&taken).iter().for_each(|&t| assert_eq!(poor.consume_token(t).unwrap(), 0));
+    let mut whole = poor.clone();
+    assert!(poor.captures().is_empty());
+    assert_eq!(poor.stop_reason(), StopReason::LexerTooComplex);
+    assert!(poor.stopped() && poor.error_message().unwrap().contains("fuel"));
+    assert!(error(poor.compute_mask()).contains("fuel"));
+    assert!(poor.rollback(1).is_err());
+    // At the end of the text, also where the host does not ask for captures.
+    whole.consume_token(b'!'.into()).unwrap();
+    assert!(error(whole.check_stop()).contains("fuel"));
+    assert_eq!(whole.stop_reason(), StopReason::LexerTooComplex);
+    let mut matcher = Matcher::new(Ok(parser(FUEL)));
+    matcher.consume_tokens(&tokens(&taken)).unwrap();
+    assert!(!matcher.is_error() && matcher.captures().is_empty());
+    assert!(matcher.is_stopped() && matcher.get_error().unwrap().contains("fuel"));
+    assert_eq!(matcher.stop_reason(), StopReason::LexerTooComplex);
+    assert!(error(matcher.consume_token(b'!'.into())).contains("fuel"));
+}

@@ -3,6 +3,8 @@
 mod constraint;
 mod grammars;
 mod matcher;
+mod options;
+mod speculative;
 
 use std::sync::Arc;
 

@@ -133,27 +133,27 @@ impl super::Engine for Llguidance {
     fn compile(&self, task: &Task) -> Compiled {
         let (ttfm_ns, matcher) = self.matcher(task);
         let outcome = matcher.map(|matcher| -> Box<dyn super::Constraint> {
-            Box::new(InitialMatcher(RefCell::new(matcher)))
+            Box::new(LlguidanceConstraint(RefCell::new(matcher)))
         });
         Compiled { ttfm_ns, prepare_ns: None, outcome }
     }
 }
 
 /// A matcher in its initial state.
-struct InitialMatcher(RefCell<Matcher>);
+struct LlguidanceConstraint(RefCell<Matcher>);
 
-impl super::Constraint for InitialMatcher {
+impl super::Constraint for LlguidanceConstraint {
     fn matcher(&self) -> Box<dyn super::Matcher> {
-        Box::new(Sequence { matcher: self.0.borrow().deep_clone(), mask: None })
+        Box::new(LlguidanceMatcher { matcher: self.0.borrow().deep_clone(), mask: None })
     }
 }
 
-struct Sequence {
+struct LlguidanceMatcher {
     matcher: Matcher,
     mask: Option<SimpleVob>,
 }
 
-impl super::Matcher for Sequence {
+impl super::Matcher for LlguidanceMatcher {
     fn mask(&mut self) -> bool {
         self.mask = self.matcher.compute_mask().ok();
         self.mask.is_some()

@@ -154,29 +154,29 @@ impl super::Engine for Louver {
             prepare_ns = u64::try_from(begin.elapsed().as_nanos()).ok();
         }
         let outcome = ready.map(|(_, constraint)| -> Box<dyn super::Constraint> {
-            Box::new(InitialMatcher { constraint, mask: self.mask.clone() })
+            Box::new(LouverConstraint { constraint, mask: self.mask.clone() })
         });
         Compiled { ttfm_ns, prepare_ns, outcome }
     }
 }
 
-struct InitialMatcher {
+struct LouverConstraint {
     constraint: Constraint,
     mask: Rc<RefCell<Mask>>,
 }
 
-impl super::Constraint for InitialMatcher {
+impl super::Constraint for LouverConstraint {
     fn matcher(&self) -> Box<dyn super::Matcher> {
-        Box::new(Sequence { matcher: self.constraint.matcher(), mask: self.mask.clone() })
+        Box::new(LouverMatcher { matcher: self.constraint.matcher(), mask: self.mask.clone() })
     }
 }
 
-struct Sequence {
+struct LouverMatcher {
     matcher: Matcher,
     mask: Rc<RefCell<Mask>>,
 }
 
-impl super::Matcher for Sequence {
+impl super::Matcher for LouverMatcher {
     fn mask(&mut self) -> bool {
         match &mut *self.mask.borrow_mut() {
             Mask::Kept(row) => drop(self.matcher.update_mask(row)),

@@ -110,29 +110,29 @@ impl super::Engine for Xgrammar {
     fn compile(&self, task: &Task) -> Compiled {
         let (ttfm_ns, compiled) = self.compiled(task);
         let outcome = compiled.map(|compiled| -> Box<dyn super::Constraint> {
-            Box::new(InitialMatcher { compiled, mask: self.mask.clone() })
+            Box::new(XgrammarConstraint { compiled, mask: self.mask.clone() })
         });
         Compiled { ttfm_ns, prepare_ns: None, outcome }
     }
 }
 
-struct InitialMatcher {
+struct XgrammarConstraint {
     compiled: CompiledGrammar,
     mask: Rc<RefCell<SafeManagedTensorVersioned>>,
 }
 
-impl super::Constraint for InitialMatcher {
+impl super::Constraint for XgrammarConstraint {
     fn matcher(&self) -> Box<dyn super::Matcher> {
-        Box::new(Sequence { matcher: matcher(&self.compiled), mask: self.mask.clone() })
+        Box::new(XgrammarMatcher { matcher: matcher(&self.compiled), mask: self.mask.clone() })
     }
 }
 
-struct Sequence {
+struct XgrammarMatcher {
     matcher: GrammarMatcher,
     mask: Rc<RefCell<SafeManagedTensorVersioned>>,
 }
 
-impl super::Matcher for Sequence {
+impl super::Matcher for XgrammarMatcher {
     fn mask(&mut self) -> bool {
         self.matcher.fill_next_token_bitmask(&mut self.mask.borrow_mut(), None, None).is_ok()
     }

@@ -32,7 +32,7 @@ pub(super) struct Fill {
 }
 
 #[derive(Serialize)]
-struct Line {
+struct BatchLine {
     engine: &'static str,
     matchers: usize,
     threads: usize,
@@ -60,7 +60,7 @@ pub(super) fn run(common: &Common, matchers: usize, threads: usize) -> Result<()
         println!("| {} | {} |", kind.name(), cells.join(" | "));
         let (standing_ns, moving_ns) =
             (fill.standing.percentile(50.0), fill.moving.percentile(50.0));
-        lines.push(Line { engine: kind.name(), matchers, threads, standing_ns, moving_ns });
+        lines.push(BatchLine { engine: kind.name(), matchers, threads, standing_ns, moving_ns });
     }
     output::write_lines(&common.out, &format!("batch.{}.jsonl", common.tokenizer), lines)
 }

@@ -82,12 +82,7 @@ pub(super) fn run(common: &Common, plots: &Path) -> Result<()> {
          batch |\n|:--|--:|:--|--:|--:|--:|--:|"
     );
     for (name, x, points) in &all {
-        for point in points {
-            let cells = [point.ready_ns, point.tbm_ns, point.warm_ns, point.batch_ns]
-                .map(micros)
-                .join(" | ");
-            println!("| {} | {} | {} | {cells} |", point.dimension, point.x, point.engine);
-        }
+        points.iter().for_each(print_row);
         let chart = |title, y, value: fn(&Point) -> Option<f64>| Chart {
             title,
             x,
@@ -108,6 +103,13 @@ pub(super) fn run(common: &Common, plots: &Path) -> Result<()> {
     }
     let points = all.iter().flat_map(|(_, _, points)| points);
     output::write_lines(&common.out, &format!("growth.{}.jsonl", common.tokenizer), points)
+}
+
+/// Prints a point as a row of the table.
+fn print_row(point: &Point) {
+    let times = [point.ready_ns, point.tbm_ns, point.warm_ns, point.batch_ns];
+    let cells = times.map(micros).join(" | ");
+    println!("| {} | {} | {} | {cells} |", point.dimension, point.x, point.engine);
 }
 
 fn lines(kinds: &[EngineKind], points: &[Point], value: fn(&Point) -> Option<f64>) -> Vec<Line> {

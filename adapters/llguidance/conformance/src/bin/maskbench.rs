@@ -27,7 +27,7 @@ struct Tally {
 }
 
 /// One side on one schema.
-trait Side {
+trait Library {
     fn start(&mut self) -> Result<()>;
     fn mask_allows(&mut self, token: TokenId) -> Result<bool>;
     fn take(&mut self, token: TokenId) -> Result<()>;
@@ -43,7 +43,7 @@ macro_rules! side {
             matcher: Option<$library::Matcher>,
         }
 
-        impl Side for $name<'_> {
+        impl Library for $name<'_> {
             fn start(&mut self) -> Result<()> {
                 if self.parsed.is_none() {
                     let schema = self.schema.clone();
@@ -95,7 +95,7 @@ fn main() -> Result<()> {
     original.quiet();
     let mut tallies = [Tally::default(), Tally::default()];
     for case in bench_cases(&data, every) {
-        let mut sides: [Box<dyn Side + '_>; 2] = [
+        let mut sides: [Box<dyn Library + '_>; 2] = [
             Box::new(Ours {
                 factory: &ours,
                 schema: case.schema.clone(),
@@ -119,7 +119,7 @@ fn main() -> Result<()> {
 fn run(
     case: &BenchCase,
     env: &TokEnv,
-    sides: &mut [Box<dyn Side + '_>; 2],
+    sides: &mut [Box<dyn Library + '_>; 2],
     tallies: &mut [Tally; 2],
 ) -> Result<()> {
     let lengths = tallies
