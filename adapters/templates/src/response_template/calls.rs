@@ -2,7 +2,7 @@
 
 use louver_formats::{
     ArgumentStyle, CallFormat, FixedParts, IdStyle, Marker, NameStyle, ParallelPolicy, Part,
-    SectionFormat, TagPart, TaggedStyle, WireId,
+    PythonLiterals, SectionFormat, TagPart, TaggedStyle, WireId,
 };
 use serde_json::Value;
 
@@ -53,12 +53,11 @@ impl CallField<'_> {
         let open = open.ok_or_else(|| self.error("open", "calls need a begin"))?;
         let close = close.ok_or_else(|| self.error("close", "calls need an end"))?;
         let content = self.field.content.as_deref().unwrap_or("text");
-        let name = open.iter().position(|piece| piece.is_group("name"));
         if content == "xml-inline" && self.has_keywords() {
             return self.lower_keywords(&open, &close);
         }
-        if content == "json" && name.is_some() && begins_object(&open) {
-            return self.lower_object(&open[..name.unwrap_or(0)], &open, &close);
+        if let ("json", Some((begin, rest))) = (content, object_begin(&open)) {
+            return self.lower_object(begin, rest, &close);
         }
         let end = texts(&close).and_then(|texts| marker(&texts));
         let end = end.ok_or_else(|| self.error(self.field.close_key(), "is no fixed text"))?;
@@ -73,14 +72,14 @@ impl CallField<'_> {
         }
     }
 
-    fn call(&self, begin: Marker, end: Marker, header: Vec<Part>) -> CallFormat {
+    fn call(&self, begin: Option<Marker>, end: Option<Marker>, header: Vec<Part>) -> CallFormat {
         CallFormat {
-            begin: Some(begin),
+            begin,
             header,
             also: Vec::new(),
             arguments: ArgumentStyle::Json,
             trailer: vec![Part::Gap { gap: String::new() }],
-            end: Some(end),
+            end,
             separator: FixedParts::Parts(vec![Part::Gap { gap: "\n".to_owned() }]),
             parallel: match self.field.repeats {
                 true => ParallelPolicy::Many,
@@ -95,8 +94,7 @@ impl CallField<'_> {
         let begin = texts(open).and_then(|texts| marker(&texts));
         let begin = begin.ok_or_else(|| self.error(self.field.open_key(), "is no fixed text"))?;
         let keys = self.keys()?;
-        let mut call = self.call(begin.clone(), end.clone(), object_header(&keys));
-        (call.begin, call.end) = (None, None);
+        let mut call = self.call(None, None, object_header(&keys));
         call.id = keys.id.map(|(_, id)| id).unwrap_or_default();
         call.trailer.push(Part::Text("}".to_owned()));
         call.parallel = ParallelPolicy::Many;
@@ -121,12 +119,12 @@ impl CallField<'_> {
         let captures_name = open.iter().any(|piece| piece.is_group("name"));
         let (begin, mut rest) = self.split_begin(open)?;
         let mut call = match captures_name {
-            true => self.call(begin, end, rest),
+            true => self.call(Some(begin), Some(end), rest),
             false => {
                 let keys = self.keys()?;
                 rest.push(Part::Gap { gap: "\n".to_owned() });
                 rest.extend(object_header(&keys));
-                let mut call = self.call(begin, end, rest);
+                let mut call = self.call(Some(begin), Some(end), rest);
                 call.id = keys.id.map(|(_, id)| id).unwrap_or_default();
                 call.trailer = vec![
                     Part::Gap { gap: String::new() },
@@ -194,7 +192,7 @@ impl CallField<'_> {
             between: gap(),
             after: gap(),
             excludes: Vec::new(),
-            python: None,
+            python: self.allows_non_json().then_some(PythonLiterals::Values),
             quotes: None,
         };
         warnings.push(ResponseTemplateWarning {
@@ -205,7 +203,7 @@ impl CallField<'_> {
         });
         let closed = unclosed_tags(open, &end).into_iter();
         let trailer = closed.flat_map(|tag| [Part::Text(tag), Part::Gap { gap: "\n".to_owned() }]);
-        let mut call = self.call(begin, end, header);
+        let mut call = self.call(Some(begin), Some(end), header);
         call.trailer = trailer.collect();
         call.arguments = ArgumentStyle::Tagged(Box::new(style));
         Ok(LoweredCalls { section: None, call })
@@ -217,6 +215,12 @@ impl CallField<'_> {
         let pattern = pattern.ok_or_else(|| self.error("content_args", "needs `tag_pattern`"))?;
         let pieces = of_pattern(pattern).map_err(|problem| self.error(TAG_PATTERN, problem))?;
         Ok(apart(&pieces))
+    }
+
+    /// Whether values need not be JSON. Those that no string can be are as Python prints them, then.
+    fn allows_non_json(&self) -> bool {
+        let parser = self.field.content_args.get("value_parser");
+        parser.is_some_and(|parser| parser["args"]["allow_non_json"] == true)
     }
 
     /// Whether an argument is written as `KEY=VALUE`, with nothing after the value.
@@ -248,8 +252,7 @@ impl CallField<'_> {
         let parts = |pieces: &[Piece], gap: &str| {
             header(pieces, gap).map_err(|problem| self.error(key, problem))
         };
-        let mut call = self.call(begin.clone(), end.clone(), parts(name, "")?);
-        (call.begin, call.end) = (None, None);
+        let mut call = self.call(None, None, parts(name, "")?);
         call.arguments = ArgumentStyle::JsonKeywords;
         call.trailer = vec![Part::Text(")".to_owned())];
         call.separator = FixedParts::Parts(parts(separator, " ")?);
@@ -259,22 +262,15 @@ impl CallField<'_> {
         Ok(LoweredCalls { section, call })
     }
 
-    /// An object without a marker, whose begin is that of any object with a name. `before`: the
-    /// pieces before the name.
+    /// An object without a marker, with the begin of any object that has a name, and what follows
+    /// from the name on.
     fn lower_object(
         &self,
-        before: &[Piece],
-        open: &[Piece],
+        begin: String,
+        rest: &[Piece],
         close: &[Piece],
     ) -> Lowered<LoweredCalls> {
-        let key = self.field.open_key();
-        let begin = before.iter().map(|piece| match piece {
-            Piece::Text(text) => Ok(text.as_str()),
-            Piece::Space => Ok(" "),
-            _ => Err(self.error(key, "begins with no fixed text")),
-        });
-        let begin = Marker::Text(begin.collect::<Lowered<String>>()?);
-        let rest = header(&open[before.len()..], " ").map_err(|what| self.error(key, what))?;
+        let rest = header(rest, " ").map_err(|what| self.error(self.field.open_key(), what))?;
         // Nothing but the end of the turn marks the end of such a call.
         let ends = texts(close).unwrap_or_default();
         let is_end = |end: &&String| self.turn_ends.iter().any(|turn| format!("}}{turn}") == **end);
@@ -282,8 +278,8 @@ impl CallField<'_> {
             let problem = "is not `}` and what ends a turn of text";
             return Err(self.error(self.field.close_key(), problem));
         }
-        let mut call = self.call(begin.clone(), begin, rest);
-        (call.end, call.parallel) = (None, ParallelPolicy::One);
+        let mut call = self.call(Some(Marker::Text(begin)), None, rest);
+        call.parallel = ParallelPolicy::One;
         call.trailer.push(Part::Text("}".to_owned()));
         Ok(LoweredCalls { section: None, call })
     }
@@ -327,9 +323,17 @@ impl CallField<'_> {
 
 const TAG_PATTERN: &str = "content_args/tag_pattern";
 
-/// Whether the first text is that of a JSON object.
-fn begins_object(open: &[Piece]) -> bool {
-    matches!(open.first(), Some(Piece::Text(text)) if text.starts_with('{'))
+/// The text before the name, with the white space that encoders write, if it begins a JSON object;
+/// and the pieces from the name on.
+fn object_begin(open: &[Piece]) -> Option<(String, &[Piece])> {
+    let (before, rest) = open.split_at(open.iter().position(|piece| piece.is_group("name"))?);
+    let text = |piece: &Piece| match piece {
+        Piece::Text(text) => Some(text.clone()),
+        Piece::Space => Some(" ".to_owned()),
+        _ => None,
+    };
+    let begin: String = before.iter().map(text).collect::<Option<_>>()?;
+    begin.starts_with('{').then_some((begin, rest))
 }
 
 /// The end tags of the tags that `open` has and `end` does not close, the inner first.

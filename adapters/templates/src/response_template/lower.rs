@@ -2,6 +2,7 @@
 
 use louver::spec::json::push_token;
 use louver_formats::{Marker, Opener, ReasoningFormat, TextFormat, TextPlace, WireFormat};
+use serde_json::Value;
 
 use super::calls::{CallField, LoweredCalls};
 use super::delimiter::{Piece, after_line_feeds, delimiters, marker, of_pattern, texts};
@@ -133,14 +134,17 @@ impl ResponseTemplate {
             if field.join.is_some() {
                 warn(format!("{pointer}/join"), "regions are not joined");
             }
-            let is_read = |key: &str| match field.content.as_deref() {
+            let is_read = |key: &str, value: &Value| match field.content.as_deref() {
                 Some("json") if !field.transform_each => {
                     ["unquoted_keys", "string_delims"].contains(&key)
                 }
-                Some("xml-inline") => key == "tag_pattern",
+                Some("xml-inline") => {
+                    key == "tag_pattern" || (key == "value_parser" && is_json_or_text(value))
+                }
                 _ => false,
             };
-            for key in field.content_args.keys().filter(|key| !is_read(key)) {
+            let unread = field.content_args.iter().filter(|(key, value)| !is_read(key, value));
+            for (key, _) in unread {
                 let mut pointer = format!("{pointer}/content_args");
                 push_token(&mut pointer, key);
                 warn(pointer, "is not read for this content");
@@ -219,6 +223,12 @@ impl ResponseTemplate {
         let last = *units(text.trim_end(), &[]).last()?;
         last.is_tag.then(|| marker_of(last.text))
     }
+}
+
+/// Whether values are JSON or, perhaps, text.
+fn is_json_or_text(parser: &Value) -> bool {
+    let mut options = parser["args"].as_object().into_iter().flat_map(|args| args.keys());
+    parser["name"] == "json" && options.all(|key| key == "allow_non_json")
 }
 
 /// Whether a delimiter may be at the output's start without any text.
