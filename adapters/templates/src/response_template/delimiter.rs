@@ -65,7 +65,7 @@ fn pieces(
 /// The pieces of a regular expression. One that is a look-ahead and nothing else matches no text.
 pub(super) fn of_pattern(pattern: &str) -> Result<Vec<Piece>, String> {
     let ahead = pattern.strip_prefix("(?=").map(|rest| format!("(?:{rest}"));
-    if let Some(Ok(Ast::Group(_))) = ahead.map(|group| Parser::new().parse(&group)) {
+    if let Some(Ast::Group(_)) = ahead.and_then(|group| Parser::new().parse(&group).ok()) {
         return Ok(vec![Piece::Edge]);
     }
     let ast = Parser::new().parse(pattern).map_err(|error| error.kind().to_string())?;
