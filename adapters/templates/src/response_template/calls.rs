@@ -217,7 +217,8 @@ impl CallField<'_> {
         Ok(apart(&pieces))
     }
 
-    /// Whether values need not be JSON. Those that no string can be are as Python prints them, then.
+    /// Whether values need not be JSON. Those that no string can be are then also read as Python
+    /// prints them.
     fn allows_non_json(&self) -> bool {
         let parser = self.field.content_args.get("value_parser");
         parser.is_some_and(|parser| parser["args"]["allow_non_json"] == true)
