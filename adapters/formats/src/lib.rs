@@ -84,8 +84,8 @@ pub use format::{
     ArgumentStyle, BuiltinFormat, CallFormat, CallSpelling, Catalog, Delimiters, DetectError,
     DetectRule, Detected, FixedParts, FormatError, FormatFileError, IdStyle, KindWords, MAX_GAP,
     Marker, MessagesFormat, ModelHints, NameStyle, NestedTags, Opener, ParallelPolicy, Part,
-    PythonLiterals, ReasoningFormat, SectionFormat, Step, StringQuotes, TagPart, TaggedStyle,
-    TextFormat, TextPlace, UnknownFormat, WireFormat, WireId,
+    PreambleFormat, PythonLiterals, ReasoningFormat, SectionFormat, Step, StringQuotes, TagPart,
+    TaggedStyle, TextFormat, TextPlace, UnknownFormat, WireFormat, WireId,
 };
 pub use lowered::{LoweredRequest, LoweredTool, RelaxedSchema, Role};
 pub use read::{Call, Cut, Difference, Event, Extractor, Incomplete, Reading, Turn, TurnCollector};

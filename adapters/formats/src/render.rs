@@ -152,13 +152,16 @@ impl WireFormat {
     ) -> Result<String, RenderError> {
         let mut messages: Vec<String> = self.render_reasoning(turn, options).into_iter().collect();
         let has_calls = !turn.calls.is_empty();
-        let text = match (&format.preamble, &self.text.begin, &self.text.end) {
-            (_, Some(begin), Some(end)) if !has_calls => Some((begin, end)),
+        let text = match (&format.preamble, &self.text.begin) {
+            (_, Some(begin)) if !has_calls => Some((begin, &self.text.end)),
             _ if !has_calls || turn.text.is_empty() => None,
-            (Some(block), _, _) => Some((&block.begin, &block.end)),
-            (None, _, _) => return Err(RenderError::TextBesideCalls),
+            (Some(block), _) => Some((&block.begin, &block.end)),
+            (None, _) => return Err(RenderError::TextBesideCalls),
         };
-        messages.extend(text.map(|(begin, end)| begin.write() + &turn.text + &end.write()));
+        messages.extend(text.map(|(begin, end)| {
+            let end = end.as_ref().map_or_else(String::new, Marker::write);
+            begin.write() + &turn.text + &end
+        }));
         for (k, call) in turn.calls.iter().enumerate() {
             messages.push(match &self.builtin {
                 Some(builtin) if options.builtins.contains(&call.name.as_str()) => {

@@ -63,7 +63,7 @@ impl WireFormat {
             out.add("/messages/continued_end", &mut messages.continued_end);
             if let Some(block) = &mut messages.preamble {
                 out.add("/messages/preamble/begin", [&mut block.begin]);
-                out.add("/messages/preamble/end", [&mut block.end]);
+                out.add("/messages/preamble/end", &mut block.end);
             }
         }
         let call = &mut self.call;

@@ -47,11 +47,12 @@ impl WireFormat {
             check_fixed_parts("/section/lead", &section.lead)?;
             check_fixed_parts("/section/trail", &section.trail)?;
         }
-        let is_half = self.text.begin.is_some() != self.text.end.is_some();
-        refuse(is_half, "/text", "has `begin` without `end`, or `end` without `begin`")?;
         let is_message = self.messages.is_some();
-        let fits = self.text.end.is_some() && self.section.is_none() && self.end.is_none();
-        let what = "needs text with `begin` and `end`, and has no `section` and no `end`";
+        let may_lack_end = is_message && self.text.begin.is_some();
+        let is_half = self.text.begin.is_some() != self.text.end.is_some() && !may_lack_end;
+        refuse(is_half, "/text", "has `begin` without `end`, or `end` without `begin`")?;
+        let fits = self.text.begin.is_some() && self.section.is_none() && self.end.is_none();
+        let what = "needs text with `begin`, and has no `section` and no `end`";
         refuse(is_message && !fits, "/messages", what)?;
         let continued = self.messages.as_ref().and_then(|format| format.continued_end.as_ref());
         let ends = self.call.end.as_ref().map(Marker::as_texts).unwrap_or_default();

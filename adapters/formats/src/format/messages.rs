@@ -3,11 +3,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Delimiters, Marker};
+use super::Marker;
 
 /// The messages of a turn. Reasoning, text and each call are messages: their `begin` is the
 /// message's header and their `end` ends it. Text with `text.begin` is the last message of a turn
-/// without calls.
+/// without calls; without `text.end` it goes on to the end of the turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -18,7 +18,19 @@ pub struct MessagesFormat {
     /// the variants of the call's end; the renderer writes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continued_end: Option<Marker>,
-    /// The header and the end of a message of text beside calls.
+    /// A message of text beside calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub preamble: Option<Delimiters>,
+    pub preamble: Option<PreambleFormat>,
+}
+
+/// The markers of a message of text beside calls.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct PreambleFormat {
+    /// The header.
+    pub begin: Marker,
+    /// Ends the message. If there is none, the separator ends it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<Marker>,
 }

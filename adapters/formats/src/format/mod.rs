@@ -24,7 +24,7 @@ pub use self::catalog::Catalog;
 pub use self::detection::{DetectError, DetectRule, Detected, ModelHints};
 pub(crate) use self::marker::{Atom, unique};
 pub use self::marker::{Marker, Step};
-pub use self::messages::MessagesFormat;
+pub use self::messages::{MessagesFormat, PreambleFormat};
 pub(crate) use self::part::escape_json;
 pub use self::part::{FixedParts, IdStyle, NameStyle, Part};
 pub use self::spelling::CallSpelling;

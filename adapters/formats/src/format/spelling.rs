@@ -77,7 +77,7 @@ impl WireFormat {
     /// ([`WireFormat::json_objects`]). It is left out where text and calls are messages or text is
     /// marked.
     pub fn all_spellings(&self) -> impl Iterator<Item = &CallSpelling> {
-        let is_marked = self.text.begin.is_some() && self.text.end.is_some();
+        let is_marked = self.text.begin.is_some();
         let has_objects = self.json_objects && self.messages.is_none() && !is_marked;
         let objects = has_objects.then(|| self.spelling_of_objects());
         self.spellings.iter().chain(objects)
@@ -102,8 +102,9 @@ impl WireFormat {
         ambiguous.flat_map(|spelling| spelling.begin.plain_texts()).collect()
     }
 
-    /// Whether a text begins with a begin marker that may be text.
-    pub(crate) fn begins_ambiguously(&self, text: &str) -> bool {
+    /// Whether a text begins with a begin marker that may be text: it is one unless the name of an
+    /// offered tool follows.
+    pub fn begins_ambiguously(&self, text: &str) -> bool {
         let mut ambiguous = self.all_spellings().filter(|spelling| spelling.is_ambiguous());
         ambiguous.any(|spelling| spelling.begin.begins(text))
     }

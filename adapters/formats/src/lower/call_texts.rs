@@ -19,14 +19,16 @@ impl Lowering<'_> {
         begins
     }
 
-    /// Texts that start a call wherever they occur. A begin marker of a single character does so
-    /// only with the header of an offered tool after it.
+    /// Texts that start a call or another message wherever they occur. A begin marker of a single
+    /// character does so only with the header of an offered tool after it.
     pub(crate) fn call_start_texts(&self) -> Vec<String> {
         let (single, mut out): (Vec<String>, Vec<String>) =
             self.call_begin_texts().into_iter().partition(|text| is_single_character(text));
         // What a section's begin marker has after it before the header.
         let inner = self.format.call.begin.as_ref().filter(|_| self.format.section.is_some());
         let inner = inner.map_or_else(|| vec![String::new()], Marker::plain_texts);
+        let messages = self.format.messages.iter();
+        out.extend(messages.flat_map(|format| format.separator.plain_texts()));
         for tool in self.request.tools.iter().filter(|tool| !tool.is_builtin()) {
             let header = fixed_prefix(&self.format.call.header, tool.name());
             for begin in &single {

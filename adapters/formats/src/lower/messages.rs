@@ -23,7 +23,11 @@ impl Lowering<'_> {
         let preamble = match &format.preamble {
             Some(block) if is_free => {
                 let begin = self.marker(&block.begin);
-                Expr::seq([begin, self.text_until(&block.end)])
+                let (end, after) = match &block.end {
+                    Some(end) => (end, separator.clone()),
+                    None => (&format.separator, Expr::Empty),
+                };
+                Expr::seq([begin, self.text_until(end), after])
             }
             _ => Expr::Never,
         };
@@ -32,7 +36,8 @@ impl Lowering<'_> {
         let block_if = |wanted: bool| reasoning.clone().filter(|_| wanted).unwrap_or(Expr::Never);
         let any_block = block_if(mode != Reasoning::Off && !is_budgeted);
         let one_block = block_if(mode == Reasoning::Optional && is_budgeted);
-        let more = Expr::star(Expr::seq([Expr::alt([preamble, any_block]), separator.clone()]));
+        let any_block = Expr::seq([any_block, separator.clone()]);
+        let more = Expr::star(Expr::alt([preamble, any_block]));
         let more = Expr::Ref(self.builder.rule("messages", more));
         let one_block = Expr::optional(Expr::seq([one_block, separator.clone(), more.clone()]));
         let (call, text) = (any_rule(calls), self.text_message(response));
@@ -57,15 +62,16 @@ impl Lowering<'_> {
 
     /// The response or text, unless a call is forced.
     fn text_message(&mut self, response: Option<RuleId>) -> Expr {
-        let (Some(begin), Some(end)) = (&self.format.text.begin, &self.format.text.end) else {
+        let Some(begin) = self.format.text.begin.as_ref().filter(|_| !self.request.is_forced())
+        else {
             return Expr::Never;
         };
-        if self.request.is_forced() {
-            return Expr::Never;
-        }
-        let rest = match response {
-            Some(response) => Expr::seq([Expr::Ref(response), self.marker(end)]),
-            None => self.text_until(end),
+        let rest = match (response, &self.format.text.end) {
+            (Some(response), end) => {
+                Expr::seq([Expr::Ref(response), self.optional_marker(end.as_ref())])
+            }
+            (None, Some(end)) => self.text_until(end),
+            (None, None) => self.text(None, None, None),
         };
         Expr::seq([self.marker(begin), rest])
     }

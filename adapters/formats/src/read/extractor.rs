@@ -84,7 +84,7 @@ impl Extractor {
     pub(crate) fn new(lowered: LoweredRequest, id_seed: u64) -> Self {
         let format = &lowered.inner.format;
         let separator =
-            if format.text.end.is_some() { String::new() } else { format.text_separator() };
+            if format.text.begin.is_some() { String::new() } else { format.text_separator() };
         let reasoning = match &format.reasoning {
             Some(format) => Channel::stripping(format.lead.as_bytes(), format.trail.as_bytes()),
             None => Channel::default(),

@@ -364,12 +364,16 @@ impl Scanner<'_> {
         {
             return Some(self.reasoning(rest, false, out));
         }
-        let last = self.format.text.begin.as_ref().zip(self.format.text.end.as_ref());
+        let last = self.format.text.begin.as_ref().map(|begin| (begin, &self.format.text.end));
         let blocks = format.preamble.iter().map(|block| (&block.begin, &block.end)).chain(last);
         for (begin, end) in blocks {
             if let Some(inner) = eat_marker(rest, begin) {
-                let (at, len) = find_marker(inner, end).unwrap_or((inner.len(), 0));
-                if len == 0 {
+                let found = match end {
+                    Some(end) => find_marker(inner, end),
+                    None => find_marker(inner, &format.separator).map(|(at, _)| (at, 0)),
+                };
+                let (at, len) = found.unwrap_or((inner.len(), 0));
+                if end.is_some() && len == 0 {
                     out.cut = Some((Cut::Turn, String::new()));
                 }
                 out.text.push_str(&inner[..at]);

@@ -7,7 +7,7 @@ use super::errors::{BUDGET, LowerError};
 use super::response::ResponseFormat;
 use super::tool::Tool;
 use super::{Reasoning, ToolRequest};
-use crate::format::{Marker, WireFormat};
+use crate::format::{Marker, WireFormat, fixed_prefix};
 
 impl ToolRequest {
     /// Checks that the parts of the request go with each other and with the format.
@@ -16,6 +16,7 @@ impl ToolRequest {
         let is_repeated = self.names().len() < self.tools.len();
         refuse(is_repeated, TOOLS, "two tools of the same name")?;
         self.check_builtins(format)?;
+        self.check_names(format)?;
         self.check_response_tag(format)?;
         self.check_texts(format)?;
         let has_budget = self.reasoning_budget.is_some();
@@ -102,6 +103,20 @@ impl ToolRequest {
         refuse(with_code > 1, TOOLS, what)
     }
 
+    /// Checks that no call begins as text does, where text and calls are messages.
+    fn check_names(&self, format: &WireFormat) -> Result<(), LowerError> {
+        let text = format.text.begin.iter().filter(|_| format.messages.is_some());
+        let begins: Vec<String> = text.flat_map(Marker::plain_texts).collect();
+        let is_text = |name: &str| {
+            let header = fixed_prefix(&format.call.header, name);
+            begins.iter().any(|begin| header.starts_with(begin.as_str()))
+        };
+        let mut functions = self.tools.iter().filter(|tool| !tool.is_builtin()).map(Tool::name);
+        let Some(name) = functions.find(|name| is_text(name)) else { return Ok(()) };
+        let what = format!("the tool {name:?} and text, which begins as calls of it do");
+        Err(LowerError::Combination { pointer: TOOLS, what: what.into() })
+    }
+
     /// Checks that a structural tag goes with the rest of the request and the format.
     fn check_response_tag(&self, format: &WireFormat) -> Result<(), LowerError> {
         if !matches!(self.response_format, Some(ResponseFormat::StructuralTag(_))) {
@@ -139,7 +154,9 @@ impl ToolRequest {
         refuse(texts().any(String::is_empty), STOP, "an empty stop string or ban")?;
         let frame = format.frame.iter().flat_map(|frame| [&frame.begin, &frame.end]);
         let section = format.section.iter().map(|section| &section.begin);
+        let separator = format.messages.iter().map(|messages| &messages.separator);
         let markers = section
+            .chain(separator)
             .chain(&format.call.begin)
             .chain(&format.text.end)
             .chain(format.builtin_begin())

@@ -531,22 +531,29 @@ impl TurnPattern<'_> {
             ]));
         }
         let reasoning = others.first().cloned();
+        let excludes = &self.format.text.excludes;
+        let ended = |message: Pattern| Pattern::All(vec![message, separator.clone()]);
+        let mut others: Vec<Pattern> = others.into_iter().map(ended).collect();
         if let Some(block) = &messages.preamble {
-            let inside = self.until(&block.end, &self.format.text.excludes);
+            let inside = match &block.end {
+                Some(end) => ended(self.until(end, excludes)),
+                None => self.until(&messages.separator, excludes),
+            };
             others.push(Pattern::All(vec![marker(&block.begin), inside]));
         }
-        let others = Pattern::Upto(
-            None,
-            Box::new(Pattern::All(vec![Pattern::Any(others), separator.clone()])),
-        );
+        let others = Pattern::Upto(None, Box::new(Pattern::Any(others)));
         let mut last = if demand.tools > 0 { vec![self.begun_call()] } else { Vec::new() };
-        if let (Some(begin), Some(end), false) =
-            (&self.format.text.begin, &self.format.text.end, demand.forced)
-        {
-            last.push(Pattern::All(vec![
-                marker(begin),
-                self.until(end, &self.format.text.excludes),
-            ]));
+        if let (Some(begin), false) = (&self.format.text.begin, demand.forced) {
+            let inside = match &self.format.text.end {
+                Some(end) => self.until(end, excludes),
+                None => Pattern::Free(Box::new(Free {
+                    excludes: [excludes.clone(), spellings(&messages.separator)].concat(),
+                    ends: Vec::new(),
+                    last: Vec::new(),
+                    stops_anywhere: true,
+                })),
+            };
+            last.push(Pattern::All(vec![marker(begin), inside]));
         }
         let mut row = match (demand.reasoning, reasoning, &self.format.reasoning) {
             (Reasoning::Required, Some(reasoning), _) => vec![reasoning, separator.clone()],

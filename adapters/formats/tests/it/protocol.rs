@@ -308,6 +308,11 @@ const IN_VALUES: &[(&str, &[&str], &[&str])] = &[
         &["<arg_key>", "<tool_call>", "</tool_calls>", "<arg_key:open"],
     ),
     (
+        "beam",
+        &["<rfl:parameter name=\"", "</rfl:parameter>"],
+        &["<rfl:param", "<parameter name=\"", "</parameter>", "<rfl:parameter>"],
+    ),
+    (
         "muse_glimmer",
         &["<atem:parameter name=\"", "</atem:invoke>"],
         &["<atem:param", "<parameter name=\"", "</invoke>"],

@@ -74,6 +74,19 @@ fn allowed_tools_in_both_forms() {
     assert!(lower(&contradictory, "qwen3").is_err());
 }
 
+/// A call of the tool `all` would begin as text does.
+#[test]
+fn names_that_begin_text_are_refused() {
+    let request = body(json!({"tools": [{"name": "f"}, {"name": "all"}]})).expect("parses");
+    let error = lower(&request, "functionary_v3_2").unwrap_err();
+    assert_eq!(error.faults()[0].pointer, "/tools", "{error}");
+    assert!(error.to_string().contains(r#""all""#), "{error}");
+    for (name, format) in [("all", "harmony"), ("all", "qwen3"), ("alls", "functionary_v3_2")] {
+        let request = body(json!({"tools": [{"name": name}]})).expect("parses");
+        assert!(lower(&request, format).is_ok(), "{format}");
+    }
+}
+
 #[test]
 fn builtin_tools_are_parsed_and_lowered() {
     let list = json!([

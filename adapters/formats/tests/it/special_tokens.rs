@@ -168,9 +168,11 @@ fn can_be_text(marker: &Marker) -> bool {
     }
 }
 
-/// The begin marker of the template's calls, in families that have one.
+/// The begin marker of the template's calls, or of messages, in families that have one.
 fn begin(format: &WireFormat) -> Option<&Marker> {
-    format.section.as_ref().map(|section| &section.begin).or(format.call.begin.as_ref())
+    let section = format.section.as_ref().map(|section| &section.begin);
+    let separator = format.messages.as_ref().map(|messages| &messages.separator);
+    section.or(format.call.begin.as_ref()).or(separator)
 }
 
 /// Whether the begin marker of calls is a special token in every vocabulary, and whether it is one
@@ -219,5 +221,5 @@ fn a_written_out_marker_begins_a_call_as_documented() {
         let is_text = run.taken.is_ok() && run.complete;
         assert!(!is_text, "{}: {run:?}", format.name);
     }
-    assert_eq!(without, ["harmony", "inkling", "muse_glimmer"]);
+    assert_eq!(without, ["beam", "glm4", "harmony", "inkling", "muse_glimmer"]);
 }

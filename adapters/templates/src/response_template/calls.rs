@@ -2,7 +2,7 @@
 
 use louver_formats::{
     ArgumentStyle, CallFormat, FixedParts, IdStyle, Marker, NameStyle, ParallelPolicy, Part,
-    SectionFormat, TagPart, TaggedStyle, WireId,
+    PythonLiterals, SectionFormat, TagPart, TaggedStyle, WireId,
 };
 use serde_json::Value;
 
@@ -15,6 +15,8 @@ use super::{Field, Lowered, ResponseTemplateError, ResponseTemplateWarning, erro
 pub(super) struct CallField<'a> {
     pub(super) field: &'a Field,
     pub(super) pointer: &'static str,
+    /// The texts that end a turn of text.
+    pub(super) turn_ends: Vec<String>,
 }
 
 /// The calls of a wire format.
@@ -50,9 +52,15 @@ impl CallField<'_> {
         let (open, close) = delimiters(self.field, self.pointer)?;
         let open = open.ok_or_else(|| self.error("open", "calls need a begin"))?;
         let close = close.ok_or_else(|| self.error("close", "calls need an end"))?;
+        let content = self.field.content.as_deref().unwrap_or("text");
+        if content == "xml-inline" && self.has_keywords() {
+            return self.lower_keywords(&open, &close);
+        }
+        if let ("json", Some((begin, rest))) = (content, object_begin(&open)) {
+            return self.lower_object(begin, rest, &close);
+        }
         let end = texts(&close).and_then(|texts| marker(&texts));
         let end = end.ok_or_else(|| self.error(self.field.close_key(), "is no fixed text"))?;
-        let content = self.field.content.as_deref().unwrap_or("text");
         match content {
             "json" if self.field.transform_each => self.lower_list(&open, end),
             "json" => self.lower_json(&open, end),
@@ -64,14 +72,14 @@ impl CallField<'_> {
         }
     }
 
-    fn call(&self, begin: Marker, end: Marker, header: Vec<Part>) -> CallFormat {
+    fn call(&self, begin: Option<Marker>, end: Option<Marker>, header: Vec<Part>) -> CallFormat {
         CallFormat {
-            begin: Some(begin),
+            begin,
             header,
             also: Vec::new(),
             arguments: ArgumentStyle::Json,
             trailer: vec![Part::Gap { gap: String::new() }],
-            end: Some(end),
+            end,
             separator: FixedParts::Parts(vec![Part::Gap { gap: "\n".to_owned() }]),
             parallel: match self.field.repeats {
                 true => ParallelPolicy::Many,
@@ -86,8 +94,7 @@ impl CallField<'_> {
         let begin = texts(open).and_then(|texts| marker(&texts));
         let begin = begin.ok_or_else(|| self.error(self.field.open_key(), "is no fixed text"))?;
         let keys = self.keys()?;
-        let mut call = self.call(begin.clone(), end.clone(), object_header(&keys));
-        (call.begin, call.end) = (None, None);
+        let mut call = self.call(None, None, object_header(&keys));
         call.id = keys.id.map(|(_, id)| id).unwrap_or_default();
         call.trailer.push(Part::Text("}".to_owned()));
         call.parallel = ParallelPolicy::Many;
@@ -109,15 +116,15 @@ impl CallField<'_> {
 
     /// One object, or the name in the begin and the arguments as JSON.
     fn lower_json(&self, open: &[Piece], end: Marker) -> Lowered<LoweredCalls> {
-        let captures_name = open.contains(&Piece::Group("name".to_owned()));
+        let captures_name = open.iter().any(|piece| piece.is_group("name"));
         let (begin, mut rest) = self.split_begin(open)?;
         let mut call = match captures_name {
-            true => self.call(begin, end, rest),
+            true => self.call(Some(begin), Some(end), rest),
             false => {
                 let keys = self.keys()?;
                 rest.push(Part::Gap { gap: "\n".to_owned() });
                 rest.extend(object_header(&keys));
-                let mut call = self.call(begin, end, rest);
+                let mut call = self.call(Some(begin), Some(end), rest);
                 call.id = keys.id.map(|(_, id)| id).unwrap_or_default();
                 call.trailer = vec![
                     Part::Gap { gap: String::new() },
@@ -154,13 +161,9 @@ impl CallField<'_> {
         warnings: &mut Vec<ResponseTemplateWarning>,
     ) -> Lowered<LoweredCalls> {
         let (begin, header) = self.split_begin(open)?;
-        let pattern = self.field.content_args.get("tag_pattern").and_then(Value::as_str);
-        let pattern = pattern.ok_or_else(|| self.error("content_args", "needs `tag_pattern`"))?;
-        let at = "content_args/tag_pattern";
-        let pieces = of_pattern(pattern).map_err(|problem| self.error(at, problem))?;
-        let pieces = apart(&pieces);
-        let is_group = |piece: &Piece, name: &str| *piece == Piece::Group(name.to_owned());
-        let value = pieces.iter().position(|piece| is_group(piece, "value"));
+        let at = TAG_PATTERN;
+        let pieces = self.tag_pieces()?;
+        let value = pieces.iter().position(|piece| piece.is_group("value"));
         let value = value.ok_or_else(|| self.error(at, "has no group `value`"))?;
         let mut parts = Vec::new();
         for piece in &pieces[..value] {
@@ -189,18 +192,96 @@ impl CallField<'_> {
             between: gap(),
             after: gap(),
             excludes: Vec::new(),
-            python: None,
+            python: self.allows_non_json().then_some(PythonLiterals::Values),
             quotes: None,
         };
         warnings.push(ResponseTemplateWarning {
             pointer: format!("{}/{at}", self.pointer),
-            what: "what stands after the last argument is not described: only white space is \
-                   accepted"
+            what: "what stands after the last argument is not described: the tags that are open \
+                   there are closed, with white space only"
                 .to_owned(),
         });
-        let mut call = self.call(begin, end, header);
-        call.trailer = Vec::new();
+        let closed = unclosed_tags(open, &end).into_iter();
+        let trailer = closed.flat_map(|tag| [Part::Text(tag), Part::Gap { gap: "\n".to_owned() }]);
+        let mut call = self.call(Some(begin), Some(end), header);
+        call.trailer = trailer.collect();
         call.arguments = ArgumentStyle::Tagged(Box::new(style));
+        Ok(LoweredCalls { section: None, call })
+    }
+
+    /// The pieces of the pattern of one argument.
+    fn tag_pieces(&self) -> Lowered<Vec<Piece>> {
+        let pattern = self.field.content_args.get("tag_pattern").and_then(Value::as_str);
+        let pattern = pattern.ok_or_else(|| self.error("content_args", "needs `tag_pattern`"))?;
+        let pieces = of_pattern(pattern).map_err(|problem| self.error(TAG_PATTERN, problem))?;
+        Ok(apart(&pieces))
+    }
+
+    /// Whether values need not be JSON. Those that no string can be are then also read as Python
+    /// prints them.
+    fn allows_non_json(&self) -> bool {
+        let parser = self.field.content_args.get("value_parser");
+        parser.is_some_and(|parser| parser["args"]["allow_non_json"] == true)
+    }
+
+    /// Whether an argument is written as `KEY=VALUE`, with nothing after the value.
+    fn has_keywords(&self) -> bool {
+        let pieces = self.tag_pieces().unwrap_or_default();
+        matches!(&pieces[..], [key, Piece::Text(text), value]
+            if key.is_group("key") && text == "=" && value.is_group("value"))
+    }
+
+    /// A list of calls with keyword arguments. A call begins with the begin of the list or with a
+    /// separator, and ends with a parenthesis, after which the list may end.
+    fn lower_keywords(&self, open: &[Piece], close: &[Piece]) -> Lowered<LoweredCalls> {
+        let key = self.field.open_key();
+        let [Piece::Any(begins), name @ ..] = open else {
+            return Err(self.error(key, "such calls need the begin of a list or a separator"));
+        };
+        let fixed = |pieces: &[Piece]| texts(pieces).and_then(|texts| marker(&texts));
+        let (Some(begin), [_, separator]) = (begins.first().and_then(|b| fixed(b)), &begins[..])
+        else {
+            return Err(self.error(key, "is not the begin of a list or a separator"));
+        };
+        let close: Vec<&Piece> = close.iter().filter(|piece| **piece != Piece::Space).collect();
+        let end = match close[..] {
+            [Piece::Text(text), Piece::Maybe(end)] if text == ")" => fixed(end),
+            _ => None,
+        };
+        let problem = "is not a parenthesis, after which the list may end";
+        let end = end.ok_or_else(|| self.error(self.field.close_key(), problem))?;
+        let parts = |pieces: &[Piece], gap: &str| {
+            header(pieces, gap).map_err(|problem| self.error(key, problem))
+        };
+        let mut call = self.call(None, None, parts(name, "")?);
+        call.arguments = ArgumentStyle::JsonKeywords;
+        call.trailer = vec![Part::Text(")".to_owned())];
+        call.separator = FixedParts::Parts(parts(separator, " ")?);
+        let nothing = FixedParts::default;
+        let (before, lead, trail) = (String::new(), nothing(), nothing());
+        let section = Some(SectionFormat { before, begin, lead, trail, end: Some(end) });
+        Ok(LoweredCalls { section, call })
+    }
+
+    /// An object without a marker, with the begin of any object that has a name, and what follows
+    /// from the name on.
+    fn lower_object(
+        &self,
+        begin: String,
+        rest: &[Piece],
+        close: &[Piece],
+    ) -> Lowered<LoweredCalls> {
+        let rest = header(rest, " ").map_err(|what| self.error(self.field.open_key(), what))?;
+        // Nothing but the end of the turn marks the end of such a call.
+        let ends = texts(close).unwrap_or_default();
+        let is_end = |end: &&String| self.turn_ends.iter().any(|turn| format!("}}{turn}") == **end);
+        if ends.is_empty() || ends.iter().any(|end| !is_end(&end)) {
+            let problem = "is not `}` and what ends a turn of text";
+            return Err(self.error(self.field.close_key(), problem));
+        }
+        let mut call = self.call(Some(Marker::Text(begin)), None, rest);
+        call.parallel = ParallelPolicy::One;
+        call.trailer.push(Part::Text("}".to_owned()));
         Ok(LoweredCalls { section: None, call })
     }
 
@@ -239,6 +320,41 @@ impl CallField<'_> {
         let name = key(&function["name"], "function/name")?;
         Ok(Keys { name, arguments: key(&function["arguments"], "function/arguments")?, id })
     }
+}
+
+const TAG_PATTERN: &str = "content_args/tag_pattern";
+
+/// The text before the name, with the white space that encoders write, if it begins a JSON object;
+/// and the pieces from the name on.
+fn object_begin(open: &[Piece]) -> Option<(String, &[Piece])> {
+    let (before, rest) = open.split_at(open.iter().position(|piece| piece.is_group("name"))?);
+    let text = |piece: &Piece| match piece {
+        Piece::Text(text) => Some(text.clone()),
+        Piece::Space => Some(" ".to_owned()),
+        _ => None,
+    };
+    let begin: String = before.iter().map(text).collect::<Option<_>>()?;
+    begin.starts_with('{').then_some((begin, rest))
+}
+
+/// The end tags of the tags that `open` has and `end` does not close, the inner first.
+fn unclosed_tags(open: &[Piece], end: &Marker) -> Vec<String> {
+    let text: String = open
+        .iter()
+        .map(|piece| match piece {
+            Piece::Text(text) => text.as_str(),
+            _ => " ",
+        })
+        .collect();
+    let is_name = |c: char| c.is_ascii_alphanumeric() || "_-:.".contains(c);
+    let tags = text.split('<').skip(1).filter_map(|rest| {
+        let len = rest.find(|c: char| !is_name(c)).unwrap_or(rest.len());
+        (len > 0).then(|| format!("</{}>", &rest[..len]))
+    });
+    let end = end.write();
+    let mut out: Vec<String> = tags.filter(|tag| !end.contains(tag.as_str())).collect();
+    out.reverse();
+    out
 }
 
 /// The key of ids in lists of calls.

@@ -27,6 +27,12 @@ pub(super) enum Piece {
     Edge,
 }
 
+impl Piece {
+    pub(super) fn is_group(&self, name: &str) -> bool {
+        matches!(self, Piece::Group(group) if group == name)
+    }
+}
+
 /// The delimiters of a region.
 pub(super) fn delimiters(
     field: &Field,
@@ -56,8 +62,12 @@ fn pieces(
     }
 }
 
-/// The pieces of a regular expression.
+/// The pieces of a regular expression. One that is a look-ahead and nothing else matches no text.
 pub(super) fn of_pattern(pattern: &str) -> Result<Vec<Piece>, String> {
+    let ahead = pattern.strip_prefix("(?=").map(|rest| format!("(?:{rest}"));
+    if let Some(Ast::Group(_)) = ahead.and_then(|group| Parser::new().parse(&group).ok()) {
+        return Ok(vec![Piece::Edge]);
+    }
     let ast = Parser::new().parse(pattern).map_err(|error| error.kind().to_string())?;
     let mut out = Vec::new();
     add(&ast, &mut out)?;

@@ -2,10 +2,12 @@
 
 use louver::spec::json::push_token;
 use louver_formats::{Marker, Opener, ReasoningFormat, TextFormat, TextPlace, WireFormat};
+use serde_json::Value;
 
 use super::calls::{CallField, LoweredCalls};
-use super::delimiter::{Piece, after_line_feeds, delimiters, marker, texts};
+use super::delimiter::{Piece, after_line_feeds, delimiters, marker, of_pattern, texts};
 use super::{Field, Lowered, ResponseTemplate, ResponseTemplateWarning, error, field_pointer};
+use crate::units::{marker_of, units};
 
 /// The members that templates use for reasoning.
 const REASONING: [&str; 3] = ["reasoning_content", "thinking", "reasoning"];
@@ -17,9 +19,14 @@ impl ResponseTemplate {
         let mut warnings = self.unenforced();
         let field = self.fields.get("tool_calls");
         let field = field.ok_or_else(|| error("/fields", "there is no region `tool_calls`"))?;
-        let mut calls = CallField { field, pointer: "/fields/tool_calls" }.lower(&mut warnings)?;
+        let content = self.fields.get("content");
+        let ends = content.and_then(|field| delimiters(field, "/fields/content").ok()?.1);
+        let turn_ends = ends.and_then(|ends| texts(&ends)).unwrap_or_default();
+        let calls = CallField { field, pointer: "/fields/tool_calls", turn_ends };
+        let mut calls = calls.lower(&mut warnings)?;
         let reasoning = REASONING.iter().find_map(|key| Some((key, self.fields.get(*key)?)));
-        let reasoning = reasoning.map(|(key, field)| lower_reasoning(field, key)).transpose()?;
+        let reasoning = reasoning.map(|(key, field)| self.lower_reasoning(field, key));
+        let reasoning = reasoning.transpose()?;
         let (mut text, stop_tokens) = self.lower_text(&calls, reasoning.as_ref(), &mut warnings)?;
         if let Some(begin) = &mut text.begin {
             *begin = after_line_feeds(begin);
@@ -34,9 +41,10 @@ impl ResponseTemplate {
         format.reasoning = reasoning;
         format.section = calls.section;
         format.call = calls.call;
-        // What the template says of such calls does not tell them from JSON in a text.
+        // Other objects than those that any format knows as calls are JSON in a text.
         let begin = format.calls_begin_marker().map(Marker::write);
-        if begin.is_some_and(|begin| begin.starts_with('{')) {
+        let is_object = begin.as_ref().is_some_and(|begin| begin.starts_with('{'));
+        if is_object && !begin.is_some_and(|begin| format.begins_ambiguously(&begin)) {
             let pointer = format!("/fields/tool_calls/{}", field.open_key());
             return Err(error(pointer, "begins like any JSON object"));
         }
@@ -126,14 +134,17 @@ impl ResponseTemplate {
             if field.join.is_some() {
                 warn(format!("{pointer}/join"), "regions are not joined");
             }
-            let is_read = |key: &str| match field.content.as_deref() {
+            let is_read = |key: &str, value: &Value| match field.content.as_deref() {
                 Some("json") if !field.transform_each => {
                     ["unquoted_keys", "string_delims"].contains(&key)
                 }
-                Some("xml-inline") => key == "tag_pattern",
+                Some("xml-inline") => {
+                    key == "tag_pattern" || (key == "value_parser" && is_json_or_text(value))
+                }
                 _ => false,
             };
-            for key in field.content_args.keys().filter(|key| !is_read(key)) {
+            let unread = field.content_args.iter().filter(|(key, value)| !is_read(key, value));
+            for (key, _) in unread {
                 let mut pointer = format!("{pointer}/content_args");
                 push_token(&mut pointer, key);
                 warn(pointer, "is not read for this content");
@@ -175,27 +186,49 @@ impl ResponseTemplate {
             _ => Ok((text, ends)),
         }
     }
+
+    /// A region without a begin of its own begins with the tag at the end of the prompt.
+    fn lower_reasoning(&self, field: &Field, key: &str) -> Lowered<ReasoningFormat> {
+        let pointer = format!("/fields/{key}");
+        let (open, close) = delimiters(field, &pointer)?;
+        let fixed = |pieces: Option<&Vec<Piece>>| {
+            pieces.and_then(|pieces| texts(pieces)).and_then(|texts| marker(&texts))
+        };
+        let refuse = |side: &str| error(format!("{pointer}/{side}"), "is no fixed text");
+        let is_opened = open.as_deref().is_some_and(may_be_empty);
+        let at_prompt = || self.anchor_tag().filter(|_| is_opened);
+        let begin = fixed(open.as_ref()).or_else(at_prompt);
+        let begin = begin.ok_or_else(|| refuse(field.open_key()))?;
+        Ok(ReasoningFormat {
+            opened_by: if is_opened { Opener::Template } else { Opener::Model },
+            begin: after_line_feeds(&begin),
+            lead: "\n".to_owned(),
+            trail: "\n".to_owned(),
+            end: fixed(close.as_ref()).ok_or_else(|| refuse(field.close_key()))?,
+            after: String::new(),
+            excludes: Vec::new(),
+            skipped: None,
+        })
+    }
+
+    /// The tag with which what stands before every turn ends.
+    fn anchor_tag(&self) -> Option<Marker> {
+        let pieces = match &self.start_anchor_pattern {
+            Some(pattern) => of_pattern(pattern).ok()?,
+            None => vec![Piece::Text(self.start_anchor.as_str()?.to_owned())],
+        };
+        // What may be missing stands after the tag in some prompts.
+        let is_fixed = |piece: &&Piece| !matches!(piece, Piece::Maybe(_) | Piece::Space);
+        let Some(Piece::Text(text)) = pieces.iter().rfind(is_fixed) else { return None };
+        let last = *units(text.trim_end(), &[]).last()?;
+        last.is_tag.then(|| marker_of(last.text))
+    }
 }
 
-fn lower_reasoning(field: &Field, key: &str) -> Lowered<ReasoningFormat> {
-    let pointer = format!("/fields/{key}");
-    let (open, close) = delimiters(field, &pointer)?;
-    let fixed = |pieces: Option<Vec<Piece>>, side: &str| {
-        let texts = pieces.and_then(|pieces| texts(&pieces));
-        let marker = texts.and_then(|texts| marker(&texts));
-        marker.ok_or_else(|| error(format!("{pointer}/{side}"), "is no fixed text"))
-    };
-    let is_opened = open.as_deref().is_some_and(may_be_empty);
-    Ok(ReasoningFormat {
-        opened_by: if is_opened { Opener::Template } else { Opener::Model },
-        begin: after_line_feeds(&fixed(open, field.open_key())?),
-        lead: "\n".to_owned(),
-        trail: "\n".to_owned(),
-        end: fixed(close, field.close_key())?,
-        after: String::new(),
-        excludes: Vec::new(),
-        skipped: None,
-    })
+/// Whether values are JSON or, perhaps, text.
+fn is_json_or_text(parser: &Value) -> bool {
+    let mut options = parser["args"].as_object().into_iter().flat_map(|args| args.keys());
+    parser["name"] == "json" && options.all(|key| key == "allow_non_json")
 }
 
 /// Whether a delimiter may be at the output's start without any text.
