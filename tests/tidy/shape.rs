@@ -20,7 +20,8 @@ const MAX_PARAMETERS: usize = 6;
 const MAX_EXCEPTIONS: usize = 13;
 
 /// Folders whose functions and structures are measured.
-const MEASURED: &[&str] = &["src", "adapters", "benches", "cli/src", "examples/agents", "fuzz", "server/src"];
+const MEASURED: &[&str] =
+    &["src", "adapters", "benches", "cli/src", "examples/agents", "fuzz", "server/src"];
 
 #[test]
 fn lines_have_at_most_100_columns() {
