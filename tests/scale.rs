@@ -70,6 +70,29 @@ impl Language {
     }
 }
 
+/// Many items of one state, each of which calls many rules.
+#[test]
+fn products_of_items_and_calls_are_limited() {
+    let rules = 2_000;
+    let mut text = "root ::= \"a\" root \"b\" | t\nt ::= \"a\"* \"#\" (".to_owned();
+    let names: Vec<String> = (0..rules).map(|i| format!("c{i}")).collect();
+    text.push_str(&names.join(" | "));
+    text.push_str(")\n");
+    for i in 0..rules {
+        let _ = writeln!(text, "c{i} ::= \"l{i}\" | \"(\" c{i} \")\"");
+    }
+    let compiled = Compiled::new(lower(&text), &Limits::default()).expect("compiles");
+    let compiled = Arc::new(compiled);
+    let push = |items: usize| {
+        let mut recognizer = Recognizer::new(compiled.clone());
+        let text = format!("{}#l7{}", "a".repeat(items), "b".repeat(items));
+        recognizer.push(text.as_bytes()).map(|()| recognizer.is_complete())
+    };
+    assert_eq!(push(50).ok(), Some(true));
+    let refused = push(2_000).expect_err("four million calls of one configuration");
+    assert!(refused.to_string().contains("limit"), "{refused}");
+}
+
 #[test]
 fn a_subset_of_c_is_recognised() {
     let mut c = Language::compile(&read("ebnf/c_subset.ebnf"));

@@ -112,6 +112,36 @@ fn check_cases_has_a_result_or_an_error_per_line() {
     }
 }
 
+/// A spec within a line is read as exactly as one in a file.
+#[test]
+fn check_cases_rounds_no_number_and_merges_no_key() {
+    let folder = Folder::new("cases-exact");
+    let cases = [
+        (r#"{"type": "integer", "maximum": 18446744073709551616}"#, "18446744073709551617", false),
+        (r#"{"type": "integer", "maximum": 18446744073709551616}"#, "18446744073709551616", true),
+        (r#"{"const": 0.10000000000000000001}"#, "0.1", false),
+        (r#"{"enum": [0.30, -0]}"#, "0.30", true),
+        (r#"{"enum": [0.30, -0]}"#, "-0", true),
+        (r#"{"minimum": 1e400}"#, "1", false),
+    ];
+    let line = |(spec, input, _): &(&str, &str, bool)| {
+        format!(r#"{{"id": "1", "kind": "json_schema", "spec": {spec}, "input": "{input}"}}"#)
+    };
+    let repeated = (r#"{"type": "integer", "type": "string"}"#, "1", false);
+    let lines: Vec<String> = cases.iter().chain([&repeated]).map(line).collect();
+    let input = folder.0.join("in.jsonl");
+    std::fs::write(&input, lines.join("\n")).expect("written");
+    let out = folder.0.join("out.jsonl");
+    let run = louver(&["check", "--cases", path(&input), "--out", path(&out)]);
+    assert!(run.status.success(), "{run:?}");
+    let verdicts = read_lines(&out);
+    for ((spec, input, accepted), verdict) in cases.iter().zip(&verdicts) {
+        assert_eq!(verdict["accepted"], json!(accepted), "{spec} {input} {verdict}");
+    }
+    let error = verdicts[cases.len()]["error"].as_str().unwrap_or_default();
+    assert!(error.contains("duplicate key \"type\""), "{error}");
+}
+
 #[test]
 fn check_cases_obeys_the_policy() {
     let folder = Folder::new("cases-policy");

@@ -63,8 +63,50 @@ fn options_in_recursion() -> Vec<Input> {
     inputs
 }
 
+/// Work on rules and frames that was neither counted nor bounded.
+fn products_and_fixpoints() -> Vec<Input> {
+    let elements = "root[scope] ::= \"[\" (e (\",\" e)*)? \"]\"\ne[element] ::= \"\\\"\" r0\n";
+    let last = |n: usize| format!("r{n} ::= [a-z]* \"\\\"\"\n");
+    let chain = move |n: usize, rule: &dyn Fn(usize) -> String| {
+        format!("{elements}{}{}", (0..n).map(rule).collect::<String>(), last(n))
+    };
+    let doubling = move |n| chain(n, &|i| format!("r{i} ::= \"a\" r{0} | \"b\" r{0}\n", i + 1));
+    let deep =
+        move |n| chain(n, &|i| format!("r{i} ::= \"a\" r{0} | \"(\" r{i} \")\" r{0}\n", i + 1));
+    let ring = |n: usize, step: usize, budget: &str| {
+        let first = format!("s \"!\"\ns{budget} ::= r0");
+        rules(&first, n, |i| format!("r{} \"x\" | \"a{i}\"", (i + step) % n))
+    };
+    let ascending = move |n| ring(n, 1, "[max_chars=100]");
+    let descending = move |n| ring(n, n - 1, "[max_chars=100]");
+    let unlimited = move |n| ring(n, n - 1, "");
+    let excluded = |n: usize| {
+        let parts: Vec<String> = (0..n).map(|i| format!("ExcludeToken({i}) \"x{i}\"")).collect();
+        format!("root ::= {}\n", parts.join(" | "))
+    };
+    let keys = |n: usize| {
+        let parts: Vec<String> = (0..n).map(|i| format!("s{i} \"z{i}\"")).collect();
+        let callers: String = (0..n).map(|i| format!("s{i} ::= k \"x\" k \"y\"\n")).collect();
+        let key = "k[unique_key] ::= \"\\\"\" [a-z]* \"\\\"\"\n";
+        format!("root ::= {}\n{callers}{key}", parts.join(" | "))
+    };
+    [
+        family("ebnf/elements-of-doubled-rules", &[24, 60, 1_000], doubling, common),
+        family("ebnf/elements-of-deep-rules", &[1_000, 12_000], deep, common),
+        family("ebnf/ascending-ring-in-budget", &[500, 8_000], ascending, common),
+        family("ebnf/descending-ring-in-budget", &[500, 8_000], descending, common),
+        family("ebnf/descending-ring", &[2_000, 16_000], unlimited, common),
+        family("ebnf/excluded-tokens", &[100, 250], excluded, common),
+        family("ebnf/keys-of-many-callers", &[1_000, 16_000], keys, common),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
 pub(crate) fn inputs() -> Vec<Input> {
     let mut inputs = options_in_recursion();
+    inputs.extend(products_and_fixpoints());
     let fixed = |name: &str, text: &'static str| {
         family(&format!("ebnf/{name}"), &[1], move |_| text.to_owned(), common)
     };

@@ -6,8 +6,10 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use louver::front::json_schema::Registry;
+use louver::spec::json::Json;
 use louver_hf_tokenizers::Encoder;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::feeder::Feeder;
@@ -22,7 +24,9 @@ use crate::spec;
 struct CaseLine {
     id: CaseId,
     kind: Option<String>,
-    spec: Option<Value>,
+    /// See [`spec::of_line`].
+    #[serde(rename = "spec")]
+    _spec: Option<IgnoredAny>,
     spec_file: Option<PathBuf>,
     #[serde(default)]
     options: Value,
@@ -55,7 +59,7 @@ pub(super) fn run(args: &GrammarArgs) -> Result<ExitCode> {
 struct GrammarCase {
     id: String,
     kind: String,
-    spec: Value,
+    spec: Json,
     options: Value,
     /// Token sequences, and whether they are sentences.
     tests: Vec<(Vec<u32>, bool)>,
@@ -68,10 +72,11 @@ fn read_text_file(folder: &Path, name: &Path) -> Result<String> {
 
 impl GrammarCase {
     fn read(line: &str, kind: &str, folder: &Path, encoder: &Encoder<'_>) -> Result<GrammarCase> {
+        let spec = spec::of_line(line)?;
         let line: CaseLine = serde_json::from_str(line)?;
-        let spec = match (line.spec, &line.spec_file) {
+        let spec = match (spec, &line.spec_file) {
             (Some(spec), None) => spec,
-            (None, Some(name)) => Value::String(read_text_file(folder, name)?),
+            (None, Some(name)) => Json::String(read_text_file(folder, name)?),
             _ => anyhow::bail!("a case needs either `spec` or `spec_file`"),
         };
         let mut tests = Vec::new();

@@ -8,19 +8,22 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use louver::front::json_schema::{Registry, SchemaError};
 use louver_formats::validator_instance;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::counts::{counts, joined_counts};
 use crate::jsonl::{self, CaseId};
-use crate::spec::SpecCache;
+use crate::spec::{self, SpecCache};
 
 /// One line of the cases file.
 #[derive(Debug, Deserialize)]
 struct CheckCase {
     id: CaseId,
     kind: String,
-    spec: Value,
+    /// See [`spec::of_line`].
+    #[serde(rename = "spec")]
+    _spec: IgnoredAny,
     #[serde(default)]
     options: Value,
     input: Option<String>,
@@ -74,7 +77,7 @@ pub(super) fn run(path: &Path, out: &Path, registry: Registry) -> Result<ExitCod
             Ok(case) => {
                 let mut relaxed = Vec::new();
                 let outcome = case
-                    .check(&mut specs, &mut relaxed)
+                    .check(&line, &mut specs, &mut relaxed)
                     .map_or_else(CheckOutcome::Error, CheckOutcome::Accepted);
                 Verdict { id: case.id, outcome, relaxed }
             }
@@ -117,7 +120,12 @@ fn print_relaxed(specs: &SpecCache) {
 
 impl CheckCase {
     /// Whether the input is accepted; with the policy `validate` also whether it is valid.
-    fn check(&self, specs: &mut SpecCache, relaxed: &mut Vec<String>) -> Result<bool, String> {
+    fn check(
+        &self,
+        line: &str,
+        specs: &mut SpecCache,
+        relaxed: &mut Vec<String>,
+    ) -> Result<bool, String> {
         let decoded;
         let input = match (&self.input, &self.input_b64) {
             (Some(text), None) => text.as_bytes(),
@@ -128,7 +136,9 @@ impl CheckCase {
             }
             _ => return Err("a case needs either `input` or `input_b64`".to_owned()),
         };
-        let spec = specs.spec(&self.kind, &self.spec, &self.options)?;
+        let spec = spec::of_line(line).map_err(|error| error.to_string())?;
+        let spec = spec.ok_or("there is no `spec`")?;
+        let spec = specs.spec(&self.kind, &spec, &self.options)?;
         *relaxed = spec.relaxed.iter().map(ToString::to_string).collect();
         let mut recognizer = spec.recognizer();
         match recognizer.push(input) {

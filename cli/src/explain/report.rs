@@ -8,8 +8,8 @@ use louver::compile::{Compiled, DispatchState, RuleAutomaton};
 use louver::front::json_schema::Registry;
 use louver::ir::{Expr, Grammar, Simplify, Trigger};
 use louver::limits::Limits;
+use louver::spec::json::Json;
 use serde::Serialize;
-use serde_json::Value;
 
 use super::prefix::PrefixReport;
 use crate::spec::{self, LoweredSpec, SpecSource};
@@ -115,7 +115,7 @@ pub(super) fn run_stages(
     (limits, registry): (&Limits, &Registry),
 ) -> Result<(Report, Arc<Compiled>)> {
     let begin = Instant::now();
-    let text = Value::String(source.text.clone());
+    let text = Json::String(source.text.clone());
     let lowered = spec::lowered(source.kind, &text, &source.options, (limits, registry));
     let LoweredSpec { grammar, warnings, relaxed, .. } =
         lowered.map_err(|error| source.error(error))?;

@@ -156,6 +156,9 @@ pub(crate) struct UsableSpec {
     pub(crate) request: Option<LoweredRequest>,
 }
 
+/// Deepest nesting of a line of cases, in arrays and objects.
+const MAX_LINE_DEPTH: usize = 1_000;
+
 /// Cache of compiled specs.
 #[derive(Debug, Default)]
 pub(crate) struct SpecCache {
@@ -174,7 +177,7 @@ impl SpecCache {
     pub(crate) fn spec(
         &mut self,
         kind: &str,
-        spec: &Value,
+        spec: &Json,
         options: &Value,
     ) -> Result<&UsableSpec, String> {
         let key = (kind.to_owned(), spec.to_string(), options.to_string());
@@ -195,7 +198,7 @@ impl UsableSpec {
     /// Compiles a spec of any kind.
     pub(crate) fn new(
         kind: &str,
-        spec: &Value,
+        spec: &Json,
         options: &Value,
         (limits, registry): (&Limits, &Registry),
     ) -> Result<UsableSpec, SpecError> {
@@ -291,7 +294,7 @@ impl From<LoweredTag> for LoweredSpec {
 /// Lowers a spec of any kind to a grammar with warnings.
 pub(crate) fn lowered(
     kind: &str,
-    spec: &Value,
+    spec: &Json,
     options: &Value,
     (limits, registry): (&Limits, &Registry),
 ) -> Result<LoweredSpec, SpecError> {
@@ -302,7 +305,7 @@ pub(crate) fn lowered(
             lowered_schema(SchemaSource { schema: &spec, registry, options, limits })?
         }
         "regex" => {
-            let Value::String(pattern) = spec else {
+            let Json::String(pattern) = spec else {
                 return Err(SpecError::SpecType { kind: "regex", expected: "a string" });
             };
             let options: RegexOptions = parse_options("regex", options)?;
@@ -310,7 +313,7 @@ pub(crate) fn lowered(
             LoweredSpec::new(grammar, SpecWarnings::default(), Vec::new())
         }
         "ebnf" => {
-            let Value::String(text) = spec else {
+            let Json::String(text) = spec else {
                 return Err(SpecError::SpecType { kind: "ebnf", expected: "a string" });
             };
             let options: GrammarOptions = parse_options("ebnf", options)?;
@@ -321,7 +324,7 @@ pub(crate) fn lowered(
         }
         "tools" => tools::lowered(spec, options, limits)?,
         "lark" => {
-            let Value::String(text) = spec else {
+            let Json::String(text) = spec else {
                 return Err(SpecError::SpecType { kind: "lark", expected: "a string" });
             };
             let options = lark_options(parse_options("lark", options)?, limits)?;
@@ -362,11 +365,18 @@ pub(crate) fn schema_options(text: &str) -> Result<SchemaOptions, String> {
 }
 
 /// Parses a spec that is JSON, or JSON text.
-fn json(spec: &Value, limits: &Limits) -> Result<Json, JsonError> {
+fn json(spec: &Json, limits: &Limits) -> Result<Json, JsonError> {
     match spec {
-        Value::String(text) => Json::parse(text, limits),
-        value => Ok(Json::from(value)),
+        Json::String(text) => Json::parse(text, limits),
+        json => Ok(json.clone()),
     }
+}
+
+/// The member `spec` of a line of cases, if it has one. Its numbers and keys are kept as written,
+/// which `serde_json` would round and merge.
+pub(crate) fn of_line(line: &str) -> Result<Option<Json>, JsonError> {
+    let limits = Limits::default().with_source_bytes(line.len()).with_depth(MAX_LINE_DEPTH);
+    Ok(Json::parse(line, &limits)?.get("spec").cloned())
 }
 
 fn parse_options<T: for<'d> Deserialize<'d>>(

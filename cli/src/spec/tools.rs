@@ -45,7 +45,7 @@ impl ToolsOptions {
 /// `parallel_tool_calls` and `response_format`, or as text of either. Markers are compared by their
 /// spelling.
 pub(super) fn lowered(
-    spec: &Value,
+    spec: &Json,
     options: &Value,
     limits: &Limits,
 ) -> Result<LoweredSpec, SpecError> {
