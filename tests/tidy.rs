@@ -33,6 +33,7 @@ const CRATES: &[&str] = &[
     "examples/agents/src",
     "fuzz/src",
     "server/src",
+    "test-support/src",
 ];
 
 /// Leaves of the engine, which all stages may use.

@@ -66,9 +66,9 @@ impl StepCounts {
     }
 
     /// The number of steps that stands for `steps` where tokens have at most `max_token_bytes`
-    /// bytes, and so take at most as many steps: [`FAR_FROM_BOUNDS`] if they reach no bound, and any
-    /// path to an end still fits after them. Below the lower bound, the greatest number for which
-    /// every test of [`StepCounts::allows`] on the way has the same result.
+    /// bytes, and so take at most as many steps. It is [`FAR_FROM_BOUNDS`] if they reach no bound
+    /// and any path to an end still fits after them. Below the lower bound, it is the greatest
+    /// number for which every test of [`StepCounts::allows`] on the way has the same result.
     pub(super) fn canonical_steps(&self, steps: u32, max_token_bytes: u32) -> u32 {
         if steps >= self.min {
             return match self.steps_left(steps) {

@@ -56,7 +56,7 @@ pub(crate) struct CompiledDispatch {
     is_shared: bool,
     /// By trigger: the productive rules of its tags.
     rules: Vec<Vec<CompiledRuleId>>,
-    /// By node of the trie: whether its text begins a stop or a trigger with usual bodies. Made
+    /// By node of the trie: whether its text begins a stop or a trigger with likely bodies. Made
     /// when first needed.
     likely_nodes: OnceLock<Box<[bool]>>,
 }
@@ -70,12 +70,12 @@ impl CompiledDispatch {
         state: DispatchStateId,
         unlikely: impl Fn(CompiledRuleId) -> bool,
     ) -> Option<bool> {
-        let is_usual = |fires: TriggerOrStop| {
+        let is_likely = |fires: TriggerOrStop| {
             fires.is_none_or(|tag| !self.called_rules(tag).iter().all(|&rule| unlikely(rule)))
         };
         let node = self.automaton.begun_node(state)?;
-        let usual = self.likely_nodes.get_or_init(|| self.automaton.likely_nodes(is_usual));
-        Some(!usual[node.index()])
+        let likely = self.likely_nodes.get_or_init(|| self.automaton.likely_nodes(is_likely));
+        Some(!likely[node.index()])
     }
 
     /// The tag bodies that follow a trigger.

@@ -264,7 +264,8 @@ impl StringProperty {
     }
 }
 
-/// Deepest nesting of rules that is looked through. What lies deeper has no property.
+/// Deepest nesting of rules that is looked through. What is first met deeper counts as without the
+/// property, also where it is met again.
 const MAX_RULE_DEPTH: usize = 16;
 
 /// Decides properties of expressions through calls of rules that are not recursive. Cost: each rule

@@ -122,6 +122,14 @@ impl MemberChoices<'_> {
 }
 
 impl SeenMembers {
+    /// The largest member that has been seen, and one.
+    fn end(&self) -> usize {
+        match self.excluded.end() {
+            0 => self.unique.end(),
+            _ => self.unique.without(&self.excluded).last().map_or(0, |last| last + 1),
+        }
+    }
+
     /// Whether a unique member has been seen.
     fn has(&self, member: usize) -> bool {
         self.unique.contains(member) && !self.excluded.contains(member)
@@ -435,17 +443,17 @@ impl MemberBounds {
     /// Likelihood that this member is next, if members mostly come in declaration order: skipped
     /// required members make it unlikely, skipped optional ones less so.
     pub(crate) fn likelihood(&self, seen: &SeenMembers, member: usize) -> f64 {
-        let (must, may) = self.left_out(seen, seen.unique.end()..member);
-        let (must_before, _) = self.left_out(seen, 0..seen.unique.end().min(member));
-        let late = if member < seen.unique.end() { 1.0 / 64.0 } else { 1.0 };
+        let (must, may) = self.left_out(seen, seen.end()..member);
+        let (must_before, _) = self.left_out(seen, 0..seen.end().min(member));
+        let late = if member < seen.end() { 1.0 / 64.0 } else { 1.0 };
         late * (1.0f64 / 64.0).powi(must + must_before) * 0.125f64.powi(may)
     }
 
     /// Score of the members seen so far, to compare alternatives that differ by one member: higher
     /// for more members and for fewer gaps.
     pub(crate) fn order_score(&self, seen: &SeenMembers) -> f64 {
-        let (must, may) = self.left_out(seen, 0..seen.unique.end());
-        let present = seen.unique.count_without(&MemberBits::default());
+        let (must, may) = self.left_out(seen, 0..seen.end());
+        let present = seen.unique.count_without(&seen.excluded);
         // Bounded, so that the product is a number.
         256f64.powi(present.min(64) as i32) * 64f64.powi(-must.min(32)) * 8f64.powi(-may.min(32))
     }

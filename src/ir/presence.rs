@@ -181,7 +181,14 @@ impl OpenClauses {
         if !all.propagate(members.clone().collect(), &mut decided) {
             return None;
         }
-        for member in members {
+        // Without clauses on both, what propagation leaves contradicts nothing.
+        let has_exclusions = clauses.iter().any(|clause| clause.absent.len() > 1);
+        let has_choices = clauses.iter().any(|clause| !clause.present.is_empty());
+        let assumed_members = if has_exclusions && has_choices { members } else { 0..0 };
+        for member in assumed_members {
+            if fuel::check().is_err() {
+                break;
+            }
             for present in [true, false] {
                 let mut assumed = decided.clone();
                 if decided.get(member).is_none() {
@@ -259,7 +266,9 @@ impl OpenClauses {
             match decided.get(member) {
                 Some(occurs) if occurs == present => return Some(None),
                 Some(_) => {}
-                None if open.is_none() => open = Some((member, present)),
+                None if open.is_none_or(|only| only == (member, present)) => {
+                    open = Some((member, present));
+                }
                 None => return Some(None),
             }
         }

@@ -30,8 +30,8 @@ impl fmt::Debug for SpecialTokenIds {
     }
 }
 
-/// Fuel of a row, for each of its words: the copy, and the memory that it holds.
-const FUEL_PER_WORD: usize = 1;
+/// Words of a row for a unit of fuel: the copy costs less, but the fuel also bounds the memory.
+const WORDS_PER_FUEL: usize = 4;
 
 /// Finds the ids of special tokens in one vocabulary.
 pub(crate) struct SpecialTokenResolver<'v> {
@@ -89,7 +89,7 @@ impl<'v> SpecialTokenResolver<'v> {
         mut row: Vec<u32>,
         (list, change): (&[SpecialToken], fn(&mut [u32], TokenId)),
     ) -> Result<Vec<u32>, CompileError> {
-        fuel::spend(FUEL_PER_WORD * row.len() + list.len())
+        fuel::spend(row.len() / WORDS_PER_FUEL + list.len())
             .map_err(|cause| CompileError::Fuel { rule: special.to_string(), cause })?;
         for token in list {
             self.resolve(token)?.each(&mut |id| change(&mut row, id));

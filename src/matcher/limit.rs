@@ -7,6 +7,8 @@ use crate::fuel::OutOfFuel;
 pub(crate) enum ParserLimit {
     /// One configuration has too many items.
     Items,
+    /// The items of one configuration call too many rules.
+    Calls,
     /// A value that must be distinct is nested too deeply to be compared.
     Values,
     /// No distinct value is left, or the search for a completion gave up.
@@ -35,6 +37,7 @@ impl ParserLimit {
     pub(crate) fn what(self) -> &'static str {
         match self {
             ParserLimit::Items => "items of one configuration",
+            ParserLimit::Calls => "calls of one configuration",
             ParserLimit::Values => "nesting of a value that must differ from others",
             ParserLimit::Search => "the search for a value that differs from earlier ones",
             ParserLimit::Memory => "memory for configurations",

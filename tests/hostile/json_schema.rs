@@ -249,6 +249,29 @@ fn products(inputs: &mut Vec<Input>) {
         &[5, 16, 40],
         |n| json!({"type": "object", "properties": object(n, |i| format!("a{i}"), |_| json!({})), "dependentRequired": object(n, |i| format!("a{i}"), |i| json!([format!("a{}", (i * 3 + 1) % n)]))}),
     );
+    // Each member requires the next one; the last ones come first.
+    let chain = |n: usize| {
+        let rows = (0..n).rev().map(|i| (format!("a{i}"), json!([format!("a{}", i + 1)])));
+        rows.collect::<serde_json::Map<_, _>>()
+    };
+    add(
+        inputs,
+        "dependency-chain",
+        &[50, 1_000, 5_000],
+        |n| json!({"dependentRequired": chain(n)}),
+    );
+    add(
+        inputs,
+        "required-dependency-chain",
+        &[50, 1_000, 5_000],
+        |n| json!({"required": ["a0"], "dependentRequired": chain(n)}),
+    );
+    add(
+        inputs,
+        "excluding-dependency-chain",
+        &[50, 1_000, 5_000],
+        |n| json!({"dependentRequired": chain(n), "not": {"required": ["a0", format!("a{n}")]}}),
+    );
     add(
         inputs,
         "unevaluated",

@@ -517,3 +517,20 @@ fn masks_depend_on_remaining_members_where_a_token_ends_a_key() {
 fn text(vocab: &Vocabulary, matcher: &Matcher) -> String {
     matcher.tokens().iter().map(|&token| vocab.shown(token).to_string()).collect()
 }
+
+/// A member may stand twice in a clause.
+#[test]
+fn repeated_members_of_clauses_count_once() {
+    let text = "root ::= Members(\",\", optional(\"a\"), optional(\"b\"), optional(\"c\"), \
+                clause((), (0, 0, 1)))\n";
+    let grammar = louver::front::ebnf::lower(text, &Default::default(), &Limits::default());
+    let grammar = grammar.expect("a grammar").grammar;
+    let compiled = Arc::new(Compiled::new(grammar, &Limits::default()).expect("compiles"));
+    let accepts = |text: &str| {
+        let mut recognizer = Recognizer::new(compiled.clone());
+        recognizer.push(text.as_bytes()).ok().map(|()| recognizer.is_complete())
+    };
+    assert_eq!(["a", "b", "b,c", "c,a"].map(accepts), [Some(true); 4]);
+    // Not even begun: nothing could follow.
+    assert_eq!(["b,a", "a,b", "b,c,a"].map(accepts), [None; 3]);
+}

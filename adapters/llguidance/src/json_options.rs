@@ -105,8 +105,8 @@ impl JsonCompileOptions {
         let after_comma = spaces(",", "item_separator", &self.item_separator)?;
         let after_colon = spaces(":", "key_separator", &self.key_separator)?;
         let (max, is_all) = match &self.whitespace_pattern {
-            _ if !self.whitespace_flexible => (0, true),
             Some(pattern) => longest_white_space(pattern)?,
+            None if !self.whitespace_flexible => (0, true),
             None => (MAX_WHITE_SPACE, true),
         };
         let is_exact = after_comma + after_colon > 0;

@@ -442,8 +442,8 @@ impl DispatchAutomaton {
     }
 
     /// See [`MatchTable::likely_nodes`].
-    pub(super) fn likely_nodes(&self, is_usual: impl Fn(TriggerOrStop) -> bool) -> Box<[bool]> {
-        self.matches.likely_nodes(is_usual)
+    pub(super) fn likely_nodes(&self, is_likely: impl Fn(TriggerOrStop) -> bool) -> Box<[bool]> {
+        self.matches.likely_nodes(is_likely)
     }
 
     /// The summary of a state.

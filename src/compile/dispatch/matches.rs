@@ -250,17 +250,17 @@ impl MatchTable {
         (tag != TriggerId::NONE).then_some(tag)
     }
 
-    /// By node: whether its text begins a trigger or stop for which `is_usual` holds.
-    pub(super) fn likely_nodes(&self, is_usual: impl Fn(TriggerOrStop) -> bool) -> Box<[bool]> {
-        let mut usual = vec![false; self.trie.len()];
+    /// By node: whether its text begins a trigger or stop for which `is_likely` holds.
+    pub(super) fn likely_nodes(&self, is_likely: impl Fn(TriggerOrStop) -> bool) -> Box<[bool]> {
+        let mut likely = vec![false; self.trie.len()];
         for node in self.trie.nodes().rev() {
             let is_stop = self.fires_stop(node) && self.matched_len(node) == self.trie.depth(node);
             let own = self.tag_at(node).map(Some).into_iter().chain(is_stop.then_some(None));
             let prefixes = self.prefixes_at(node).iter().map(|prefix| prefix.fires);
-            usual[node.index()] = own.chain(prefixes).any(&is_usual)
-                || self.trie.children(node).any(|child| usual[child.index()]);
+            likely[node.index()] = own.chain(prefixes).any(&is_likely)
+                || self.trie.children(node).any(|child| likely[child.index()]);
         }
-        usual.into()
+        likely.into()
     }
 
     /// Nodes of the triggers that the node's text ends with, longest first.

@@ -15,7 +15,7 @@ use crate::matcher::parser::{Parser, Scratch, UNKNOWN};
 use crate::matcher::store::{ConfigFlags, ConfigId, FrameId, Item, Store};
 
 /// Most calls of one configuration, for each item that it may have.
-const CALLS_PER_ITEM: usize = 16;
+const CALLS_PER_ITEM: usize = 256;
 
 /// Marks a rule that no item calls after all.
 const NO_FRAME: FrameId = FrameId::from_raw(u32::MAX);
@@ -95,7 +95,7 @@ impl Parser {
             let calls = program.calls(item.state).len();
             fuel::spend(2 * calls)?;
             if outer.len() + calls > max_calls {
-                return Err(ParserLimit::Items);
+                return Err(ParserLimit::Calls);
             }
             for &(rule, to) in program.calls(item.state) {
                 add(program, slot, called, rule);

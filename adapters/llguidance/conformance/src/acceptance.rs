@@ -54,6 +54,10 @@ pub enum Outcome {
     OriginalAccepts,
     /// Each accepts what the other does not.
     BothAccept,
+    /// Neither compiles it.
+    NeitherCompiles,
+    /// Both compile it, and neither accepts any of the texts that are tried.
+    NeitherAccepts,
 }
 
 /// What a probe has found.
@@ -107,7 +111,7 @@ pub fn compare_acceptance(notation: Notation, text: &str, instances: &[String]) 
     let found = |outcome, evidence| Finding { outcome: Some(outcome), evidence };
     let (ours, original) = match (our_parser(&env, &ours), original_parser(&env, &original)) {
         (Ok(ours), Ok(original)) => (ours, original),
-        (Err(_), Err(_)) => return Finding { outcome: None, evidence: String::new() },
+        (Err(error), Err(_)) => return found(Outcome::NeitherCompiles, format!("{error:#}")),
         (Ok(_), Err(error)) => return found(Outcome::OursCompiles, format!("{error:#}")),
         (Err(error), Ok(_)) => return found(Outcome::OriginalCompiles, format!("{error:#}")),
     };
@@ -120,6 +124,7 @@ pub fn compare_acceptance(notation: Notation, text: &str, instances: &[String]) 
     };
     let (of_ours, of_original) = (only(&ours, &original), only(&original, &ours));
     let outcome = match (of_ours.is_empty(), of_original.is_empty()) {
+        (true, true) if ours.is_empty() => Some(Outcome::NeitherAccepts),
         (true, true) => None,
         (false, true) => Some(Outcome::OursAccepts),
         (true, false) => Some(Outcome::OriginalAccepts),

@@ -303,8 +303,8 @@ impl<'a> SchemaLowering<'a, '_> {
         let Some(cases) = cases.filter(|_| self.normalizer.reader.spend(1)) else {
             let what = format!(
                 "more than {MAX_CLAUSE_CASES} combinations of members that depend on each other: \
-                 with `order: declared`, and without `minProperties`, `maxProperties` and chains \
-                 of members that exclude and require others, they are not multiplied out"
+                 `order: fixed`, `maxProperties`, a `minProperties` above 1, and members that \
+                 exclude others beside conditions on three or more multiply them"
             );
             let keywords = ["dependentRequired", "dependentSchemas", "dependencies", "allOf"];
             self.report_limit(&keywords, what);

@@ -8,26 +8,58 @@ use std::rc::Rc;
 use super::super::read::facets::{Facets, JsonTypes, clauses_of};
 use super::distribute::Choice;
 use super::{Alternatives, Normalizer};
-use crate::ir::PresenceClause;
+use crate::front::json_schema::options::MemberOrder;
+use crate::hash::HashMap;
+use crate::ir::{PresenceClause, are_propagated};
+
+/// Whether a member set decides these clauses.
+fn are_decided<'n>(clauses: &[PresenceClause<&'n str>]) -> bool {
+    let mut indices: HashMap<&'n str, usize> = HashMap::default();
+    let mut index = |name: &&'n str| {
+        let next = indices.len();
+        *indices.entry(name).or_insert(next)
+    };
+    let indexed: Vec<PresenceClause> = clauses
+        .iter()
+        .map(|clause| PresenceClause {
+            present: clause.present.iter().map(&mut index).collect(),
+            absent: clause.absent.iter().map(&mut index).collect(),
+        })
+        .collect();
+    are_propagated(&indexed)
+}
 
 impl<'a> Normalizer<'a> {
     /// Makes clauses of the choices that only say which members are present, given what else holds.
-    /// Returns the alternatives with the clauses, and the other choices.
+    /// Returns the alternatives with the clauses, and the other choices. None become clauses where
+    /// a member set cannot decide them: they would be multiplied out later, knowing less.
     pub(super) fn take_clauses(
         &mut self,
         base: Alternatives<'a>,
         mut choices: Vec<Choice<'a>>,
     ) -> (Alternatives<'a>, Vec<Choice<'a>>) {
         let [only] = &base[..] else { return (base, choices) };
-        let (mut types, mut all) = (only.types, Vec::new());
-        choices.retain(|choice| match self.clauses_of_choice(choice, only) {
-            Some((allowed, clauses)) => {
-                types = types.intersect(allowed);
-                all.extend(clauses);
-                false
-            }
-            None => true,
-        });
+        let is_fixed = self.reader.options.order == MemberOrder::Fixed;
+        if is_fixed || only.object.max.is_some() || only.object.min > 1 {
+            return (base, choices);
+        }
+        let (mut types, mut all) = (only.types, only.object.clauses.clone());
+        let taken: Vec<bool> = choices
+            .iter()
+            .map(|choice| match self.clauses_of_choice(choice, only) {
+                Some((allowed, clauses)) => {
+                    types = types.intersect(allowed);
+                    all.extend(clauses);
+                    true
+                }
+                None => false,
+            })
+            .collect();
+        if !are_decided(&all) {
+            return (base, choices);
+        }
+        let mut taken = taken.into_iter();
+        choices.retain(|_| !taken.next().unwrap_or(false));
         let mut out = Facets::of_types(types);
         out.object.require_clauses(&all);
         out = only.clone().conjoin(&out);

@@ -100,6 +100,10 @@ impl<'a> Normalizer<'a> {
         if needed == 0 {
             return true;
         }
+        if !object.clauses.is_empty() {
+            // Members that are possible one by one may exclude each other.
+            return false;
+        }
         let allows_any = |normalizer: &mut Self, schemas: Locs| {
             let probe = |normalizer: &mut Self| normalizer.is_false(schemas, EMPTINESS_DEPTH);
             normalizer.probe(probe) != Some(true)

@@ -1,8 +1,9 @@
 //! Clauses on the presence of members.
 
-use super::lists::{MembershipTest, extend_hashed};
+use super::lists::extend_hashed;
 use super::{Facets, ObjectFacets};
 use crate::fuel;
+use crate::hash::{HashMap, HashSet};
 use crate::ir::PresenceClause;
 
 /// The largest number of clauses of a disjunction.
@@ -20,35 +21,53 @@ impl<'a> ObjectFacets<'a> {
     /// Simplifies the clauses by the required and the forbidden members, to which clauses with one
     /// member are added (unit propagation). A clause that fails becomes empty.
     pub(super) fn propagate_clauses(&mut self) {
-        let mut changed = !self.clauses.is_empty();
-        while std::mem::take(&mut changed) {
-            let queries = 2 * self.clauses.len();
-            let required = MembershipTest::new(&self.required, queries);
-            let forbidden = MembershipTest::new(&self.forbidden, queries);
-            let (mut rest, mut units) = (Vec::new(), Vec::new());
-            for clause in &self.clauses {
-                if clause.present.iter().any(|name| required.contains(name))
-                    || clause.absent.iter().any(|name| forbidden.contains(name))
-                {
-                    continue;
+        if self.clauses.is_empty() {
+            return;
+        }
+        let mut by_name: HashMap<&str, Vec<usize>> = HashMap::default();
+        for (i, clause) in self.clauses.iter().enumerate() {
+            clause.literals().for_each(|(name, _)| by_name.entry(name).or_default().push(i));
+        }
+        let mut required: HashSet<&str> = self.required.iter().copied().collect();
+        let mut forbidden: HashSet<&str> = self.forbidden.iter().copied().collect();
+        let mut is_met = vec![false; self.clauses.len()];
+        let mut queue: Vec<usize> = (0..self.clauses.len()).rev().collect();
+        while let Some(i) = queue.pop() {
+            let clause = &self.clauses[i];
+            fuel::charge(2 + (clause.present.len() + clause.absent.len()) / 4);
+            if is_met[i] {
+                continue;
+            }
+            let (mut open, mut has_several) = (None, false);
+            for literal in clause.literals() {
+                let (name, present) = literal;
+                let (meets, fails) =
+                    if present { (&required, &forbidden) } else { (&forbidden, &required) };
+                if meets.contains(name) {
+                    is_met[i] = true;
+                    break;
                 }
-                let mut clause = clause.clone();
-                clause.present.retain(|name| !forbidden.contains(name));
-                clause.absent.retain(|name| !required.contains(name));
-                match (&clause.present[..], &clause.absent[..]) {
-                    (&[name], []) => units.push((name, true)),
-                    (&[], &[name]) => units.push((name, false)),
-                    _ => rest.push(clause),
+                if !fails.contains(name) {
+                    has_several |= open.is_some_and(|other| other != literal);
+                    open = Some(literal);
                 }
             }
-            self.clauses = rest;
-            changed = !units.is_empty() && !self.clauses.is_empty();
-            for (name, present) in units {
-                let list = if present { &mut self.required } else { &mut self.forbidden };
-                if !list.contains(&name) {
-                    list.push(name);
-                }
+            let (Some((name, present)), false, false) = (open, has_several, is_met[i]) else {
+                continue;
+            };
+            is_met[i] = true;
+            match present {
+                true if required.insert(name) => self.required.push(name),
+                false if forbidden.insert(name) => self.forbidden.push(name),
+                _ => continue,
             }
+            queue.extend(&by_name[name]);
+        }
+        let mut is_met = is_met.into_iter();
+        self.clauses.retain(|_| !is_met.next().unwrap_or(false));
+        for clause in &mut self.clauses {
+            clause.present.retain(|name| !forbidden.contains(name));
+            clause.absent.retain(|name| !required.contains(name));
         }
     }
 
