@@ -69,7 +69,6 @@ with_methods!(LarkOptions {
 
 /// A grammar to which others refer by name.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub enum NamedGrammar {
     /// A Lark text, which may refer to further named grammars and to itself.
     Lark(String),

@@ -54,10 +54,6 @@ pub enum Outcome {
     OriginalAccepts,
     /// Each accepts what the other does not.
     BothAccept,
-    /// Neither compiles it.
-    NeitherCompiles,
-    /// Both compile it, and neither accepts any of the texts that are tried.
-    NeitherAccepts,
 }
 
 /// What a probe has found.
@@ -65,6 +61,8 @@ pub enum Outcome {
 pub struct Finding {
     /// How they differ, unless they do not.
     pub outcome: Option<Outcome>,
+    /// Texts that the adapter accepts; none if one side refuses the grammar.
+    pub accepted: usize,
     /// Texts that only one side accepts, or the message of the side that refuses the grammar.
     pub evidence: String,
 }
@@ -108,10 +106,12 @@ macro_rules! accepted {
 pub fn compare_acceptance(notation: Notation, text: &str, instances: &[String]) -> Finding {
     let env = ApproximateTokEnv::single_byte_env();
     let (ours, original) = grammars(notation, text);
-    let found = |outcome, evidence| Finding { outcome: Some(outcome), evidence };
+    let found = |outcome, evidence| Finding { outcome: Some(outcome), accepted: 0, evidence };
     let (ours, original) = match (our_parser(&env, &ours), original_parser(&env, &original)) {
         (Ok(ours), Ok(original)) => (ours, original),
-        (Err(error), Err(_)) => return found(Outcome::NeitherCompiles, format!("{error:#}")),
+        (Err(error), Err(_)) => {
+            return Finding { outcome: None, accepted: 0, evidence: format!("{error:#}") };
+        }
         (Ok(_), Err(error)) => return found(Outcome::OursCompiles, format!("{error:#}")),
         (Err(error), Ok(_)) => return found(Outcome::OriginalCompiles, format!("{error:#}")),
     };
@@ -124,7 +124,6 @@ pub fn compare_acceptance(notation: Notation, text: &str, instances: &[String]) 
     };
     let (of_ours, of_original) = (only(&ours, &original), only(&original, &ours));
     let outcome = match (of_ours.is_empty(), of_original.is_empty()) {
-        (true, true) if ours.is_empty() => Some(Outcome::NeitherAccepts),
         (true, true) => None,
         (false, true) => Some(Outcome::OursAccepts),
         (true, false) => Some(Outcome::OriginalAccepts),
@@ -132,7 +131,7 @@ pub fn compare_acceptance(notation: Notation, text: &str, instances: &[String]) 
     };
     let shown = |texts: &[String]| format!("{} {:?}", texts.len(), &texts[..texts.len().min(5)]);
     let evidence = format!("ours {}, original {}", shown(&of_ours), shown(&of_original));
-    Finding { outcome, evidence }
+    Finding { outcome, accepted: ours.len(), evidence }
 }
 
 /// A grammar as the two libraries read it.

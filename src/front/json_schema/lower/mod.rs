@@ -231,10 +231,12 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
         /// Parts of the largest grammar. The estimates of the compiler are up to so many times the
         /// size.
         const MIN_PART: usize = 16;
-        /// Among fewer rules, names are enough.
-        const MIN_RULES: usize = 100;
+        /// With fewer locations, names are enough.
+        const MIN_LOCATIONS: usize = 100;
         let most = self.normalizer.reader.limits.compiled_states / MIN_PART;
-        if self.containers.places.len() < MIN_RULES || self.builder.size_from(first) <= most {
+        if self.normalizer.reader.doc.locations() < MIN_LOCATIONS
+            || self.builder.size_from(first) <= most
+        {
             return;
         }
         for (rule, loc) in std::mem::take(&mut self.containers.places) {
