@@ -9,7 +9,7 @@
 //!   the same work spends the same on every machine. A result that an engine or the process has
 //!   cached costs nothing: what ran before can only make work cheaper.
 //! * The **meter** belongs to the thread, as the stack does: code deep inside a compilation spends
-//!   without passing a budget through every call. Outside of [`limited`] nothing is limited.
+//!   without passing a budget through every call. Outside of [`with_budget`] nothing is limited.
 //! * **Budgets nest**: an inner one is at most the rest of the outer one.
 //!
 //! [`Limits`](crate::limits::Limits) has the budgets; docs/RELIABILITY.md says how they were set.
