@@ -147,6 +147,7 @@ mod cache;
 mod capacity;
 pub mod compile;
 mod decimal;
+mod disjoint_sets;
 pub mod engine;
 pub mod front;
 #[doc(hidden)]

@@ -38,8 +38,19 @@ const CRATES: &[&str] = &[
 
 /// Leaves of the engine, which all stages may use.
 const LEAVES: &[&str] = &[
-    "ids", "limits", "fuel", "cache", "interner", "capacity", "decimal", "utf16", "setters",
-    "switches", "hash", "fsm",
+    "ids",
+    "limits",
+    "fuel",
+    "cache",
+    "interner",
+    "capacity",
+    "decimal",
+    "disjoint_sets",
+    "utf16",
+    "setters",
+    "switches",
+    "hash",
+    "fsm",
 ];
 /// What each stage may import beside the leaves.
 const STAGES: &[(&str, &[&str])] = &[
@@ -50,6 +61,7 @@ const STAGES: &[(&str, &[&str])] = &[
     ("interner", &[]),
     ("capacity", &[]),
     ("decimal", &[]),
+    ("disjoint_sets", &[]),
     ("utf16", &[]),
     ("setters", &[]),
     ("switches", &[]),

@@ -421,7 +421,7 @@ impl MemberSet {
     /// trie of names, as seen from where members begin.
     fn likelihood(&self, position: u32, node: Option<&NameNode>, seen: &SeenMembers) -> f64 {
         if let Some(node) = node.filter(|node| node.depth > 0) {
-            let unseen = self.names.members(node).filter(|&i| !seen.unique.contains(i));
+            let unseen = self.names.members(node).filter(|&i| !seen.closed.contains(i));
             let likely = unseen.take(MAX_LIKELY).map(|i| self.bounds.likelihood(seen, i));
             return likely.fold(0.0, f64::max);
         }

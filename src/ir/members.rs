@@ -50,7 +50,7 @@ pub struct Member {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct SeenMembers {
     /// Unique members that cannot come any more: they have been seen, or clauses exclude them.
-    pub(crate) unique: MemberBits,
+    pub(crate) closed: MemberBits,
     /// Those of them that have not been seen.
     excluded: MemberBits,
     counts: MemberTally,
@@ -115,7 +115,7 @@ impl MemberChoices<'_> {
             NextMember::Unique(i) => {
                 let may_come =
                     if self.bounds.required.contains(i) { self.required } else { self.optional };
-                may_come && self.bounds.usable.contains(i) && !self.seen.unique.contains(i)
+                may_come && self.bounds.usable.contains(i) && !self.seen.closed.contains(i)
             }
         }
     }
@@ -125,14 +125,14 @@ impl SeenMembers {
     /// The largest member that has been seen, and one.
     fn end(&self) -> usize {
         match self.excluded.end() {
-            0 => self.unique.end(),
-            _ => self.unique.without(&self.excluded).last().map_or(0, |last| last + 1),
+            0 => self.closed.end(),
+            _ => self.closed.without(&self.excluded).last().map_or(0, |last| last + 1),
         }
     }
 
     /// Whether a unique member has been seen.
     fn has(&self, member: usize) -> bool {
-        self.unique.contains(member) && !self.excluded.contains(member)
+        self.closed.contains(member) && !self.excluded.contains(member)
     }
 }
 
@@ -273,7 +273,7 @@ impl MemberBounds {
     /// Whether the set may end.
     pub(crate) fn may_end(&self, seen: &SeenMembers) -> bool {
         self.min_reached(seen)
-            && self.required.words_without(&seen.unique).all(|word| word == 0)
+            && self.required.words_without(&seen.closed).all(|word| word == 0)
             && self.meets_clauses(seen)
     }
 
@@ -289,7 +289,7 @@ impl MemberBounds {
         const MAX_CHOICES: usize = 64;
         let possible = |clause: &PresenceClause| {
             let present = clause.present.iter().copied();
-            present.filter(|&i| !seen.unique.contains(i)).collect::<Vec<_>>()
+            present.filter(|&i| !seen.closed.contains(i)).collect::<Vec<_>>()
         };
         let mut choices = self.clauses.unmet(|i| seen.has(i)).map(possible);
         let mut first = choices.next()?;
@@ -315,7 +315,7 @@ impl MemberBounds {
         }
         let choices = self.choices(seen);
         choices.repeatable
-            || self.usable.words_without(&seen.unique).enumerate().any(|(word, unseen)| {
+            || self.usable.words_without(&seen.closed).enumerate().any(|(word, unseen)| {
                 let required = self.required.word(word);
                 choices.required && unseen & required != 0
                     || choices.optional && unseen & !required != 0
@@ -327,14 +327,14 @@ impl MemberBounds {
         &'a self,
         seen: &'a SeenMembers,
     ) -> impl Iterator<Item = NextMember> + 'a {
-        let unique = self.usable.without(&seen.unique).map(NextMember::Unique);
+        let unique = self.usable.without(&seen.closed).map(NextMember::Unique);
         unique.chain(self.repeatable.then_some(NextMember::Repeatable))
     }
 
     /// The members that may come next.
     pub(crate) fn choices<'a>(&'a self, seen: &'a SeenMembers) -> MemberChoices<'a> {
         let (missing, left) =
-            (self.required.count_without(&seen.unique), self.usable.count_without(&seen.unique));
+            (self.required.count_without(&seen.closed), self.usable.count_without(&seen.closed));
         let after = |missing: u32, left: u32, is_unique| {
             self.can_complete(missing, left, self.count(seen.counts, is_unique))
         };
@@ -349,18 +349,18 @@ impl MemberBounds {
 
     /// The members seen after one more; `None` if the bounds can no longer be met.
     pub(crate) fn add(&self, seen: &SeenMembers, next: NextMember) -> Option<SeenMembers> {
-        let (mut unique, mut excluded) = (seen.unique.clone(), seen.excluded.clone());
+        let (mut closed, mut excluded) = (seen.closed.clone(), seen.excluded.clone());
         if let NextMember::Unique(i) = next {
-            unique.insert(i);
+            closed.insert(i);
             if self.has_clauses() {
-                self.clauses.exclude(unique.without(&excluded).collect(), &mut excluded);
-                excluded.without(&seen.excluded).for_each(|i| unique.insert(i));
+                self.clauses.exclude(closed.without(&excluded).collect(), &mut excluded);
+                excluded.without(&seen.excluded).for_each(|i| closed.insert(i));
             }
         }
         let counts = self.count(seen.counts, next != NextMember::Repeatable);
         let (missing, left) =
-            (self.required.count_without(&unique), self.usable.count_without(&unique));
-        let next = SeenMembers { unique, excluded, counts };
+            (self.required.count_without(&closed), self.usable.count_without(&closed));
+        let next = SeenMembers { closed, excluded, counts };
         let is_possible = self.can_complete(missing, left, counts)
             && (self.separable || self.meets_clauses(&next));
         is_possible.then_some(next)
@@ -396,7 +396,7 @@ impl MemberBounds {
 
     /// The required members that have not been seen.
     pub(crate) fn missing<'a>(&'a self, seen: &'a SeenMembers) -> impl Iterator<Item = usize> + 'a {
-        self.required.without(&seen.unique)
+        self.required.without(&seen.closed)
     }
 
     /// The choices that the search for the shortest completion must examine, each with the members
@@ -434,7 +434,7 @@ impl MemberBounds {
                 out.push((before.clone(), next));
             }
             if let NextMember::Unique(i) = next {
-                before.unique.insert(i);
+                before.closed.insert(i);
             }
         }
         out
@@ -453,7 +453,7 @@ impl MemberBounds {
     /// for more members and for fewer gaps.
     pub(crate) fn order_score(&self, seen: &SeenMembers) -> f64 {
         let (must, may) = self.left_out(seen, 0..seen.end());
-        let present = seen.unique.count_without(&seen.excluded);
+        let present = seen.closed.count_without(&seen.excluded);
         // Bounded, so that the product is a number.
         256f64.powi(present.min(64) as i32) * 64f64.powi(-must.min(32)) * 8f64.powi(-may.min(32))
     }
@@ -463,7 +463,7 @@ impl MemberBounds {
         let (mut must, mut may) = (0, 0);
         for word in range.start / 64..range.end.div_ceil(64) {
             let within = below(range.end, word) & !below(range.start, word);
-            let unseen = self.usable.word(word) & !seen.unique.word(word) & within;
+            let unseen = self.usable.word(word) & !seen.closed.word(word) & within;
             must += (unseen & self.required.word(word)).count_ones() as i32;
             may += (unseen & !self.required.word(word)).count_ones() as i32;
         }
@@ -472,7 +472,7 @@ impl MemberBounds {
 
     /// Unique members that have not been seen.
     pub(crate) fn remaining_unique(&self, seen: &SeenMembers) -> u32 {
-        self.usable.count_without(&seen.unique)
+        self.usable.count_without(&seen.closed)
     }
 }
 

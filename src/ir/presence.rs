@@ -6,6 +6,7 @@
 //! [`are_propagated`] takes: it excludes exactly the members that may no longer occur.
 
 use super::member_bits::MemberBits;
+use crate::disjoint_sets::DisjointSets;
 use crate::fuel;
 
 /// A clause: some member of `present` occurs, or some member of `absent` does not.
@@ -22,6 +23,15 @@ impl<M: Copy> PresenceClause<M> {
     pub(crate) fn literals(&self) -> impl Iterator<Item = (M, bool)> + '_ {
         let absent = self.absent.iter().map(|&member| (member, false));
         self.present.iter().map(|&member| (member, true)).chain(absent)
+    }
+
+    /// The clause over other names of its members; those without one are left out.
+    pub(crate) fn filter_map<N>(&self, name: impl FnMut(M) -> Option<N>) -> PresenceClause<N> {
+        let mut name = name;
+        PresenceClause {
+            present: self.present.iter().filter_map(|&member| name(member)).collect(),
+            absent: self.absent.iter().filter_map(|&member| name(member)).collect(),
+        }
     }
 
     /// Whether the clause has no member, so that it fails.
@@ -48,16 +58,16 @@ impl<M: Copy> PresenceClause<M> {
 /// Cost: linear.
 pub(crate) fn are_propagated(clauses: &[PresenceClause]) -> bool {
     let end = clauses.iter().flat_map(PresenceClause::literals).map(|(i, _)| i + 1).max();
-    let mut groups = Groups { parents: (0..end.unwrap_or(0)).collect() };
+    let mut groups = DisjointSets::new(end.unwrap_or(0));
     for clause in clauses {
         let literals = 1 + clause.present.len() + clause.absent.len();
-        fuel::charge(literals * (1 + groups.parents.len() / 1_024));
+        fuel::charge(literals * (1 + groups.len() / 1_024));
         let mut members = clause.literals().map(|(member, _)| member);
         if let Some(first) = members.next() {
             members.for_each(|member| groups.join(first, member));
         }
     }
-    let mut kinds = vec![GroupKind::default(); groups.parents.len()];
+    let mut kinds = vec![GroupKind::default(); groups.len()];
     for clause in clauses {
         if let Some((member, _)) = clause.literals().next() {
             kinds[groups.root(member)].add(clause);
@@ -66,32 +76,12 @@ pub(crate) fn are_propagated(clauses: &[PresenceClause]) -> bool {
     kinds.iter().all(GroupKind::is_propagated)
 }
 
-/// Groups of connected members (union-find).
-struct Groups {
-    parents: Vec<usize>,
-}
-
-impl Groups {
-    fn root(&mut self, mut member: usize) -> usize {
-        while self.parents[member] != member {
-            self.parents[member] = self.parents[self.parents[member]];
-            member = self.parents[member];
-        }
-        member
-    }
-
-    fn join(&mut self, a: usize, b: usize) {
-        let (a, b) = (self.root(a), self.root(b));
-        self.parents[a.max(b)] = a.min(b);
-    }
-}
-
 /// What is known of the clauses of a group.
 #[derive(Clone, Default)]
 struct GroupKind {
-    /// Some clause has two absent members.
+    /// Some clause has more than one absent member.
     excludes: bool,
-    /// Some clause has three members.
+    /// Some clause has more than two members.
     is_long: bool,
     /// Clauses with present members.
     positive: usize,
@@ -205,11 +195,9 @@ impl OpenClauses {
         let is_met = |clause: &PresenceClause| {
             clause.literals().any(|(member, present)| decided.get(member) == Some(present))
         };
-        let is_open = |member: &usize| decided.get(*member).is_none();
-        let open = clauses.iter().filter(|clause| !is_met(clause)).map(|clause| PresenceClause {
-            present: clause.present.iter().copied().filter(is_open).collect(),
-            absent: clause.absent.iter().copied().filter(is_open).collect(),
-        });
+        let if_open = |member: usize| decided.get(member).is_none().then_some(member);
+        let open = clauses.iter().filter(|clause| !is_met(clause));
+        let open = open.map(|clause| clause.filter_map(if_open));
         let open = OpenClauses::new(open.collect());
         decided.present.without(required).collect::<Vec<_>>().into_iter().for_each(|member| {
             required.insert(member);

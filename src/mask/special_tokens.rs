@@ -1,6 +1,6 @@
 //! The token ids that a special token of a grammar stands for, in one vocabulary.
 
-use std::cell::LazyCell;
+use std::cell::OnceCell;
 use std::fmt;
 use std::sync::Arc;
 
@@ -37,19 +37,12 @@ const WORDS_PER_FUEL: usize = 4;
 pub(crate) struct SpecialTokenResolver<'v> {
     vocab: &'v Vocabulary,
     /// All used ids but stop tokens, once they are needed.
-    all_but_stops: LazyCell<Vec<u32>, Box<dyn FnOnce() -> Vec<u32> + 'v>>,
+    all_but_stops: OnceCell<Vec<u32>>,
 }
 
 impl<'v> SpecialTokenResolver<'v> {
     pub(crate) fn new(vocab: &'v Vocabulary) -> SpecialTokenResolver<'v> {
-        let row = || {
-            let ids = (0..vocab.width() as u32).map(TokenId::from_raw);
-            let mut row = vec![0; vocab.mask_words()];
-            ids.filter(|&id| vocab.is_used(id) && !vocab.is_stop(id))
-                .for_each(|id| set_bit(&mut row, id));
-            row
-        };
-        SpecialTokenResolver { vocab, all_but_stops: LazyCell::new(Box::new(row)) }
+        SpecialTokenResolver { vocab, all_but_stops: OnceCell::new() }
     }
 
     /// The ids of each token. Fails if the vocabulary lacks a named token, or the fuel is spent.
@@ -71,7 +64,7 @@ impl<'v> SpecialTokenResolver<'v> {
                 return SpecialTokenIds::many(row, special);
             }
             SpecialToken::AnyBut(list) => {
-                let row = self.row(special, self.all_but_stops.clone(), (list, clear_bit))?;
+                let row = self.row(special, self.all_but_stops().to_vec(), (list, clear_bit))?;
                 return SpecialTokenIds::many(row, special);
             }
         };
@@ -80,6 +73,17 @@ impl<'v> SpecialTokenResolver<'v> {
             named => format!("`{named}`"),
         };
         id.map(SpecialTokenIds::One).ok_or_else(|| CompileError::UnknownSpecial { token: token() })
+    }
+
+    fn all_but_stops(&self) -> &[u32] {
+        let vocab = self.vocab;
+        self.all_but_stops.get_or_init(|| {
+            let ids = (0..vocab.width() as u32).map(TokenId::from_raw);
+            let mut row = vec![0; vocab.mask_words()];
+            ids.filter(|&id| vocab.is_used(id) && !vocab.is_stop(id))
+                .for_each(|id| set_bit(&mut row, id));
+            row
+        })
     }
 
     /// A row, changed at the ids of these tokens.

@@ -291,7 +291,7 @@ impl MemberSetStates {
                 // What may follow a member depends on the others.
                 return false;
             }
-            if seen.unique.contains(i) {
+            if seen.closed.contains(i) {
                 key.push((position, SeenSummary::Has(i)));
             }
             if key.len() > begin + MAX_LISTED {

@@ -411,14 +411,10 @@ fn indexed_clauses(
     facets: &ObjectFacets<'_>,
     indices: &HashMap<&str, usize>,
 ) -> Vec<PresenceClause> {
-    let index = |name: &&str| indices.get(*name).copied();
+    let index = |name: &str| indices.get(name).copied();
     let can_fail =
         |clause: &&PresenceClause<&str>| clause.absent.iter().all(|name| index(name).is_some());
-    let indexed = facets.clauses.iter().filter(can_fail).map(|clause| PresenceClause {
-        present: clause.present.iter().filter_map(index).collect(),
-        absent: clause.absent.iter().filter_map(index).collect(),
-    });
-    indexed.collect()
+    facets.clauses.iter().filter(can_fail).map(|clause| clause.filter_map(index)).collect()
 }
 
 /// A member: name, colon and value.

@@ -7,12 +7,13 @@
 use super::super::read::facets::{Facets, JsonTypes, canonical};
 use super::Normalizer;
 use super::one_of::Branch;
+use crate::disjoint_sets::DisjointSets;
 use crate::hash::HashMap;
 
-/// So many members are tried as discriminators, those of most branches first.
+/// Most members that are tried as discriminators, those of most branches first.
 const MAX_DISCRIMINATORS: usize = 4;
 
-/// What branches with a common value have in common.
+/// A key of a branch. Branches with a common value have a common key.
 #[derive(PartialEq, Eq, Hash)]
 enum BranchKey {
     /// A listed value.
@@ -23,9 +24,9 @@ enum BranchKey {
     Member(String),
 }
 
-/// Branches that are joined by their keys (union-find).
+/// Branches that are joined by their keys.
 struct BranchGroups {
-    parents: Vec<usize>,
+    sets: DisjointSets,
     by_key: HashMap<BranchKey, usize>,
     /// The first branch with objects of any value of the discriminator.
     open: Option<usize>,
@@ -34,22 +35,9 @@ struct BranchGroups {
 }
 
 impl BranchGroups {
-    fn root(&mut self, mut branch: usize) -> usize {
-        while self.parents[branch] != branch {
-            self.parents[branch] = self.parents[self.parents[branch]];
-            branch = self.parents[branch];
-        }
-        branch
-    }
-
-    fn join(&mut self, a: usize, b: usize) {
-        let (a, b) = (self.root(a), self.root(b));
-        self.parents[a.max(b)] = a.min(b);
-    }
-
     fn add(&mut self, branch: usize, key: BranchKey) {
         let first = *self.by_key.entry(key).or_insert(branch);
-        self.join(first, branch);
+        self.sets.join(first, branch);
     }
 }
 
@@ -122,7 +110,7 @@ impl<'a> Normalizer<'a> {
         let unlisted = all().filter(|facets| facets.values.is_none());
         let unlisted = unlisted.fold(JsonTypes::default(), |all, f| all.union(f.types));
         let mut groups = BranchGroups {
-            parents: (0..branches.len()).collect(),
+            sets: DisjointSets::new(branches.len()),
             by_key: HashMap::default(),
             open: None,
             objects: Vec::new(),
@@ -134,10 +122,10 @@ impl<'a> Normalizer<'a> {
         }
         if let Some(open) = groups.open {
             for branch in std::mem::take(&mut groups.objects) {
-                groups.join(open, branch);
+                groups.sets.join(open, branch);
             }
         }
-        (0..branches.len()).map(|branch| groups.root(branch)).collect()
+        (0..branches.len()).map(|branch| groups.sets.root(branch)).collect()
     }
 
     /// Adds the keys of an alternative of a branch. `unlisted`: types with values that some branch

@@ -15,17 +15,12 @@ use crate::ir::{PresenceClause, are_propagated};
 /// Whether a member set decides these clauses.
 fn are_decided<'n>(clauses: &[PresenceClause<&'n str>]) -> bool {
     let mut indices: HashMap<&'n str, usize> = HashMap::default();
-    let mut index = |name: &&'n str| {
+    let mut index = |name| {
         let next = indices.len();
-        *indices.entry(name).or_insert(next)
+        Some(*indices.entry(name).or_insert(next))
     };
-    let indexed: Vec<PresenceClause> = clauses
-        .iter()
-        .map(|clause| PresenceClause {
-            present: clause.present.iter().map(&mut index).collect(),
-            absent: clause.absent.iter().map(&mut index).collect(),
-        })
-        .collect();
+    let indexed: Vec<PresenceClause> =
+        clauses.iter().map(|clause| clause.filter_map(&mut index)).collect();
     are_propagated(&indexed)
 }
 
