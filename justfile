@@ -121,8 +121,8 @@ door-rate tokenizer rounds="5" folder="target/door-original": (door-copy folder)
 door-bench every="1":
     cd adapters/llguidance && cargo run --release -p llguidance-conformance --bin maskbench -- {{every}}
 
-# The tests that llguidance is published with, on the adapter (or `original`): how many pass, and
-# which do not. Needs LOUVER_TOKENIZERS or ../shared/data, see adapters/llguidance/published-tests/run.
+# Needs LOUVER_TOKENIZERS or ../shared/data, see adapters/llguidance/published-tests/run.
+# The tests that llguidance is published with, on the adapter or the `original`: what passes.
 door-published side="adapter":
     bash adapters/llguidance/published-tests/run {{side}}
 

@@ -153,7 +153,7 @@ pub(crate) enum ByteLabel {
 }
 
 impl ByteLabel {
-    /// The byte_label of a byte that several items read.
+    /// The label of a byte that several items read.
     pub(crate) fn merge(a: Option<ByteLabel>, b: ByteLabel) -> ByteLabel {
         match a {
             None => b,

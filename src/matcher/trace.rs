@@ -29,7 +29,7 @@ pub(crate) struct StepTrace {
     pub(crate) byte_label: ByteLabel,
     /// What the input means to a dispatch.
     pub(crate) mark: DispatchMark,
-    /// No item after the step has the byte_label's label.
+    /// No item after the step has the label of the byte.
     pub(crate) closed: bool,
     /// The label of the free text that the input may belong to, if items disagree.
     pub(crate) text: Option<Label>,

@@ -1,5 +1,5 @@
-//! What the tests of several crates share: files that not every machine has, and the record of
-//! what was skipped without them.
+//! What the tests of several crates share: files that not every machine has, the record of what was
+//! skipped without them, and random numbers that are the same on every machine.
 //!
 //! A test that checks nothing without such a file has a name that ends in `_if_present`
 //! (test: tests_that_skip_say_so). A skipped part prints a line, and is counted by `.ci/run`.
@@ -53,5 +53,18 @@ pub fn record_skipped(reason: &str) {
             .open(record)
             .expect("the record of skipped tests is opened");
         file.write_all(line.as_bytes()).expect("the record of skipped tests is written");
+    }
+}
+
+/// Random numbers (xorshift): the same for the same beginning, which must not be 0.
+pub struct Random(pub u64);
+
+impl Random {
+    /// A number below `bound`; 0 if that is 0.
+    pub fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) as usize % bound.max(1)
     }
 }

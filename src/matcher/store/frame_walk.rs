@@ -16,7 +16,7 @@ pub(in crate::matcher) struct FrameWalk<'s> {
     store: &'s Store,
     /// The first frames that were entered: most walks enter few.
     entered: SmallVec<[FrameId; FEW_FRAMES]>,
-    /// Those after them.
+    /// All further ones.
     entered_later: HashSet<FrameId>,
     /// Items that were found and not visited yet.
     queue: SmallVec<[Item; 8]>,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use louver_test_support::Random;
 use serde_json::Value;
 use toktrie::{SimpleVob, TokEnv, TokenId};
 
@@ -29,18 +30,6 @@ pub struct Report {
     pub classes: BTreeMap<Class, usize>,
     /// Differences without a reason.
     pub unexplained: Vec<String>,
-}
-
-/// Random numbers (xorshift).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        ((self.0 >> 11) % bound.max(1) as u64) as usize
-    }
 }
 
 /// What a matcher does at a token outside its mask.

@@ -1,6 +1,8 @@
 //! Speculative use as hosts do it: drafts are validated, consumed and taken back, clones go on, and
 //! every state is that of a fresh matcher over the same tokens.
 
+use louver_test_support::Random;
+
 use super::*;
 
 /// Steps of each grammar and environment, and where the random numbers begin.
@@ -9,18 +11,6 @@ const SEED: u64 = 0x2545_F491_4F6C_DD1D;
 /// Most matchers that go on beside each other, and most tokens of one.
 const MAX_FORKS: usize = 6;
 const MAX_TOKENS: usize = 40;
-
-/// Random numbers (xorshift).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as usize % bound
-    }
-}
 
 /// All bytes, parts of a text, and two end tokens.
 fn environment(canonical: bool) -> TokEnv {

@@ -383,7 +383,7 @@ struct ClauseCase {
     absent: Vec<usize>,
 }
 
-/// The cases in which a clause is met. No object is of two. `None`: too many.
+/// The cases in which a clause is met, which exclude each other. `None`: too many.
 fn divide(cases: Vec<ClauseCase>, clause: &PresenceClause) -> Option<Vec<ClauseCase>> {
     let mut out = Vec::new();
     for mut case in cases {

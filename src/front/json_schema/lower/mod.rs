@@ -228,8 +228,8 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
     /// Adds JSON pointers to the names of the rules from `first` on, if these are so large that the
     /// compiler may refuse one.
     fn name_rules_by_place(&mut self, first: usize) {
-        /// Parts of the largest grammar. The estimates of the compiler are up to so many times the
-        /// size.
+        /// The compiler estimates at most so many states for each unit of size: a smaller grammar
+        /// is not refused.
         const MIN_PART: usize = 16;
         /// With fewer locations, names are enough.
         const MIN_LOCATIONS: usize = 100;

@@ -62,8 +62,7 @@ impl<'a> Normalizer<'a> {
 
     /// Forbids additional members if some are declared and nothing constrains the others, and
     /// likewise additional elements. A name that is required, perhaps if others are present, counts
-    /// as declared. An object or array that
-    /// needs more than what is declared stays as it is.
+    /// as declared. An object or array that needs more than what is declared stays as it is.
     pub(crate) fn close_undeclared<'f>(&mut self, facets: &'f Facets<'a>) -> Cow<'f, Facets<'a>> {
         let (object, array) = (&facets.object, &facets.array);
         let any_part =
