@@ -221,6 +221,8 @@ impl Engine {
             || self.options.limits.compile_fuel,
             || self.grammar_masks(compiled),
         )?;
+        #[cfg(any(test, feature = "fault-injection"))]
+        self.runtime.counters.maybe_panic(3);
         Ok(Constraint {
             masks: Arc::new(masks),
             runtime: self.runtime.clone(),

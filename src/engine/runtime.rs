@@ -116,10 +116,10 @@ pub(super) struct EngineCounters {
     pub(super) prefetches: AtomicU64,
     pub(super) candidates_explored: AtomicU64,
     pub(super) preparations_exhausted: AtomicU64,
-    /// Fault injection for tests: how many batch rows (0) and background masks (1) remain until one
-    /// panics, and how many masks of matchers (2) until one reaches a limit.
+    /// Fault injection for tests: how many batch rows (0), background masks (1) and compilations (3)
+    /// remain until one panics, and how many masks of matchers (2) until one reaches a limit.
     #[cfg(any(test, feature = "fault-injection"))]
-    pub(super) fault_countdowns: [AtomicU64; 3],
+    pub(super) fault_countdowns: [AtomicU64; 4],
 }
 
 #[cfg(any(test, feature = "fault-injection"))]
@@ -149,6 +149,12 @@ impl super::Engine {
     #[doc(hidden)]
     pub fn limit_at_mask(&self, n: u64) {
         self.runtime.counters.fault_countdowns[2].store(n, Ordering::Relaxed);
+    }
+
+    /// Makes the n-th compilation from now panic once its grammar is built, once.
+    #[doc(hidden)]
+    pub fn panic_at_compilation(&self, n: u64) {
+        self.runtime.counters.fault_countdowns[3].store(n, Ordering::Relaxed);
     }
 }
 

@@ -1,5 +1,5 @@
 //! Requests of all tables under injected faults: hosts that are slow, hang, panic or return NaN,
-//! background threads that panic, and limits that end work early.
+//! planning and background threads that panic, and limits that end work early.
 //!
 //! Each answer is the one of its table or the documented error of its fault. Afterwards a request
 //! that takes every permit is answered as before.
@@ -20,6 +20,7 @@ type Errors = &'static [(&'static str, &'static str)];
 
 const TIMED_OUT: Errors = &[("timeout", "took longer than")];
 const HOST_DIED: Errors = &[("host_gone", "")];
+const PANICKED: Errors = &[("internal", "internal error")];
 const LIMITED: Errors = &[("schema_limit", ""), ("grammar_limit", "")];
 
 /// Every n-th request of each table, beginning with the one at `first`. The table of origins is
@@ -66,9 +67,10 @@ fn error_type(status: u16, path: &str) -> &'static str {
         (413, "/v1/messages") => "request_too_large",
         (529, "/v1/messages") => "overloaded_error",
         (400 | 404 | 413 | 415, _) => "invalid_request_error",
+        (500, "/v1/messages") => "api_error",
         (408, _) => "timeout_error",
         (429, _) => "rate_limit_error",
-        (503, _) => "server_error",
+        (500 | 503, _) => "server_error",
         _ => panic!("status {status} on {path}"),
     }
 }
@@ -286,6 +288,24 @@ async fn tables_with_panics_in_background_threads() {
         assert!(louver.engine().stats().background_panics > panics, "{mask}");
     }
     louver.engine().panic_at_background_mask(0);
+    faulted.assert_recovered().await;
+}
+
+/// A request whose grammar is cached compiles nothing: its fault is taken back.
+#[tokio::test(flavor = "multi_thread")]
+async fn tables_with_panics_while_planning() {
+    let (server, louver) = Server::with_processors(REQUEST_LIMITS, Vec::new()).await;
+    let faulted = FaultedServer::new(server, "tiny").await;
+    for (k, compilation) in [1, 2].into_iter().enumerate() {
+        let begin = || louver.engine().panic_at_compilation(compilation);
+        let end = async |is_caused| {
+            louver.engine().panic_at_compilation(0);
+            if is_caused {
+                faulted.assert_recovered().await;
+            }
+        };
+        assert!(faulted.send_all(&sample(20, k), PANICKED, begin, end).await > 0, "{compilation}");
+    }
     faulted.assert_recovered().await;
 }
 
