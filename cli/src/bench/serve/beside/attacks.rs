@@ -29,9 +29,10 @@ pub(super) struct Attack {
 const CHAT: AttackMode = AttackMode::Post("/v1/chat/completions");
 const CHECK: AttackMode = AttackMode::Post("/v1/louver/check");
 
-/// All attacks. The first is an ordinary client, as the baseline for the others.
-pub(super) const ATTACKS: [Attack; 11] = [
+/// All attacks. The first two are clients that attack nothing, as baselines for the others.
+pub(super) const ATTACKS: [Attack; 12] = [
     Attack { name: "ordinary", mode: CHAT, body: ordinary },
+    Attack { name: "long-text", mode: CHAT, body: long_text },
     Attack { name: "patterns", mode: CHAT, body: patterns },
     Attack { name: "ambiguous-grammar", mode: CHAT, body: ambiguous },
     Attack { name: "stop-strings", mode: CHAT, body: stops },
@@ -86,6 +87,11 @@ fn ordinary(number: u64) -> Vec<u8> {
     bytes(&with_schema(&json!({
         "type": "object", "properties": properties, "required": ["city", "days"], "additionalProperties": false,
     })))
+}
+
+/// Text without a structure, as long as the longest answers to attacks.
+fn long_text(number: u64) -> Vec<u8> {
+    bytes(&chat(json!({"seed": number})))
 }
 
 /// Eight counted patterns over Unicode classes: many configurations per mask.
