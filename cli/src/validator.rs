@@ -30,12 +30,18 @@ pub(crate) fn build(
     builder.build(schema).map_err(|error| format!("the schema has no validator: {error}"))
 }
 
+/// Reads a schema as the validator sees it. `Err`: its numbers do not fit, say.
+pub(crate) fn read(text: &str) -> Result<Value, String> {
+    serde_json::from_str(text).map_err(|error| format!("the schema has no validator: {error}"))
+}
+
 /// The validator of a schema with relaxed keywords, under the policy `validate`.
 pub(crate) fn of_relaxed(
-    schema: &Value,
+    text: &str,
     registry: &Registry,
     options: &SchemaOptions,
     is_relaxed: bool,
 ) -> Option<Result<jsonschema::Validator, String>> {
-    (options.policy == Policy::Validate && is_relaxed).then(|| build(schema, registry, options))
+    let build_relaxed = || build(&read(text)?, registry, options);
+    (options.policy == Policy::Validate && is_relaxed).then(build_relaxed)
 }

@@ -244,6 +244,15 @@ fn check_schema_explains_and_sets_the_exit_code() {
         String::from_utf8_lossy(&run.stderr).contains("not enforced: \"/uniqueItems\""),
         "{run:?}"
     );
+    // A bound that is no double: the validator cannot read the schema.
+    let wide = r#"{"properties": {"a": {"pattern": "^(a|b)\\1$"}, "b": {"maximum": 1e400}}}"#;
+    let wide = folder.file("wide.json", wide);
+    let input = folder.file("i.json", r#"{"a": "aa"}"#);
+    let validate = r#"{"policy": "validate"}"#;
+    let run = louver(&["check", "--schema", path(&wide), "--options", validate, path(&input)]);
+    assert_eq!(run.status.code(), Some(1));
+    let why = String::from_utf8_lossy(&run.stdout);
+    assert!(why.starts_with("not checked: the relaxed keywords"), "{why}");
     let run = louver(&[
         "check",
         "--schema",

@@ -56,7 +56,7 @@ pub(super) fn run(
             Ok(ExitCode::SUCCESS)
         }
         Err(reason) => {
-            println!("not valid: {reason}");
+            println!("{reason}");
             Ok(ExitCode::FAILURE)
         }
     }
@@ -87,8 +87,8 @@ impl<'s> CheckedSpec<'s> {
         self.source.kind == "json_schema"
     }
 
-    /// Checks the input. The error says where it is not accepted, which keyword of a schema it
-    /// violates, and what was allowed there. With the policy `validate`, relaxed keywords are
+    /// Checks the input. The error says where it is not valid, which keyword of a schema it
+    /// violates, and what was allowed there; or why it cannot be checked. With the policy `validate`, relaxed keywords are
     /// validated as well.
     fn check(&self, bytes: &[u8]) -> Result<(), String> {
         let mut recognizer = self.spec.recognizer();
@@ -112,9 +112,9 @@ impl<'s> CheckedSpec<'s> {
                 );
                 (offset, what, expected, could_end)
             }
-            Err(limit) => return Err(limit.to_string()),
+            Err(limit) => return Err(format!("not checked: {limit}")),
         };
-        let mut out = what;
+        let mut out = format!("not valid: {what}");
         if self.is_schema() {
             let pointer = pointer_at_end(&bytes[..offset], expected);
             let _ = write!(out, "\nin the value at {pointer:?}");
@@ -148,17 +148,20 @@ impl<'s> CheckedSpec<'s> {
 
     /// Validates an input that the grammar accepts.
     fn validate_relaxed(&self, bytes: &[u8]) -> Result<(), String> {
-        let violated = self.violated_keywords(bytes)?;
+        let unknown = |reason| {
+            format!("not checked: the relaxed keywords of the schema cannot be validated: {reason}")
+        };
+        let violated = self.violated_keywords(bytes).map_err(unknown)?;
         let is_valid = violated.iter().all(|violated| violated.is_spelling());
         let lines: Vec<String> = violated.iter().map(ToString::to_string).collect();
-        if is_valid { Ok(()) } else { Err(lines.join("\n")) }
+        if is_valid { Ok(()) } else { Err(format!("not valid: {}", lines.join("\n"))) }
     }
 
     /// The keywords that a complete instance violates. If there are none, the value is valid, but
     /// written in a form that is never generated. `Err`: the instance cannot be validated.
     fn violated_keywords(&self, bytes: &[u8]) -> Result<Vec<ViolatedKeyword>, String> {
         let unreadable = |error: serde_json::Error| error.to_string();
-        let schema = serde_json::from_str(&self.source.text).map_err(unreadable)?;
+        let schema = validator::read(&self.source.text)?;
         let instance = validator_instance(bytes).map_err(unreadable)?;
         let options = SchemaOptions::deserialize(&self.source.options).map_err(unreadable)?;
         let validator = validator::build(&schema, self.registry, &options)?;

@@ -208,10 +208,9 @@ impl UsableSpec {
         let mut validator = None;
         if kind == "json_schema" {
             let options: SchemaOptions = parse_options("json_schema", options)?;
-            let schema = serde_json::from_str(&json(spec, limits)?.to_string());
-            let schema = schema.unwrap_or(Value::Bool(true));
+            let text = json(spec, limits)?.to_string();
             let is_relaxed = !relaxed.is_empty();
-            validator = crate::validator::of_relaxed(&schema, registry, &options, is_relaxed);
+            validator = crate::validator::of_relaxed(&text, registry, &options, is_relaxed);
         }
         Ok(UsableSpec { compiled, warnings, relaxed, validator, request })
     }
