@@ -46,7 +46,7 @@ pub(crate) use chart::{Chart, ChartInput, ChartLimit};
 pub(crate) use limit::ParserLimit;
 pub(crate) use parser::{CounterDistance, Exit, Parser};
 pub(crate) use self_loops::{MIN_SKIP_NODES, may_be_self_loop};
-pub(crate) use shortest::{CompletionStep, ShortestPaths};
+pub(crate) use shortest::{ShortestPath, ShortestPaths};
 pub(crate) use store::{ConfigId, Item, UNBOUNDED_COUNT};
 pub(crate) use symbol::Symbol;
 pub(crate) use token_step::{TokenSymbols, TransitionUse};

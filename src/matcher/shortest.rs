@@ -11,6 +11,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 
 use super::limit::ParserLimit;
 use super::parser::Parser;
@@ -114,6 +115,8 @@ impl Label {
 const SETTLE_FUEL: usize = 16;
 /// Fuel of adding a label.
 const PUSH_FUEL: usize = 16;
+/// Most steps of all cached answers, and one for each; past it, all are dropped.
+const MAX_ANSWER_STEPS: usize = 1 << 17;
 /// Most labels that wait for a subgoal.
 const MAX_WAITING: usize = 1 << 20;
 
@@ -173,9 +176,14 @@ pub(crate) struct ShortestPaths {
     queue: LabelQueue,
     query: CostSearch,
     query_queue: LabelQueue,
-    /// Answers of [`ShortestPaths::length`].
-    lengths: HashMap<ConfigId, u64>,
+    /// Answers by configuration. Near a length limit the same ones are asked about again and again.
+    answers: HashMap<ConfigId, Option<ShortestPath>>,
+    /// Steps of all answers, and one for each.
+    answer_steps: usize,
 }
+
+/// The length of a completion in bytes, and its steps.
+pub(crate) type ShortestPath = (u64, Arc<[CompletionStep]>);
 
 impl ShortestPaths {
     /// `special_cost` is the cost of a special token (at least 1). Bytes in `unspellable` are
@@ -190,7 +198,8 @@ impl ShortestPaths {
             queue: LabelQueue::new(),
             query: CostSearch::default(),
             query_queue: LabelQueue::new(),
-            lengths: HashMap::default(),
+            answers: HashMap::default(),
+            answer_steps: 0,
         }
     }
 
@@ -200,15 +209,37 @@ impl ShortestPaths {
     }
 
     /// The fewest bytes from a configuration to the end of the text, and the steps of such a
-    /// completion. `None` for a dead configuration. Cost: the states within that distance, here and
-    /// in each rule on the way. Searches of rules and blocks are shared by all calls.
+    /// completion. `None` for a dead configuration. Cost: a look-up once it is known; otherwise the
+    /// states within that distance, here and in each rule on the way. Searches of rules and blocks
+    /// are shared by all calls.
     pub(crate) fn shortest(
         &mut self,
         parser: &mut Parser,
         config: ConfigId,
-    ) -> Result<Option<(u64, Box<[CompletionStep]>)>, ParserLimit> {
+    ) -> Result<Option<ShortestPath>, ParserLimit> {
+        if let Some(answer) = self.answers.get(&config) {
+            return Ok(answer.clone());
+        }
+        let answer = self.find_shortest(parser, config)?;
+        let answer = answer.map(|(cost, steps)| (cost.length, Arc::from(steps)));
+        let steps = 1 + answer.as_ref().map_or(0, |(_, steps): &ShortestPath| steps.len());
+        self.answer_steps += steps;
+        if self.answer_steps > MAX_ANSWER_STEPS {
+            self.answers.clear();
+            self.answer_steps = steps;
+        }
+        self.answers.insert(config, answer.clone());
+        Ok(answer)
+    }
+
+    /// Searches the shortest completion of a configuration.
+    fn find_shortest(
+        &mut self,
+        parser: &mut Parser,
+        config: ConfigId,
+    ) -> Result<Option<(Cost, Box<[CompletionStep]>)>, ParserLimit> {
         if parser.store().is_complete(config) {
-            return Ok(Some((0, Box::default())));
+            return Ok(Some((Cost::default(), Box::default())));
         }
         self.query = CostSearch::default();
         self.query_queue.clear();
@@ -228,22 +259,16 @@ impl ShortestPaths {
             self.waiting += search.waiting.len();
         }
         self.query = CostSearch::default();
-        Ok(answer?.map(|(cost, steps)| (cost.length, steps)))
+        answer
     }
 
     /// The fewest bytes from a configuration to the end of the text; `u64::MAX` for a dead one.
-    /// Cost: a look-up once it is known.
     pub(crate) fn length(
         &mut self,
         parser: &mut Parser,
         config: ConfigId,
     ) -> Result<u64, ParserLimit> {
-        if let Some(&length) = self.lengths.get(&config) {
-            return Ok(length);
-        }
-        let length = self.shortest(parser, config)?.map_or(u64::MAX, |(length, _)| length);
-        self.lengths.insert(config, length);
-        Ok(length)
+        Ok(self.shortest(parser, config)?.map_or(u64::MAX, |(length, _)| length))
     }
 
     /// Expands steps into symbols. `longest` bounds their number.

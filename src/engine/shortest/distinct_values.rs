@@ -8,7 +8,7 @@ use super::{Completion, CompletionOptions, Matcher, ShortestPaths, to_pieces};
 use crate::hash::HashSet;
 use crate::ids::SpecialId;
 use crate::mask::MaskState;
-use crate::matcher::{CompletionStep, ConfigId, Parser, ParserLimit, Symbol};
+use crate::matcher::{ConfigId, Parser, ParserLimit, ShortestPath, Symbol};
 
 /// Most positions at which a detour is searched.
 const MAX_DETOURS: usize = 4096;
@@ -71,7 +71,7 @@ impl DetourSearch<'_> {
     }
 
     /// The shortest completion if values may be equal.
-    fn shortest(&mut self, config: ConfigId) -> Result<(u64, Box<[CompletionStep]>), ParserLimit> {
+    fn shortest(&mut self, config: ConfigId) -> Result<ShortestPath, ParserLimit> {
         // The search ignores registers.
         self.shortest_paths.shortest(self.parser, config)?.ok_or(ParserLimit::Search)
     }
