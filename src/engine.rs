@@ -20,6 +20,7 @@ mod options;
 mod preparation;
 mod resume;
 mod runtime;
+mod sequence_fuel;
 mod shortest;
 mod termination;
 
@@ -52,6 +53,7 @@ pub use preparation::{PrepareBudget, PrepareReport, Prepared};
 pub use resume::ResumeError;
 use runtime::EngineThreads;
 pub use runtime::{EngineStats, ProcessStats, process_stats};
+use sequence_fuel::{SequenceFuel, spend_from};
 pub use shortest::{Completion, CompletionOptions};
 use termination::{Termination, TokenStep, write_stop_tokens};
 
@@ -293,6 +295,7 @@ impl Constraint {
             tokens: Vec::with_capacity(INITIAL_TOKEN_CAPACITY),
             terminated: false,
             limit: None,
+            fuel: SequenceFuel::default(),
         }
     }
 
@@ -381,6 +384,7 @@ pub struct Matcher {
     tokens: Vec<TokenId>,
     terminated: bool,
     limit: Option<ParserLimit>,
+    fuel: SequenceFuel,
 }
 
 impl Matcher {
@@ -454,7 +458,7 @@ impl Matcher {
             return Err(termination);
         }
         let mask =
-            self.with_retry(state, |matcher, state| matcher.masks.mask(state, matcher.config()));
+            self.charged(state, |matcher, state| matcher.masks.mask(state, matcher.config()));
         #[cfg(any(test, feature = "fault-injection"))]
         let mask = match self.runtime.counters.is_fault_due(2) {
             true => Err(ParserLimit::Memory),
@@ -616,7 +620,13 @@ impl Matcher {
     /// Fuel of one mask or token, in units: the engine's
     /// [`Limits::mask_fuel`](crate::limits::Limits::mask_fuel).
     pub fn mask_fuel(&self) -> u64 {
-        self.masks.mask_fuel()
+        self.masks.limits().mask_fuel
+    }
+
+    /// Fuel of the masks and tokens of a sequence as long as this one, in units: the engine's
+    /// [`Limits::sequence_budget`](crate::limits::Limits::sequence_budget).
+    pub fn sequence_fuel(&self) -> u64 {
+        self.masks.limits().sequence_budget(self.tokens.len() as u64)
     }
 
     /// The tokens taken so far, a stop token included.
@@ -699,7 +709,7 @@ impl Matcher {
             self.tokens.push(token);
             return Ok(());
         }
-        let step = self.with_retry(state, |matcher, state| {
+        let step = self.charged(state, |matcher, state| {
             TokenStep::find(&matcher.masks, state, (matcher.config(), token), transitions)
         });
         match step {
@@ -714,6 +724,7 @@ impl Matcher {
             Ok(TokenStep::Next(next)) => self.configs.push(next),
         }
         self.tokens.push(token);
+        self.fuel.count_token();
         Ok(())
     }
 
@@ -731,6 +742,21 @@ impl Matcher {
         self.with_retry(&mut self.masks.clone().lock(), work)
     }
 
+    /// As [`Matcher::with_retry`], within the fuel of the sequence.
+    fn charged<T>(
+        &mut self,
+        state: &mut MaskState,
+        work: impl Fn(&Matcher, &mut MaskState) -> Result<T, ParserLimit>,
+    ) -> Result<T, ParserLimit> {
+        let (left, account) = (self.fuel.left(self.masks.limits()), self.fuel.account());
+        match spend_from(&account, left, || self.with_retry(state, work)) {
+            Err(ParserLimit::Fuel) if self.fuel.left(self.masks.limits()) == 0 => {
+                Err(ParserLimit::SequenceFuel)
+            }
+            other => other,
+        }
+    }
+
     /// Runs `work` with configurations of the current epoch. If memory runs out, empties the
     /// caches, replays the tokens and runs it once more.
     fn with_retry<T>(
@@ -745,7 +771,7 @@ impl Matcher {
             if self.config() == ConfigId::DEAD {
                 return Err(state.parser.start_limit());
             }
-            fuel::with_budget(self.masks.mask_fuel(), || work(self, state))
+            fuel::with_budget(self.masks.limits().mask_fuel, || work(self, state))
         };
         state.clear_if_full();
         match attempt(state) {
@@ -768,7 +794,7 @@ impl Matcher {
         for &token in &self.tokens[..self.configs.len() - 1] {
             let before = configs[configs.len() - 1];
             let masks = &self.masks;
-            configs.push(fuel::with_budget(masks.mask_fuel(), || {
+            configs.push(fuel::with_budget(masks.limits().mask_fuel, || {
                 state.step_token(masks, before, token)
             })?);
         }

@@ -47,6 +47,9 @@ pub struct Limits {
     pub compile_fuel: u64,
     /// Fuel of one mask or one token, in units. The default is 2,000,000: about 20 ms.
     pub mask_fuel: u64,
+    /// Fuel of all masks and tokens of one sequence, for each started 256 tokens, in units; see
+    /// [`Limits::sequence_budget`]. The default is 10,000,000: about 0.1 s.
+    pub sequence_fuel: u64,
     /// Fuel of one preparation in the background, in units. The default is 20,000,000: about 0.2 s.
     pub prepare_fuel: u64,
 }
@@ -63,11 +66,14 @@ with_methods!(Limits {
     with_mask_bytes: mask_bytes = usize,
     with_compile_fuel: compile_fuel = u64,
     with_mask_fuel: mask_fuel = u64,
+    with_sequence_fuel: sequence_fuel = u64,
     with_prepare_fuel: prepare_fuel = u64,
 });
 
 /// Bytes of source text that [`Limits::compile_fuel`] is meant for. Longer texts get a multiple.
 const BYTES_PER_COMPILE_BUDGET: usize = 200 << 10;
+/// Tokens of a sequence that [`Limits::sequence_fuel`] is meant for. Longer ones get a multiple.
+const TOKENS_PER_SEQUENCE_BUDGET: u64 = 256;
 
 impl Limits {
     /// An eighth of the limits on schema nodes and on automata. If a grammar cannot be compiled and
@@ -96,6 +102,20 @@ impl Limits {
         let times = source_bytes.div_ceil(BYTES_PER_COMPILE_BUDGET).max(1) as u64;
         self.compile_fuel.saturating_mul(times)
     }
+
+    /// Fuel of a sequence that has taken `tokens` tokens, in units: `sequence_fuel` for each
+    /// started 256 tokens, the next one included.
+    ///
+    /// ```
+    /// use louver::Limits;
+    ///
+    /// let limits = Limits::default().with_sequence_fuel(1_000);
+    /// assert_eq!(limits.sequence_budget(0), 1_000);
+    /// assert_eq!(limits.sequence_budget(256), 2_000);
+    /// ```
+    pub fn sequence_budget(&self, tokens: u64) -> u64 {
+        self.sequence_fuel.saturating_mul(1 + tokens / TOKENS_PER_SEQUENCE_BUDGET)
+    }
 }
 
 impl Default for Limits {
@@ -112,6 +132,7 @@ impl Default for Limits {
             mask_bytes: 64 << 20,
             compile_fuel: 10_000_000,
             mask_fuel: 2_000_000,
+            sequence_fuel: 10_000_000,
             prepare_fuel: 20_000_000,
         }
     }

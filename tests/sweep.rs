@@ -33,6 +33,7 @@ const LIMITS: &[Limit] = &[
     ("mask_bytes", |limits, n| limits.mask_bytes = n),
     ("compile_fuel", |limits, n| limits.compile_fuel = n as u64),
     ("mask_fuel", |limits, n| limits.mask_fuel = n as u64),
+    ("sequence_fuel", |limits, n| limits.sequence_fuel = n as u64),
     ("prepare_fuel", |limits, n| limits.prepare_fuel = n as u64),
 ];
 

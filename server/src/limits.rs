@@ -209,6 +209,9 @@ pub struct SchemaLimits {
     pub compile_fuel: u64,
     /// Fuel of one mask or one token, in the same units; beyond, the generation ends.
     pub mask_fuel: u64,
+    /// Fuel of the masks and tokens of one generation, in the same units, for each started 256
+    /// tokens; beyond, the generation ends.
+    pub sequence_fuel: u64,
     /// Fuel of one background preparation, in the same units.
     pub prepare_fuel: u64,
 }
@@ -227,6 +230,7 @@ impl Default for SchemaLimits {
             mask_bytes: limits.mask_bytes,
             compile_fuel: limits.compile_fuel,
             mask_fuel: limits.mask_fuel,
+            sequence_fuel: limits.sequence_fuel,
             prepare_fuel: limits.prepare_fuel,
         }
     }
@@ -250,6 +254,7 @@ impl SchemaLimits {
             .with_mask_bytes(self.mask_bytes)
             .with_compile_fuel(self.compile_fuel)
             .with_mask_fuel(self.mask_fuel)
+            .with_sequence_fuel(self.sequence_fuel)
             .with_prepare_fuel(self.prepare_fuel)
     }
 
@@ -259,6 +264,7 @@ impl SchemaLimits {
             ("depth", self.depth as u64),
             ("compile_fuel", self.compile_fuel),
             ("mask_fuel", self.mask_fuel),
+            ("sequence_fuel", self.sequence_fuel),
         ]);
         if self.depth > MAX_DEPTH {
             out.push(("depth", format!("must be at most {MAX_DEPTH}")));

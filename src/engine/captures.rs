@@ -59,7 +59,7 @@ impl Matcher {
         }
         let vocab = &self.masks.vocab;
         let bytes = self.tokens.iter().map(|&token| vocab.text(token).len()).sum();
-        fuel::with_budget(self.masks.compile_budget(bytes), || {
+        fuel::with_budget(self.masks.limits().compile_budget(bytes), || {
             self.find_captures(&mut self.masks.lock())
         })
         .map_err(|limit| AdvanceError::Limit { what: limit.what() })
@@ -235,6 +235,7 @@ mod tests {
         let letter = named(&mut b, "letter", Expr::text("a"));
         let root = b.declare("root");
         b.define(root, body(Expr::Ref(root), letter));
+        let limits = limits.with_sequence_fuel(u64::MAX);
         let options = EngineOptions::default().with_limits(limits);
         let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), options);
         let mut matcher = engine.compile(b.finish(root).unwrap()).unwrap().matcher();

@@ -29,6 +29,7 @@ use self::frontier::Candidate;
 use self::slices::Preparation;
 use super::background::{Priority, SliceSignal};
 use super::runtime::{EngineCounters, count};
+use super::sequence_fuel::spend_from;
 use super::{Constraint, Matcher};
 use crate::fsm::ByteSet;
 use crate::fuel;
@@ -264,9 +265,12 @@ impl Matcher {
     /// # }
     /// ```
     pub fn prefetch(&self, likely: &[TokenId]) -> bool {
-        if self.is_over() || likely.is_empty() || self.config() == ConfigId::DEAD {
+        let left = self.fuel.left(self.masks.limits());
+        let is_over = self.is_over() || left == 0;
+        if is_over || likely.is_empty() || self.config() == ConfigId::DEAD {
             return false;
         }
+        let account = self.fuel.account();
         let (masks, background_parser) = (self.masks.clone(), self.background_parser.clone());
         let likely = likely.to_vec();
         let config = self.config();
@@ -286,7 +290,8 @@ impl Matcher {
                         job.prefetch(second, target, (&tokens, before), &likely)
                     })
                 };
-                fuel::with_budget(masks.prepare_fuel(), || fuel::run_under(&cancel, prefetch));
+                let prefetch = || fuel::run_under(&cancel, prefetch);
+                spend_from(&account, left.min(masks.limits().prepare_fuel), prefetch);
                 None
             }),
         )
@@ -391,8 +396,9 @@ impl PreparationJob<'_> {
         }
         #[cfg(any(test, feature = "fault-injection"))]
         self.counters.maybe_panic(1);
-        let mask =
-            fuel::with_budget(self.masks.mask_fuel(), || self.masks.prepare_mask(state, config));
+        let mask = fuel::with_budget(self.masks.limits().mask_fuel, || {
+            self.masks.prepare_mask(state, config)
+        });
         let mask = match mask {
             Ok(mask) => mask,
             // A matcher has the same budget, so its attempt would end the same way.

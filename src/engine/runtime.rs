@@ -116,8 +116,8 @@ pub(super) struct EngineCounters {
     pub(super) prefetches: AtomicU64,
     pub(super) candidates_explored: AtomicU64,
     pub(super) preparations_exhausted: AtomicU64,
-    /// Fault injection for tests: how many batch rows (0), background masks (1) and compilations (3)
-    /// remain until one panics, and how many masks of matchers (2) until one reaches a limit.
+    /// Fault injection for tests: how many batch rows (0), background masks (1) and compilations
+    /// (3) remain until one panics, and how many masks of matchers (2) until one reaches a limit.
     #[cfg(any(test, feature = "fault-injection"))]
     pub(super) fault_countdowns: [AtomicU64; 4],
 }

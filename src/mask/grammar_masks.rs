@@ -108,19 +108,9 @@ impl GrammarMasks {
         })
     }
 
-    /// Fuel of one mask or one token.
-    pub(crate) fn mask_fuel(&self) -> u64 {
-        self.limits.mask_fuel
-    }
-
-    /// Fuel of a compilation of a text of `bytes` bytes.
-    pub(crate) fn compile_budget(&self, bytes: usize) -> u64 {
-        self.limits.compile_budget(bytes)
-    }
-
-    /// Fuel of one preparation.
-    pub(crate) fn prepare_fuel(&self) -> u64 {
-        self.limits.prepare_fuel
+    /// The limits on the work and memory of one request.
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.limits
     }
 
     /// A second state, with a parser of its own, for background work. All requests share it, so
@@ -471,8 +461,9 @@ impl MaskState {
             .map_or(masks.compiled.start, |item| self.parser.program().rule(item.state));
         let grammar = masks.compiled.grammar();
         match limit {
-            ParserLimit::Fuel => {
-                CompileError::fuel(grammar, rule, OutOfFuel::Spent { limit: masks.mask_fuel() })
+            ParserLimit::Fuel | ParserLimit::SequenceFuel => {
+                let limit = masks.limits.mask_fuel.min(masks.limits.sequence_fuel);
+                CompileError::fuel(grammar, rule, OutOfFuel::Spent { limit })
             }
             ParserLimit::Cancelled => CompileError::fuel(grammar, rule, OutOfFuel::Cancelled),
             other => CompileError::Start { what: other.what() },

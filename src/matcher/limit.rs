@@ -19,6 +19,8 @@ pub(crate) enum ParserLimit {
     Deferred,
     /// One mask or token takes more work than its fuel.
     Fuel,
+    /// All masks and tokens of one sequence take more work than its fuel.
+    SequenceFuel,
     /// The request was cancelled.
     Cancelled,
 }
@@ -43,6 +45,7 @@ impl ParserLimit {
             ParserLimit::Memory => "memory for configurations",
             ParserLimit::Deferred => "a part of the grammar that is built on demand",
             ParserLimit::Fuel => "fuel for one mask or token",
+            ParserLimit::SequenceFuel => "fuel for the masks and tokens of one sequence",
             ParserLimit::Cancelled => "cancellation of the request",
         }
     }

@@ -14,6 +14,9 @@ use louver::limits::Limits;
 /// The default options without limits on fuel: random grammars may be highly ambiguous, and the
 /// oracle has no limits either.
 pub(crate) fn unlimited() -> EngineOptions {
-    let limits = Limits::default().with_compile_fuel(u64::MAX).with_mask_fuel(u64::MAX);
+    let limits = Limits::default()
+        .with_compile_fuel(u64::MAX)
+        .with_mask_fuel(u64::MAX)
+        .with_sequence_fuel(u64::MAX);
     EngineOptions::default().with_limits(limits)
 }

@@ -51,16 +51,28 @@ pub(crate) struct TruncationGuard {
     next_check: usize,
     /// The longest of the shortest completions so far.
     longest: usize,
-    /// Completions that fit, each with the number of generated tokens that it follows.
-    known: Vec<(usize, Vec<TokenId>)>,
+    /// Completions that fit.
+    known: Vec<KnownCompletion>,
+    /// Fuel of all searches so far.
+    spent: u64,
+}
+
+/// A completion of the text after some of the generated tokens.
+#[derive(Clone, Debug)]
+struct KnownCompletion {
+    /// The number of these tokens.
+    position: usize,
+    tokens: Vec<TokenId>,
+    /// Whether a search from there was done, so that another one finds nothing shorter.
+    is_searched: bool,
 }
 
 impl TruncationGuard {
     /// The drawn token, or another one if no completion would fit after it. `room` is the number
     /// of tokens that may still follow, this one included, and without a stop token. `redraw` draws
     /// another token in place of one that is refused. Where no completion fits anyway, nothing is
-    /// refused. All searches share the fuel of one mask; beyond it, nothing is refused either.
-    /// Cost: mostly a look-up.
+    /// refused. All searches share the fuel of one mask, and those of all steps that of a sequence;
+    /// beyond it, nothing is refused either. Cost: mostly a look-up.
     pub(crate) fn within_limit(
         &mut self,
         matcher: &mut Matcher,
@@ -71,26 +83,45 @@ impl TruncationGuard {
         if room > CHECKED_ROOM {
             return drawn;
         }
-        let fuel = matcher.mask_fuel();
-        fuel::with_budget(fuel, || {
+        let fuel = self.fuel_of_step(matcher);
+        let within = |guard: &mut Self| {
             let mut token = drawn;
             for _ in 0..MAX_DRAWS {
-                if self.accepts(matcher, token, room) {
+                if guard.accepts(matcher, token, room) {
                     return token;
                 }
                 let Some(next) = redraw(token) else { break };
                 token = next;
             }
             // A refused token means that a completion is known.
-            let Some(completion) = self.known_completion(matcher) else { return token };
+            let Some(completion) = guard.known_completion(matcher) else { return token };
             match completion.split_first() {
                 Some((first, rest)) => {
-                    self.known.push((matcher.tokens().len() + 1, rest.to_vec()));
+                    guard.learn(matcher.tokens().len() + 1, rest.to_vec(), false);
                     *first
                 }
                 None => matcher.vocab().stops().first().copied().unwrap_or(token),
             }
-        })
+        };
+        self.charged(fuel, within).unwrap_or(drawn)
+    }
+
+    /// What the searches of one step may spend.
+    fn fuel_of_step(&self, matcher: &Matcher) -> u64 {
+        matcher.mask_fuel().min(matcher.sequence_fuel().saturating_sub(self.spent))
+    }
+
+    /// Runs the searches of one step; `None` without fuel for them.
+    fn charged<T>(&mut self, fuel: u64, work: impl FnOnce(&mut Self) -> T) -> Option<T> {
+        let (done, units) =
+            fuel::measure(|| (fuel > 0).then(|| fuel::with_budget(fuel, || work(self))));
+        self.spent += units;
+        done
+    }
+
+    /// Adds a completion after so many tokens.
+    fn learn(&mut self, position: usize, tokens: Vec<TokenId>, is_searched: bool) {
+        self.known.push(KnownCompletion { position, tokens, is_searched });
     }
 
     /// Whether a completion fits after this token, or none fits in any case.
@@ -115,7 +146,7 @@ impl TruncationGuard {
         let after = [after, rest].into_iter().flatten().min_by_key(Vec::len);
         match after.filter(|after| after.len() <= left) {
             Some(after) => {
-                self.known.push((matcher.tokens().len() + 1, after));
+                self.learn(matcher.tokens().len() + 1, after, true);
                 true
             }
             None => current.is_none_or(|current| current.len() > room),
@@ -129,21 +160,23 @@ impl TruncationGuard {
     fn known_completion(&mut self, matcher: &mut Matcher) -> Option<Vec<TokenId>> {
         let position = matcher.tokens().len();
         // The host may ask for a row twice.
-        self.known.retain(|(at, _)| *at >= position);
-        let known = self.known.iter().filter(|(at, _)| *at == position);
-        let known: Vec<Vec<TokenId>> = known.map(|(_, completion)| completion.clone()).collect();
-        let known = known.into_iter().filter(|completion| completes(matcher, completion));
-        let known = known.min_by_key(Vec::len);
-        let found = shortest_completion(matcher);
-        let best = [found, known].into_iter().flatten().min_by_key(Vec::len)?;
-        self.known.retain(|(at, _)| *at != position);
-        self.known.push((position, best.clone()));
+        self.known.retain(|known| known.position >= position);
+        let here = self.known.iter().filter(|known| known.position == position);
+        let valid: Vec<KnownCompletion> =
+            here.filter(|known| completes(matcher, &known.tokens)).cloned().collect();
+        let is_searched = valid.iter().any(|known| known.is_searched);
+        let found = if is_searched { None } else { shortest_completion(matcher) };
+        let known = valid.into_iter().map(|known| known.tokens);
+        let best = known.chain(found).min_by_key(Vec::len)?;
+        self.known.retain(|known| known.position != position);
+        self.learn(position, best.clone(), true);
         Some(best)
     }
 
     /// Narrows the mask if necessary. `room` is the number of tokens that may still follow, without
     /// a stop token. Returns whether a token that the model preferred was removed. All searches of
     /// one step share the fuel of one mask; beyond it, only the first shortest completion is kept.
+    /// Those of all steps share that of a sequence; beyond it, nothing is narrowed.
     pub(crate) fn narrow(
         &mut self,
         matcher: &mut Matcher,
@@ -151,8 +184,8 @@ impl TruncationGuard {
         row: &[f32],
         room: usize,
     ) -> bool {
-        let fuel = matcher.mask_fuel();
-        fuel::with_budget(fuel, || self.narrow_within(matcher, mask, row, room))
+        let fuel = self.fuel_of_step(matcher);
+        self.charged(fuel, |guard| guard.narrow_within(matcher, mask, row, room)).unwrap_or(false)
     }
 
     fn narrow_within(
@@ -190,13 +223,13 @@ impl TruncationGuard {
             completion.filter(|completion| completion.len() < room)
         };
         let (mut is_narrowed, mut allowed) = (false, Vec::new());
-        self.known.retain(|(at, _)| *at == position);
+        self.known.retain(|known| known.position == position);
         for (id, _) in candidates {
             let token = TokenId::from_raw(id as u32);
             match completion_after(matcher, token) {
                 Some(completion) => {
                     allowed.push(token);
-                    self.known.push((position + 1, completion));
+                    self.learn(position + 1, completion, true);
                 }
                 None => is_narrowed = true,
             }
@@ -205,7 +238,7 @@ impl TruncationGuard {
         match completion.split_first() {
             Some((first, rest)) => {
                 allowed.push(*first);
-                self.known.push((position + 1, rest.to_vec()));
+                self.learn(position + 1, rest.to_vec(), false);
             }
             None => allowed.extend(matcher.vocab().stops()),
         }

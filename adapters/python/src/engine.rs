@@ -83,6 +83,7 @@ fn limits(given: &Bound<'_, PyDict>) -> PyResult<Limits> {
             "mask_bytes" => limits.mask_bytes = size,
             "compile_fuel" => limits.compile_fuel = value,
             "mask_fuel" => limits.mask_fuel = value,
+            "sequence_fuel" => limits.sequence_fuel = value,
             "prepare_fuel" => limits.prepare_fuel = value,
             _ => return Err(PyTypeError::new_err(format!("there is no limit `{name}`"))),
         }

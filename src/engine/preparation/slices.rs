@@ -60,7 +60,7 @@ impl Preparation {
             background_parser: constraint.background_parser.clone(),
             counters: constraint.runtime.counters.clone(),
             cancel_tokens: fuel::cancel_tokens(),
-            fuel: constraint.masks.prepare_fuel(),
+            fuel: constraint.masks.limits().prepare_fuel,
             progress: PreparationProgress { budget, report, search: None },
         }
     }

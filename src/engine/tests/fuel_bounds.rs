@@ -64,6 +64,67 @@ fn a_mask_past_its_fuel_ends_its_sequence_and_no_other() {
 }
 
 #[test]
+fn sequences_past_their_fuel_end_and_no_other() {
+    let limited = engine(Limits { sequence_fuel: 60_000, ..Limits::default() });
+    let constraint = ambiguous(&limited);
+    let text = b"(abcdefgabcdefgabcdefg";
+    let walk = |matcher: &mut Matcher, first: usize| -> usize {
+        let steps = text[first..].iter().take_while(|&&letter| {
+            row(matcher);
+            matcher.limit().is_none() && matcher.advance(byte(letter)).is_ok()
+        });
+        steps.count()
+    };
+    let mut matcher = constraint.matcher();
+    let (taken, spent) = fuel::measure(|| walk(&mut matcher, 0));
+    assert!((1..text.len()).contains(&taken) && spent >= 60_000, "{taken} tokens, {spent} units");
+    assert_eq!(matcher.limit(), Some("fuel for the masks and tokens of one sequence"));
+    let mut stops = vec![0; limited.vocab().mask_words()];
+    write_stop_tokens(limited.vocab(), &mut stops);
+    assert_eq!(row(&mut matcher), stops);
+    // A fork has spent as much. What is cached costs nothing, also for another sequence.
+    let mut fork = matcher.clone();
+    fork.rollback(1);
+    assert_eq!(walk(&mut fork, taken - 1), 1);
+    assert!(walk(&mut constraint.matcher(), 0) >= taken);
+}
+
+/// Prefetched masks are charged to their sequence as well.
+#[test]
+fn prefetches_spend_the_fuel_of_their_sequence() {
+    let limited = engine(Limits { sequence_fuel: 60_000, ..Limits::default() });
+    let constraint = ambiguous(&limited);
+    let mut matcher = constraint.matcher();
+    let mut taken = 0;
+    for &letter in b"(abcdefgabcdefgabcdefg" {
+        if !matcher.prefetch(&[byte(letter)]) {
+            break;
+        }
+        limited.runtime.background.settle();
+        matcher.advance(byte(letter)).unwrap();
+        taken += 1;
+    }
+    assert!((1..22).contains(&taken), "{taken} prefetches");
+    assert_eq!(matcher.fuel.left(&limited.options.limits), 0);
+}
+
+#[test]
+fn longer_sequences_have_more_fuel() {
+    let limited = engine(Limits { sequence_fuel: 50_000, ..Limits::default() });
+    let text = "root ::= ([a-z]+ \".\")+\n";
+    let mut matcher = limited.compile_ebnf(text, &EbnfOptions::default()).unwrap().matcher();
+    let before = matcher.fuel.left(&limited.options.limits);
+    for _ in 0..256 {
+        matcher.advance(byte(b'a')).unwrap();
+    }
+    let after = matcher.fuel.left(&limited.options.limits);
+    assert!(before == 50_000 && after > 50_000, "{before} and {after} units");
+    // Tokens that are rolled back have been work as well.
+    matcher.rollback(256);
+    assert_eq!(matcher.fuel.left(&limited.options.limits), after);
+}
+
+#[test]
 fn transitions_found_before_a_limit_are_cached() {
     let text = "root ::= root root | root root root | \"a\" | \"b\" | \"abc \" | \"\"\n";
     let matcher = |mask_fuel| {

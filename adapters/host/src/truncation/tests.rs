@@ -127,6 +127,29 @@ fn texts_are_complete_at_every_sufficient_limit() {
     assert!(!complete);
 }
 
+/// A required member that the text still lacks, and room for nothing else.
+#[test]
+fn searches_end_with_the_fuel_of_their_sequence() {
+    let schema =
+        r#"{"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}"#;
+    let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
+    let constraint = engine.compile_json_schema(schema, &SchemaOptions::default()).unwrap();
+    let white_space = TokenId::from_raw(b' '.into());
+    let draw = |guard: &mut TruncationGuard| {
+        let mut matcher = constraint.matcher();
+        guard.within_limit(&mut matcher, b"{\"a\":\"\"}".len(), white_space, |_| None)
+    };
+    let mut guard = TruncationGuard::default();
+    assert_eq!(draw(&mut guard), TokenId::from_raw(b'{'.into()));
+    let spent = guard.spent;
+    assert!(spent > 0);
+    let all = constraint.matcher().sequence_fuel();
+    assert_eq!(
+        draw(&mut TruncationGuard { spent: all, ..TruncationGuard::default() }),
+        white_space
+    );
+}
+
 /// A stream of numbers from a seed.
 struct Random(u64);
 

@@ -117,6 +117,7 @@ async fn generations_may_end_inside_a_character() {
 #[tokio::test(flavor = "multi_thread")]
 async fn dropped_requests_end_their_preparation() {
     let limits = Limits::default()
+        .with_sequence_fuel(u64::MAX)
         .with_prepare_fuel(u64::MAX)
         .with_parser_bytes(usize::MAX)
         .with_mask_bytes(usize::MAX);
