@@ -19,6 +19,8 @@ mod gguf;
 mod harmony;
 #[path = "host/load.rs"]
 mod load;
+#[path = "host/mcp.rs"]
+mod mcp;
 #[path = "host/requests.rs"]
 mod requests;
 #[path = "host/sdk.rs"]

@@ -243,7 +243,8 @@ impl<'s> InputTranslator<'s> {
         let output = match (members.get("output"), members.get("error")) {
             (Some(Json::String(output)), _) => output.clone(),
             (_, Some(error)) => {
-                let text = error.pointer("/content/0/text").and_then(Json::as_str);
+                let mut texts = ["/content/0/text", "/message"].iter();
+                let text = texts.find_map(|text| error.pointer(text)).and_then(Json::as_str);
                 format!("error: {}", text.map_or_else(|| shown(error), str::to_owned))
             }
             _ => String::new(),

@@ -1,6 +1,7 @@
 //! Output items of the Responses API, and the stream events that build them.
 
 use louver_formats::{CallKind, Event};
+use louver_mistralrs::McpError;
 use serde_json::{Value, json};
 
 use crate::responses::tools::{OfferedTool, ToolNames};
@@ -134,8 +135,7 @@ impl OutputItems {
                     "completed"
                 }
                 Err(error) => {
-                    let content = json!([{"type": "text", "text": error}]);
-                    item["error"] = json!({"type": "mcp_tool_execution_error", "content": content});
+                    item["error"] = mcp_error(error);
                     "failed"
                 }
             };
@@ -331,6 +331,32 @@ fn with_member(mut object: Value, name: &str, value: Value) -> Value {
     object[name] = value;
     object
 }
+
+/// The member `error` of a call that failed: in the tool, on the way to it, or before.
+fn mcp_error(error: &McpError) -> Value {
+    let message = ToolResult::reason(error);
+    match error {
+        McpError::Tool { .. } => {
+            let content = json!([{"type": "text", "text": message}]);
+            json!({"type": "mcp_tool_execution_error", "content": content})
+        }
+        McpError::Status { status, .. } => {
+            json!({"type": "http_error", "code": status, "message": message})
+        }
+        other => {
+            let code = match other {
+                McpError::Refused { code, .. } => *code,
+                McpError::Arguments { .. } | McpError::UnknownTool(_) => INVALID_PARAMS,
+                _ => INTERNAL_ERROR,
+            };
+            json!({"type": "mcp_protocol_error", "code": code, "message": message})
+        }
+    }
+}
+
+/// Codes of JSON-RPC.
+const INVALID_PARAMS: i64 = -32602;
+const INTERNAL_ERROR: i64 = -32603;
 
 #[cfg(test)]
 mod tests {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures::future::join_all;
 use louver_formats::{Call, ToolChoice, Turn};
-use louver_mistralrs::{Generation, RequestParams};
+use louver_mistralrs::{Generation, McpError, RequestParams};
 use serde_json::{Value, json};
 
 use crate::request::messages::template_call;
@@ -25,8 +25,18 @@ pub(crate) type ServerTools = HashMap<String, (String, String)>;
 pub(crate) struct ToolResult {
     /// The call's id.
     pub(crate) id: String,
-    /// The text of the tool's result, or why it failed.
-    pub(crate) output: Result<String, String>,
+    /// The text of the tool's result, or why there is none.
+    pub(crate) output: Result<String, McpError>,
+}
+
+impl ToolResult {
+    /// Why the call failed, for the model and the client: what the server said, if it did.
+    pub(crate) fn reason(error: &McpError) -> String {
+        match error {
+            McpError::Tool { message, .. } | McpError::Refused { message, .. } => message.clone(),
+            other => other.to_string(),
+        }
+    }
 }
 
 /// The state of a request between two rounds.
@@ -100,11 +110,8 @@ impl Rounds {
         let tool = self.tools.get(&call.name);
         let tool = tool.and_then(|(label, name)| Some((app.mcp_servers().get(label)?, name)));
         let output = match tool {
-            Some((tools, name)) => {
-                let called = tools.call_tool(name, &call.arguments).await;
-                called.map_err(|error| error.to_string())
-            }
-            None => Err(format!("there is no tool {:?}", call.name)),
+            Some((tools, name)) => tools.call_tool(name, &call.arguments).await,
+            None => Err(McpError::UnknownTool(call.name.clone())),
         };
         ToolResult { id: call.id.clone(), output }
     }
@@ -124,7 +131,7 @@ fn turn_message(turn: &Turn) -> Value {
 fn result_message(result: &ToolResult, name: &str) -> Value {
     let content = match &result.output {
         Ok(text) => text.clone(),
-        Err(error) => format!("error: {error}"),
+        Err(error) => format!("error: {}", ToolResult::reason(error)),
     };
     json!({"role": "tool", "tool_call_id": result.id, "name": name, "content": content})
 }

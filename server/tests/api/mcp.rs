@@ -1,12 +1,15 @@
 //! Tools of MCP servers in the Responses API, against an MCP server of this test.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::extract::State;
-use axum::http::header;
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::post;
+use louver_mistralrs::{McpError, McpTools};
+use mistralrs::{McpClientConfig, McpServerConfig, McpServerSource};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -37,8 +40,8 @@ impl Holds {
     }
 }
 
-/// Answers one message of the protocol. `double` works, `fail` reports an error, `hold` works when
-/// the test lets it.
+/// Answers one message of the protocol. `double` works, `fail` reports an error, `refuse` is
+/// refused, `hold` works when the test lets it.
 async fn answer(State(holds): State<Holds>, message: String) -> impl IntoResponse {
     let message: Value = serde_json::from_str(&message).unwrap();
     let tool =
@@ -51,7 +54,10 @@ async fn answer(State(holds): State<Holds>, message: String) -> impl IntoRespons
             "capabilities": {"tools": {}},
             "serverInfo": {"name": "numbers", "version": "1"},
         }),
-        (Some("tools/list"), _) => json!({"tools": [tool("fail"), tool("double"), tool("hold")]}),
+        (Some("tools/list"), _) => {
+            let tools = ["refuse", "fail", "double", "hold"].map(tool);
+            json!({"tools": tools})
+        }
         (Some("tools/call"), Some(name @ ("double" | "hold"))) => {
             if name == "hold" {
                 holds.running.add_permits(1);
@@ -60,10 +66,13 @@ async fn answer(State(holds): State<Holds>, message: String) -> impl IntoRespons
             let text = format!("{}", 2 * number.as_i64().expect("an integer"));
             json!({"content": [{"type": "text", "text": text}], "isError": false})
         }
+        (Some("tools/call"), Some("fail")) => {
+            json!({"content": [{"type": "text", "text": "no luck"}], "isError": true})
+        }
         _ => json!({}),
     };
     let mut text = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
-    if params["name"] == "fail" {
+    if params["name"] == "refuse" {
         let error = json!({"code": -32000, "message": "no luck"});
         text = json!({"jsonrpc": "2.0", "id": message["id"], "error": error});
     }
@@ -119,7 +128,7 @@ async fn calls_of_mcp_tools_run_on_their_server() {
     );
     let names: Vec<&Value> =
         list["tools"].as_array().unwrap().iter().map(|tool| &tool["name"]).collect();
-    assert_eq!(names, ["double", "fail", "hold"]);
+    assert_eq!(names, ["double", "fail", "hold", "refuse"]);
     let call = &items[1];
     assert_eq!((&call["type"], &call["name"]), (&json!("mcp_call"), &json!("double")), "{call}");
     let arguments: Value = serde_json::from_str(call["arguments"].as_str().unwrap()).unwrap();
@@ -335,15 +344,124 @@ async fn deadlines_hold_during_and_after_calls_of_mcp_tools() {
     server.wait_for("louver_running_generations", 0.0).await;
 }
 
+/// Failures of tools differ from those of the protocol. The model sees what the server said of both,
+/// in the next round and from a client that sends the item back.
 #[tokio::test(flavor = "multi_thread")]
 async fn failed_calls_of_mcp_tools_are_reported() {
     let server = start().await;
-    let body = request("fail", json!({"max_output_tokens": 60}));
-    let response = server.post("/v1/responses", body.to_string()).await.json();
-    let call = &response["output"][1];
-    assert_eq!((&call["status"], &call["output"]), (&json!("failed"), &Value::Null), "{response}");
-    assert_eq!(call["error"]["type"], "mcp_tool_execution_error", "{call}");
-    assert!(call["error"]["content"][0]["text"].as_str().unwrap().contains("no luck"), "{call}");
+    let content = json!([{"type": "text", "text": "no luck"}]);
+    let failed = json!({"type": "mcp_tool_execution_error", "content": content});
+    let refused = json!({"type": "mcp_protocol_error", "code": -32000, "message": "no luck"});
+    for (tool, error) in [("fail", failed), ("refuse", refused)] {
+        let body = request(tool, json!({"max_output_tokens": 60}));
+        let response = server.post("/v1/responses", body.to_string()).await.json();
+        let call = &response["output"][1];
+        assert_eq!((&call["status"], &call["output"]), (&json!("failed"), &Value::Null), "{call}");
+        assert_eq!(call["error"], error, "{call}");
+        let (arguments, name) = (&call["arguments"], format!("numbers__{tool}"));
+        let sent_back =
+            request(tool, json!({"input": [{"role": "user", "content": "Count."}, call]}));
+        let chat = ask(json!({"messages": [
+            {"role": "user", "content": "Count."},
+            {"role": "assistant", "tool_calls": [
+                {"id": "1", "type": "function", "function": {"name": name, "arguments": arguments}},
+            ]},
+            {"role": "tool", "tool_call_id": "1", "content": "error: no luck"},
+        ]}));
+        let prompt = async |path: &str, body: Value| {
+            let mut body = body;
+            body.as_object_mut().unwrap().remove("tools");
+            body.as_object_mut().unwrap().remove("tool_choice");
+            let checked = server.post(path, body.to_string()).await.json();
+            assert_eq!(checked["ok"], true, "{checked}");
+            checked["prompt_tokens"].clone()
+        };
+        let path = "/v1/louver/check";
+        assert_eq!(prompt(path, sent_back).await, prompt(path, chat).await);
+    }
+}
+
+/// What an HTTP server with sessions has seen.
+#[derive(Debug, Default)]
+struct Sessions {
+    begun: AtomicUsize,
+    versions: Mutex<Vec<Option<String>>>,
+}
+
+/// Answers with a stream, in which the reply comes last. Only the newest session is known, and a
+/// session has one call.
+async fn answer_in_session(
+    State(sessions): State<Arc<Sessions>>,
+    headers: HeaderMap,
+    message: String,
+) -> axum::response::Response {
+    let message: Value = serde_json::from_str(&message).unwrap();
+    let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap().to_owned());
+    let Some(method) = message["method"].as_str() else {
+        return StatusCode::ACCEPTED.into_response();
+    };
+    let mut result = json!({"protocolVersion": "2025-06-18", "capabilities": {}});
+    if method == "initialize" {
+        sessions.begun.fetch_add(1, Ordering::Relaxed);
+    } else {
+        sessions.versions.lock().unwrap().push(text("mcp-protocol-version"));
+        assert_eq!(text("x-secret").as_deref(), Some("s"));
+        let is_known =
+            text("mcp-session-id") == Some(sessions.begun.load(Ordering::Relaxed).to_string());
+        match (is_known, method) {
+            (false, _) => return StatusCode::NOT_FOUND.into_response(),
+            (true, "notifications/initialized") => return StatusCode::ACCEPTED.into_response(),
+            (true, "tools/list") => result = json!({"tools": [{"name": "broken"}, {"name": "f"}]}),
+            (true, _) if message["params"]["name"] == "broken" => {
+                return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+            }
+            (true, _) => result = json!({"content": [{"type": "text", "text": method}]}),
+        }
+    }
+    let reply = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
+    let events = format!(
+        ": hello\n\ndata: {}\n\nevent: message\ndata: {}\n\ndata: {reply}\n\n",
+        json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {}}),
+        json!({"jsonrpc": "2.0", "method": "ping", "id": message["id"]}),
+    );
+    let session = sessions.begun.load(Ordering::Relaxed).to_string();
+    ([("content-type", "text/event-stream"), ("mcp-session-id", &session)], events).into_response()
+}
+
+/// The headers of a session are sent, a session that has expired begins again, and replies are found
+/// in streams of events.
+#[tokio::test(flavor = "multi_thread")]
+async fn http_sessions_are_kept_and_begun_again() {
+    let sessions = Arc::new(Sessions::default());
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let state = Arc::clone(&sessions);
+    let router = axum::Router::new().route("/", post(answer_in_session)).with_state(state);
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    let source = McpServerSource::Http {
+        url: format!("http://{address}/"),
+        timeout_secs: None,
+        headers: Some([("x-secret".to_owned(), "s".to_owned())].into()),
+    };
+    let server = McpServerConfig { source, ..Default::default() };
+    let config = McpClientConfig { servers: vec![server], ..Default::default() };
+    let tools = McpTools::connect(config).await.unwrap();
+    let begun = || sessions.begun.load(Ordering::Relaxed);
+    assert_eq!((tools.names(), begun()), (vec!["broken", "f"], 1));
+    assert_eq!(tools.call_tool("f", "{}").await.unwrap(), "tools/call");
+    // As if the server had forgotten it.
+    sessions.begun.fetch_add(1, Ordering::Relaxed);
+    assert_eq!(tools.call_tool("f", "{}").await.unwrap(), "tools/call");
+    assert_eq!(begun(), 3);
+    let broken = McpError::Status { tool: "broken".to_owned(), status: 500 };
+    assert_eq!(tools.call_tool("broken", "{}").await, Err(broken));
+    assert_eq!(tools.call_tool("f", "{}").await.unwrap(), "tools/call");
+    assert_eq!(begun(), 4);
+    let versions = sessions.versions.lock().unwrap().clone();
+    assert!(
+        versions.iter().all(|version| version.as_deref() == Some("2025-06-18")),
+        "{versions:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,0 +1,204 @@
+//! A connection to one MCP server, which is made again after it was lost.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use louver::spec::json::Json;
+use mistralrs::McpServerSource;
+use serde_json::json;
+use tokio::sync::Mutex;
+
+use super::http::HttpSession;
+use super::process::ProcessSession;
+use super::rpc;
+
+/// Time limit for starting a server and exchanging the first messages.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Version of the protocol that the client asks for. It takes what the server answers: what it uses
+/// is the same in all versions.
+const PROTOCOL_VERSION: &str = "2025-11-25";
+
+/// Highest number of pages of a list of tools.
+const MAX_PAGES: usize = 100;
+
+/// Why there is no result of a request.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum McpFailure {
+    /// The server answered with an error of JSON-RPC.
+    #[error("{message} (code {code})")]
+    Rejected { code: i64, message: String },
+    /// The server answered with an HTTP status that is an error.
+    #[error("HTTP status {0}")]
+    Status(u16),
+    /// The server does not know the session any more, and has not read the request.
+    #[error("the session has expired")]
+    Expired,
+    /// There is no reply, or none that can be read.
+    #[error("{0}")]
+    NoReply(String),
+}
+
+impl McpFailure {
+    pub(super) fn no_reply(message: impl Into<String>) -> McpFailure {
+        McpFailure::NoReply(message.into())
+    }
+}
+
+/// A server, with the session that is open, if any.
+pub(super) struct McpConnection {
+    source: McpServerSource,
+    bearer_token: Option<String>,
+    /// Time limit of one call.
+    timeout: Duration,
+    connect_timeout: Duration,
+    /// Locked while a session begins, so that there is one at a time.
+    session: Mutex<Option<Arc<McpSession>>>,
+}
+
+impl McpConnection {
+    /// A server that is not yet connected.
+    pub(super) fn new(
+        source: McpServerSource,
+        bearer_token: Option<String>,
+        timeout: Duration,
+    ) -> McpConnection {
+        let (connect_timeout, session) = (CONNECT_TIMEOUT, Mutex::new(None));
+        McpConnection { source, bearer_token, timeout, connect_timeout, session }
+    }
+
+    /// The descriptions of the server's tools, all pages.
+    pub(super) async fn tools(&self) -> Result<Vec<Json>, McpFailure> {
+        let mut tools = Vec::new();
+        let mut params = "{}".to_owned();
+        for _ in 0..MAX_PAGES {
+            let page = self.request("tools/list", &params).await?;
+            let Some(listed) = page.get("tools").and_then(Json::as_array) else {
+                return Err(McpFailure::no_reply("the reply has no list of tools"));
+            };
+            tools.extend(listed.iter().cloned());
+            match page.get("nextCursor").and_then(Json::as_str) {
+                Some(cursor) => params = format!(r#"{{"cursor":{}}}"#, rpc::string(cursor)),
+                None => return Ok(tools),
+            }
+        }
+        Err(McpFailure::no_reply(format!("the list of tools has more than {MAX_PAGES} pages")))
+    }
+
+    /// Calls a tool. `arguments` is JSON on one line.
+    pub(super) async fn call(&self, tool: &str, arguments: &str) -> Result<Json, McpFailure> {
+        let params = format!(r#"{{"name":{},"arguments":{arguments}}}"#, rpc::string(tool));
+        self.request("tools/call", &params).await
+    }
+
+    /// Sends a request and waits for its reply, for as long as a call may take. Connects before if
+    /// there is no connection.
+    async fn request(&self, method: &str, params: &str) -> Result<Json, McpFailure> {
+        let once = async || {
+            let session = self.session().await?;
+            match tokio::time::timeout(self.timeout, session.request(method, params)).await {
+                Ok(result) => result,
+                Err(_) => {
+                    let seconds = self.timeout.as_secs();
+                    Err(McpFailure::no_reply(format!("no reply within {seconds} s")))
+                }
+            }
+        };
+        match once().await {
+            // The server has not read the request, so that it may be sent again.
+            Err(McpFailure::Expired) => once().await,
+            result => result,
+        }
+    }
+
+    /// The open session, or a new one. The old one's process ends.
+    async fn session(&self) -> Result<Arc<McpSession>, McpFailure> {
+        let mut session = self.session.lock().await;
+        if let Some(open) = session.as_ref().filter(|session| session.is_open()) {
+            return Ok(Arc::clone(open));
+        }
+        let begun = McpSession::begin(&self.source, self.bearer_token.as_deref());
+        let begun = tokio::time::timeout(self.connect_timeout, begun).await.unwrap_or_else(|_| {
+            let seconds = self.connect_timeout.as_secs_f64();
+            Err(McpFailure::no_reply(format!("the server was not ready within {seconds} s")))
+        });
+        let begun = Arc::new(begun?);
+        *session = Some(Arc::clone(&begun));
+        Ok(begun)
+    }
+}
+
+/// An initialized session with a server.
+enum McpSession {
+    Process(ProcessSession),
+    Http(HttpSession),
+}
+
+impl McpSession {
+    async fn begin(
+        source: &McpServerSource,
+        bearer_token: Option<&str>,
+    ) -> Result<McpSession, McpFailure> {
+        let session = match source {
+            McpServerSource::Process { command, args, work_dir, env } => {
+                let mut program = tokio::process::Command::new(command);
+                program.args(args).envs(env.iter().flatten());
+                if let Some(folder) = work_dir {
+                    program.current_dir(folder);
+                }
+                McpSession::Process(ProcessSession::start(program)?)
+            }
+            McpServerSource::Http { url, headers, .. } => {
+                McpSession::Http(HttpSession::new(url, headers.iter().flatten(), bearer_token)?)
+            }
+            _ => {
+                let message = "WebSockets are no transport of MCP: use a process or HTTP";
+                return Err(McpFailure::no_reply(message));
+            }
+        };
+        let params = json!({
+            "protocolVersion": PROTOCOL_VERSION,
+            "capabilities": {},
+            "clientInfo": {"name": "louver", "version": env!("CARGO_PKG_VERSION")},
+        });
+        let result = session.request("initialize", &params.to_string()).await?;
+        let initialized = rpc::notification("notifications/initialized", "{}");
+        match &session {
+            McpSession::Process(process) => process.send(initialized).await?,
+            McpSession::Http(http) => {
+                http.set_version(result.get("protocolVersion").and_then(Json::as_str));
+                http.notify(initialized).await?;
+            }
+        }
+        Ok(session)
+    }
+
+    async fn request(&self, method: &str, params: &str) -> Result<Json, McpFailure> {
+        match self {
+            McpSession::Process(process) => process.request(method, params).await,
+            McpSession::Http(http) => http.request(method, params).await,
+        }
+    }
+
+    fn is_open(&self) -> bool {
+        match self {
+            McpSession::Process(process) => process.is_open(),
+            McpSession::Http(http) => http.is_open(),
+        }
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn servers_that_never_answer_are_given_up() {
+        let (command, args) = ("sleep".to_owned(), vec!["600".to_owned()]);
+        let source = McpServerSource::Process { command, args, work_dir: None, env: None };
+        let mut connection = McpConnection::new(source, None, Duration::from_secs(600));
+        connection.connect_timeout = Duration::from_millis(100);
+        let error = connection.tools().await.unwrap_err();
+        assert_eq!(error.to_string(), "the server was not ready within 0.1 s");
+    }
+}

@@ -1,0 +1,178 @@
+//! MCP over the standard input and output of a process: a JSON-RPC message a line.
+//!
+//! One task reads all lines and hands each reply to the request with its id. A request that was
+//! given up has no entry there, so its late reply reaches nobody.
+
+use std::collections::HashMap;
+use std::io;
+use std::process::Stdio;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use louver::spec::json::Json;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::sync::{mpsc, oneshot};
+
+use super::connection::McpFailure;
+use super::rpc::{self, MAX_MESSAGE_BYTES, ServerMessage};
+
+/// How long a process may take to exit after its standard input was closed. Then it is killed.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Number of lines that wait to be written.
+const WAITING_LINES: usize = 64;
+
+/// A running server. Its process ends with this.
+pub(super) struct ProcessSession {
+    /// What a task writes to the process: a request that is dropped leaves no half of a line.
+    lines: mpsc::Sender<String>,
+    replies: Arc<PendingReplies>,
+    next_id: AtomicU64,
+    /// Dropped with the session, which ends its task and process.
+    _open: oneshot::Sender<()>,
+}
+
+/// The requests that wait for a reply, by id. `None`: the connection is lost.
+struct PendingReplies(Mutex<Option<HashMap<u64, ReplySender>>>);
+
+type ReplySender = oneshot::Sender<Result<Json, McpFailure>>;
+
+impl PendingReplies {
+    fn lock(&self) -> MutexGuard<'_, Option<HashMap<u64, ReplySender>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self, id: u64) -> Option<ReplySender> {
+        self.lock().as_mut()?.remove(&id)
+    }
+}
+
+/// Forgets a request when it is dropped, and tells the server so if there was no reply.
+struct PendingRequest<'s> {
+    session: &'s ProcessSession,
+    id: u64,
+}
+
+impl Drop for PendingRequest<'_> {
+    fn drop(&mut self) {
+        if self.session.replies.take(self.id).is_some() {
+            let params = format!(r#"{{"requestId":{}}}"#, self.id);
+            let cancelled = rpc::notification("notifications/cancelled", &params);
+            // If the server reads nothing it need not know.
+            let _ = self.session.lines.try_send(cancelled);
+        }
+    }
+}
+
+impl ProcessSession {
+    /// Starts the process. What it writes to standard error goes to that of this process.
+    pub(super) fn start(mut program: Command) -> Result<ProcessSession, McpFailure> {
+        program.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        program.kill_on_drop(true);
+        let started = program.spawn().and_then(|mut child| {
+            let pipes = child.stdin.take().zip(child.stdout.take());
+            let (stdin, stdout) = pipes.ok_or_else(|| io::Error::other("it has no pipes"))?;
+            Ok((child, stdin, stdout))
+        });
+        let (child, stdin, stdout) = started.map_err(|error| {
+            let program = program.as_std().get_program().display().to_string();
+            McpFailure::no_reply(format!("{program:?} cannot be started: {error}"))
+        })?;
+        let replies = Arc::new(PendingReplies(Mutex::new(Some(HashMap::new()))));
+        let (lines, to_write) = mpsc::channel(WAITING_LINES);
+        let (open, dropped) = oneshot::channel();
+        let reading = read(stdout, Arc::clone(&replies), lines.clone());
+        let writing = write(stdin, to_write);
+        // An error ends the connection as the end of the output does.
+        let talking = async {
+            tokio::select! { _ = reading => {} _ = writing => {} _ = dropped => {} }
+        };
+        tokio::spawn(run(child, talking, Arc::clone(&replies)));
+        Ok(ProcessSession { lines, replies, next_id: AtomicU64::new(1), _open: open })
+    }
+
+    /// Sends a request and waits for its reply.
+    pub(super) async fn request(&self, method: &str, params: &str) -> Result<Json, McpFailure> {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let (sender, receiver) = oneshot::channel();
+        match self.replies.lock().as_mut() {
+            Some(pending) => pending.insert(id, sender),
+            None => return Err(lost()),
+        };
+        let _pending = PendingRequest { session: self, id };
+        self.send(rpc::request(id, method, params)).await?;
+        receiver.await.unwrap_or_else(|_| Err(lost()))
+    }
+
+    /// Sends a message, without waiting for an answer.
+    pub(super) async fn send(&self, message: String) -> Result<(), McpFailure> {
+        self.lines.send(message).await.map_err(|_| lost())
+    }
+
+    /// Whether the connection is not lost.
+    pub(super) fn is_open(&self) -> bool {
+        self.replies.lock().is_some()
+    }
+}
+
+fn lost() -> McpFailure {
+    McpFailure::no_reply("the server's process has ended or closed its output")
+}
+
+/// Talks to the process until the connection ends. Then the requests that wait fail, and the process
+/// ends.
+async fn run(mut child: Child, talking: impl Future<Output = ()>, replies: Arc<PendingReplies>) {
+    // Closes the process's standard input at its end.
+    talking.await;
+    *replies.lock() = None;
+    if tokio::time::timeout(EXIT_TIMEOUT, child.wait()).await.is_err() {
+        let _ = child.kill().await;
+    }
+}
+
+/// Writes lines to the process.
+async fn write(mut stdin: ChildStdin, mut lines: mpsc::Receiver<String>) -> io::Result<()> {
+    while let Some(mut line) = lines.recv().await {
+        line.push('\n');
+        stdin.write_all(line.as_bytes()).await?;
+        stdin.flush().await?;
+    }
+    Ok(())
+}
+
+/// Reads lines until the process closes its output. What is no message is skipped.
+async fn read(
+    stdout: ChildStdout,
+    replies: Arc<PendingReplies>,
+    answers: mpsc::Sender<String>,
+) -> io::Result<()> {
+    let mut stdout = BufReader::new(stdout);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let mut limited = (&mut stdout).take(MAX_MESSAGE_BYTES as u64 + 1);
+        if limited.read_until(b'\n', &mut line).await? == 0 {
+            return Ok(());
+        }
+        if line.len() > MAX_MESSAGE_BYTES {
+            return Err(io::Error::other("the message is too long"));
+        }
+        let text = std::str::from_utf8(&line).unwrap_or_default();
+        for message in rpc::read(text).unwrap_or_default() {
+            match message {
+                ServerMessage::Reply { id, result } => {
+                    if let Some(sender) = replies.take(id) {
+                        // The request may have been given up just now.
+                        let _ = sender.send(result);
+                    }
+                }
+                ServerMessage::Request { answer } => {
+                    // A server that reads nothing gets no answers.
+                    let _ = answers.try_send(answer);
+                }
+            }
+        }
+    }
+}

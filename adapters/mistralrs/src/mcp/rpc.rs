@@ -1,0 +1,76 @@
+//! JSON-RPC 2.0 as MCP uses it: messages to a server as text, and those of a server.
+
+use louver::spec::json::{Json, write_string};
+use louver::{JsonError, Limits};
+
+use super::connection::McpFailure;
+
+/// Longest message of a server, in bytes.
+pub(super) const MAX_MESSAGE_BYTES: usize = 16 << 20;
+
+/// Error code of an unknown method.
+const METHOD_NOT_FOUND: i64 = -32601;
+
+/// What a message of a server means to the client. Notifications mean nothing to it.
+pub(super) enum ServerMessage {
+    /// The reply to the client's request with this id.
+    Reply { id: u64, result: Result<Json, McpFailure> },
+    /// A request. The client has no capabilities, so only `ping` has a result.
+    Request { answer: String },
+}
+
+/// The text of a request. `params` is JSON on one line.
+pub(super) fn request(id: u64, method: &str, params: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)
+}
+
+/// The text of a notification. `params` is JSON on one line.
+pub(super) fn notification(method: &str, params: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#)
+}
+
+/// A JSON string with this text.
+pub(super) fn string(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    write_string(&mut out, text);
+    out
+}
+
+/// Reads a message of a server, or a batch of messages. Cost: linear.
+pub(super) fn read(text: &str) -> Result<Vec<ServerMessage>, JsonError> {
+    let limits = Limits::default().with_source_bytes(MAX_MESSAGE_BYTES);
+    let (json, _) = Json::parse_repeated(text, &limits)?;
+    let messages = json.as_array().unwrap_or(std::slice::from_ref(&json));
+    Ok(messages.iter().filter_map(read_one).collect())
+}
+
+fn read_one(message: &Json) -> Option<ServerMessage> {
+    let id = message.get_non_null("id")?;
+    if let Some(method) = message.get("method") {
+        let outcome = match method.as_str() {
+            Some("ping") => r#""result":{}"#.to_owned(),
+            _ => format!(
+                r#""error":{{"code":{METHOD_NOT_FOUND},"message":"this client has no such method"}}"#
+            ),
+        };
+        let answer = format!(r#"{{"jsonrpc":"2.0","id":{id},{outcome}}}"#);
+        return Some(ServerMessage::Request { answer });
+    }
+    let Json::Number(id) = id else { return None };
+    let id = id.as_str().parse().ok()?;
+    let result = match (message.get("result"), message.get("error")) {
+        (Some(result), _) => Ok(result.clone()),
+        (None, error) => Err(read_error(error)),
+    };
+    Some(ServerMessage::Reply { id, result })
+}
+
+fn read_error(error: Option<&Json>) -> McpFailure {
+    let code = match error.and_then(|error| error.get("code")) {
+        Some(Json::Number(code)) => code.as_str().parse().ok(),
+        _ => None,
+    };
+    let message = error.and_then(|error| error.get("message")).and_then(Json::as_str);
+    let message = message.unwrap_or("an error without a message").to_owned();
+    McpFailure::Rejected { code: code.unwrap_or_default(), message }
+}
