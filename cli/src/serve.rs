@@ -1,6 +1,5 @@
 //! `louver serve`: the OpenAI-compatible server.
 
-use std::future::Future;
 use std::io::Write;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -119,7 +118,8 @@ fn seconds(text: &str) -> Result<Seconds, String> {
     Seconds::try_from(number)
 }
 
-/// Serves until SIGTERM or SIGINT.
+/// Serves until SIGTERM or SIGINT. Either ends the loading of models as well, and a second one the
+/// wait for running requests.
 pub(crate) fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
     let export = telemetry::start(args.log_format, args.otlp_endpoint.as_deref())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -127,12 +127,19 @@ pub(crate) fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
         let config = build_config(&args).await?;
         config.check()?;
         log_keys(&config);
-        let stop = stop_signal()?;
+        let mut signals = StopSignals::new()?;
         let (host, port) = (config.host, config.port);
         // Bind before loading, so that an address in use is reported immediately.
         let listener = tokio::net::TcpListener::bind((host, port)).await;
         let listener = listener.with_context(|| format!("cannot listen at {host}:{port}"))?;
-        let app = louver_server::load(config).await?;
+        // A task of its own: loading occupies its thread.
+        let app = tokio::select! {
+            app = tokio::spawn(louver_server::load(config)) => app??,
+            () = signals.next() => {
+                tracing::info!("stopped while loading");
+                return Ok(ExitCode::SUCCESS);
+            }
+        };
         let address = listener.local_addr()?;
         for served in app.models() {
             tracing::info!(
@@ -144,7 +151,19 @@ pub(crate) fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
         // For scripts; standard output may be closed.
         let _ = writeln!(std::io::stdout(), "listening on http://{address}");
         let _ = std::io::stdout().flush();
-        louver_server::serve(listener, app, stop).await?;
+        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let second_signal = async {
+            signals.next().await;
+            drop(stop);
+            signals.next().await;
+        };
+        tokio::select! {
+            served = louver_server::serve(listener, app, async { drop(stopped.await) }) => served?,
+            () = second_signal => {
+                tracing::warn!("stopped by a second signal: running requests are lost");
+                return Ok(ExitCode::FAILURE);
+            }
+        }
         tracing::info!("stopped");
         anyhow::Ok(ExitCode::SUCCESS)
     });
@@ -250,24 +269,39 @@ async fn model_from_flags(args: &ServeArgs) -> anyhow::Result<Option<ModelConfig
     })
 }
 
-/// Completes when the process is told to stop.
-#[cfg(unix)]
-fn stop_signal() -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (mut terminate, mut interrupt) =
-        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    Ok(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-    })
+/// The signals that tell the process to stop.
+struct StopSignals {
+    #[cfg(unix)]
+    terminate: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    interrupt: tokio::signal::unix::Signal,
 }
 
-/// Completes when the process is told to stop.
-#[cfg(not(unix))]
-fn stop_signal() -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
-    Ok(async { drop(tokio::signal::ctrl_c().await) })
+impl StopSignals {
+    /// From here on the signals do not end the process by themselves.
+    #[cfg(unix)]
+    fn new() -> std::io::Result<StopSignals> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let (terminate, interrupt) =
+            (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        Ok(StopSignals { terminate, interrupt })
+    }
+
+    #[cfg(not(unix))]
+    fn new() -> std::io::Result<StopSignals> {
+        Ok(StopSignals {})
+    }
+
+    /// Completes at the next signal.
+    async fn next(&mut self) {
+        #[cfg(unix)]
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+        #[cfg(not(unix))]
+        drop(tokio::signal::ctrl_c().await);
+    }
 }
 
 #[cfg(test)]

@@ -167,3 +167,103 @@ fn without_a_network_the_trained_model_can_be_put_by_hand() {
         assert!(error.contains("SHA-256"), "{error}");
     }
 }
+
+/// A server whose signals are tested. Killed at the end of the test.
+#[cfg(unix)]
+struct Signalled(std::process::Child);
+
+#[cfg(unix)]
+impl Signalled {
+    fn start(arguments: &[&str]) -> Signalled {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_louver"));
+        command.args(["serve", "--port", "0"]).args(arguments).env_remove("LOUVER_API_KEY");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        Signalled(command.spawn().expect("the binary runs"))
+    }
+
+    fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args(["-s", name, &self.0.id().to_string()]).status();
+        assert!(sent.expect("kill runs").success());
+    }
+
+    /// The exit code, once the server has ended.
+    fn code(mut self) -> Option<i32> {
+        wait_until("the server ends", || self.0.try_wait().expect("a status").is_some());
+        self.0.wait().expect("a status").code()
+    }
+}
+
+#[cfg(unix)]
+impl Drop for Signalled {
+    fn drop(&mut self) {
+        // It has ended if the test passes.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[cfg(unix)]
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = std::time::Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < std::time::Duration::from_secs(120), "not in time: {what}");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}
+
+/// Here an MCP server that never answers, which is an error after 60 seconds.
+#[cfg(unix)]
+#[test]
+fn signals_end_the_loading() {
+    for signal in ["TERM", "INT"] {
+        let folder = Folder::new(&format!("signal-{signal}"));
+        let model = louver_tiny_model::ensure(&folder.0).expect("the embedded model").dir;
+        let begun = folder.0.join("begun");
+        let script = format!("touch {}; exec sleep 600", begun.display());
+        let config = format!(
+            "[[model]]\nmodel = {:?}\ndevice = \"cpu\"\n\
+             [[mcp]]\nlabel = \"a\"\ncommand = \"sh\"\nargs = [\"-c\", {script:?}]\n",
+            model.display().to_string()
+        );
+        let config = folder.file("louver.toml", &config).display().to_string();
+        let server = Signalled::start(&["--config", &config]);
+        wait_until("the server connects", || begun.exists());
+        server.signal(signal);
+        assert_eq!(server.code(), Some(0), "{signal}");
+    }
+}
+
+/// Without it the server waits for the connection with a request, an hour.
+#[cfg(unix)]
+#[test]
+fn a_second_signal_ends_the_wait_for_requests() {
+    use std::io::{BufRead, BufReader, Read, Write};
+
+    let folder = Folder::new("second-signal");
+    let model = louver_tiny_model::ensure(&folder.0).expect("the embedded model").dir;
+    let model = model.display().to_string();
+    let mut server = Signalled::start(&["--model", &model, "--device", "cpu", "--grace", "3600"]);
+    let mut line = String::new();
+    let stdout = server.0.stdout.take().expect("its output");
+    BufReader::new(stdout).read_line(&mut line).expect("its address");
+    let address = line.trim().strip_prefix("listening on http://").expect("its address");
+    let mut request = std::net::TcpStream::connect(address).expect("connected");
+    let schema = r#"{"type": "array", "items": {"enum": [1]}, "minItems": 1000000}"#;
+    let body = format!(
+        r#"{{"messages": [{{"role": "user", "content": "a"}}], "stream": true,
+            "reasoning_effort": "none", "max_tokens": 16000,
+            "response_format": {{"type": "json_object", "schema": {schema}}}}}"#
+    );
+    let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\n\
+                content-type: application/json\r\ncontent-length: ";
+    write!(request, "{head}{}\r\n\r\n{body}", body.len()).expect("sent");
+    let mut first = [0; 12];
+    request.read_exact(&mut first).expect("an answer");
+    assert_eq!(&first, b"HTTP/1.1 200");
+    server.signal("INT");
+    // New connections are refused from then on.
+    wait_until("the server stops", || std::net::TcpStream::connect(address).is_err());
+    assert_eq!(server.0.try_wait().expect("a status"), None);
+    server.signal("INT");
+    assert_eq!(server.code(), Some(1));
+}
