@@ -71,12 +71,12 @@ pub(crate) fn messages_error(error: &ApiError, request_id: Option<&str>) -> Valu
 }
 
 /// Adapts a response of the Messages routes: rewrites an error, and adds the request id's header.
-pub(crate) fn as_messages_response(mut response: Response, request_id: Option<&str>) -> Response {
-    if let Some(id) = request_id.and_then(|id| HeaderValue::from_str(id).ok()) {
+pub(crate) fn as_messages_response(mut response: Response, request_id: &str) -> Response {
+    if let Ok(id) = HeaderValue::from_str(request_id) {
         response.headers_mut().insert(REQUEST_ID, id);
     }
     let Some(error) = response.extensions().get::<ApiError>() else { return response };
-    let (status, body) = (status(error.kind), messages_error(error, request_id));
+    let (status, body) = (status(error.kind), messages_error(error, Some(request_id)));
     let (mut parts, _) = response.into_parts();
     parts.status = status;
     Response::from_parts(parts, Body::from(body.to_string()))
@@ -104,7 +104,7 @@ mod tests {
             (ErrorKind::Unavailable, 529, "overloaded_error"),
         ] {
             let error = ApiError::general(kind, "code", "no");
-            let response = as_messages_response(error.clone().into_response(), Some("req_1"));
+            let response = as_messages_response(error.clone().into_response(), "req_1");
             assert_eq!((response.status().as_u16(), kind_name(kind)), (code, name));
             assert_eq!(response.headers()["request-id"], "req_1");
             let expected = json!({"type": "error", "request_id": "req_1", "error": {"type": name,

@@ -26,7 +26,7 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const MAX_ID_BYTES: usize = 128;
 
 /// A request's id: the client's `x-request-id`, or a generated one.
-fn request_id(headers: &HeaderMap) -> String {
+pub(super) fn request_id(headers: &HeaderMap) -> String {
     let supplied = headers.get(REQUEST_ID).and_then(|value| value.to_str().ok());
     let is_valid = |id: &&str| {
         !id.is_empty() && id.len() <= MAX_ID_BYTES && id.bytes().all(|b| b.is_ascii_graphic())
@@ -81,14 +81,21 @@ pub(crate) async fn observe(State(app): State<App>, mut request: Request, next: 
     if let Some(error) = response.extensions().get::<ApiError>() {
         guard.exported.in_scope(|| guard.span.in_scope(|| count_error(&app, error)));
     }
-    if is_messages {
-        response = as_messages_response(response, Some(&id));
-    }
+    response = with_request_id(response, &id, is_messages);
     guard.status = response.status().as_u16();
-    if let Ok(value) = HeaderValue::from_str(&id) {
+    response.map(|body| guard_body(body, guard))
+}
+
+/// The response with the id of its request, in the format of Anthropic's API if `is_messages`.
+pub(super) fn with_request_id(response: Response, id: &str, is_messages: bool) -> Response {
+    let mut response = match is_messages {
+        true => as_messages_response(response, id),
+        false => response,
+    };
+    if let Ok(value) = HeaderValue::from_str(id) {
         response.headers_mut().insert(REQUEST_ID, value);
     }
-    response.map(|body| guard_body(body, guard))
+    response
 }
 
 /// Counts and logs an error response.

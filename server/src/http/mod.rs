@@ -176,11 +176,8 @@ async fn handle(
         app.metrics().count_error(&error);
         let route = Route::of(request.uri().path());
         let is_messages = error_format::is_messages_request(route, request.headers());
-        let response = error.into_response();
-        return Ok(match is_messages {
-            true => error_format::as_messages_response(response, None),
-            false => response,
-        });
+        let id = layers::request_id(request.headers());
+        return Ok(layers::with_request_id(error.into_response(), &id, is_messages));
     }
     let limits = app.config().limits.http;
     request.extensions_mut().insert(ConnectInfo(peer.clone()));

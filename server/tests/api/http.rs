@@ -89,6 +89,18 @@ async fn invalid_bodies_are_rejected() {
     );
     let answer = server.post("/v1/chat/completions", reqwest::Body::wrap_stream(pieces)).await;
     assert_eq!(answer.error(), (413, "body_too_long".to_owned(), None));
+    // One that arrives slowly from then on: not 408, as the length is known.
+    let mut slow = TcpStream::connect(server.address()).await.unwrap();
+    let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\n\
+                content-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
+    let chunk = format!("{:x}\r\n{}\r\n", 3000, "y".repeat(3000));
+    slow.write_all(format!("{head}1\r\n \r\n").as_bytes()).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(250)).await;
+    slow.write_all(chunk.as_bytes()).await.unwrap();
+    let mut answer = vec![0; 1000];
+    let read = tokio::time::timeout(TIMEOUT, slow.read(&mut answer)).await.unwrap().unwrap();
+    let answer = String::from_utf8_lossy(&answer[..read]).into_owned();
+    assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
     let deep = format!("{{\"x\": {}1{}}}", "[".repeat(300), "]".repeat(300));
     assert_eq!(server.post("/v1/chat/completions", deep).await.error().1, "invalid_json");
     assert_eq!(
@@ -294,6 +306,7 @@ async fn healthz_responds_with_all_connections_in_use() {
         };
         let refused = tokio::time::timeout(TIMEOUT, full).await.unwrap();
         assert_eq!(refused.error(), (503, "too_many_connections".to_owned(), None), "{limits}");
+        assert!(refused.headers.contains_key("x-request-id"), "{limits}");
         assert_eq!(
             (&refused.headers["connection"], &refused.headers["retry-after"]),
             (&"close".parse().unwrap(), &"1".parse().unwrap())
