@@ -109,9 +109,7 @@ impl ResponseBuilder {
 
     /// Stores a response that has ended.
     pub(crate) fn store(&self, response: &Value) {
-        if let Some((app, source)) = &self.stored
-            && response["status"] != "cancelled"
-        {
+        if let Some((app, source)) = &self.stored {
             app.responses().put(response, source);
         }
     }
@@ -206,7 +204,6 @@ fn set_default_strict(holder: &mut Value) {
 pub(crate) fn status_name(generation: &Generation) -> &'static str {
     match generation.report.completion {
         Completion::Truncated => "incomplete",
-        Completion::Cancelled => "cancelled",
         _ => "completed",
     }
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use louver::engine::Prepared;
 use louver_formats::Event;
-use louver_mistralrs::{EventStream, GenerationError, Step};
+use louver_mistralrs::{EventStream, Finish, GenerationError, Step};
 use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -15,7 +15,7 @@ use crate::request::pointers::PointerMap;
 use crate::served_model::ServedModel;
 use crate::state::App;
 use crate::telemetry::{self, RequestAttributes};
-use crate::turn::finished::{FinishedChoice, finish_reason};
+use crate::turn::finished::FinishedChoice;
 use crate::turn::record::{ChoiceTrace, GenerationMetrics, TraceSource, traced_prefix};
 use crate::turn::rounds::ToolResult;
 use crate::turn::usage::Usage;
@@ -90,7 +90,8 @@ pub(super) struct Choice {
     /// Steps of tokens after the last event. The generation goes on while events are read.
     later_steps: VecDeque<Step>,
     trace: Option<ChoiceTrace>,
-    metrics: GenerationMetrics,
+    /// `None` after its end.
+    metrics: Option<GenerationMetrics>,
 }
 
 /// Removes and returns the leading steps of the first `position` generated tokens.
@@ -105,7 +106,7 @@ impl Choice {
         let TurnContext { app, served, trace_source, options, .. } = &context;
         let prompt_tokens = stream.prompt_tokens();
         let span = telemetry::generation(served, index, prompt_tokens, &options.attributes);
-        let metrics = GenerationMetrics::new(app.clone(), served, span);
+        let metrics = Some(GenerationMetrics::new(app.clone(), served, span));
         let bytes = app.config().limits.traces.trace_bytes;
         let trace = trace_source.as_ref().map(|source| source.begin(index, served, bytes));
         let (stream, traced_steps, later_steps) = (Some(stream), Vec::new(), VecDeque::new());
@@ -129,7 +130,9 @@ impl Choice {
             self.traced_steps.extend_from_slice(traced_prefix(&steps));
         }
         let Some(event) = event else { return (None, self.end(steps).await) };
-        self.metrics.event(&event);
+        if let Some(metrics) = &self.metrics {
+            metrics.event(&event);
+        }
         if let Some(trace) = &mut self.trace {
             trace.recorder.event(position, &event);
         }
@@ -138,7 +141,9 @@ impl Choice {
 
     /// Finishes the choice. `steps` are those taken since the last event.
     async fn end(mut self, mut steps: Vec<Step>) -> Result<Progress, ApiError> {
-        let Some(stream) = self.stream.take() else { return Err(GenerationError::HostGone.into()) };
+        let (Some(stream), Some(metrics)) = (self.stream.take(), self.metrics.take()) else {
+            return Err(GenerationError::HostGone.into());
+        };
         let (index, mut traced_steps, trace) =
             (self.index, std::mem::take(&mut self.traced_steps), self.trace.take());
         let (last, prompt_tokens) = (stream.take_steps(), stream.prompt_tokens());
@@ -158,30 +163,25 @@ impl Choice {
         let TurnContext { app, options, prepared, .. } = &self.context;
         let traced = traced_prefix(&traced_steps);
         let trace = trace.and_then(|trace| trace.store(app, prompt_tokens, traced, &result));
-        match &mut result {
-            Ok(generation) => {
-                generation.steps = traced_steps;
-                // One preparation for all choices: the first reports it.
-                let prepared = prepared.as_ref().filter(|_| index == 0);
-                telemetry::record_generation(&self.metrics.span, generation, prepared);
-                telemetry::set_finish_reason(&self.metrics.span, finish_reason(generation));
-                self.metrics.end(generation);
-            }
-            Err(error) => {
-                telemetry::failed_generation(&self.metrics.span, error);
-                self.metrics.finish = "error";
-            }
+        // One preparation for all choices: the first reports it.
+        metrics.end(&result, prepared.as_ref().filter(|_| index == 0));
+        let mut generation = Box::new(result?);
+        if generation.finish == Finish::Cancelled {
+            // Not by this server: the choice was read to its end.
+            let message = "it cancelled the generation".to_owned();
+            return Err(GenerationError::Host(message).into());
         }
+        generation.steps = traced_steps;
         let ReadOptions { has_report, attributes, .. } = *options;
-        let (generation, compiled_in) = (Box::new(result?), attributes.compiled_in);
+        let compiled_in = attributes.compiled_in;
         let finished = FinishedChoice { index, generation, trace, has_report, compiled_in };
         Ok(Progress::End { finished, steps })
     }
 }
 
 impl Drop for Choice {
-    /// Cancels a choice that was not read to its end. Its slot is released when the host has ended
-    /// the generation, and the partial trace is stored.
+    /// Cancels a choice that was not read to its end. When the host has ended the generation, it is
+    /// counted, its slot is released, and the partial trace is stored.
     fn drop(&mut self) {
         let (Some(mut stream), Ok(runtime)) =
             (self.stream.take(), tokio::runtime::Handle::try_current())
@@ -190,13 +190,16 @@ impl Drop for Choice {
         };
         stream.cancel();
         let TurnContext { app, permits, .. } = self.context.clone();
-        let (mut traced_steps, mut trace) =
-            (std::mem::take(&mut self.traced_steps), self.trace.take());
+        let (mut traced_steps, mut trace, metrics) =
+            (std::mem::take(&mut self.traced_steps), self.trace.take(), self.metrics.take());
         if trace.is_some() {
             traced_steps.extend(std::mem::take(&mut self.later_steps));
         }
         runtime.spawn(async move {
             while let Some(event) = stream.next().await {
+                if let Some(metrics) = &metrics {
+                    metrics.event(&event);
+                }
                 if let Some(trace) = &mut trace {
                     trace.recorder.event(stream.position(), &event);
                 }
@@ -204,6 +207,9 @@ impl Drop for Choice {
             traced_steps.extend(stream.take_steps());
             let prompt_tokens = stream.prompt_tokens();
             let result = stream.finish().await;
+            if let Some(metrics) = metrics {
+                metrics.end(&result, None);
+            }
             drop(permits);
             if let Some(trace) = trace {
                 trace.store(&app, prompt_tokens, traced_prefix(&traced_steps), &result);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use louver::engine::Prepared;
 use louver_formats::Event;
 use louver_mistralrs::{
     CheckedPart, Completion, Finish, Generation, GenerationError, Step, ViolationKind,
@@ -13,6 +14,7 @@ use crate::metrics::{FinishLabels, ModelLabels};
 use crate::served_model::ServedModel;
 use crate::state::App;
 use crate::telemetry;
+use crate::turn::finished::finish_reason;
 
 /// Request data that its traces record.
 #[derive(Clone, Debug)]
@@ -104,8 +106,8 @@ pub(super) struct GenerationMetrics {
     app: App,
     labels: ModelLabels,
     /// Why it ended: `stop`, `length`, `cancelled` or `error`.
-    pub(super) finish: &'static str,
-    pub(super) span: tracing::Span,
+    finish: &'static str,
+    span: tracing::Span,
 }
 
 impl GenerationMetrics {
@@ -120,8 +122,29 @@ impl GenerationMetrics {
         }
     }
 
-    pub(super) fn end(&mut self, generation: &Generation) {
-        self.finish = finish_name(generation);
+    /// Records the end. `prepared` is the preparation that the choice reports.
+    pub(super) fn end(
+        mut self,
+        result: &Result<Generation, GenerationError>,
+        prepared: Option<&Prepared>,
+    ) {
+        match result {
+            Ok(generation) => {
+                self.finish = finish_name(generation);
+                telemetry::record_generation(&self.span, generation, prepared);
+                if generation.finish != Finish::Cancelled {
+                    telemetry::set_finish_reason(&self.span, finish_reason(generation));
+                }
+                self.count(generation);
+            }
+            Err(error) => {
+                telemetry::failed_generation(&self.span, error);
+                self.finish = "error";
+            }
+        }
+    }
+
+    fn count(&self, generation: &Generation) {
         let metrics = self.app.metrics();
         let report = &generation.report;
         let truncated = report.completion == Completion::Truncated;
