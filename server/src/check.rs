@@ -12,8 +12,8 @@ use louver_mistralrs::{Plan, PlanError};
 use serde_json::{Value, json};
 
 use crate::chat;
-use crate::error::{ApiError, MAX_FAULTS, without_middle};
-use crate::http::body::read_json;
+use crate::error::{ApiError, ErrorKind, MAX_FAULTS, without_middle};
+use crate::http::body::{BodyShare, read_json};
 use crate::http::error_format::ANTHROPIC_VERSION;
 use crate::http::routes;
 use crate::http::{ApiKey, json_response};
@@ -52,38 +52,49 @@ struct CheckRequest {
 async fn check(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
     let owner = parts.extensions.get::<ApiKey>().copied();
-    let (body, share) = read_json(&app, &parts.headers, body, |body, _| Ok(body)).await?;
+    let (body, mut share) = read_json(&app, &parts.headers, body, |body, _, _| Ok(body)).await?;
     let served = app.model(body.get("model").and_then(Json::as_str))?.clone();
     let is_messages = parts.headers.contains_key(ANTHROPIC_VERSION);
     let rules = is_messages.then(|| BodyRules::new(false, &parts.headers));
     let sender = Sender { owner, rules };
     let work_app = app.clone();
     let work = move || {
-        let _share = share;
-        Ok(parse_request(body, sender, &work_app).answer(&served))
+        let request = parse_request(body, sender, &work_app, &mut share)?;
+        Ok(request.answer(&served))
     };
     Ok(json_response(&run_check(app, work).await?))
 }
 
-fn parse_request(body: Json, sender: Sender, app: &App) -> CheckRequest {
+/// Error: what the body refers to is more than the budget of bodies has left.
+fn parse_request(
+    body: Json,
+    sender: Sender,
+    app: &App,
+    share: &mut BodyShare,
+) -> Result<CheckRequest, ApiError> {
     let has = |name: &str| body.get_non_null(name).is_some();
     let has_messages = has("messages");
     let is_messages = sender.rules.is_some();
     let is_responses = has("input") || has("previous_response_id");
     if !is_messages && is_responses && !has_messages {
-        let request = responses::parse(&body, app, sender.owner);
+        let request = responses::parse(&body, app, sender.owner, share);
+        if let Err(error) = &request
+            && error.kind == ErrorKind::Unavailable
+        {
+            return Err(error.clone());
+        }
         let request = request.map(|parsed| parsed.request);
-        return CheckRequest { request, has_prompt: true };
+        return Ok(CheckRequest { request, has_prompt: true });
     }
     if !is_messages && has("prompt") && !has_messages {
-        return CheckRequest { request: completions::parse(&body, app), has_prompt: true };
+        return Ok(CheckRequest { request: completions::parse(&body, app), has_prompt: true });
     }
     let body = if has_messages { body } else { add_empty_message(body) };
     let request = match sender.rules {
         Some(rules) => messages::parse(&body, app, rules).map(|(request, _)| request),
         None => chat::parse(&body, app),
     };
-    CheckRequest { request, has_prompt: has_messages }
+    Ok(CheckRequest { request, has_prompt: has_messages })
 }
 
 /// Adds an empty user message, so that a request without a conversation can be checked.

@@ -19,8 +19,8 @@ pub(crate) struct StoredResponse {
     owner: Option<ApiKey>,
     /// The response as JSON.
     pub(crate) response: Bytes,
-    /// The items of its conversation: of earlier responses, its input, its output.
-    conversation: Arc<[Json]>,
+    /// Its conversation: the items of earlier responses, its input, its output.
+    conversation: Conversation,
     /// About the bytes of memory that it takes.
     bytes: usize,
 }
@@ -39,15 +39,33 @@ struct StoredResponses {
     bytes: usize,
 }
 
+/// The items of a conversation, which requests and the responses after it share.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Conversation {
+    pub(crate) items: Arc<[Arc<Json>]>,
+    /// About the bytes of memory that they take.
+    pub(crate) bytes: usize,
+    /// The length of their text.
+    pub(crate) text_len: usize,
+}
+
+impl Conversation {
+    /// Adds the sizes of an item that is not yet part of it.
+    fn measure(&mut self, item: &Json) {
+        self.bytes += item.bytes();
+        self.text_len += item.text_len();
+    }
+}
+
 /// What is stored of a response besides the response.
 #[derive(Clone, Debug)]
 pub(crate) struct ConversationSource {
     /// The key of the request.
     pub(crate) owner: Option<ApiKey>,
-    /// The items of the conversation that the request continues.
-    pub(crate) earlier: Arc<[Json]>,
+    /// The conversation that the request continues.
+    pub(crate) earlier: Conversation,
     /// The items of its input.
-    pub(crate) input: Vec<Json>,
+    pub(crate) input: Vec<Arc<Json>>,
 }
 
 impl ResponseStore {
@@ -65,17 +83,23 @@ impl ResponseStore {
     /// itself is not stored.
     pub(crate) fn put(&self, response: &Value, source: &ConversationSource) {
         let Some(id) = response["id"].as_str() else { return };
-        let output = response["output"].as_array().into_iter().flatten().map(Json::from);
-        let before = source.earlier.iter().chain(&source.input).cloned();
-        let conversation: Arc<[Json]> = before.chain(output).collect();
-        let response = Bytes::from(response.to_string());
-        let items: usize = conversation.iter().map(Json::bytes).sum();
-        let bytes = id.len() + response.len() + items;
-        let (id, owner) = (id.to_owned(), source.owner);
-        let stored = StoredResponse { id, owner, response, conversation, bytes };
-        if !self.is_enabled() || bytes > self.limits.bytes {
+        let mut conversation = source.earlier.clone();
+        source.input.iter().for_each(|item| conversation.measure(item));
+        if !self.is_enabled() || conversation.bytes > self.limits.bytes {
             return;
         }
+        let output = response["output"].as_array().into_iter().flatten().map(Json::from);
+        let output: Vec<Arc<Json>> = output.map(Arc::new).collect();
+        output.iter().for_each(|item| conversation.measure(item));
+        let new = source.input.iter().chain(&output);
+        conversation.items = source.earlier.items.iter().chain(new).cloned().collect();
+        let response = Bytes::from(response.to_string());
+        let bytes = id.len() + response.len() + conversation.bytes;
+        if bytes > self.limits.bytes {
+            return;
+        }
+        let (id, owner) = (id.to_owned(), source.owner);
+        let stored = StoredResponse { id, owner, response, conversation, bytes };
         let mut all = self.stored.lock();
         all.bytes += bytes;
         all.responses.push_back(stored);
@@ -92,7 +116,7 @@ impl ResponseStore {
     }
 
     /// The output item with this id, if this key may see its response.
-    pub(crate) fn item(&self, id: &str, owner: Option<ApiKey>) -> Option<Json> {
+    pub(crate) fn item(&self, id: &str, owner: Option<ApiKey>) -> Option<Arc<Json>> {
         // An item's id ends with its response's id and two or more digits (`OutputItems`).
         let (_, suffix) = id.split_once('_')?;
         let is_of = |stored: &StoredResponse| {
@@ -100,8 +124,8 @@ impl ResponseStore {
             stored.owner == owner && response.is_some_and(|id| suffix.starts_with(id))
         };
         let stored = self.stored.lock().responses.iter().find(|stored| is_of(stored)).cloned()?;
-        let has_id = |item: &&Json| item.get("id").and_then(Json::as_str) == Some(id);
-        stored.conversation.iter().find(has_id).cloned()
+        let has_id = |item: &&Arc<Json>| item.get("id").and_then(Json::as_str) == Some(id);
+        stored.conversation.items.iter().find(has_id).cloned()
     }
 
     /// Removes a response. Returns whether there was one that this key may see.
@@ -121,9 +145,9 @@ impl StoredResponse {
         self.id == id && self.owner == owner
     }
 
-    /// The items of the conversation, which requests share.
-    pub(crate) fn items(&self) -> Arc<[Json]> {
-        self.conversation.clone()
+    /// The conversation, which requests share.
+    pub(crate) fn into_conversation(self) -> Conversation {
+        self.conversation
     }
 }
 
@@ -134,8 +158,8 @@ mod tests {
     use super::*;
 
     fn source(owner: Option<ApiKey>) -> ConversationSource {
-        let input = vec![Json::from(json!({"role": "user"}))];
-        ConversationSource { owner, earlier: Arc::default(), input }
+        let input = vec![Arc::new(Json::from(json!({"role": "user"})))];
+        ConversationSource { owner, earlier: Conversation::default(), input }
     }
 
     #[test]
@@ -153,10 +177,20 @@ mod tests {
             store.put(&response(k, "x"), &source(None));
         }
         assert!(store.get("resp_0", None).is_none());
-        let items = store.get("resp_2", None).unwrap().items();
-        assert_eq!(Json::Array(items.to_vec()).to_string(), r#"[{"role":"user"},"x"]"#);
-        let again = store.get("resp_2", None).unwrap().items();
-        assert!(Arc::ptr_eq(&items, &again), "a conversation is not copied");
+        let stored = store.get("resp_2", None).unwrap().into_conversation();
+        let texts: Vec<String> = stored.items.iter().map(|item| item.to_string()).collect();
+        assert_eq!(texts, [r#"{"role":"user"}"#, r#""x""#]);
+        assert_eq!(stored.text_len, texts.concat().len());
+        assert_eq!(stored.bytes, stored.items.iter().map(|item| item.bytes()).sum::<usize>());
+        let again = store.get("resp_2", None).unwrap().into_conversation();
+        assert!(Arc::ptr_eq(&stored.items, &again.items), "a conversation is not copied");
+        // Nor are the items of one that goes on.
+        let next = ConversationSource { earlier: again, ..source(None) };
+        store.put(&response(2, "z"), &next);
+        let all = store.stored.lock().responses.back().cloned().unwrap().into_conversation();
+        assert_eq!(all.items.len(), 4);
+        assert!(Arc::ptr_eq(&all.items[0], &stored.items[0]), "an item is not copied");
+        assert_eq!(all.bytes, all.items.iter().map(|item| item.bytes()).sum::<usize>());
         store.put(&response(3, &long), &source(None));
         assert!(store.get("resp_2", None).is_none(), "the bytes are bounded");
         assert!(store.get("resp_3", None).is_some());
@@ -174,10 +208,11 @@ mod tests {
     fn deep_conversations_are_kept() {
         let deep = (0..400).fold(Json::Null, |json, _| Json::Array(vec![json]));
         let store = ResponseStore::new(ResponseLimits::default());
-        let (earlier, input) = (Arc::from([deep.clone()]), Vec::new());
+        let (earlier, input) = (Conversation::default(), vec![Arc::new(deep.clone())]);
         let source = ConversationSource { owner: None, earlier, input };
         store.put(&json!({"id": "resp_1", "output": []}), &source);
-        assert_eq!(store.get("resp_1", None).unwrap().items()[..], [deep]);
+        let stored = store.get("resp_1", None).unwrap().into_conversation();
+        assert_eq!(stored.items[..], [Arc::new(deep)]);
     }
 
     #[test]

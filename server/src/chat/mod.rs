@@ -30,7 +30,7 @@ pub(crate) fn routes() -> Router<App> {
 
 async fn create_completion(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     let arrived = Instant::now();
-    let parse = |body: &_, app: &_| Ok((parse(body, app)?, ()));
+    let parse = |body: &_, app: &_, _: &mut _| Ok((parse(body, app)?, ()));
     let (request, ()) =
         read_request(&app, request, routes::CHAT_COMPLETIONS, "chatcmpl-", parse).await?;
     let stream = request.stream;

@@ -32,6 +32,22 @@ const DRAIN_FACTOR: usize = 8;
 pub(crate) struct BodyShare(Option<Arc<OwnedSemaphorePermit>>);
 
 impl BodyShare {
+    /// Charges what the body refers to, which has so many bytes of memory. Does not wait. Error: 503
+    /// if the budget is exhausted.
+    pub(crate) fn charge(&mut self, bytes: usize, app: &App) -> Result<(), ApiError> {
+        let held = self.0.as_ref().map_or(0, |permits| permits.num_permits());
+        let rest = app.config().limits.http.bodies_bytes.saturating_sub(held);
+        let more = bytes.saturating_sub(UNCHARGED_BYTES).min(rest);
+        let more = u32::try_from(more).unwrap_or(u32::MAX);
+        let permit = app.body_budget().clone().try_acquire_many_owned(more);
+        let permit = permit.map_err(|_| bodies_full())?;
+        match self.0.as_mut().and_then(Arc::get_mut) {
+            Some(permits) => permits.merge(permit),
+            None => self.0 = Some(Arc::new(permit)),
+        }
+        Ok(())
+    }
+
     /// Splits off a share for so many bytes, or for as many as are charged. A share that has clones
     /// cannot be split.
     pub(crate) fn split_off(&mut self, bytes: usize) -> BodyShare {
@@ -50,7 +66,7 @@ struct CollectedBody {
 }
 
 /// Collects a body, parses it as JSON and passes it to `read`, on a blocking thread: short bodies
-/// may refer to long conversations. The result goes with the body's share of the budget, to be held
+/// may refer to long conversations, for which `read` charges the body's share. The result goes with the body's share of the budget, to be held
 /// until its values are dropped. Errors: those of `read`; 415 for another content type or encoding,
 /// 413 beyond the length limit, 408 if the body arrives too slowly, 503 if the shared budget is
 /// exhausted, 400 for invalid JSON.
@@ -58,7 +74,7 @@ pub(crate) async fn read_json<T: Send + 'static>(
     app: &App,
     headers: &HeaderMap,
     body: Body,
-    read: impl FnOnce(Json, &App) -> Result<T, ApiError> + Send + 'static,
+    read: impl FnOnce(Json, &App, &mut BodyShare) -> Result<T, ApiError> + Send + 'static,
 ) -> Result<(T, BodyShare), ApiError> {
     check_content_type(headers)?;
     let limits = app.config().limits.http;
@@ -73,18 +89,31 @@ pub(crate) async fn read_json<T: Send + 'static>(
         }
         return Err(too_long(limits.body_bytes));
     }
-    let collecting = collect(body, &limits, app.body_budget());
-    let CollectedBody { bytes, permits, .. } =
-        timeout(limits.read_timeout_s.0, collecting).await.map_err(timed_out)??;
+    let mut stream = body.into_data_stream();
+    let collecting = collect(&mut stream, &limits, app.body_budget());
+    let collected = timeout(limits.read_timeout_s.0, collecting).await.map_err(timed_out)?;
+    let CollectedBody { bytes, permits, .. } = match collected {
+        Ok(collected) => collected,
+        Err(error) => {
+            // A client that is still sending can read the response then.
+            let (bytes, time) = match error.kind {
+                ErrorKind::TooLarge => (limits.body_bytes * DRAIN_FACTOR, limits.read_timeout_s.0),
+                _ => (limits.body_bytes, BUDGET_TIMEOUT),
+            };
+            drain(&mut stream, bytes, time).await;
+            return Err(error);
+        }
+    };
     let app = app.clone();
     run_blocking(move || {
-        let share = BodyShare(permits.map(Arc::new));
+        let mut share = BodyShare(permits.map(Arc::new));
         let invalid =
             |_| ApiError::general(ErrorKind::Invalid, "invalid_json", "the body is not UTF-8");
         let text = std::str::from_utf8(&bytes).map_err(invalid)?;
         let body = Json::parse(text, &app.config().limits.engine())?;
         drop(bytes);
-        Ok((read(body, &app)?, share))
+        let read = read(body, &app, &mut share)?;
+        Ok((read, share))
     })
     .await
 }
@@ -97,30 +126,23 @@ pub(crate) async fn run_blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await.map_err(panicked)?
 }
 
-/// Collects a body and charges its memory to the budget as it arrives.
+/// Collects a body and charges its memory to the budget as it arrives. With an error, the rest of
+/// the body is left in the stream.
 async fn collect(
-    body: Body,
+    stream: &mut BodyDataStream,
     limits: &HttpLimits,
     budget: &Arc<Semaphore>,
 ) -> Result<CollectedBody, ApiError> {
     let limit = limits.body_bytes;
     let mut collected = CollectedBody { bytes: Vec::new(), values: 1, permits: None };
-    let mut stream = body.into_data_stream();
     while let Some(chunk) = stream.next().await {
         let interrupted =
             |_| ApiError::general(ErrorKind::Invalid, "broken_body", "the body ended early");
         let chunk = chunk.map_err(interrupted)?;
         if collected.bytes.len() + chunk.len() > limit {
-            drop(collected);
-            drain(&mut stream, limit * DRAIN_FACTOR, limits.read_timeout_s.0).await;
             return Err(too_long(limit));
         }
-        if let Err(full) = collected.add(&chunk, limits.bodies_bytes, budget).await {
-            drop(collected);
-            // A client that is still sending can read the response then.
-            drain(&mut stream, limit, BUDGET_TIMEOUT).await;
-            return Err(full);
-        }
+        collected.add(&chunk, limits.bodies_bytes, budget).await?;
     }
     Ok(collected)
 }
@@ -155,8 +177,7 @@ impl CollectedBody {
         let Ok(Ok(permit)) =
             timeout(BUDGET_TIMEOUT, budget.clone().acquire_many_owned(permits)).await
         else {
-            let message = "too many long bodies are being processed: try again later";
-            return Err(ApiError::general(ErrorKind::Unavailable, "bodies_full", message));
+            return Err(bodies_full());
         };
         match &mut self.permits {
             Some(permits) => permits.merge(permit),
@@ -178,6 +199,11 @@ async fn drain(stream: &mut BodyDataStream, max_bytes: usize, time: Duration) {
     };
     // The connection deals with the remaining bytes.
     let _ = timeout(time, reading).await;
+}
+
+fn bodies_full() -> ApiError {
+    let message = "too many long bodies are being processed: try again later";
+    ApiError::general(ErrorKind::Unavailable, "bodies_full", message)
 }
 
 fn too_long(limit: usize) -> ApiError {
@@ -233,7 +259,8 @@ mod tests {
         ] {
             let budget = Arc::new(Semaphore::new(total));
             let length = body.len();
-            let collected = collect(Body::from(body), &limits, &budget).await.unwrap();
+            let mut stream = Body::from(body).into_data_stream();
+            let collected = collect(&mut stream, &limits, &budget).await.unwrap();
             assert_eq!(total - budget.available_permits(), charged, "{length} bytes");
             drop(collected);
             assert_eq!(budget.available_permits(), total);

@@ -78,7 +78,7 @@ async fn create(State(app): State<App>, request: Request) -> Result<Response, Ap
     let arrived = Instant::now();
     let request_id = request.extensions().get::<RequestId>().map(|id| id.0.clone());
     let rules = BodyRules::new(true, request.headers());
-    let parse = move |body: &_, app: &_| self::parse(body, app, rules);
+    let parse = move |body: &_, app: &_, _: &mut _| self::parse(body, app, rules);
     let (request, options) = read_request(&app, request, routes::MESSAGES, "msg_", parse).await?;
     let (stream, id) = (request.stream, request.id.clone());
     spawn_owned(async move {
@@ -103,7 +103,7 @@ async fn create(State(app): State<App>, request: Request) -> Result<Response, Ap
 async fn count_tokens(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
     let rules = BodyRules::new(false, &parts.headers);
-    let parse = move |body, app: &_| parse(&body, app, rules);
+    let parse = move |body, app: &_, _: &mut _| parse(&body, app, rules);
     let ((mut request, _), share) = read_json(&app, &parts.headers, body, parse).await?;
     request.body.share = share;
     let served = app.model(request.model.as_deref())?.clone();

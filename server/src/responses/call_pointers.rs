@@ -1,6 +1,7 @@
 //! JSON pointers of calls and results: from the translated messages to the items of the request.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 
 use louver::spec::json::Json;
 
@@ -13,7 +14,7 @@ type ItemPointers = (String, String);
 /// of the previous response's conversation. Every call and result has an item, in the same order.
 pub(super) fn call_pointers(
     translated: &Json,
-    earlier: &[Json],
+    earlier: &[Arc<Json>],
     body: &Json,
 ) -> Vec<(String, String)> {
     let (mut calls, mut results) = item_pointers(earlier, body);
@@ -37,7 +38,10 @@ pub(super) fn call_pointers(
 type PointersById<'b> = HashMap<&'b str, VecDeque<ItemPointers>>;
 
 /// The items that are calls, and those that are results, by the call's id.
-fn item_pointers<'b>(earlier: &'b [Json], body: &'b Json) -> (PointersById<'b>, PointersById<'b>) {
+fn item_pointers<'b>(
+    earlier: &'b [Arc<Json>],
+    body: &'b Json,
+) -> (PointersById<'b>, PointersById<'b>) {
     const EARLIER: &str = "/previous_response_id";
     let (mut calls, mut results) = (HashMap::new(), HashMap::new());
     let mut add = |item: &'b Json, pointer: Option<String>| {

@@ -1,5 +1,7 @@
 //! Translation of `instructions` and `input` items to messages.
 
+use std::sync::Arc;
+
 use louver::spec::json::Json;
 use louver_formats::CallKind;
 
@@ -63,7 +65,7 @@ impl<'s> InputTranslator<'s> {
     }
 
     /// Reads the instructions, the items of the previous response's conversation, and the input.
-    pub(crate) fn read(&mut self, body: &Members<'_>, earlier: &[Json]) {
+    pub(crate) fn read(&mut self, body: &Members<'_>, earlier: &[Arc<Json>]) {
         self.pointers.insert("/messages", "/input");
         let instructions = body.string(&mut self.faults, "instructions");
         if let Some(instructions) = instructions.filter(|text| !text.is_empty()) {
@@ -72,7 +74,7 @@ impl<'s> InputTranslator<'s> {
         }
         let sent = body.get("input").and_then(Json::as_array).unwrap_or_default();
         let sent = sent.iter().enumerate().map(|(j, item)| (item, format!("/input/{j}")));
-        let stored = earlier.iter().map(|item| (item, "/previous_response_id".to_owned()));
+        let stored = earlier.iter().map(|item| (&**item, "/previous_response_id".to_owned()));
         for (item, pointer) in with_results_in_turn(stored.chain(sent)) {
             self.item(item, pointer);
         }

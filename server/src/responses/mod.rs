@@ -30,12 +30,13 @@ use serde_json::{Value, json};
 
 use crate::chat;
 use crate::error::{ApiError, ErrorKind};
+use crate::http::body::BodyShare;
 use crate::http::routes;
 use crate::http::{ApiKey, PathId, json_response, json_text_response, spawn_owned};
 use crate::request::call_history::ResultOrder;
 use crate::request::members::{Faults, Members};
 use crate::request::{object, replace_member, text};
-use crate::response_store::ConversationSource;
+use crate::response_store::{Conversation, ConversationSource};
 use crate::state::App;
 use crate::turn::{self, TurnRequest, read_request};
 
@@ -77,16 +78,20 @@ pub(crate) fn parse(
     body: &Json,
     app: &App,
     owner: Option<ApiKey>,
+    share: &mut BodyShare,
 ) -> Result<ParsedResponses, ApiError> {
     let mut faults = Faults::new();
-    let earlier = earlier_items(body, app, owner, &mut faults);
+    let earlier = earlier_conversation(body, app, owner, &mut faults);
+    let references = find_references(body, app, owner)?;
+    // Charged before anything is copied.
+    share.charge(earlier.bytes + references.bytes, app)?;
     let unknown = app.config().unknown_members;
     let max_tools = app.config().limits.requests.tools;
-    let resolved = resolve_references(body, app, owner)?;
+    let resolved = references.resolve(body);
     let body = resolved.as_ref().unwrap_or(body);
     let TranslatedBody { body: translated, pointers, names, lists } =
-        translate(body, &earlier, faults, app.mcp_servers(), max_tools, unknown)?;
-    let call_pointers = call_pointers(&translated, &earlier, body);
+        translate(body, &earlier.items, faults, app.mcp_servers(), max_tools, unknown)?;
+    let call_pointers = call_pointers(&translated, &earlier.items, body);
     let order = ResultOrder::WithinTurn;
     let translated = chat::ChatBody { body: &translated, pointers, call_pointers, order };
     let mut request = chat::parse_translated(translated, app)?;
@@ -100,20 +105,30 @@ pub(crate) fn parse(
     Ok(ParsedResponses { request, names, lists, builder })
 }
 
-/// The items of the conversation that the request continues.
-fn earlier_items(
+/// The conversation that the request continues, if it is not longer than a body may be.
+fn earlier_conversation(
     body: &Json,
     app: &App,
     owner: Option<ApiKey>,
     faults: &mut Faults,
-) -> Arc<[Json]> {
+) -> Conversation {
     const NAME: &str = "previous_response_id";
     let Some(members) = Members::from_json(body, "", &mut Faults::new()) else {
-        return Arc::default();
+        return Conversation::default();
     };
-    let Some(id) = members.string(faults, NAME) else { return Arc::default() };
+    let Some(id) = members.string(faults, NAME) else { return Conversation::default() };
     if let Some(stored) = app.responses().get(id, owner) {
-        return stored.items();
+        let conversation = stored.into_conversation();
+        let limit = app.config().limits.http.body_bytes;
+        if conversation.text_len <= limit {
+            return conversation;
+        }
+        let message = format!(
+            "the stored conversation is longer than {limit} bytes; send what matters of it in \
+             `input`"
+        );
+        members.fail(faults, NAME, "too_long", message);
+        return Conversation::default();
     }
     let why = match app.responses().is_enabled() {
         true => missing(id),
@@ -121,51 +136,61 @@ fn earlier_items(
     };
     let message = format!("{why}; send the whole conversation in `input`");
     members.fail(faults, NAME, "previous_response_not_found", message);
-    Arc::default()
+    Conversation::default()
 }
 
-/// The body with each reference to an item of a stored response replaced by the item. `None`: it
-/// has none. References to other items are refused when the items are read. Error: the items are
-/// larger than a body may be.
-fn resolve_references(
-    body: &Json,
-    app: &App,
-    owner: Option<ApiKey>,
-) -> Result<Option<Json>, ApiError> {
-    let (Json::Object(members), Some(input)) = (body, body.get("input").and_then(Json::as_array))
-    else {
-        return Ok(None);
-    };
+/// The items of stored responses that the input of a body refers to.
+#[derive(Default)]
+struct References {
+    /// With their indices in the input.
+    items: Vec<(usize, Arc<Json>)>,
+    /// About the bytes of memory that they take.
+    bytes: usize,
+}
+
+/// Finds the items that a body refers to. References to other items are refused when the items are
+/// read. Error: the items are larger than a body may be.
+fn find_references(body: &Json, app: &App, owner: Option<ApiKey>) -> Result<References, ApiError> {
+    let mut found = References::default();
+    let input = body.get("input").and_then(Json::as_array).unwrap_or_default();
     let reference = |item: &Json| {
         let id = item.get("id").and_then(Json::as_str).filter(|_| is_reference(item))?;
         app.responses().item(id, owner)
     };
     let limit = app.config().limits.http.body_bytes;
-    let (mut found, mut bytes) = (Vec::new(), 0);
     for (k, item) in input.iter().enumerate() {
         let Some(item) = reference(item) else { continue };
-        bytes += item.bytes();
-        if bytes > limit {
+        found.bytes += item.bytes();
+        if found.bytes > limit {
             let message = format!("the items referred to take more than {limit} bytes of memory");
             return Err(ApiError::invalid(format!("/input/{k}"), "too_long", message));
         }
-        found.push((k, item));
+        found.items.push((k, item));
     }
-    if found.is_empty() {
-        return Ok(None);
+    Ok(found)
+}
+
+impl References {
+    /// The body with the items in place of the references. `None`: it has none.
+    fn resolve(self, body: &Json) -> Option<Json> {
+        let Json::Object(members) = body else { return None };
+        if self.items.is_empty() {
+            return None;
+        }
+        let mut input = body.get("input").and_then(Json::as_array).unwrap_or_default().to_vec();
+        self.items.into_iter().for_each(|(k, item)| input[k] = Json::clone(&item));
+        Some(replace_member(members, "input", Json::Array(input)))
     }
-    let mut items = input.to_vec();
-    found.into_iter().for_each(|(k, item)| items[k] = item);
-    Ok(Some(replace_member(members, "input", Json::Array(items))))
 }
 
 /// The items of the member `input`.
-fn input_items(body: &Json) -> Vec<Json> {
+fn input_items(body: &Json) -> Vec<Arc<Json>> {
     match body.get("input") {
-        Some(Json::Array(items)) => items.clone(),
+        Some(Json::Array(items)) => items.iter().cloned().map(Arc::new).collect(),
         Some(input) => {
             let role = ("role", text("user"));
-            vec![object([("type", text("message")), role, ("content", input.clone())])]
+            let message = [("type", text("message")), role, ("content", input.clone())];
+            vec![Arc::new(object(message))]
         }
         None => Vec::new(),
     }
@@ -174,8 +199,8 @@ fn input_items(body: &Json) -> Vec<Json> {
 async fn create(State(app): State<App>, request: Request) -> Result<Response, ApiError> {
     let arrived = Instant::now();
     let owner = request.extensions().get::<ApiKey>().copied();
-    let parse = move |body: &_, app: &_| {
-        let ParsedResponses { request, builder, names, lists } = parse(body, app, owner)?;
+    let parse = move |body: &_, app: &_, share: &mut _| {
+        let ParsedResponses { request, builder, names, lists } = parse(body, app, owner, share)?;
         Ok((request, (builder, names, lists)))
     };
     let (mut request, (mut builder, names, lists)) =

@@ -1,6 +1,8 @@
 //! Translation of a Responses body to the equivalent Chat Completions body, with pointer
 //! translation.
 
+use std::sync::Arc;
+
 use louver::spec::json::Json;
 use serde_json::Value;
 
@@ -82,7 +84,7 @@ const REASONING_MEMBERS: [&str; 3] = ["effort", "summary", "generate_summary"];
 /// the result is parsed.
 pub(crate) fn translate(
     body: &Json,
-    earlier: &[Json],
+    earlier: &[Arc<Json>],
     mut faults: Faults,
     servers: &McpServers,
     max_tools: usize,

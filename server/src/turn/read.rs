@@ -4,7 +4,7 @@ use axum::extract::Request;
 use louver::spec::json::Json;
 
 use crate::error::ApiError;
-use crate::http::body::read_json;
+use crate::http::body::{BodyShare, read_json};
 use crate::http::fresh_id;
 use crate::request::to_value;
 use crate::state::App;
@@ -17,11 +17,13 @@ pub(crate) async fn read_request<T: Send + 'static>(
     request: Request,
     route: &'static str,
     id_prefix: &str,
-    parse: impl FnOnce(&Json, &App) -> Result<(TurnRequest, T), ApiError> + Send + 'static,
+    parse: impl FnOnce(&Json, &App, &mut BodyShare) -> Result<(TurnRequest, T), ApiError>
+    + Send
+    + 'static,
 ) -> Result<(TurnRequest, T), ApiError> {
     let (parts, body) = request.into_parts();
-    let parsed = read_json(app, &parts.headers, body, move |body, app| {
-        let (mut request, other) = parse(&body, app)?;
+    let parsed = read_json(app, &parts.headers, body, move |body, app, share| {
+        let (mut request, other) = parse(&body, app, share)?;
         request.body.traced = request.extension.trace.then(|| (route, to_value(&body)));
         Ok((request, other))
     });

@@ -3,7 +3,9 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Server, ask, long_request};
+use tokio::io::AsyncWriteExt;
+
+use crate::support::{Answer, Server, TIMEOUT, ask, long_request};
 
 async fn respond(server: &Server, more: Value) -> Answer {
     let mut body =
@@ -169,4 +171,77 @@ async fn unknown_routes_have_the_format_of_the_client() {
         assert_eq!((answer.status, &answer.json()["type"]), (404, &json!("error")), "{path}");
         assert!(answer.headers.contains_key("request-id"), "{path}");
     }
+}
+
+/// What was generated for a client that has gone is counted when the slot is free again.
+#[tokio::test(flavor = "multi_thread")]
+async fn cancelled_generations_are_counted() {
+    let server = Server::start("").await;
+    let (stream, _) = server.begin(&long_request()).await;
+    assert_eq!(server.metric("louver_running_generations").await, 1.0);
+    drop(stream);
+    server.wait_for("louver_running_generations", 0.0).await;
+    let text = server.get("/metrics").await.text;
+    let ended = r#"louver_generations_total{model="tiny",finish="cancelled"} 1"#;
+    assert!(text.contains(ended), "{text}");
+    assert!(server.metric("louver_generated_tokens_total").await > 0.0, "{text}");
+    assert!(server.metric("louver_mask_seconds_count").await > 0.0, "{text}");
+}
+
+/// A stored conversation counts as the body that it stands for: in length, and for the memory of
+/// bodies.
+#[tokio::test(flavor = "multi_thread")]
+async fn stored_conversations_are_bounded_and_charged_as_bodies() {
+    let limits = "[limits.http]\nbody_bytes = 300000\nbodies_bytes = 300000\n\
+                  [limits.requests]\nprompt_bytes = 100000";
+    let server = Server::start(limits).await;
+    // Not in the prompt, but in the conversation.
+    let item = |n: usize| {
+        let summary = json!([{"type": "summary_text", "text": "x".repeat(n)}]);
+        json!({"type": "reasoning", "id": "rs_1", "summary": summary})
+    };
+    let message = json!({"role": "user", "content": "hi"});
+    let input = json!([item(200_000), message]);
+    let first = respond(&server, json!({"input": input, "max_output_tokens": 5})).await;
+    assert_eq!(first.status, 200, "{}", first.text);
+    let more = json!({"previous_response_id": first.json()["id"], "input": [message],
+        "max_output_tokens": 5});
+    assert_eq!(respond(&server, more.clone()).await.status, 200);
+    // A body that arrives holds nearly all memory.
+    let (head, body) = half_body(280_000);
+    let mut half = tokio::net::TcpStream::connect(server.address()).await.unwrap();
+    half.write_all(head.as_bytes()).await.unwrap();
+    half.write_all(&body).await.unwrap();
+    let busy = (503, "bodies_full".to_owned(), None);
+    let begun = std::time::Instant::now();
+    loop {
+        let answer = respond(&server, more.clone()).await;
+        if answer.status != 200 {
+            assert_eq!(answer.error(), busy);
+            break;
+        }
+        assert!(begun.elapsed() < TIMEOUT, "the body arrives");
+    }
+    let checked = server.post("/v1/louver/check", more.to_string()).await;
+    assert_eq!(checked.error(), busy);
+    drop(half);
+    let input = json!([item(150_000), message]);
+    let longer = json!({"previous_response_id": first.json()["id"], "input": input,
+        "max_output_tokens": 5});
+    let longer = respond(&server, longer).await;
+    assert_eq!(longer.status, 200, "{}", longer.text);
+    let too_long = json!({"previous_response_id": longer.json()["id"], "input": [message]});
+    let pointer = Some("/previous_response_id".to_owned());
+    let error = respond(&server, too_long).await.error();
+    assert_eq!(error, (400, "too_long".to_owned(), pointer));
+}
+
+/// The head and the beginning of a body that is longer by one byte.
+fn half_body(bytes: usize) -> (String, Vec<u8>) {
+    let head = format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        bytes + 1
+    );
+    (head, vec![b' '; bytes])
 }
