@@ -1,6 +1,6 @@
 //! JSON pointer translation: from a rewritten request body to the request as sent.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use louver_formats::RequestFault;
 
@@ -8,27 +8,26 @@ use louver_formats::RequestFault;
 /// what has no effect.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PointerMap {
-    prefixes: Vec<(String, String)>,
+    /// The original of each mapped pointer.
+    prefixes: HashMap<String, String>,
     warnings: Vec<RequestFault>,
 }
 
 impl PointerMap {
     /// Translates a pointer. The longest mapped prefix decides; unmapped pointers are unchanged.
+    /// Cost: a look-up for each token of the pointer.
     pub(crate) fn original(&self, pointer: &str) -> String {
-        let remainder = |from: &str| {
-            pointer.strip_prefix(from).filter(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
-        let best = self
-            .prefixes
-            .iter()
-            .filter_map(|(from, to)| Some((from.len(), to, remainder(from)?)))
-            .max_by_key(|f| f.0);
-        best.map_or_else(|| pointer.to_owned(), |(_, to, rest)| format!("{to}{rest}"))
+        let ends = pointer.rmatch_indices('/').map(|(end, _)| end);
+        let best = std::iter::once(pointer.len()).chain(ends).find_map(|end| {
+            let (from, rest) = pointer.split_at(end);
+            self.prefixes.get(from).map(|to| format!("{to}{rest}"))
+        });
+        best.unwrap_or_else(|| pointer.to_owned())
     }
 
     /// Maps the subtree at `from` in the rewritten body to `to` in the original.
     pub(crate) fn insert(&mut self, from: impl Into<String>, to: impl Into<String>) {
-        self.prefixes.push((from.into(), to.into()));
+        self.prefixes.insert(from.into(), to.into());
     }
 
     /// Adds a warning to reports. `pointer` is one into the original.
@@ -43,14 +42,15 @@ impl PointerMap {
 
     /// Composes the maps of two rewrites: `self` is the later rewrite, `outer` the earlier one.
     pub(crate) fn compose(mut self, outer: PointerMap) -> PointerMap {
-        for (_, to) in &mut self.prefixes {
+        for to in self.prefixes.values_mut() {
             *to = outer.original(to);
         }
         for fault in &mut self.warnings {
             fault.pointer = outer.original(&fault.pointer);
         }
-        let own: HashSet<String> = self.prefixes.iter().map(|(from, _)| from.clone()).collect();
-        self.prefixes.extend(outer.prefixes.into_iter().filter(|(from, _)| !own.contains(from)));
+        for (from, to) in outer.prefixes {
+            self.prefixes.entry(from).or_insert(to);
+        }
         self.warnings.extend(outer.warnings);
         self
     }
@@ -70,6 +70,29 @@ mod tests {
         inner.insert("/messages/0", "/messages/7/x");
         let map = inner.compose(outer);
         assert_eq!(map.original("/messages/0/y"), "/input/8/x/y");
-        assert_eq!(map.original("/messages/199999/y"), "/input/200000/y");
+        // As many pointers as a report may have.
+        for k in 1..200_000 {
+            let (of_message, of_item) = (format!("/messages/{k}/y"), format!("/input/{}/y", k + 1));
+            assert_eq!(map.original(&of_message), of_item);
+        }
+    }
+
+    #[test]
+    fn the_longest_mapped_prefix_decides() {
+        let mut map = PointerMap::default();
+        for (from, to) in [("/a", "/x"), ("/a/b", "/y"), ("/a", "/z"), ("/c/d", "/w")] {
+            map.insert(from, to);
+        }
+        for (pointer, original) in [
+            ("/a", "/z"),
+            ("/a/b", "/y"),
+            ("/a/b/c", "/y/c"),
+            ("/a/bc", "/z/bc"),
+            ("/ab", "/ab"),
+            ("/c", "/c"),
+            ("", ""),
+        ] {
+            assert_eq!(map.original(pointer), original, "{pointer}");
+        }
     }
 }
