@@ -111,7 +111,7 @@ fn parse_ordered(body: &Json, order: ResultOrder, app: &App) -> Result<TurnReque
         sampling,
         ..TurnRequest::default()
     };
-    request.complete(rewritten.as_ref().unwrap_or(body), faults)
+    request.complete(rewritten.as_ref().unwrap_or(body), &engine, faults)
 }
 
 /// Parses a body that was translated from another route's.

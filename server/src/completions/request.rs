@@ -86,7 +86,7 @@ pub(crate) fn parse(body: &Json, app: &App) -> Result<TurnRequest, ApiError> {
         sampling,
         ..TurnRequest::default()
     };
-    request.complete(rewritten.as_ref().unwrap_or(body), faults)
+    request.complete(rewritten.as_ref().unwrap_or(body), &engine, faults)
 }
 
 /// Parses `prompt`: text or tokens, or a list of these, at most so many.

@@ -17,6 +17,7 @@ mod work;
 use std::sync::Arc;
 use std::time::Duration;
 
+use louver::limits::Limits;
 use louver::spec::json::Json;
 use louver_formats::{Reasoning, ReasoningBudget, ToolRequest};
 use louver_mistralrs::{
@@ -139,8 +140,8 @@ pub(crate) struct SentBody {
 impl TurnRequest {
     /// Reads the members that constrain the output: tools, response format, stop strings. Faults
     /// get pointers into the request as sent; those of a pointer that has a fault are left out.
-    fn read_tools(&mut self, body: &Json, faults: &mut Faults) {
-        match ToolRequest::parse(body) {
+    fn read_tools(&mut self, body: &Json, limits: &Limits, faults: &mut Faults) {
+        match ToolRequest::parse_within(body, limits) {
             Ok(tools) => self.tools = tools,
             Err(error) => {
                 let error = ApiError::from(error).map_pointers(&self.pointers);
@@ -157,9 +158,10 @@ impl TurnRequest {
     pub(crate) fn complete(
         mut self,
         body: &Json,
+        limits: &Limits,
         mut faults: Faults,
     ) -> Result<TurnRequest, ApiError> {
-        self.read_tools(body, &mut faults);
+        self.read_tools(body, limits, &mut faults);
         ApiError::reject(faults)?;
         Ok(self)
     }
@@ -329,10 +331,8 @@ impl TurnRequest {
 
 #[cfg(test)]
 mod tests {
-    use louver::compile::CompileError;
-    use louver::limits::Limits;
-
     use super::*;
+    use louver::compile::CompileError;
 
     #[test]
     fn errors_of_the_whole_grammar_have_a_pointer() {
@@ -344,8 +344,9 @@ mod tests {
             (format!("{{{FORMAT}, {TOOLS}}}"), Some("/response_format")),
             ("{}".to_owned(), None),
         ] {
-            let json = Json::parse(&body, &Limits::default()).unwrap();
-            let request = TurnRequest::default().complete(&json, Faults::new()).unwrap();
+            let limits = Limits::default();
+            let json = Json::parse(&body, &limits).unwrap();
+            let request = TurnRequest::default().complete(&json, &limits, Faults::new()).unwrap();
             let error = CompileError::Empty { rule: "a".to_owned() };
             let error = request.plan_error(error.into());
             assert_eq!(error.first().param.as_deref(), pointer, "{body}");

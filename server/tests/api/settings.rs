@@ -139,3 +139,23 @@ async fn objects_are_closed_unless_options_or_the_schema_open_them() {
         assert!(answers.iter().any(|answer| answer != "{}"), "{answers:?}");
     }
 }
+
+/// Structural tags may be as deep as the configuration allows.
+#[tokio::test(flavor = "multi_thread")]
+async fn depths_of_structural_tags_are_those_of_the_configuration() {
+    let nested = |depth: usize| {
+        let literal = json!({"type": "const_string", "value": "a"});
+        let format =
+            (0..depth).fold(literal, |format, _| json!({"type": "sequence", "elements": [format]}));
+        ask(json!({"response_format": {"type": "structural_tag", "format": format}}))
+    };
+    let server = Server::start("[limits.schema]\ndepth = 500").await;
+    let checked = async |depth: usize| {
+        server.post("/v1/louver/check", nested(depth).to_string()).await.json()
+    };
+    let answer = checked(180).await;
+    assert_eq!(answer["ok"], true, "{answer}");
+    // Each format is an object in an array.
+    let answer = checked(300).await;
+    assert_eq!(answer["error"]["code"], "invalid_json", "{answer}");
+}

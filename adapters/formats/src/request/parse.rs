@@ -20,6 +20,11 @@ impl ToolRequest {
     /// `response_format` and `stop` of an OpenAI request body. Other members are ignored. Fails
     /// with all errors. Cost: linear.
     pub fn parse(body: &Json) -> Result<ToolRequest, RequestErrors> {
+        ToolRequest::parse_within(body, &Limits::default())
+    }
+
+    /// As [`ToolRequest::parse`], with structural tags within these limits.
+    pub fn parse_within(body: &Json, limits: &Limits) -> Result<ToolRequest, RequestErrors> {
         let Json::Object(members) = body else {
             return Err(RequestErrors(vec![malformed("", "an object")]));
         };
@@ -45,7 +50,7 @@ impl ToolRequest {
             tool_choice,
             allowed,
             parallel,
-            response_format: parse_response_format(body, &mut errors),
+            response_format: parse_response_format(body, limits, &mut errors),
             stop: parse_stop(members.get("stop").unwrap_or(&Json::Null), &mut errors),
             ..ToolRequest::default()
         };
@@ -90,7 +95,11 @@ fn parse_stop(stop: &Json, errors: &mut Vec<RequestError>) -> Vec<String> {
 }
 
 /// Parses the `response_format` of a request body.
-fn parse_response_format(body: &Json, errors: &mut Vec<RequestError>) -> Option<ResponseFormat> {
+fn parse_response_format(
+    body: &Json,
+    limits: &Limits,
+    errors: &mut Vec<RequestError>,
+) -> Option<ResponseFormat> {
     let response = body.get_non_null("response_format")?;
     if response.as_object().is_none() {
         errors
@@ -113,7 +122,7 @@ fn parse_response_format(body: &Json, errors: &mut Vec<RequestError>) -> Option<
             }
         }
         Some("structural_tag") => {
-            let tag = ResponseTag::parse(body, &Limits::default()).map_err(|errors| errors.0);
+            let tag = ResponseTag::parse(body, limits).map_err(|errors| errors.0);
             ok_or_report(tag, errors).map(|tag| ResponseFormat::StructuralTag(Box::new(tag)))
         }
         _ => {
