@@ -70,6 +70,7 @@
 mod arguments;
 mod channel;
 mod compile;
+mod exact;
 mod format;
 mod lower;
 mod lowered;
@@ -80,6 +81,7 @@ mod render;
 mod request;
 
 pub use arguments::{RenderError, python_float, python_json};
+pub use exact::{exact_value, is_same_number};
 pub use format::{
     ArgumentStyle, BuiltinFormat, CallFormat, CallSpelling, Catalog, Delimiters, DetectError,
     DetectRule, Detected, FixedParts, FormatError, FormatFileError, IdStyle, KindWords, MAX_GAP,

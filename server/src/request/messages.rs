@@ -1,7 +1,8 @@
 //! Conversion of messages from OpenAI's format to the format that chat templates take.
 
+use louver::limits::Limits;
 use louver::spec::json::Json;
-use louver_formats::{CUSTOM_INPUT, CallKind};
+use louver_formats::{CUSTOM_INPUT, CallKind, exact_value};
 use serde_json::{Map, Value, json};
 
 use crate::limits::RequestLimits;
@@ -24,10 +25,13 @@ pub(crate) fn template_call(id: &str, kind: CallKind, name: &str, text: &str) ->
         CallKind::Custom => json!({CUSTOM_INPUT: text}),
         CallKind::Function if text.trim().is_empty() => json!({}),
         // Templates expect objects. Anything else, such as an earlier truncated call, is shown as
-        // text.
+        // text. An object with numbers that would be rounded remains text for templates that want
+        // one.
         CallKind::Function => {
-            let parsed = serde_json::from_str::<Value>(text).ok().filter(Value::is_object);
-            parsed.unwrap_or_else(|| text.into())
+            let limits = Limits::default().with_source_bytes(usize::MAX);
+            let object = Json::parse(text, &limits).ok().filter(|json| json.as_object().is_some());
+            let exact = object.and_then(|object| exact_value(&object).ok());
+            exact.unwrap_or_else(|| text.into())
         }
     };
     json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}})
@@ -117,6 +121,10 @@ impl MessageReader<'_> {
 
     fn content(&mut self, members: &Members<'_>, role: &str) -> String {
         match members.get("content") {
+            // Some models refuse in a member of its own.
+            None if role == "assistant" && members.get("refusal").is_some() => {
+                members.string(self.faults, "refusal").unwrap_or_default().to_owned()
+            }
             // Clients send answers that had calls or reasoning only without content.
             None if role == "assistant" && has_other_output(members) => String::new(),
             None => {
@@ -246,8 +254,6 @@ fn has_other_output(members: &Members<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use louver::limits::Limits;
-
     use super::*;
 
     fn messages(text: &str) -> (Vec<Value>, Vec<String>) {
@@ -274,6 +280,10 @@ mod tests {
                 {"role": "tool", "tool_call_id": "2", "name": "own", "content": "t"},
                 {"role": "assistant", "content": "done", "reasoning_content": "hm"},
                 {"role": "assistant", "reasoning": "so"},
+                {"role": "assistant", "content": null, "refusal": "no"},
+                {"role": "assistant", "content": null, "tool_calls": [
+                    {"id": "4", "type": "function", "function": {"name": "f", "arguments": "{\"n\": 12345678901234567890123}"}}]},
+                {"role": "tool", "tool_call_id": "4", "content": "u"},
                 {"role": "assistant", "reasoning": "b", "reasoning_content": "a"}
             ]}"#,
         );
@@ -290,6 +300,10 @@ mod tests {
             {"role": "tool", "content": "t", "tool_call_id": "2", "name": "own"},
             {"role": "assistant", "content": "done", "reasoning_content": "hm"},
             {"role": "assistant", "content": "", "reasoning_content": "so"},
+            {"role": "assistant", "content": "no"},
+            {"role": "assistant", "content": "", "tool_calls": [
+                {"id": "4", "type": "function", "function": {"name": "f", "arguments": "{\"n\": 12345678901234567890123}"}}]},
+            {"role": "tool", "content": "u", "tool_call_id": "4", "name": "f"},
             {"role": "assistant", "content": "", "reasoning_content": "a"},
         ]);
         assert_eq!(Value::from(messages), expected);
