@@ -427,6 +427,7 @@ fn upward_imports(
 const FORMATS: &str = "adapters/formats/src";
 /// Their stages in order. A stage may use the earlier ones.
 const FORMAT_STAGES: &[&str] = &[
+    "exact",
     "channel",
     "pattern",
     "format",

@@ -32,8 +32,8 @@ const DRAIN_FACTOR: usize = 8;
 pub(crate) struct BodyShare(Option<Arc<OwnedSemaphorePermit>>);
 
 impl BodyShare {
-    /// Charges what the body refers to, which has so many bytes of memory. Does not wait. Error: 503
-    /// if the budget is exhausted.
+    /// Charges what the body refers to, which has so many bytes of memory. Does not wait. Error:
+    /// 503 if the budget is exhausted.
     pub(crate) fn charge(&mut self, bytes: usize, app: &App) -> Result<(), ApiError> {
         let held = self.0.as_ref().map_or(0, |permits| permits.num_permits());
         let rest = app.config().limits.http.bodies_bytes.saturating_sub(held);
@@ -66,10 +66,10 @@ struct CollectedBody {
 }
 
 /// Collects a body, parses it as JSON and passes it to `read`, on a blocking thread: short bodies
-/// may refer to long conversations, for which `read` charges the body's share. The result goes with the body's share of the budget, to be held
-/// until its values are dropped. Errors: those of `read`; 415 for another content type or encoding,
-/// 413 beyond the length limit, 408 if the body arrives too slowly, 503 if the shared budget is
-/// exhausted, 400 for invalid JSON.
+/// may refer to long conversations, for which `read` charges the body's share. The result goes with
+/// that share, to be held until its values are dropped. Errors: those of `read`; 415 for another
+/// content type or encoding, 413 beyond the length limit, 408 if the body arrives too slowly, 503
+/// if the shared budget is exhausted, 400 for invalid JSON.
 pub(crate) async fn read_json<T: Send + 'static>(
     app: &App,
     headers: &HeaderMap,

@@ -344,8 +344,8 @@ async fn deadlines_hold_during_and_after_calls_of_mcp_tools() {
     server.wait_for("louver_running_generations", 0.0).await;
 }
 
-/// Failures of tools differ from those of the protocol. The model sees what the server said of both,
-/// in the next round and from a client that sends the item back.
+/// Failures of tools differ from those of the protocol. The model sees what the server said of
+/// both, in the next round and from a client that sends the item back.
 #[tokio::test(flavor = "multi_thread")]
 async fn failed_calls_of_mcp_tools_are_reported() {
     let server = start().await;
@@ -428,8 +428,8 @@ async fn answer_in_session(
     ([("content-type", "text/event-stream"), ("mcp-session-id", &session)], events).into_response()
 }
 
-/// The headers of a session are sent, a session that has expired begins again, and replies are found
-/// in streams of events.
+/// The headers of a session are sent, a session that has expired begins again, and replies are
+/// found in streams of events.
 #[tokio::test(flavor = "multi_thread")]
 async fn http_sessions_are_kept_and_begun_again() {
     let sessions = Arc::new(Sessions::default());

@@ -10,7 +10,7 @@ use tokio::sync::Mutex;
 
 use super::http::HttpSession;
 use super::process::ProcessSession;
-use super::rpc;
+use super::rpc::{self, McpFailure};
 
 /// Time limit for starting a server and exchanging the first messages.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(60);
@@ -21,29 +21,6 @@ const PROTOCOL_VERSION: &str = "2025-11-25";
 
 /// Highest number of pages of a list of tools.
 const MAX_PAGES: usize = 100;
-
-/// Why there is no result of a request.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum McpFailure {
-    /// The server answered with an error of JSON-RPC.
-    #[error("{message} (code {code})")]
-    Rejected { code: i64, message: String },
-    /// The server answered with an HTTP status that is an error.
-    #[error("HTTP status {0}")]
-    Status(u16),
-    /// The server does not know the session any more, and has not read the request.
-    #[error("the session has expired")]
-    Expired,
-    /// There is no reply, or none that can be read.
-    #[error("{0}")]
-    NoReply(String),
-}
-
-impl McpFailure {
-    pub(super) fn no_reply(message: impl Into<String>) -> McpFailure {
-        McpFailure::NoReply(message.into())
-    }
-}
 
 /// A server, with the session that is open, if any.
 pub(super) struct McpConnection {
@@ -131,7 +108,7 @@ impl McpConnection {
 /// An initialized session with a server.
 enum McpSession {
     Process(ProcessSession),
-    Http(HttpSession),
+    Http(Box<HttpSession>),
 }
 
 impl McpSession {
@@ -149,7 +126,8 @@ impl McpSession {
                 McpSession::Process(ProcessSession::start(program)?)
             }
             McpServerSource::Http { url, headers, .. } => {
-                McpSession::Http(HttpSession::new(url, headers.iter().flatten(), bearer_token)?)
+                let headers = headers.iter().flatten();
+                McpSession::Http(Box::new(HttpSession::new(url, headers, bearer_token)?))
             }
             _ => {
                 let message = "WebSockets are no transport of MCP: use a process or HTTP";

@@ -9,8 +9,7 @@ use louver::spec::json::Json;
 use reqwest_host::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest_host::{Client, Response, StatusCode};
 
-use super::connection::McpFailure;
-use super::rpc::{self, MAX_MESSAGE_BYTES, ServerMessage};
+use super::rpc::{self, MAX_MESSAGE_BYTES, McpFailure, ServerMessage};
 
 const SESSION_HEADER: &str = "mcp-session-id";
 const VERSION_HEADER: &str = "mcp-protocol-version";

@@ -18,7 +18,8 @@ use mistralrs::{McpClientConfig, McpServerConfig};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
-use self::connection::{McpConnection, McpFailure};
+use self::connection::McpConnection;
+use self::rpc::McpFailure;
 
 /// Time limit of a call whose configuration has none.
 const DEFAULT_TIMEOUT_S: u64 = 30;
@@ -82,7 +83,8 @@ pub enum McpError {
 }
 
 /// The tools of connected MCP servers. Servers with a command are processes of this one: what they
-/// write to standard error appears there. A connection that was lost is made again by the next call.
+/// write to standard error appears on its own. A connection that was lost is made again by the next
+/// call.
 ///
 /// ```no_run
 /// # async fn example(louver: louver_mistralrs::Louver) -> Result<(), Box<dyn std::error::Error>> {

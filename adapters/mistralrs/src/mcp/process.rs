@@ -15,8 +15,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::{mpsc, oneshot};
 
-use super::connection::McpFailure;
-use super::rpc::{self, MAX_MESSAGE_BYTES, ServerMessage};
+use super::rpc::{self, MAX_MESSAGE_BYTES, McpFailure, ServerMessage};
 
 /// How long a process may take to exit after its standard input was closed. Then it is killed.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -121,8 +120,8 @@ fn lost() -> McpFailure {
     McpFailure::no_reply("the server's process has ended or closed its output")
 }
 
-/// Talks to the process until the connection ends. Then the requests that wait fail, and the process
-/// ends.
+/// Talks to the process until the connection ends. Then the requests that wait fail, and the
+/// process ends.
 async fn run(mut child: Child, talking: impl Future<Output = ()>, replies: Arc<PendingReplies>) {
     // Closes the process's standard input at its end.
     talking.await;

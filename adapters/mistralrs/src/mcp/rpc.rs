@@ -3,13 +3,34 @@
 use louver::spec::json::{Json, write_string};
 use louver::{JsonError, Limits};
 
-use super::connection::McpFailure;
-
 /// Longest message of a server, in bytes.
 pub(super) const MAX_MESSAGE_BYTES: usize = 16 << 20;
 
 /// Error code of an unknown method.
 const METHOD_NOT_FOUND: i64 = -32601;
+
+/// Why there is no result of a request.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum McpFailure {
+    /// The server answered with an error of JSON-RPC.
+    #[error("{message} (code {code})")]
+    Rejected { code: i64, message: String },
+    /// The server answered with an HTTP status that is an error.
+    #[error("HTTP status {0}")]
+    Status(u16),
+    /// The server does not know the session any more, and has not read the request.
+    #[error("the session has expired")]
+    Expired,
+    /// There is no reply, or none that can be read.
+    #[error("{0}")]
+    NoReply(String),
+}
+
+impl McpFailure {
+    pub(super) fn no_reply(message: impl Into<String>) -> McpFailure {
+        McpFailure::NoReply(message.into())
+    }
+}
 
 /// What a message of a server means to the client. Notifications mean nothing to it.
 pub(super) enum ServerMessage {
