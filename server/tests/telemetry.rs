@@ -14,7 +14,7 @@ use tracing::{Event, Level, Metadata, Subscriber};
 #[allow(dead_code, reason = "shared with the tests of the API")]
 mod support;
 
-use support::{Processor, Server, ask, tools};
+use support::{Processor, Server, ask, data, rest, tools};
 
 type Fields = BTreeMap<&'static str, String>;
 
@@ -186,6 +186,17 @@ async fn requests_have_spans_and_events() {
     only_event(&events, "narrowed near the length limit");
     assert_eq!(about_limit(&events), [Level::DEBUG]);
     collector.take_spans("generation");
+
+    // A host that cancels, which mistral.rs does with all generations of the process.
+    let long = json!({"type": "array", "items": {"enum": [1, 2, 3]}, "minItems": 3000});
+    let (stream, _) = server.begin(&schema_request(long, 7000)).await;
+    mistralrs_core::TERMINATE_ALL_NEXT_STEP.store(true, Ordering::SeqCst);
+    let text = rest(stream).await;
+    let last: Value = serde_json::from_str(data(&text).last().unwrap()).unwrap();
+    assert_eq!(last["error"]["code"], "host", "{last}");
+    let [generation] = &collector.take_spans("generation")[..] else { panic!("one generation") };
+    assert_eq!(generation.fields["louver.finish"], "cancelled");
+    collector.take_events();
 
     // Rows without a usable logit, and a host that fails.
     odd.store(NAN, Ordering::Relaxed);

@@ -16,7 +16,9 @@ use crate::served_model::ServedModel;
 use crate::state::App;
 use crate::telemetry::{self, RequestAttributes};
 use crate::turn::finished::FinishedChoice;
-use crate::turn::record::{ChoiceTrace, GenerationMetrics, TraceSource, traced_prefix};
+use crate::turn::record::{
+    ChoiceTrace, EndedChoice, GenerationMetrics, TraceSource, traced_prefix,
+};
 use crate::turn::rounds::ToolResult;
 use crate::turn::usage::Usage;
 
@@ -161,20 +163,23 @@ impl Choice {
             report.warnings.extend_from_slice(self.context.pointers.warnings());
         }
         let TurnContext { app, options, prepared, .. } = &self.context;
-        let traced = traced_prefix(&traced_steps);
-        let trace = trace.and_then(|trace| trace.store(app, prompt_tokens, traced, &result));
         // One preparation for all choices: the first reports it.
         metrics.end(&result, prepared.as_ref().filter(|_| index == 0));
-        let mut generation = Box::new(result?);
+        let mut ended = EndedChoice { prompt_tokens, steps: traced_steps, result };
+        let mut stored = None;
+        if let Some(trace) = trace {
+            (stored, ended) = trace.store(app.clone(), ended).await?;
+        }
+        let mut generation = Box::new(ended.result?);
         if generation.finish == Finish::Cancelled {
             // Not by this server: the choice was read to its end.
             let message = "it cancelled the generation".to_owned();
             return Err(GenerationError::Host(message).into());
         }
-        generation.steps = traced_steps;
+        generation.steps = ended.steps;
         let ReadOptions { has_report, attributes, .. } = *options;
         let compiled_in = attributes.compiled_in;
-        let finished = FinishedChoice { index, generation, trace, has_report, compiled_in };
+        let finished = FinishedChoice { index, generation, trace: stored, has_report, compiled_in };
         Ok(Progress::End { finished, steps })
     }
 }
@@ -212,7 +217,8 @@ impl Drop for Choice {
             }
             drop(permits);
             if let Some(trace) = trace {
-                trace.store(&app, prompt_tokens, traced_prefix(&traced_steps), &result);
+                let ended = EndedChoice { prompt_tokens, steps: traced_steps, result };
+                drop(trace.store(app, ended).await);
             }
         });
     }

@@ -9,6 +9,8 @@ use louver_mistralrs::{
 };
 use serde_json::Value;
 
+use crate::error::ApiError;
+use crate::http::body::run_blocking;
 use crate::inspect::{RequestSummary, TimingSummary, TraceOutcome, TraceRecorder};
 use crate::metrics::{FinishLabels, ModelLabels};
 use crate::served_model::ServedModel;
@@ -48,6 +50,14 @@ impl TraceSource {
     }
 }
 
+/// What a trace has of the end of a choice.
+pub(super) struct EndedChoice {
+    pub(super) prompt_tokens: usize,
+    /// All steps that were taken.
+    pub(super) steps: Vec<Step>,
+    pub(super) result: Result<Generation, GenerationError>,
+}
+
 /// The trace of a choice.
 pub(super) struct ChoiceTrace {
     id: String,
@@ -57,15 +67,19 @@ pub(super) struct ChoiceTrace {
 }
 
 impl ChoiceTrace {
-    /// Stores the trace and returns its id, or logs why it was not stored.
-    pub(super) fn store(
+    /// Stores the trace on a blocking thread, because it may have megabytes. Returns its id, or logs
+    /// why it was not stored, and returns the choice. Error: a panic.
+    pub(super) async fn store(
         self,
-        app: &App,
-        prompt_tokens: usize,
-        steps: &[Step],
-        result: &Result<Generation, GenerationError>,
-    ) -> Option<String> {
-        let (finish, report, timing) = match result {
+        app: App,
+        ended: EndedChoice,
+    ) -> Result<(Option<String>, EndedChoice), ApiError> {
+        run_blocking(move || Ok((self.store_now(&app, &ended), ended))).await
+    }
+
+    fn store_now(self, app: &App, ended: &EndedChoice) -> Option<String> {
+        let steps = traced_prefix(&ended.steps);
+        let (finish, report, timing) = match &ended.result {
             Ok(generation) => {
                 let timing = TimingSummary::from(&generation.timing);
                 (finish_name(generation).to_owned(), serde_json::json!(generation.report), timing)
@@ -75,7 +89,7 @@ impl ChoiceTrace {
             }
         };
         let outcome = TraceOutcome {
-            prompt_tokens,
+            prompt_tokens: ended.prompt_tokens,
             vocabulary: self.vocabulary,
             finish: &finish,
             steps,
