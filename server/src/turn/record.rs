@@ -67,8 +67,8 @@ pub(super) struct ChoiceTrace {
 }
 
 impl ChoiceTrace {
-    /// Stores the trace on a blocking thread, because it may have megabytes. Returns its id, or logs
-    /// why it was not stored, and returns the choice. Error: a panic.
+    /// Stores the trace on a blocking thread, because it may have megabytes. Returns its id, or
+    /// logs why it was not stored, and returns the choice. Error: a panic.
     pub(super) async fn store(
         self,
         app: App,
