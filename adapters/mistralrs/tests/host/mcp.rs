@@ -18,7 +18,7 @@ const LONG: usize = 80 << 10;
 /// Not a test, but the server. Its tools:
 ///
 /// * `echo` repeats its line, `pid` has the process's id, `fail` and `refuse` fail;
-/// * `hold` is answered after the request that follows it;
+/// * `late` is answered when the next call comes, before that, and `hold` after it;
 /// * `noise` comes after notifications, other requests, other text and much on standard error;
 /// * `answers` has the answers to those requests;
 /// * `exit` ends the process.
@@ -30,7 +30,7 @@ fn server() {
     }
     // The test harness has begun a line.
     println!();
-    let (mut held, mut answers) = (None, Vec::new());
+    let (mut late, mut held, mut answers) = (None, None, Vec::new());
     for line in std::io::stdin().lock().lines() {
         let line = line.unwrap();
         let message: Value = serde_json::from_str(&line).unwrap();
@@ -43,6 +43,10 @@ fn server() {
             ("initialize", _) => json!({"protocolVersion": "2025-06-18", "capabilities": {},
                 "serverInfo": {"name": "tests", "version": "1"}}),
             ("tools/list", _) => tools(&message["params"]["cursor"]),
+            ("tools/call", Some("late")) => {
+                late = Some(reply(id, text("late")));
+                continue;
+            }
             ("tools/call", Some("hold")) => {
                 held = Some(reply(id, text("held")));
                 continue;
@@ -67,6 +71,9 @@ fn server() {
             ("tools/call", _) => text(&line),
             _ => continue,
         };
+        if let Some(late) = late.take() {
+            say(&late);
+        }
         say(&reply(id, result));
         if let Some(held) = held.take() {
             say(&held);
@@ -77,7 +84,8 @@ fn server() {
 /// Two pages.
 fn tools(cursor: &Value) -> Value {
     let tool = |name: &&str| json!({"name": name, "inputSchema": {"type": "object"}});
-    let (first, second) = (["echo", "hold", "exit", "fail"], ["refuse", "noise", "pid", "answers"]);
+    let (first, second) =
+        (["echo", "hold", "late", "exit", "fail"], ["refuse", "noise", "pid", "answers"]);
     match cursor.as_str() {
         None => json!({"tools": first.iter().map(tool).collect::<Value>(), "nextCursor": "2"}),
         Some(_) => json!({"tools": second.iter().map(tool).collect::<Value>()}),
@@ -144,7 +152,7 @@ async fn all_pages_of_tools_are_offered() {
     let tools = connect(60).await;
     assert_eq!(
         tools.names(),
-        ["answers", "echo", "exit", "fail", "hold", "noise", "pid", "refuse"]
+        ["answers", "echo", "exit", "fail", "hold", "late", "noise", "pid", "refuse"]
     );
     assert_eq!(tools.definitions()[1]["function"]["parameters"], json!({"type": "object"}));
     let unknown = tools.call_tool("other", "{}").await;
@@ -156,11 +164,11 @@ async fn all_pages_of_tools_are_offered() {
 async fn replies_of_given_up_calls_reach_no_other_call() {
     let tools = connect(2).await;
     for n in 0..3 {
-        let error = tools.call_tool("hold", "{}").await.unwrap_err();
+        let error = tools.call_tool("late", "{}").await.unwrap_err();
         assert!(matches!(&error, McpError::Call { message, .. } if message.contains("2 s")));
         echo(&tools, 2 * n).await;
         let dropped =
-            tokio::time::timeout(Duration::from_millis(50), tools.call_tool("hold", "{}"));
+            tokio::time::timeout(Duration::from_millis(50), tools.call_tool("late", "{}"));
         assert!(dropped.await.is_err());
         echo(&tools, 2 * n + 1).await;
     }
