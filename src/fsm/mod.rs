@@ -25,6 +25,7 @@ mod csr;
 mod dfa;
 mod difference;
 mod digits;
+mod explore;
 mod factors;
 mod language;
 mod minimize;

@@ -36,13 +36,12 @@ pub(super) fn scientific_dfa(
     if types == JsonTypes::INTEGER {
         units.push(Decimal::parse("1"));
     }
-    let mut out = Scientific::new(limit);
+    let mut out = NumberUnion::new(limit);
     let zero = Decimal::parse("0");
     if types != JsonTypes::FRACTION && facets.is_within_bounds(&zero) {
         static CELL: ProcessCell<Dfa> = ProcessCell::new();
         let mantissa = CELL.get_or_make(|| builtin_pattern_dfa(r"-?0(?:\.0+)?"));
-        let any = ExponentInterval(None, None);
-        out.add(out.start, mantissa, &[], |_| any)?;
+        out.add(out.start, mantissa, &[], |_| ExponentInterval::ANY)?;
     }
     let highest = (types == JsonTypes::FRACTION).then_some(-1);
     let mantissas = mantissas(&units);
@@ -153,10 +152,20 @@ impl MantissaBound {
 
 /// An inclusive interval of exponents; `None` is unbounded.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct ExponentInterval(Option<i64>, Option<i64>);
+pub(super) struct ExponentInterval(Option<i64>, Option<i64>);
+
+impl ExponentInterval {
+    /// All exponents.
+    pub(super) const ANY: ExponentInterval = ExponentInterval(None, None);
+
+    /// One exponent.
+    pub(super) fn just(exponent: i64) -> ExponentInterval {
+        ExponentInterval(Some(exponent), Some(exponent))
+    }
+}
 
 /// A union of mantissas with their exponents.
-struct Scientific {
+pub(super) struct NumberUnion {
     nfa: Nfa,
     limit: usize,
     start: u32,
@@ -165,13 +174,13 @@ struct Scientific {
     exponents: HashMap<ExponentInterval, u32>,
 }
 
-impl Scientific {
-    /// The empty union.
-    fn new(limit: usize) -> Self {
+impl NumberUnion {
+    /// The empty union. Its automaton fails past `limit` states.
+    pub(super) fn new(limit: usize) -> Self {
         let mut nfa = Nfa::new();
         let [start, end] = [0; 2].map(|_| nfa.state());
         nfa.set_final(end);
-        Scientific { nfa, limit, start, end, exponents: HashMap::default() }
+        NumberUnion { nfa, limit, start, end, exponents: HashMap::default() }
     }
 
     /// The state where numbers of one sign begin.
@@ -208,11 +217,52 @@ impl Scientific {
         self.nfa.epsilon(from, start);
         for (state, class) in (start..).zip(class_of) {
             let Some(after_mark) = class.and_then(|class| after_mark[class]) else { continue };
-            for mark in [UPPER_E, LOWER_E] {
-                self.nfa.edge(state, mark, mark, after_mark);
+            self.exponent_marks(state, after_mark);
+        }
+        Ok(())
+    }
+
+    /// Adds a mantissa without or with exponents, and zeros at the end of its fraction. Without a
+    /// fraction, `zero_fraction` tells whether it may have one of zeros.
+    pub(super) fn add_text(
+        &mut self,
+        mantissa: &[u8],
+        exponents: Option<ExponentInterval>,
+        zero_fraction: bool,
+    ) -> Result<(), String> {
+        let mut at = self.start;
+        for symbol in mantissa.iter().copied().map(u32::from) {
+            let next = self.nfa.state();
+            self.nfa.edge(at, symbol, symbol, next);
+            at = next;
+        }
+        let mut ends = vec![at];
+        if mantissa.contains(&b'.') {
+            self.nfa.edge(at, ZERO, ZERO, at);
+        } else if zero_fraction {
+            let [point, zeros] = [0; 2].map(|_| self.nfa.state());
+            self.nfa.edge(at, POINT, POINT, point);
+            self.nfa.edge(point, ZERO, ZERO, zeros);
+            self.nfa.edge(zeros, ZERO, ZERO, zeros);
+            ends.push(zeros);
+        }
+        for end in ends {
+            match exponents {
+                None => self.nfa.epsilon(end, self.end),
+                Some(interval) => {
+                    let after_mark = self.exponents(interval)?;
+                    self.exponent_marks(end, after_mark);
+                }
             }
         }
         Ok(())
+    }
+
+    /// Adds the edges for `e` and `E`.
+    fn exponent_marks(&mut self, from: u32, to: u32) {
+        for mark in [UPPER_E, LOWER_E] {
+            self.nfa.edge(from, mark, mark, to);
+        }
     }
 
     /// The state after `e` before the exponents of an interval.
@@ -227,7 +277,7 @@ impl Scientific {
     }
 
     /// The automaton of the union.
-    fn finish(self) -> Result<Dfa, String> {
+    pub(super) fn finish(self) -> Result<Dfa, String> {
         self.nfa.determinize(self.limit).map_err(|error| error.to_string())
     }
 }

@@ -4,107 +4,80 @@
 //! remainder by 864 of the digits without the zeros at their end, of which it counts two. Of a unit
 //! such as 0.25, it is the remainder by 25, once per decimal place.
 
-use super::number_text::{MINUS, POINT, ZERO};
+use super::number_text::{DECIMAL_SYMBOLS, MINUS, POINT, digit};
 use crate::decimal::{Decimal, MAX_REMAINDERS, TrackedUnit, tracked_unit};
-use crate::fsm::{Dfa, DfaBuilder};
+use crate::fsm::Dfa;
 
 /// The automaton of decimal texts that are whole multiples of a positive unit. The texts have no
 /// exponent; their syntax is not checked.
 pub(super) fn multiples_dfa(unit: &Decimal) -> Result<Dfa, String> {
     let unit = tracked_unit(unit)
         .ok_or_else(|| format!("multiples are tracked up to {MAX_REMAINDERS} remainders"))?;
-    let mut states = MultipleStates { unit, builder: DfaBuilder::new() };
-    states.add();
+    let next = |read, symbol| next(&unit, read, symbol);
+    let dfa =
+        Dfa::explored(ReadDigits::None, DECIMAL_SYMBOLS, next, |read| is_multiple(&unit, read));
     // Minimised because it is combined with other automata; few states remain as a rule.
-    Ok(states.builder.finish().minimize())
+    Ok(dfa.minimize())
 }
 
-/// The states of [`multiples_dfa`], in blocks with a state for each remainder: a block for each
-/// number of zeros at the end of the integer part, then one for each decimal place, then one that
-/// accepts zeros only.
-struct MultipleStates {
-    unit: TrackedUnit,
-    builder: DfaBuilder,
+/// What has been read of a text, with the remainder of its digits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum ReadDigits {
+    /// No digit.
+    None,
+    /// Digits before the point. Of the zeros at their end, so many are counted as those of the
+    /// unit, and left out of the remainder.
+    Integer { zeros: usize, rest: u64 },
+    /// The digits before the point, and so many after it, up to one more than the unit has places.
+    Fraction { places: usize, rest: u64 },
 }
 
-impl MultipleStates {
-    /// The state before the first digit.
-    const START: u32 = 0;
+/// The remainder after `count` more digits, of which the last is `digit` and the others are 0.
+fn remainder_after(unit: &TrackedUnit, rest: u64, count: usize, digit: u8) -> u64 {
+    let shifted = (0..count).fold(rest, |rest, _| rest * 10 % unit.modulus);
+    (shifted + u64::from(digit)) % unit.modulus
+}
 
-    /// The state of a remainder in a block.
-    fn state(&self, block: usize, rest: u64) -> u32 {
-        (1 + block as u64 * self.unit.modulus + rest) as u32
-    }
-
-    /// The remainder after `count` more digits, of which the last is `digit` and the others are 0.
-    fn remainder_after(&self, rest: u64, count: usize, digit: u64) -> u64 {
-        ((0..count).fold(rest, |rest, _| rest * 10 % self.unit.modulus) + digit) % self.unit.modulus
-    }
-
-    fn add(&mut self) {
-        let TrackedUnit { modulus, zeros, places } = self.unit;
-        self.builder.state(false);
-        // After the decimal places, only zeros follow.
-        let end = zeros + places + 1;
-        for block in 0..=end {
-            for rest in 0..modulus {
-                let is_final = match block {
-                    block if block < zeros => false,
-                    block => {
-                        self.remainder_after(rest, (zeros + places).saturating_sub(block), 0) == 0
-                    }
-                };
-                self.builder.state(is_final);
-            }
-        }
-        self.builder.edge(Self::START, MINUS, MINUS, Self::START);
+/// What has been read after one more symbol.
+fn next(unit: &TrackedUnit, read: ReadDigits, symbol: u32) -> Option<ReadDigits> {
+    use ReadDigits::{Fraction, Integer};
+    Some(match (read, digit(symbol)) {
+        (ReadDigits::None, None) if symbol == MINUS => ReadDigits::None,
         // Zero is followed by as many zeros as is wanted.
-        self.add_integer_digits(Self::START, zeros, 0);
-        for rest in 0..modulus {
-            for block in 0..=zeros {
-                self.add_integer_digits(self.state(block, rest), block, rest);
-            }
-            for block in zeros + 1..=end {
-                self.add_places(self.state(block, rest), block, rest);
-            }
-            // An integer without enough zeros is not a multiple, with a fraction neither. A digit
-            // must follow the point.
-            let point = self.builder.state(false);
-            self.builder.edge(self.state(zeros, rest), POINT, POINT, point);
-            self.add_places(point, zeros, rest);
+        (ReadDigits::None, Some(_)) => {
+            return next(unit, Integer { zeros: unit.zeros, rest: 0 }, symbol);
         }
-    }
+        (Integer { zeros, rest }, Some(0)) if zeros < unit.zeros => {
+            Integer { zeros: zeros + 1, rest }
+        }
+        (Integer { zeros, rest }, Some(0)) => {
+            Integer { zeros, rest: remainder_after(unit, rest, 1, 0) }
+        }
+        (Integer { zeros, rest }, Some(digit)) => {
+            Integer { zeros: 0, rest: remainder_after(unit, rest, zeros + 1, digit) }
+        }
+        // An integer without enough zeros is not a multiple, with a fraction neither.
+        (Integer { zeros, rest }, None) if symbol == POINT && zeros == unit.zeros => {
+            Fraction { places: 0, rest }
+        }
+        (Fraction { places, rest }, Some(digit)) if places < unit.places => {
+            Fraction { places: places + 1, rest: remainder_after(unit, rest, 1, digit) }
+        }
+        // After the decimal places, only zeros follow.
+        (Fraction { rest, .. }, Some(0)) => Fraction { places: unit.places + 1, rest },
+        _ => return None,
+    })
+}
 
-    /// Adds the digits of the integer part after a state: `block` zeros follow the digits whose
-    /// remainder is `rest`.
-    fn add_integer_digits(&mut self, from: u32, block: usize, rest: u64) {
-        let zeros = self.unit.zeros;
-        let after_zero = match block < zeros {
-            true => self.state(block + 1, rest),
-            false => self.state(zeros, self.remainder_after(rest, 1, 0)),
-        };
-        self.builder.edge(from, ZERO, ZERO, after_zero);
-        for digit in 1..10u64 {
-            let code = ZERO + digit as u32;
-            let to = self.state(0, self.remainder_after(rest, block + 1, digit));
-            self.builder.edge(from, code, code, to);
-        }
-    }
-
-    /// Adds the digits of a decimal place after a state.
-    fn add_places(&mut self, from: u32, block: usize, rest: u64) {
-        let TrackedUnit { zeros, places, .. } = self.unit;
-        let last = zeros + places;
-        for digit in 0..10u64 {
-            let code = ZERO + digit as u32;
-            let to = match block < last {
-                true => self.state(block + 1, self.remainder_after(rest, 1, digit)),
-                false if digit == 0 => self.state(last + 1, rest),
-                false => continue,
-            };
-            self.builder.edge(from, code, code, to);
-        }
-    }
+/// Whether a text with these digits is a multiple.
+fn is_multiple(unit: &TrackedUnit, read: ReadDigits) -> bool {
+    let (read, rest) = match read {
+        ReadDigits::Integer { zeros, rest } if zeros == unit.zeros => (0, rest),
+        // A digit follows the point.
+        ReadDigits::Fraction { places: places @ 1.., rest } => (places, rest),
+        _ => return false,
+    };
+    remainder_after(unit, rest, unit.places.saturating_sub(read), 0) == 0
 }
 
 #[cfg(test)]

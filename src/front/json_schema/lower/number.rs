@@ -100,7 +100,13 @@ impl<'a> SchemaLowering<'a, '_> {
         numbers.sort();
         numbers.dedup();
         let values: Vec<Decimal> = numbers.iter().map(|(value, _)| value.clone()).collect();
-        let mut dfa = listed_dfa(&values, spellings);
+        let mut dfa = match listed_dfa(&values, spellings) {
+            Ok(dfa) => dfa,
+            Err(what) => {
+                self.report_limit(&["enum", "const"], what);
+                return Expr::Never;
+            }
+        };
         if let Some(cap) = max_digits {
             let limit = self.max_states();
             match digit_cap_dfa(cap, limit)

@@ -12,6 +12,13 @@ pub(super) const ZERO: u32 = b'0' as u32;
 pub(super) const NINE: u32 = b'9' as u32;
 pub(super) const UPPER_E: u32 = b'E' as u32;
 pub(super) const LOWER_E: u32 = b'e' as u32;
+/// Those of numbers without an exponent, ascending.
+pub(super) const DECIMAL_SYMBOLS: &[u8] = b"-.0123456789";
+
+/// The digit that a symbol is.
+pub(super) fn digit(symbol: u32) -> Option<u8> {
+    (ZERO..=NINE).contains(&symbol).then(|| (symbol - ZERO) as u8)
+}
 
 /// Syntax of a number without its exponent.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
