@@ -170,28 +170,31 @@ impl Json {
         }
     }
 
+    /// All values in this one, itself included, in no particular order. Iterative.
+    pub fn values(&self) -> impl Iterator<Item = &Json> {
+        let mut stack = vec![self];
+        std::iter::from_fn(move || {
+            let value = stack.pop()?;
+            match value {
+                Json::Array(items) => stack.extend(items),
+                Json::Object(object) => stack.extend(object.iter().map(|(_, value)| value)),
+                Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => {}
+            }
+            Some(value)
+        })
+    }
+
     /// Approximate memory size in bytes. Iterative.
     pub fn bytes(&self) -> usize {
-        let mut bytes = 0;
-        let mut stack = vec![self];
-        while let Some(value) = stack.pop() {
-            bytes += size_of::<Json>();
-            match value {
-                Json::Null | Json::Bool(_) => {}
-                Json::Number(number) => bytes += number.0.len(),
-                Json::String(text) => bytes += text.len(),
-                Json::Array(items) => stack.extend(items),
-                Json::Object(object) => {
-                    bytes += object
-                        .members
-                        .iter()
-                        .map(|(name, _)| size_of::<String>() + name.len())
-                        .sum::<usize>();
-                    stack.extend(object.members.iter().map(|(_, value)| value));
-                }
+        let content = |value: &Json| match value {
+            Json::Null | Json::Bool(_) | Json::Array(_) => 0,
+            Json::Number(number) => number.0.len(),
+            Json::String(text) => text.len(),
+            Json::Object(object) => {
+                object.iter().map(|(name, _)| size_of::<String>() + name.len()).sum()
             }
-        }
-        bytes
+        };
+        self.values().map(|value| size_of::<Json>() + content(value)).sum()
     }
 
     /// The length of its compact JSON text in bytes, with all characters of strings raw. Iterative.
@@ -203,27 +206,19 @@ impl Json {
     /// assert_eq!(json.text_len(), r#"{"a":[1,"b",null]}"#.len());
     /// ```
     pub fn text_len(&self) -> usize {
-        let mut len = 0;
-        let mut stack = vec![self];
-        while let Some(value) = stack.pop() {
-            len += match value {
-                Json::Null | Json::Bool(true) => 4,
-                Json::Bool(false) => 5,
-                Json::Number(number) => number.0.len(),
-                Json::String(text) => text.len() + 2,
-                Json::Array(items) => {
-                    stack.extend(items);
-                    2 + items.len().saturating_sub(1)
-                }
-                Json::Object(object) => {
-                    stack.extend(object.members.iter().map(|(_, value)| value));
-                    // Quotes and colon.
-                    let names = object.members.iter().map(|(name, _)| name.len() + 3);
-                    2 + names.sum::<usize>() + object.members.len().saturating_sub(1)
-                }
-            };
-        }
-        len
+        let own_len = |value: &Json| match value {
+            Json::Null | Json::Bool(true) => 4,
+            Json::Bool(false) => 5,
+            Json::Number(number) => number.0.len(),
+            Json::String(text) => text.len() + 2,
+            Json::Array(items) => 2 + items.len().saturating_sub(1),
+            Json::Object(object) => {
+                // Quotes and colon.
+                let names = object.iter().map(|(name, _)| name.len() + 3);
+                2 + names.sum::<usize>() + object.len().saturating_sub(1)
+            }
+        };
+        self.values().map(own_len).sum()
     }
 
     /// The depth of nesting, at most `cap`. Iterative.

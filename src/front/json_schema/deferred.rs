@@ -366,9 +366,7 @@ fn lists_declared_members(object: &Object, value: &Json) -> bool {
     let Some(names) = value.as_array() else { return false };
     let properties = object.get("properties").and_then(Json::as_object);
     let declared = |name: &&str| properties.is_some_and(|members| members.get(name).is_some());
-    let mut listed: Vec<&str> = names.iter().filter_map(Json::as_str).filter(declared).collect();
-    listed.sort_unstable();
-    listed.len() == names.len() && listed.windows(2).all(|pair| pair[0] != pair[1])
+    all_distinct(names.iter().map(|name| name.as_str().filter(declared)))
 }
 
 /// Whether a keyword has no sibling but annotations.
@@ -386,16 +384,8 @@ fn has_no_identifiers(definitions: &Json) -> bool {
     let names_schema = |(name, value): (&str, &Json)| {
         value.as_str().is_some() && name != "$ref" && (name == "id" || name.starts_with('$'))
     };
-    let mut stack = vec![definitions];
-    while let Some(json) = stack.pop() {
-        match json {
-            Json::Array(elements) => stack.extend(elements),
-            Json::Object(members) if members.iter().any(names_schema) => return false,
-            Json::Object(members) => stack.extend(members.iter().map(|(_, value)| value)),
-            _ => {}
-        }
-    }
-    definitions.as_object().is_some()
+    let mut objects = definitions.values().filter_map(Json::as_object);
+    definitions.as_object().is_some() && !objects.any(|object| object.iter().any(names_schema))
 }
 
 /// Whether the bounds are integers in this range, and the lower one is not above the upper one.

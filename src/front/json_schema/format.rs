@@ -29,21 +29,10 @@ impl DefinedFormat {
 
 /// Whether a document may assert a format whose pattern leaves out some of its texts. Cost: linear.
 pub(super) fn may_be_narrow(document: &Json) -> bool {
-    let mut rest = vec![document];
-    while let Some(json) = rest.pop() {
-        match json {
-            Json::Array(items) => rest.extend(items),
-            Json::Object(members) => {
-                let format = members.get("format").and_then(Json::as_str).and_then(lookup);
-                if format.is_some_and(|format| format.wider.is_some()) {
-                    return true;
-                }
-                rest.extend(members.iter().map(|(_, member)| member));
-            }
-            _ => {}
-        }
-    }
-    false
+    document.values().any(|json| {
+        let format = json.get("format").and_then(Json::as_str).and_then(lookup);
+        format.is_some_and(|format| format.wider.is_some())
+    })
 }
 
 /// Whether `max` is of the format with this pattern, and longer texts may have the format: its

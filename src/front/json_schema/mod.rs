@@ -203,16 +203,7 @@ const SIMPLIFY_RULES_PER_CONTAINER: usize = 3;
 
 /// The number of arrays and objects in a document.
 fn count_containers(json: &Json) -> usize {
-    let (mut containers, mut stack) = (0, vec![json]);
-    while let Some(json) = stack.pop() {
-        match json {
-            Json::Array(elements) => stack.extend(elements),
-            Json::Object(members) => stack.extend(members.iter().map(|(_, value)| value)),
-            _ => continue,
-        }
-        containers += 1;
-    }
-    containers
+    json.values().filter(|value| matches!(value, Json::Array(_) | Json::Object(_))).count()
 }
 
 /// A schema's value as a rule of a grammar under construction.

@@ -311,18 +311,7 @@ impl<'a> StrictModeCheck<'a> {
 
 /// Whether a value has the type of this name; unknown names are reported as such.
 fn is_of_type(value: &Json, name: &str) -> bool {
-    match value {
-        Json::Null => name == "null",
-        Json::Bool(_) => name == "boolean",
-        Json::Number(number) => {
-            let is_whole =
-                || number.as_str().parse::<f64>().is_ok_and(|value| value.fract() == 0.0);
-            name == "number" || name == "integer" && is_whole()
-        }
-        Json::String(_) => name == "string",
-        Json::Array(_) => name == "array",
-        Json::Object(_) => name == "object",
-    }
+    JsonTypes::named(name).is_some_and(|types| types.meets(JsonTypes::of(value)))
 }
 
 /// Whether a pattern contains look-ahead or look-behind.

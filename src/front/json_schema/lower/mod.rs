@@ -234,7 +234,7 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
         /// With fewer locations, names are enough.
         const MIN_LOCATIONS: usize = 100;
         let most = self.normalizer.reader.limits.compiled_states / MIN_PART;
-        if self.normalizer.reader.doc.locations() < MIN_LOCATIONS
+        if self.normalizer.reader.doc.len() < MIN_LOCATIONS
             || self.builder.size_from(first) <= most
         {
             return;

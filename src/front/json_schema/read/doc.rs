@@ -353,11 +353,6 @@ impl<'a> Doc<'a> {
         self.by_address.get(&(address(json), self.context(parent).scope)).copied()
     }
 
-    /// The number of locations that were reached.
-    pub(crate) fn locations(&self) -> usize {
-        self.locs.len()
-    }
-
     /// The location around a location; the root of a document is its own.
     pub(super) fn parent(&self, loc: LocId) -> LocId {
         self.locs[loc.index()].parent

@@ -43,7 +43,12 @@ pub(crate) struct PatternUse<'a> {
     pub(crate) keyword: &'static str,
 }
 
-impl PatternUse<'_> {
+impl<'a> PatternUse<'a> {
+    /// The assertion of a keyword that a string contains a match.
+    pub(crate) fn new(source: &'a str, loc: LocId, keyword: &'static str) -> Self {
+        PatternUse { source, opposite: source, negated: false, loc, keyword }
+    }
+
     /// The opposite assertion.
     pub(crate) fn negation(&self) -> Self {
         let (source, opposite) = (self.opposite, self.source);

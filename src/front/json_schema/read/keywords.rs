@@ -46,12 +46,10 @@ const EXPONENT_LIMIT: &str = "an exponent is larger than 2^40";
 
 /// Whether a value has a number with an exponent that is not represented.
 fn contains_large_exponent(value: &Json) -> bool {
-    match value {
-        Json::Number(n) => has_large_exponent(n.as_str()),
-        Json::Array(items) => items.iter().any(contains_large_exponent),
-        Json::Object(members) => members.iter().any(|(_, value)| contains_large_exponent(value)),
-        Json::Null | Json::Bool(_) | Json::String(_) => false,
-    }
+    value.values().any(|value| match value {
+        Json::Number(number) => has_large_exponent(number.as_str()),
+        _ => false,
+    })
 }
 
 /// The parsed keywords of a schema object. A value satisfies the object if it satisfies all fields.
@@ -102,7 +100,9 @@ impl<'a> SchemaReader<'a> {
         if let (Some(reference), true) = (object.get("$ref"), dialect < Dialect::Draft201909) {
             // These dialects ignore all keywords next to a `$ref`.
             match self.treatment(loc, object, "$ref") {
-                KeywordTreatment::Enforced => self.parse_reference(loc, reference, &mut parsed),
+                KeywordTreatment::Enforced => {
+                    self.parse_reference(loc, ("$ref", reference), &mut parsed)
+                }
                 _ => self.drop_keyword(loc, ("$ref", reference), &mut parsed.facets),
             }
             return parsed;
@@ -272,8 +272,7 @@ impl<'a> SchemaReader<'a> {
         let Some(source) = value.as_str() else {
             return self.malformed(loc, "pattern", "must be a string");
         };
-        let pattern =
-            PatternUse { source, opposite: source, negated: false, loc, keyword: "pattern" };
+        let pattern = PatternUse::new(source, loc, "pattern");
         if self.pattern(&pattern).is_some() {
             return parsed.facets.string.patterns.push(pattern);
         }

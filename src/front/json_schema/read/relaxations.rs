@@ -210,11 +210,7 @@ impl<'a> SchemaReader<'a> {
             "const" => std::slice::from_ref(value),
             _ => return,
         };
-        let types = constants.iter().fold(JsonTypes::default(), |types, value| match value {
-            Json::Number(_) => types.union(JsonTypes::NUMBER),
-            value => types.union(JsonTypes::of(value)),
-        });
-        facets.types = facets.types.intersect(types);
+        facets.types = facets.types.intersect(JsonTypes::of_listed(constants));
     }
 
     /// Notes that a keyword which constrains values of these types is not enforced. Which members

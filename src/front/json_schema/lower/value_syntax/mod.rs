@@ -27,12 +27,14 @@ pub use python_values::PythonValues;
 pub use raw_strings::{AmbiguousText, RawQuotes, RawStrings};
 pub use style::{MemberPart, NameWriter, ParameterStyle, ValueStyle};
 
+use std::fmt::Display;
+
 use super::super::read::facets::StringFacets;
 use super::SchemaLowering;
 use super::spelling::Spelling;
 use crate::front::regex::{CountedDfa, Lengths, SCALARS, spell_utf8};
 use crate::front::text_search::contains;
-use crate::fsm::{Dfa, TooLarge};
+use crate::fsm::Dfa;
 use crate::ir::{Expr, Trigger};
 
 /// The words of an automaton over code points that have a length within the bounds.
@@ -243,7 +245,7 @@ impl<'a> SchemaLowering<'a, '_> {
     }
 
     /// Reports that an automaton is too large.
-    pub(super) fn too_large(&mut self, error: &TooLarge) -> Expr {
+    pub(super) fn too_large(&mut self, error: &dyn Display) -> Expr {
         let what = format!("text in another syntax than JSON, or constants: {error}");
         self.report_limit(&["pattern", "format", "enum", "const", "maxLength"], what);
         Expr::Never

@@ -19,9 +19,8 @@ impl<'a> SchemaReader<'a> {
         parsed: &mut ParsedKeywords<'a>,
     ) {
         match name {
-            "$ref" => self.parse_reference(loc, value, parsed),
-            "$dynamicRef" | "$recursiveRef" => {
-                self.parse_dynamic_reference(loc, name, value, parsed)
+            "$ref" | "$dynamicRef" | "$recursiveRef" => {
+                self.parse_reference(loc, (name, value), parsed)
             }
             "allOf" => parsed.all_of.extend(self.parse_schema_list(loc, name, value)),
             "anyOf" => parsed.any_of.push((name, self.parse_schema_list(loc, name, value))),
@@ -118,48 +117,22 @@ impl<'a> SchemaReader<'a> {
         }
     }
 
-    /// Parses `$ref`.
+    /// Parses a reference: adds its target, or reports why there is none.
     pub(super) fn parse_reference(
         &mut self,
         loc: LocId,
-        value: &'a Json,
+        (keyword, value): (&'static str, &'a Json),
         parsed: &mut ParsedKeywords<'a>,
     ) {
-        let Some(reference) = value.as_str() else {
-            return self.malformed(loc, "$ref", "must be a string");
-        };
-        let target = self.doc.resolve(loc, reference);
-        self.add_reference(loc, "$ref", reference, target, parsed);
-    }
-
-    /// Parses `$dynamicRef` or `$recursiveRef`.
-    fn parse_dynamic_reference(
-        &mut self,
-        loc: LocId,
-        keyword: &'static str,
-        value: &'a Json,
-        parsed: &mut ParsedKeywords<'a>,
-    ) {
-        self.features.dynamic = true;
+        self.features.dynamic |= keyword != "$ref";
         let Some(reference) = value.as_str() else {
             return self.malformed(loc, keyword, "must be a string");
         };
         let target = match keyword {
+            "$ref" => self.doc.resolve(loc, reference),
             "$dynamicRef" => self.doc.resolve_dynamic(loc, reference),
             _ => self.doc.resolve_recursive(loc),
         };
-        self.add_reference(loc, keyword, reference, target, parsed);
-    }
-
-    /// Adds the target of a reference, or reports why there is none.
-    fn add_reference(
-        &mut self,
-        loc: LocId,
-        keyword: &'static str,
-        reference: &str,
-        target: Result<LocId, ResolveError>,
-        parsed: &mut ParsedKeywords<'a>,
-    ) {
         let meant = || {
             let meant = self.doc.similar_reference(reference);
             meant.map(|meant| format!("; is `{meant}` meant?")).unwrap_or_default()

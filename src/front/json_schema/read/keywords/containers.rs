@@ -92,8 +92,7 @@ impl<'a> SchemaReader<'a> {
                 matched.named.push((name, self.doc.child(loc, step, schema)));
                 continue;
             }
-            let keyword = "patternProperties";
-            let pattern = PatternUse { source, opposite: source, negated: false, loc, keyword };
+            let pattern = PatternUse::new(source, loc, "patternProperties");
             if self.pattern(&pattern).is_some() {
                 matched.patterns.push((pattern, self.doc.child(loc, step, schema)));
             } else {
