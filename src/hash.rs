@@ -19,6 +19,11 @@ pub(crate) type HashMap<K, V> = std::collections::HashMap<K, V, Seeded>;
 /// A hash set with the seed of the process.
 pub(crate) type HashSet<K> = std::collections::HashSet<K, Seeded>;
 
+/// A hash map with the seed of the process, in the order of insertion.
+pub(crate) type IndexMap<K, V> = indexmap::IndexMap<K, V, Seeded>;
+/// A hash set with the seed of the process, in the order of insertion.
+pub(crate) type IndexSet<K> = indexmap::IndexSet<K, Seeded>;
+
 /// A hasher with the seed of the process.
 pub(crate) type Hasher = FoldHasher<'static>;
 

@@ -318,16 +318,15 @@ fn no_map_has_a_fixed_seed() {
             if fixed.iter().any(|fixed| line.contains(fixed.as_str())) {
                 wrong.push(format!("{name}:{}: {}", i + 1, line.trim()));
             }
-            // In the engine, the map of the standard library comes with the seed of `crate::hash`;
-            // a default of another crate has its own.
+            // In the engine, maps come with the seed of `crate::hash`; the default of another crate
+            // has its own.
             let imports =
                 line.starts_with("use ") || line.trim_start().starts_with("pub(crate) type");
             maps += usize::from(imports && (line.contains("HashMap") || line.contains("HashSet")));
-            let unseeded = ["IndexMap<", "IndexSet<", "hashbrown::HashMap<", "hashbrown::HashSet<"];
-            if name.starts_with("src/")
-                && unseeded.iter().any(|map| line.contains(map))
-                && !line.contains("Seeded")
-            {
+            let has = |texts: [&str; 2]| texts.iter().any(|text| line.contains(text));
+            let is_of_a_crate = has(["hashbrown::HashMap<", "hashbrown::HashSet<"])
+                || line.contains("indexmap::") && has(["IndexMap", "IndexSet"]);
+            if name.starts_with("src/") && is_of_a_crate && !line.contains("Seeded") {
                 wrong.push(format!("{name}:{}: {}", i + 1, line.trim()));
             }
         }

@@ -13,12 +13,12 @@ use std::any::Any;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use indexmap::{Equivalent, IndexMap};
+use indexmap::Equivalent;
 use parking_lot::Mutex;
 
 use super::{Constraint, Engine};
 use crate::cache::CacheStats;
-use crate::hash::{Seeded, hasher};
+use crate::hash::{IndexMap, hasher};
 
 /// Entries whose memory is measured anew on each call: they grow while they are used.
 const MEASURED_PER_CALL: usize = 8;
@@ -38,7 +38,7 @@ pub(super) struct GrammarCache {
 #[derive(Debug, Default)]
 struct CacheState {
     /// In the order that the clock hand goes around.
-    entries: IndexMap<Key, CachedConstraint, Seeded>,
+    entries: IndexMap<Key, CachedConstraint>,
     /// Memory of all entries as last measured, in bytes.
     bytes: usize,
     /// Index of the entry that the clock looks at next.

@@ -2,10 +2,8 @@
 
 use std::hash::Hash;
 
-use indexmap::IndexSet;
-
 use super::{Dfa, Edge};
-use crate::hash::Seeded;
+use crate::hash::IndexSet;
 
 impl Dfa {
     /// The automaton of a transition function over bytes, which are ascending: its states are
@@ -17,7 +15,7 @@ impl Dfa {
         next: impl Fn(S, u32) -> Option<S>,
         is_final: impl Fn(S) -> bool,
     ) -> Dfa {
-        let mut states: IndexSet<S, Seeded> = IndexSet::from_iter([start]);
+        let mut states: IndexSet<S> = IndexSet::from_iter([start]);
         let mut out = Dfa::unfinished();
         while let Some(&state) = states.get_index(out.len()) {
             for symbol in bytes.iter().copied().map(u32::from) {

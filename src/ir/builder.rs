@@ -1,9 +1,7 @@
 //! Grammar construction, rule by rule, with forward references.
 
-use indexmap::IndexSet;
-
 use super::{Attributes, Expr, Grammar, GrammarError, Rule, SpecialToken};
-use crate::hash::Seeded;
+use crate::hash::IndexSet;
 use crate::ids::{Label, RuleId, SpecialId};
 
 /// A builder of grammars. Declare a rule first if another rule, or its own body, refers to it.
@@ -29,7 +27,7 @@ use crate::ids::{Label, RuleId, SpecialId};
 #[derive(Clone, Debug, Default)]
 pub struct GrammarBuilder {
     rules: Vec<Rule>,
-    specials: IndexSet<SpecialToken, Seeded>,
+    specials: IndexSet<SpecialToken>,
 }
 
 impl GrammarBuilder {

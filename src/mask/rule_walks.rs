@@ -12,8 +12,6 @@
 
 use std::sync::Arc;
 
-use indexmap::IndexMap;
-
 use super::pool_key::CountedState;
 use super::resolved_tokens::ResolvedTokens;
 use super::token_set::{bit, set_bit};
@@ -22,7 +20,7 @@ use crate::capacity::IdTable;
 use crate::compile::{BlockId, StateId};
 use crate::fsm::ByteSet;
 use crate::fuel;
-use crate::hash::{ByAddress, HashMap, HashSet, Seeded};
+use crate::hash::{ByAddress, HashMap, HashSet, IndexMap};
 use crate::matcher::{ConfigId, Exit, Item, Parser};
 use crate::vocab::{NodeId, Trie, Vocabulary};
 
@@ -70,7 +68,7 @@ impl NodeSet {
 #[derive(Debug, Default)]
 struct TrieRuleWalks {
     /// Interned node sets.
-    node_sets: IndexMap<Box<[NodeId]>, NodeSet, Seeded>,
+    node_sets: IndexMap<Box<[NodeId]>, NodeSet>,
     /// Rule walks by node set and state; its counter is canonical.
     rule_walks: HashMap<(NodeSetId, CountedState), Arc<RuleWalk>>,
     /// The node set of the whole trie.

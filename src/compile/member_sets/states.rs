@@ -1,12 +1,10 @@
 //! States of rules with member sets: pairs of seen members and a position, encoded as `u32`.
 
-use indexmap::IndexSet;
-
 use super::UNDECLARED_LIKELIHOOD;
 use super::{CoveredBytes, MemberLikelihood, MemberSetId, NameNode, Spelled, StateRole};
 use crate::compile::rule_nfa::{RuleNfa, StateSummary};
 use crate::fsm::Edge;
-use crate::hash::Seeded;
+use crate::hash::IndexSet;
 use crate::ids::id;
 use crate::ir::{MemberBounds, NextMember, SeenMembers};
 
@@ -14,11 +12,11 @@ use crate::ir::{MemberBounds, NextMember, SeenMembers};
 #[derive(Debug)]
 pub(in crate::compile) struct MemberSetStates {
     /// Interned sets of seen members.
-    seen_sets: IndexSet<SeenMembers, Seeded>,
+    seen_sets: IndexSet<SeenMembers>,
     /// A state is `seen << position_bits | position`, if that fits.
     position_bits: u32,
     /// Pairs that do not fit. The state is the index here, with [`OVERFLOW_BIT`].
-    overflow: IndexSet<(SeenSetId, u32), Seeded>,
+    overflow: IndexSet<(SeenSetId, u32)>,
     /// Seen members are not recorded; for reports.
     ignores_members: bool,
 }

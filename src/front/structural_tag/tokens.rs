@@ -1,12 +1,10 @@
 //! Lowers the formats over whole tokens.
 
-use indexmap::IndexSet;
-
 use super::StructuralTagErrorReason as Reason;
 use super::lower::{EnclosingEnd, TagLowering};
 use super::model::{Begin, Format, Tag, TagCount, Token};
 use super::read::member_pointer;
-use crate::hash::{HashSet, Seeded};
+use crate::hash::{HashSet, IndexSet};
 use crate::ir::{Expr, SpecialToken};
 
 impl TagLowering<'_> {
@@ -18,8 +16,7 @@ impl TagLowering<'_> {
         enclosing: &EnclosingEnd,
     ) -> Expr {
         let tokens = excluded.iter().chain(more.iter().copied()).map(Token::special);
-        let tokens: IndexSet<SpecialToken, Seeded> =
-            tokens.chain(enclosing.token.clone()).collect();
+        let tokens: IndexSet<SpecialToken> = tokens.chain(enclosing.token.clone()).collect();
         self.special(SpecialToken::AnyBut(tokens.into_iter().collect()))
     }
 

@@ -1,9 +1,7 @@
 //! Parsing of JSON texts.
 
-use indexmap::IndexMap;
-
 use super::{Json, Number, Object};
-use crate::hash::Seeded;
+use crate::hash::IndexMap;
 use crate::limits::Limits;
 use crate::utf16::{HIGH_SURROGATES, surrogate_pair};
 
@@ -93,7 +91,7 @@ type ParseResult<T> = Result<T, JsonErrorReason>;
 /// The members with distinct keys: the last value of each, at the place of the first. Adds keys
 /// that occur again to `repeated`.
 fn last_of_each(members: Vec<(String, Json)>, repeated: &mut Vec<String>) -> Vec<(String, Json)> {
-    let mut out: IndexMap<String, Json, Seeded> = IndexMap::default();
+    let mut out: IndexMap<String, Json> = IndexMap::default();
     for (key, value) in members {
         if out.contains_key(&key) {
             repeated.push(key.clone());
