@@ -145,14 +145,33 @@ pub(super) fn is_terminal(name: &str) -> bool {
     name.trim_start_matches('_').starts_with(|c: char| c.is_ascii_uppercase())
 }
 
+impl<'t> Node<'t> {
+    /// The only node of a list, or else the node of a kind that has them all.
+    pub(super) fn of_list(
+        mut list: Vec<Node<'t>>,
+        kind: fn(Vec<Node<'t>>) -> NodeKind<'t>,
+        span: Range<usize>,
+    ) -> Node<'t> {
+        match list.len() {
+            1 => list.swap_remove(0),
+            _ => Node { kind: kind(list), span },
+        }
+    }
+
+    /// The operands of an expression.
+    pub(super) fn operands(&self) -> &[Node<'t>] {
+        match &self.kind {
+            NodeKind::Seq(parts) | NodeKind::Alt(parts) | NodeKind::And(parts) => parts,
+            NodeKind::Repeat(body, ..) | NodeKind::Not(body) => std::slice::from_ref(body),
+            _ => &[],
+        }
+    }
+}
+
 /// Calls `visit` with every name in an expression, without nested grammars.
 pub(super) fn for_each_name<'t>(node: &Node<'t>, visit: &mut dyn FnMut(&'t str, &Range<usize>)) {
-    match &node.kind {
-        NodeKind::Name(name) => visit(name, &node.span),
-        NodeKind::Seq(parts) | NodeKind::Alt(parts) | NodeKind::And(parts) => {
-            parts.iter().for_each(|part| for_each_name(part, visit));
-        }
-        NodeKind::Repeat(body, ..) | NodeKind::Not(body) => for_each_name(body, visit),
-        _ => {}
+    if let NodeKind::Name(name) = node.kind {
+        visit(name, &node.span);
     }
+    node.operands().iter().for_each(|operand| for_each_name(operand, visit));
 }

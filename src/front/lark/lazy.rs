@@ -1,6 +1,7 @@
 //! Shortest-match rules (`lazy`, `suffix=`, `stop=`), and free text that they interrupt.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use super::ast::{Definition, Marker, MarkerKind, Node, NodeKind, for_each_name, is_terminal};
 use super::lower::{FileLowering, attributes};
@@ -54,10 +55,8 @@ impl<'a, 't> FileLowering<'_, '_, 'a, 't> {
         }
         let Some(mut automata) = self.match_automata(definition) else { return Expr::Never };
         if let Some(within) = within {
-            let limit = self.session.states();
-            let both = automata.whole.combine(within, Combine::And, limit);
-            let both = self.session.charge_states(both, limit, Dfa::len);
-            let Some(both) = self.report_limit(both, &definition.body) else { return Expr::Never };
+            let both = |limit| automata.whole.combine(within, Combine::And, limit);
+            let Some(both) = self.build(&definition.body.span, both) else { return Expr::Never };
             automata.whole = both;
         }
         match (&definition.attributes.marker, &automata.marker) {
@@ -89,29 +88,29 @@ impl<'a, 't> FileLowering<'_, '_, 'a, 't> {
         let size =
             |pairs: &Vec<(Dfa, Dfa)>| pairs.iter().map(|(a, b)| a.len() + b.len()).sum::<usize>();
         let split = self.session.charge_states(split, limit, size);
-        let Some(pairs) = self.report_limit(split, &attribute.node) else { return Expr::Never };
+        let Some(pairs) = self.report_limit(split, &attribute.node.span) else {
+            return Expr::Never;
+        };
         if pairs.len() > MAX_SPLITS {
             let message =
                 format!("more than {MAX_SPLITS} ways to tell the marker from the text before it");
-            self.session.report(Diagnostic::error(attribute.node.span.clone(), message));
-            return Expr::Never;
+            return self.session.refuse(attribute.node.span.clone(), message);
         }
         if self.is_kept(definition) {
             return self.match_before_marker(definition, attribute, &pairs);
         }
-        let builder = &mut self.session.builder;
+        let hidden = attribute.kind == MarkerKind::Stop;
         let parts = pairs.into_iter().map(|(before, after)| {
             let mut body = Expr::Automaton(before.into());
-            let hidden = attribute.kind == MarkerKind::Stop;
-            if let (false, Some(name)) = (hidden, &attributes.capture) {
-                let rule = builder.rule(definition.name.value, body);
-                builder.attributes(rule).capture = Some(name.clone());
-                body = Expr::Ref(rule);
+            if !hidden && attributes.capture.is_some() {
+                let capture = attributes.capture.clone();
+                let of_body = Attributes { capture, ..Attributes::default() };
+                body = self.session.rule_with(definition.name.value, body, of_body);
             }
-            let marker = builder.rule("marker", Expr::Automaton(after.into()));
-            *builder.attributes(marker) =
+            let of_marker =
                 Attributes { capture: stop_capture.clone(), hidden, ..Attributes::default() };
-            Expr::seq([body, Expr::Ref(marker)])
+            let marker = Expr::Automaton(after.into());
+            Expr::seq([body, self.session.rule_with("marker", marker, of_marker)])
         });
         Expr::alt(parts.collect::<Vec<_>>())
     }
@@ -136,11 +135,9 @@ impl<'a, 't> FileLowering<'_, '_, 'a, 't> {
                     .help("give the capture to what follows, or write `suffix=`"),
             );
         }
-        let limit = self.session.states();
-        let union = Dfa::union(pairs.iter().map(|(before, _)| before), limit);
-        let union = self.session.charge_states(union, limit, Dfa::len);
-        self.report_limit(union, &attribute.node)
-            .map_or(Expr::Never, |dfa| Expr::Automaton(dfa.into()))
+        let union = |limit| Dfa::union(pairs.iter().map(|(before, _)| before), limit);
+        let union = self.build(&attribute.node.span, union);
+        union.map_or(Expr::Never, |dfa| Expr::Automaton(dfa.into()))
     }
 
     /// Builds the automata of a shortest-match rule; reports errors.
@@ -153,21 +150,29 @@ impl<'a, 't> FileLowering<'_, '_, 'a, 't> {
         };
         let expr = self.text(&attribute.node);
         let marker = self.dfa(&expr, &attribute.node.span)?;
-        let limit = self.session.states();
-        let both = self.session.charge_states(body.concat(&marker, limit), limit, Dfa::len);
-        let whole = self.report_limit(both, &attribute.node)?.shortest();
+        let both = self.build(&attribute.node.span, |limit| body.concat(&marker, limit));
+        let whole = both?.shortest();
         Some(MatchAutomata { body, marker: Some(marker), whole })
     }
 
     /// Reports an automaton that is too large.
-    fn report_limit<T>(&mut self, result: Result<T, TooLarge>, node: &Node<'t>) -> Option<T> {
-        match result {
-            Ok(value) => Some(value),
-            Err(error) => {
-                self.session.report(Diagnostic::error(node.span.clone(), error.to_string()));
-                None
-            }
+    fn report_limit<T>(&mut self, result: Result<T, TooLarge>, span: &Range<usize>) -> Option<T> {
+        if let Err(error) = &result {
+            self.session.report(Diagnostic::error(span.clone(), error.to_string()));
         }
+        result.ok()
+    }
+
+    /// Builds an automaton within the states that remain, and charges its states. Reports one that
+    /// is too large.
+    pub(super) fn build(
+        &mut self,
+        span: &Range<usize>,
+        build: impl FnOnce(usize) -> Result<Dfa, TooLarge>,
+    ) -> Option<Dfa> {
+        let limit = self.session.states();
+        let built = self.session.charge_states(build(limit), limit, Dfa::len);
+        self.report_limit(built, span)
     }
 
     /// The automaton of all texts.
@@ -238,9 +243,7 @@ impl<'a, 't> FileLowering<'_, '_, 'a, 't> {
         let expr = self.text(node);
         let any = self.any_text();
         // Expressions that need more states are not recognised.
-        let limit = self.session.states().min(1_000);
-        let dfa = regular::automaton(&expr, self.session.builder.rules(), limit);
-        self.session.charge_states(dfa, limit, Dfa::len).is_ok_and(|dfa| dfa == any)
+        self.session.automaton(&expr, 1_000).is_ok_and(|dfa| dfa == any)
     }
 
     /// Classifies the alternatives of a repeat as tools and as text. `None` if one is neither.
@@ -312,37 +315,30 @@ impl<'a, 't> FileLowering<'_, '_, 'a, 't> {
             );
             return Some(Expr::Never);
         }
-        let (any, limit) = (self.any_text(), self.session.states());
+        let any = self.any_text();
         let match_dfas = self.match_dfas(&tools, &any)?;
         if tail_attributes.is_empty()
             && let Some(triggers) = self.triggers(&tools, &match_dfas, &any)
         {
             return Some(self.dispatch(&tools, &triggers, *min));
         }
-        let first =
-            self.session.charge_states(Dfa::union(match_dfas.values(), limit), limit, Dfa::len);
-        let first = self.report_limit(first, body)?.shortest();
-        let free =
-            self.session.charge_states(any.without_prefix(&first, &BYTES, limit), limit, Dfa::len);
-        let free = self.report_limit(free, rest)?;
+        let first = self.build(&body.span, |limit| Dfa::union(match_dfas.values(), limit))?;
+        let first = first.shortest();
+        let free = self.build(&rest.span, |limit| any.without_prefix(&first, &BYTES, limit))?;
         let mut parts = Vec::new();
         for tool in &tools {
             let head = self.shortest_match(tool.head, Some(&first));
             let rule_attributes = attributes(tool.head);
-            let head = if rule_attributes.is_empty() {
-                head
-            } else {
-                let rule = self.session.builder.rule(tool.head.name.value, head);
-                *self.session.builder.attributes(rule) = rule_attributes;
-                Expr::Ref(rule)
+            let head = match rule_attributes.is_empty() {
+                true => head,
+                false => self.session.rule_with(tool.head.name.value, head, rule_attributes),
             };
             let head = self.with_ignored(head);
             let rest = self.sequence(tool.rest);
             parts.push(Expr::seq([head, rest]));
         }
-        let free = self.session.builder.rule("text", Expr::Automaton(free.into()));
-        *self.session.builder.attributes(free) = tail_attributes;
-        Some(Expr::seq([Expr::repeat(Expr::alt(parts), *min, None), Expr::Ref(free)]))
+        let free = self.session.rule_with("text", Expr::Automaton(free.into()), tail_attributes);
+        Some(Expr::seq([Expr::repeat(Expr::alt(parts), *min, None), free]))
     }
 
     /// The matches of the tools' heads by name. `None` if one does not allow any text before its
@@ -352,7 +348,6 @@ impl<'a, 't> FileLowering<'_, '_, 'a, 't> {
         tools: &[ToolAlternative<'a, 't>],
         any: &Dfa,
     ) -> Option<BTreeMap<&'t str, Dfa>> {
-        let limit = self.session.states();
         let mut match_dfas = BTreeMap::new();
         for tool in tools {
             let name = tool.head.name.value;
@@ -360,9 +355,8 @@ impl<'a, 't> FileLowering<'_, '_, 'a, 't> {
                 continue;
             }
             let whole = self.match_automata(tool.head)?.whole;
-            let anywhere = self.session.charge_states(any.concat(&whole, limit), limit, Dfa::len);
-            if whole.is_empty() || self.report_limit(anywhere, &tool.head.body)?.shortest() != whole
-            {
+            let anywhere = self.build(&tool.head.body.span, |limit| any.concat(&whole, limit))?;
+            if whole.is_empty() || anywhere.shortest() != whole {
                 return None;
             }
             match_dfas.insert(name, whole);
@@ -426,8 +420,7 @@ impl<'a, 't> FileLowering<'_, '_, 'a, 't> {
             bytes += trigger.len();
             if bytes > most {
                 let message = format!("the texts before tools have more than {most} bytes");
-                self.session.report(Diagnostic::error(tool.head.name.span.clone(), message));
-                return Expr::Never;
+                return self.session.refuse(tool.head.name.span.clone(), message);
             }
             let rest = self.sequence(tool.rest);
             let body = match self.ignore {
@@ -444,18 +437,9 @@ impl<'a, 't> FileLowering<'_, '_, 'a, 't> {
 
 /// Whether an expression consists of text and references only.
 fn has_no_tokens(node: &Node<'_>) -> bool {
-    match &node.kind {
-        NodeKind::Seq(parts) | NodeKind::Alt(parts) | NodeKind::And(parts) => {
-            parts.iter().all(has_no_tokens)
-        }
-        NodeKind::Repeat(body, ..) | NodeKind::Not(body) => has_no_tokens(body),
-        NodeKind::Special(_) | NodeKind::Grammar(_) | NodeKind::Json(_) | NodeKind::Lark(_) => {
-            false
-        }
-        NodeKind::Name(_)
-        | NodeKind::Text(..)
-        | NodeKind::Range(..)
-        | NodeKind::Regex(..)
-        | NodeKind::Substring(_) => true,
-    }
+    let is_token = matches!(
+        node.kind,
+        NodeKind::Special(_) | NodeKind::Grammar(_) | NodeKind::Json(_) | NodeKind::Lark(_)
+    );
+    !is_token && node.operands().iter().all(has_no_tokens)
 }

@@ -206,9 +206,9 @@ impl<'s, 'o, 'a, 't> FileLowering<'s, 'o, 'a, 't> {
             *self.session.builder.attributes(self.rules[i]) = attributes;
             return self.with_ignored(body);
         }
-        let inner = self.session.builder.rule(self.file.definitions[i].name.value, body);
-        *self.session.builder.attributes(inner) = attributes;
-        self.with_ignored(Expr::Ref(inner))
+        let name = self.file.definitions[i].name.value;
+        let inner = self.session.rule_with(name, body, attributes);
+        self.with_ignored(inner)
     }
 
     /// Lowers an expression of a rule.
@@ -298,11 +298,7 @@ impl<'s, 'o, 'a, 't> FileLowering<'s, 'o, 'a, 't> {
             // At most three edges per chunk, and each chunk takes at least one byte.
             Ok(expr) if self.session.spend(json.value.len(), &json.span) => expr,
             Ok(_) => Expr::Never,
-            Err(message) => {
-                self.session
-                    .report(Diagnostic::error(json.span.clone(), format!("`%regex`: {message}")));
-                Expr::Never
-            }
+            Err(message) => self.session.refuse(json.span.clone(), format!("`%regex`: {message}")),
         }
     }
 
@@ -314,10 +310,7 @@ impl<'s, 'o, 'a, 't> FileLowering<'s, 'o, 'a, 't> {
         };
         match token {
             Ok(token) => Expr::Special(self.session.builder.special(token)),
-            Err(message) => {
-                self.session.report(Diagnostic::error(span.clone(), message));
-                Expr::Never
-            }
+            Err(message) => self.session.refuse(span.clone(), message),
         }
     }
 }

@@ -78,26 +78,19 @@ impl<'t> FileLowering<'_, '_, '_, 't> {
     pub(super) fn warn_unused(&mut self, start: usize) {
         let file = self.file;
         let mut seen = vec![false; file.definitions.len()];
-        let mut stack = vec![start];
-        seen[start] = true;
-        let visit = |node: &Node<'t>,
-                     seen: &mut Vec<bool>,
-                     stack: &mut Vec<usize>,
-                     index: &HashMap<&'t str, usize>| {
-            for_each_name(node, &mut |name, _| {
-                if let Some(&i) = index.get(name)
-                    && !std::mem::replace(&mut seen[i], true)
-                {
-                    stack.push(i);
-                }
-            });
-        };
-        file.ignores.iter().for_each(|node| visit(node, &mut seen, &mut stack, &self.index));
-        while let Some(i) = stack.pop() {
-            visit(&file.definitions[i].body, &mut seen, &mut stack, &self.index);
-            if let Some(marker) = &file.definitions[i].attributes.marker {
-                visit(&marker.node, &mut seen, &mut stack, &self.index);
+        let mut pending: Vec<&Node<'t>> = file.ignores.iter().collect();
+        let mut reach = |i: usize, pending: &mut Vec<_>| {
+            if !std::mem::replace(&mut seen[i], true) {
+                let definition = &file.definitions[i];
+                pending.push(&definition.body);
+                pending.extend(definition.attributes.marker.iter().map(|marker| &marker.node));
             }
+        };
+        reach(start, &mut pending);
+        while let Some(node) = pending.pop() {
+            for_each_name(node, &mut |name, _| {
+                self.index.get(name).into_iter().for_each(|&i| reach(i, &mut pending));
+            });
         }
         let unused = file.definitions.iter().zip(seen).enumerate().filter(|(_, (_, seen))| !seen);
         for (i, (definition, _)) in unused {

@@ -129,6 +129,18 @@ impl<'t> Parser<'t, '_> {
         self.fail(diagnostic)
     }
 
+    /// Reports a template at the current token.
+    fn refuse_template<T>(&mut self) -> Parsed<T> {
+        let error = Diagnostic::error(self.span(), "templates are not supported");
+        self.fail(error.help("write one rule for each use"))
+    }
+
+    /// Reports the parameters of a rule at the current token.
+    fn refuse_parameters<T>(&mut self) -> Parsed<T> {
+        let error = Diagnostic::error(self.span(), "rules with parameters are not supported");
+        self.fail(error.help("write one rule for each value"))
+    }
+
     /// Warns of something without effect, once per text.
     fn without_effect(&mut self, span: Range<usize>, what: &str) {
         let message = format!("{what} has no effect");
@@ -367,16 +379,8 @@ impl<'t> Parser<'t, '_> {
         let name = self.name("the name of a rule")?;
         let span = self.span();
         match self.kind() {
-            TokenKind::Sign('{') => {
-                let message = "templates are not supported";
-                return self
-                    .fail(Diagnostic::error(span, message).help("write one rule for each use"));
-            }
-            TokenKind::Parameter => {
-                let message = "rules with parameters are not supported";
-                return self
-                    .fail(Diagnostic::error(span, message).help("write one rule for each value"));
-            }
+            TokenKind::Sign('{') => return self.refuse_template(),
+            TokenKind::Parameter => return self.refuse_parameters(),
             _ => {}
         }
         let attributes =

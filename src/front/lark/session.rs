@@ -1,6 +1,8 @@
 //! What all grammars of one text share: the grammar under construction, named grammars, schemas,
 //! and budgets of nodes and states.
 
+use std::ops::Range;
+
 use super::ast::Spanned;
 use super::{LarkOptions, NamedGrammar};
 use crate::front::diagnostic::{Diagnostic, Diagnostics};
@@ -9,7 +11,8 @@ use crate::fsm::Dfa;
 use crate::fuel;
 use crate::hash::HashMap;
 use crate::ids::RuleId;
-use crate::ir::{Expr, GrammarBuilder};
+use crate::ir::regular::{self, NotRegular};
+use crate::ir::{Attributes, Expr, GrammarBuilder};
 use crate::limits::Limits;
 use crate::spec::json::Json;
 
@@ -29,7 +32,7 @@ pub(super) struct Session<'o> {
     /// Rules of the named grammars referred to so far.
     named: HashMap<&'o str, RuleId>,
     /// Named grammars still to be lowered: name, text, rule, first reference.
-    pub(super) queue: Vec<(&'o str, &'o str, RuleId, std::ops::Range<usize>)>,
+    pub(super) queue: Vec<(&'o str, &'o str, RuleId, Range<usize>)>,
     /// Rules of schemas, by schema text.
     schemas: HashMap<String, RuleId>,
     /// Whether the text that is lowered has errors of syntax. What is missing then is not reported:
@@ -66,7 +69,7 @@ impl<'o> Session<'o> {
     }
 
     /// Charges nodes; reports an error and returns `false` if none remain.
-    pub(super) fn spend(&mut self, nodes: usize, span: &std::ops::Range<usize>) -> bool {
+    pub(super) fn spend(&mut self, nodes: usize, span: &Range<usize>) -> bool {
         let enough = nodes <= self.nodes;
         self.nodes = self.nodes.saturating_sub(nodes);
         if !enough {
@@ -103,6 +106,26 @@ impl<'o> Session<'o> {
         result
     }
 
+    /// The automaton of an expression of at most `most` states; charges its states.
+    pub(super) fn automaton(&mut self, expr: &Expr, most: usize) -> Result<Dfa, NotRegular> {
+        let limit = self.states().min(most);
+        let dfa = regular::automaton(expr, self.builder.rules(), limit);
+        self.charge_states(dfa, limit, Dfa::len)
+    }
+
+    /// A rule with these attributes.
+    pub(super) fn rule_with(&mut self, name: &str, body: Expr, attributes: Attributes) -> Expr {
+        let rule = self.builder.rule(name, body);
+        *self.builder.attributes(rule) = attributes;
+        Expr::Ref(rule)
+    }
+
+    /// Reports an error in an expression, which then derives nothing.
+    pub(super) fn refuse(&mut self, span: Range<usize>, message: impl Into<String>) -> Expr {
+        self.report(Diagnostic::error(span, message));
+        Expr::Never
+    }
+
     /// Reports a diagnostic, unless it was reported before.
     pub(super) fn report(&mut self, diagnostic: Diagnostic) {
         let is_duplicate =
@@ -113,7 +136,7 @@ impl<'o> Session<'o> {
     }
 
     /// Lowers a reference to a named grammar.
-    pub(super) fn grammar_reference(&mut self, name: &str, span: &std::ops::Range<usize>) -> Expr {
+    pub(super) fn grammar_reference(&mut self, name: &str, span: &Range<usize>) -> Expr {
         if let Some(&rule) = self.named.get(name) {
             return Expr::Ref(rule);
         }
@@ -145,11 +168,8 @@ impl<'o> Session<'o> {
         }
         let rule = match Json::parse(text.value, self.limits) {
             Err(error) => {
-                self.report(Diagnostic::error(
-                    text.span.clone(),
-                    format!("the schema is not JSON: {error}"),
-                ));
-                return Expr::Never;
+                let message = format!("the schema is not JSON: {error}");
+                return self.refuse(text.span.clone(), message);
             }
             Ok(schema) => {
                 for warning in json_schema::warnings(&schema) {

@@ -8,7 +8,7 @@ use super::lower::FileLowering;
 use crate::front::diagnostic::Diagnostic;
 use crate::fsm::Dfa;
 use crate::hash::{HashMap, HashSet};
-use crate::ir::{Expr, regular};
+use crate::ir::Expr;
 
 /// Maximum number of bytes that are compared with a marker.
 const MAX_COMPARED: usize = 1_024;
@@ -221,9 +221,7 @@ impl<'a, 't> FileLowering<'_, '_, 'a, 't> {
         if let Expr::Bytes(bytes) = &expr {
             return bytes.iter().copied().take(MAX_COMPARED).collect();
         }
-        let limit = self.session.states().min(MAX_STATES);
-        let dfa = regular::automaton(&expr, self.session.builder.rules(), limit);
-        let Ok(dfa) = self.session.charge_states(dfa, limit, Dfa::len) else { return Vec::new() };
+        let Ok(dfa) = self.session.automaton(&expr, MAX_STATES) else { return Vec::new() };
         let (mut bytes, mut state) = (Vec::new(), 0);
         while bytes.len() < MAX_COMPARED
             && !dfa.is_empty()

@@ -8,7 +8,7 @@ use super::pattern;
 use crate::front::diagnostic::Diagnostic;
 use crate::fsm::{Combine, Dfa};
 use crate::ir::Expr;
-use crate::ir::regular::{self, BYTES};
+use crate::ir::regular::BYTES;
 
 /// Maximum number of states of an automaton that replaces an expression.
 const COMPACT_STATES: usize = 2_000;
@@ -36,30 +36,19 @@ impl<'a, 't> FileLowering<'_, '_, 'a, 't> {
             | Expr::Ref(_) => expr,
             _ if has_large_count(&expr) => expr,
             _ => {
-                let limit = self.session.states().min(COMPACT_STATES);
-                let dfa = regular::automaton(&expr, self.session.builder.rules(), limit);
-                match self.session.charge_states(dfa, limit, Dfa::len) {
-                    Ok(dfa) => Expr::Automaton(dfa.into()),
-                    Err(_) => expr,
-                }
+                let dfa = self.session.automaton(&expr, COMPACT_STATES);
+                dfa.map_or(expr, |dfa| Expr::Automaton(dfa.into()))
             }
         }
     }
 
     /// Builds the automaton of an expression; reports an error if it is too large.
     pub(super) fn dfa(&mut self, expr: &Expr, span: &Range<usize>) -> Option<Dfa> {
-        let limit = self.session.states();
-        let dfa = regular::automaton(expr, self.session.builder.rules(), limit);
-        match self.session.charge_states(dfa, limit, Dfa::len) {
-            Ok(dfa) => Some(dfa),
-            Err(error) => {
-                self.session.report(Diagnostic::error(
-                    span.clone(),
-                    format!("this has no automaton: {error}"),
-                ));
-                None
-            }
+        let dfa = self.session.automaton(expr, usize::MAX);
+        if let Err(error) = &dfa {
+            self.session.refuse(span.clone(), format!("this has no automaton: {error}"));
         }
+        dfa.ok()
     }
 
     /// Lowers a definition to text.
@@ -169,11 +158,6 @@ impl<'a, 't> FileLowering<'_, '_, 'a, 't> {
 
     /// As [`FileLowering::text`], with all dependencies lowered.
     fn node_text(&mut self, node: &'a Node<'t>) -> Expr {
-        let not_text = |what: &str| {
-            let message =
-                format!("{what} cannot stand in a terminal or a lazy rule: it is not plain text");
-            Diagnostic::error(node.span.clone(), message)
-        };
         match &node.kind {
             NodeKind::Name(name) => self.named_text(name, &node.span),
             NodeKind::Text(text, false) => Expr::text(text),
@@ -188,8 +172,7 @@ impl<'a, 't> FileLowering<'_, '_, 'a, 't> {
                     Err(error) => {
                         let begin = node.span.start + 1;
                         let span = begin + error.span.start..begin + error.span.end;
-                        self.session.report(Diagnostic::error(span, error.message));
-                        Expr::Never
+                        self.session.refuse(span, error.message)
                     }
                 }
             }
@@ -205,17 +188,18 @@ impl<'a, 't> FileLowering<'_, '_, 'a, 't> {
             NodeKind::Repeat(body, min, max) => Expr::repeat(self.node_text(body), *min, *max),
             NodeKind::And(parts) => self.all_of(parts, &node.span),
             NodeKind::Not(body) => self.none_of(body, &node.span),
-            NodeKind::Special(token) => self.refuse(not_text(&format!("special token `{token}`"))),
-            NodeKind::Grammar(name) => self.refuse(not_text(&format!("grammar `@{name}`"))),
-            NodeKind::Json(_) => self.refuse(not_text("`%json`")),
-            NodeKind::Lark(_) => self.refuse(not_text("`%lark`")),
+            NodeKind::Special(token) => self.refuse(&format!("special token `{token}`"), node),
+            NodeKind::Grammar(name) => self.refuse(&format!("grammar `@{name}`"), node),
+            NodeKind::Json(_) => self.refuse("`%json`", node),
+            NodeKind::Lark(_) => self.refuse("`%lark`", node),
         }
     }
 
-    /// Reports an error.
-    fn refuse(&mut self, diagnostic: Diagnostic) -> Expr {
-        self.session.report(diagnostic);
-        Expr::Never
+    /// Reports what is not text.
+    fn refuse(&mut self, what: &str, node: &Node<'t>) -> Expr {
+        let message =
+            format!("{what} cannot stand in a terminal or a lazy rule: it is not plain text");
+        self.session.refuse(node.span.clone(), message)
     }
 
     /// Lowers a reference to text.
@@ -233,7 +217,7 @@ impl<'a, 't> FileLowering<'_, '_, 'a, 't> {
                 let message = format!(
                     "rule `{name}` has attributes, which would be lost in a terminal or a lazy rule"
                 );
-                self.refuse(Diagnostic::error(span.clone(), message))
+                self.session.refuse(span.clone(), message)
             }
             TextState::Open | TextState::Failed => Expr::Never,
         }
@@ -245,17 +229,14 @@ impl<'a, 't> FileLowering<'_, '_, 'a, 't> {
         for part in parts {
             let expr = self.node_text(part);
             let Some(dfa) = self.dfa(&expr, &part.span) else { return Expr::Never };
-            let limit = self.session.states();
-            let both = match all {
+            let both = self.build(span, |limit| match all {
                 None => Ok(dfa),
                 Some(other) => other.combine(&dfa, Combine::And, limit),
-            };
-            match self.session.charge_states(both, limit, Dfa::len) {
-                Ok(both) => all = Some(both),
-                Err(error) => {
-                    return self.refuse(Diagnostic::error(span.clone(), error.to_string()));
-                }
+            });
+            if both.is_none() {
+                return Expr::Never;
             }
+            all = both;
         }
         all.map_or(Expr::Never, |dfa| Expr::Automaton(dfa.into()))
     }
@@ -266,7 +247,7 @@ impl<'a, 't> FileLowering<'_, '_, 'a, 't> {
         let Some(dfa) = self.dfa(&expr, &body.span) else { return Expr::Never };
         match dfa.complement(&BYTES, self.session.states()) {
             Ok(dfa) => Expr::Automaton(dfa.into()),
-            Err(error) => self.refuse(Diagnostic::error(span.clone(), error.to_string())),
+            Err(error) => self.session.refuse(span.clone(), error.to_string()),
         }
     }
 }

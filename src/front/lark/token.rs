@@ -48,6 +48,10 @@ pub(super) enum TokenKind<'t> {
 /// Directives that take a JSON object.
 const JSON_DIRECTIVES: [&str; 4] = ["json", "regex", "llguidance", "grammar_options"];
 
+/// Signs of several characters.
+const LONG_SIGNS: [(&str, TokenKind<'_>); 3] =
+    [("..", TokenKind::Range), ("->", TokenKind::Arrow), ("::", TokenKind::Parameter)];
+
 /// Splits a text into tokens; the last one is [`TokenKind::End`]. Reports and skips invalid
 /// characters. Linear.
 pub(super) fn tokenize<'t>(text: &'t str, diagnostics: &mut Diagnostics) -> Vec<Token<'t>> {
@@ -107,6 +111,10 @@ impl<'t> Lexer<'t, '_> {
         let start = self.offset;
         let rest = self.rest();
         let Some(c) = rest.chars().next() else { return };
+        if let Some((sign, kind)) = LONG_SIGNS.iter().find(|(sign, _)| rest.starts_with(sign)) {
+            self.offset += sign.len();
+            return self.push(kind.clone(), start);
+        }
         match c {
             '\n' => {
                 self.offset += 1;
@@ -131,18 +139,6 @@ impl<'t> Lexer<'t, '_> {
                 } else {
                     self.push(TokenKind::Grammar(name), start);
                 }
-            }
-            '.' if rest.starts_with("..") => {
-                self.offset += 2;
-                self.push(TokenKind::Range, start);
-            }
-            '-' if rest.starts_with("->") => {
-                self.offset += 2;
-                self.push(TokenKind::Arrow, start);
-            }
-            ':' if rest.starts_with("::") => {
-                self.offset += 2;
-                self.push(TokenKind::Parameter, start);
             }
             c if is_name_start(c) => {
                 let name = self.name();

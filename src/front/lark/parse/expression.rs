@@ -21,11 +21,7 @@ impl<'t> Parser<'t, '_> {
             list.push(self.alternative(in_group)?);
         }
         let span = self.since(start);
-        Ok(if list.len() == 1 {
-            list.swap_remove(0)
-        } else {
-            Node { kind: NodeKind::Alt(list), span }
-        })
+        Ok(Node::of_list(list, NodeKind::Alt, span))
     }
 
     /// Whether the next line begins with `|`.
@@ -58,11 +54,7 @@ impl<'t> Parser<'t, '_> {
             self.name("an alias")?;
         }
         let span = self.since(start);
-        Ok(if operands.len() == 1 {
-            operands.swap_remove(0)
-        } else {
-            Node { kind: NodeKind::And(operands), span }
-        })
+        Ok(Node::of_list(operands, NodeKind::And, span))
     }
 
     /// Parses a sequence of items; in a group, over several lines.
@@ -77,11 +69,7 @@ impl<'t> Parser<'t, '_> {
             items.push(item);
         }
         let span = if items.is_empty() { start..start } else { self.since(start) };
-        Ok(if items.len() == 1 {
-            items.swap_remove(0)
-        } else {
-            Node { kind: NodeKind::Seq(items), span }
-        })
+        Ok(Node::of_list(items, NodeKind::Seq, span))
     }
 
     /// Parses an atom with its prefix and postfix operators; `None` where no item begins.
@@ -162,9 +150,7 @@ impl<'t> Parser<'t, '_> {
     fn braces(&mut self, node: Node<'t>, start: usize) -> Parsed<Node<'t>> {
         self.bump();
         if matches!(self.kind(), TokenKind::Name(_) | TokenKind::Text(..) | TokenKind::Regex(..)) {
-            let message = "templates are not supported";
-            return self
-                .fail(Diagnostic::error(self.span(), message).help("write one rule for each use"));
+            return self.refuse_template();
         }
         let min = if self.is(',') { 0 } else { self.count()? };
         let mut max = Some(min);
@@ -187,42 +173,24 @@ impl<'t> Parser<'t, '_> {
         node
     }
 
-    /// Parses an atom.
+    /// Parses an atom, whose first token can begin one.
     fn atom_inner(&mut self) -> Parsed<Node<'t>> {
         let start = self.span().start;
-        let kind = match self.kind().clone() {
-            TokenKind::Name(name) => {
-                self.bump();
-                if *self.kind() == TokenKind::Parameter {
-                    let message = "rules with parameters are not supported";
-                    return self.fail(
-                        Diagnostic::error(self.span(), message)
-                            .help("write one rule for each value"),
-                    );
-                }
-                NodeKind::Name(name)
+        let first = self.kind().clone();
+        self.bump();
+        let kind = match first {
+            TokenKind::Name(_) if *self.kind() == TokenKind::Parameter => {
+                return self.refuse_parameters();
             }
-            TokenKind::Text(text, fold) => {
-                self.bump();
-                if *self.kind() == TokenKind::Range {
-                    return self.range(start, (text, fold));
-                }
-                NodeKind::Text(text, fold)
+            TokenKind::Name(name) => NodeKind::Name(name),
+            TokenKind::Text(text, fold) if *self.kind() == TokenKind::Range => {
+                return self.range(start, (text, fold));
             }
-            TokenKind::Regex(pattern, flags) => {
-                self.bump();
-                NodeKind::Regex(pattern, flags)
-            }
-            TokenKind::Special(token) => {
-                self.bump();
-                NodeKind::Special(token)
-            }
-            TokenKind::Grammar(name) => {
-                self.bump();
-                NodeKind::Grammar(name)
-            }
+            TokenKind::Text(text, fold) => NodeKind::Text(text, fold),
+            TokenKind::Regex(pattern, flags) => NodeKind::Regex(pattern, flags),
+            TokenKind::Special(token) => NodeKind::Special(token),
+            TokenKind::Grammar(name) => NodeKind::Grammar(name),
             TokenKind::Directive(word @ ("json" | "regex")) => {
-                self.bump();
                 let TokenKind::Json(value) = *self.kind() else {
                     return self.expected("a JSON object");
                 };
@@ -231,7 +199,6 @@ impl<'t> Parser<'t, '_> {
                 if word == "json" { NodeKind::Json(json) } else { NodeKind::Substring(json) }
             }
             TokenKind::Directive("lark") => {
-                self.bump();
                 self.sign('{', "`{`")?;
                 let file = self.file(true);
                 self.sign('}', "`}`")?;
@@ -269,9 +236,9 @@ impl<'t> Parser<'t, '_> {
         }
     }
 
-    /// Parses parentheses, or brackets around an optional expression. Line ends inside are ignored.
+    /// Parses what follows an opening parenthesis, or a bracket around an optional expression. Line
+    /// ends inside are ignored.
     fn group(&mut self, open: char, start: usize) -> Parsed<Node<'t>> {
-        self.bump();
         let body = self.alternatives(true)?;
         match open {
             '(' => self.sign(')', "`)`")?,
