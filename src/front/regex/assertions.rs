@@ -12,7 +12,7 @@
 use super::SCALARS;
 use crate::fsm::{Dfa, DfaBuilder, TooLarge, symbol_classes};
 use crate::fuel;
-use crate::hash::{HashMap, HashSet};
+use crate::hash::{HashSet, IndexSet};
 
 /// Symbol of the first mark. Marks use the surrogates, which occur in no text.
 pub(super) const FIRST_MARK: u32 = 0xD800;
@@ -132,14 +132,12 @@ impl Resolver<'_> {
     /// Builds the automaton.
     fn run(&self) -> Result<Dfa, TooLarge> {
         let mut b = DfaBuilder::new();
-        let mut states: HashMap<Vec<Vec<Thread>>, u32> = HashMap::default();
+        let mut states: IndexSet<Vec<Vec<Thread>>> = IndexSet::default();
         let begin = |&automaton| vec![vec![Obligation { automaton, state: 0, accepts: true }]];
-        let first = self.closure(self.runs.iter().map(begin).collect())?;
-        b.state(self.is_final(&first));
-        states.insert(first.clone(), 0);
-        let mut pending = vec![(first, 0)];
+        states.insert(self.closure(self.runs.iter().map(begin).collect())?);
         let mut steps = 0usize;
-        while let Some((runs, from)) = pending.pop() {
+        while let Some(runs) = states.get_index(b.len()).cloned() {
+            let from = b.state(self.is_final(&runs));
             steps += self.symbols.len();
             let size: usize = runs.iter().flatten().map(|thread| 1 + thread.len()).sum();
             fuel::spend(self.symbols.len() * (1 + STEP_FUEL * size))?;
@@ -154,17 +152,11 @@ impl Resolver<'_> {
                 if next.last().is_none_or(Vec::is_empty) {
                     continue;
                 }
-                let to = match states.get(&next) {
-                    Some(&to) => to,
-                    None if b.len() >= self.limit => return Err(self.too_large()),
-                    None => {
-                        let to = b.state(self.is_final(&next));
-                        states.insert(next.clone(), to);
-                        pending.push((next, to));
-                        to
-                    }
-                };
-                class.iter().for_each(|&(lo, hi)| b.edge(from, lo, hi, to));
+                let to = states.insert_full(next).0;
+                if states.len() > self.limit {
+                    return Err(self.too_large());
+                }
+                class.iter().for_each(|&(lo, hi)| b.edge(from, lo, hi, to as u32));
             }
         }
         Ok(b.finish().minimize())

@@ -8,16 +8,14 @@ use std::iter::Peekable;
 use std::ops::Range;
 use std::str::CharIndices;
 
-use indexmap::IndexMap;
-
 use super::assertions::MAX_MARKS;
 use super::{Case, Dot, LookAround, RegexError, RegexOptions};
-use crate::hash::{HashSet, Seeded};
+use crate::hash::{HashSet, IndexMap};
 use crate::ir::MAX_COUNT;
 use escape::EscapeMeaning;
 
 /// A translated pattern.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Translated {
     /// The pattern in `regex-syntax` syntax.
     pub(super) text: String,
@@ -26,7 +24,7 @@ pub(super) struct Translated {
     /// Number of classes that are Unicode tables.
     pub(super) tables: usize,
     /// Different assertions, with the offset at which the body of each begins in the source.
-    pub(super) assertions: IndexMap<AssertionMark, usize, Seeded>,
+    pub(super) assertions: IndexMap<AssertionMark, usize>,
     /// By capturing group: the number of the assertion that it stands for.
     pub(super) marks: Vec<u32>,
 }
@@ -100,13 +98,8 @@ pub(super) fn translate(
     default_dot: Dot,
     side: Side,
 ) -> Result<Translated, RegexError> {
-    let out = Translated {
-        text: String::with_capacity(source.len() + 8),
-        offsets: Vec::new(),
-        tables: 0,
-        assertions: IndexMap::default(),
-        marks: Vec::new(),
-    };
+    let text = String::with_capacity(source.len() + 8);
+    let out = Translated { text, ..Translated::default() };
     let chars = source.char_indices().peekable();
     let mut translator = Translator {
         source,
@@ -155,11 +148,11 @@ impl Translator<'_> {
     fn mark(
         &mut self,
         offset: usize,
-        body: String,
+        body: &str,
         is_lookbehind: bool,
         negated: bool,
     ) -> Result<(), RegexError> {
-        let (options, default_dot) = (self.options, self.default_dot);
+        let (body, options, default_dot) = (body.to_owned(), self.options, self.default_dot);
         let mark = AssertionMark { body, options, default_dot, is_lookbehind, negated };
         let entry = self.out.assertions.entry(mark);
         let number = entry.index();
@@ -172,26 +165,15 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// Writes the assertions `(?<=class)`, `(?<!class)`, `(?=class)`, `(?!class)`.
-    fn class_mark(
-        &mut self,
-        offset: usize,
-        class: &str,
-        is_lookbehind: bool,
-        negated: bool,
-    ) -> Result<(), RegexError> {
-        self.mark(offset, class.to_owned(), is_lookbehind, negated)
-    }
-
     /// Writes a word boundary: a character of words on one side of the position and none on the
     /// other.
     fn word_boundary(&mut self, at: usize, negated: bool) -> Result<(), RegexError> {
         self.out.text.push_str("(?:");
-        self.class_mark(at, r"\w", true, false)?;
-        self.class_mark(at, r"\w", false, !negated)?;
+        self.mark(at, r"\w", true, false)?;
+        self.mark(at, r"\w", false, !negated)?;
         self.out.text.push('|');
-        self.class_mark(at, r"\w", true, true)?;
-        self.class_mark(at, r"\w", false, negated)?;
+        self.mark(at, r"\w", true, true)?;
+        self.mark(at, r"\w", false, negated)?;
         self.out.text.push(')');
         Ok(())
     }
@@ -200,8 +182,8 @@ impl Translator<'_> {
     /// assertion.
     fn anchor(&mut self, at: usize, start: bool) -> Result<(), RegexError> {
         match (start, self.side) {
-            (true, Side::After) => self.class_mark(at, "[^]", true, true),
-            (false, Side::Before) => self.class_mark(at, "[^]", false, true),
+            (true, Side::After) => self.mark(at, "[^]", true, true),
+            (false, Side::Before) => self.mark(at, "[^]", false, true),
             (start, _) => {
                 self.out.text.push_str(if start { r"\A" } else { r"\z" });
                 Ok(())
@@ -307,11 +289,8 @@ impl Translator<'_> {
     fn escaped_item(&mut self, at: usize) -> Result<bool, RegexError> {
         match self.escape(at, false)? {
             EscapeMeaning::Char(code) => self.literal(code),
-            EscapeMeaning::Class(inside) => {
-                let _ = write!(self.out.text, "[{inside}]");
-            }
-            EscapeMeaning::NotClass(inside) => {
-                let _ = write!(self.out.text, "[^{inside}]");
+            EscapeMeaning::Class { inside, negated } => {
+                let _ = write!(self.out.text, "[{}{inside}]", if negated { "^" } else { "" });
             }
             EscapeMeaning::Anchor { start } => {
                 self.anchor(at, start)?;
@@ -387,8 +366,7 @@ impl Translator<'_> {
             }
             self.skip(open.len());
             let body = self.group_body(at)?;
-            let (start, body) = (body.start, self.source[body].to_owned());
-            return self.mark(start, body, is_lookbehind, negated);
+            return self.mark(body.start, &self.source[body], is_lookbehind, negated);
         }
         let named = ["?<", "?P<"]
             .iter()

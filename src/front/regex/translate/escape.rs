@@ -32,10 +32,8 @@ const CLASS_OPERATORS: [&str; 3] = ["&&", "--", "~~"];
 pub(super) enum EscapeMeaning {
     /// One code point.
     Char(u32),
-    /// The inside of a class.
-    Class(String),
-    /// The complement of the inside of a class.
-    NotClass(String),
+    /// The inside of a class, or of one that is negated.
+    Class { inside: String, negated: bool },
     /// The beginning or the end of the text.
     Anchor { start: bool },
     /// A word boundary.
@@ -54,12 +52,11 @@ impl Translator<'_> {
             return self.syntax(at, "a backslash at the end");
         };
         Ok(match c {
-            'd' | 'w' | 's' => EscapeMeaning::Class(self.perl_class(c).into()),
-            'D' | 'W' | 'S' => {
-                EscapeMeaning::NotClass(self.perl_class(c.to_ascii_lowercase()).into())
-            }
-            'p' => EscapeMeaning::Class(self.property(at)?),
-            'P' => EscapeMeaning::NotClass(self.property(at)?),
+            'd' | 'w' | 's' | 'D' | 'W' | 'S' => EscapeMeaning::Class {
+                inside: self.perl_class(c.to_ascii_lowercase()).into(),
+                negated: c.is_ascii_uppercase(),
+            },
+            'p' | 'P' => EscapeMeaning::Class { inside: self.property(at)?, negated: c == 'P' },
             'b' if in_class => EscapeMeaning::Char(8),
             'b' | 'B' if !in_class => {
                 if self.options.look_around == LookAround::Refused {
@@ -294,8 +291,8 @@ impl Translator<'_> {
     /// Writes an item of a class.
     fn class_set(&mut self, set: EscapeMeaning) {
         match set {
-            EscapeMeaning::Class(inside) => self.out.text.push_str(&inside),
-            EscapeMeaning::NotClass(inside) => {
+            EscapeMeaning::Class { inside, negated: false } => self.out.text.push_str(&inside),
+            EscapeMeaning::Class { inside, negated: true } => {
                 let _ = write!(self.out.text, "[^{inside}]");
             }
             EscapeMeaning::Char(code) => self.literal(code),
