@@ -38,8 +38,8 @@ pub(crate) use cache::{CachedPattern, CountedDfa, cached_pattern, pattern_stats}
 use hir::{length_bounds, lower_hir, node_count, split_branches};
 pub(crate) use lengths::Lengths;
 pub use options::{Ambiguous, Case, Classes, Dot, LookAround, RegexOptions, Scope};
-pub(crate) use spell::spell_not_ascii;
-pub use spell::{edges_by_target, spell_dfa, spell_utf8};
+pub(crate) use spell::{edges_by_target, spell_not_ascii};
+pub use spell::{spell_dfa, spell_utf8};
 use translate::{AssertionMark, Side, translate};
 
 /// All Unicode scalar values: the alphabet of the code-point automata.

@@ -37,8 +37,10 @@ pub(super) enum KeywordVocabulary {
     Unevaluated,
     /// Assertions.
     Validation,
-    /// `format`.
+    /// `format`, asserted as the options say.
     Format,
+    /// `format`, asserted regardless of the options; unknown formats are refused.
+    AssertedFormat,
 }
 
 /// How much of a schema object is relaxed because a limit was reached.

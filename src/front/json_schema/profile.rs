@@ -6,6 +6,7 @@
 
 use std::fmt;
 
+use super::keyword::subschemas;
 use super::read::facets::JsonTypes;
 use crate::hash::HashSet;
 use crate::spec::json::{Json, Object, push_token};
@@ -130,13 +131,6 @@ impl<'a> StrictModeCheck<'a> {
         self.errors.push(ProfileError { pointer, context: path.to_vec(), message });
     }
 
-    /// Queues a subschema.
-    fn queue(&mut self, schema: &'a Json, path: &[String], steps: &[&str], level: usize) {
-        let path =
-            path.iter().cloned().chain(steps.iter().map(|step| (*step).to_owned())).collect();
-        self.pending.push((schema, path, level));
-    }
-
     /// Checks one schema, without its subschemas, and queues those.
     fn check_schema(&mut self, schema: &'a Json, path: &[String], level: usize) {
         let Some(object) = schema.as_object() else {
@@ -172,26 +166,27 @@ impl<'a> StrictModeCheck<'a> {
         self.check_enum(object, path);
         self.check_constants(object, &types, path);
         let inner_level = level + usize::from(nested);
-        for keyword in ["properties", "$defs", "definitions"] {
-            for (name, schema) in
-                object.get(keyword).and_then(Json::as_object).into_iter().flat_map(Object::iter)
-            {
-                self.characters += name.chars().count();
-                self.queue(
-                    schema,
-                    path,
-                    &[keyword, name],
-                    if keyword == "properties" { inner_level } else { 0 },
-                );
+        for (keyword, level) in [
+            ("properties", inner_level),
+            ("$defs", 0),
+            ("definitions", 0),
+            ("items", inner_level),
+            ("anyOf", level),
+        ] {
+            let Some(value) = object.get(keyword) else { continue };
+            let schemas = match keyword {
+                // A list of schemas is none.
+                "items" => vec![(None, value)],
+                _ => subschemas(keyword, value),
+            };
+            for (token, schema) in schemas {
+                if keyword != "anyOf" {
+                    self.characters += token.as_ref().map_or(0, |name| name.chars().count());
+                }
+                let steps = [keyword].into_iter().chain(token.as_deref()).map(str::to_owned);
+                let path = path.iter().cloned().chain(steps).collect();
+                self.pending.push((schema, path, level));
             }
-        }
-        if let Some(items) = object.get("items") {
-            self.queue(items, path, &["items"], inner_level);
-        }
-        for (i, branch) in
-            object.get("anyOf").and_then(Json::as_array).unwrap_or_default().iter().enumerate()
-        {
-            self.queue(branch, path, &["anyOf", &i.to_string()], level);
         }
     }
 

@@ -9,7 +9,7 @@ use super::keyword::{Keyword, KeywordVocabulary, SchemaPosition};
 use super::options::SchemaOptions;
 use crate::fuel;
 use crate::hash::hasher;
-use crate::spec::json::Json;
+use crate::spec::json::{Json, Object};
 
 /// Bytes of a schema in memory that are hashed for one unit of fuel.
 const BYTES_PER_UNIT: usize = 8;
@@ -95,6 +95,16 @@ fn object_position(position: SchemaPosition) -> SchemaPosition {
     }
 }
 
+/// The members of an object at this position that are no annotations, with their positions.
+fn constraints(
+    members: &Object,
+    position: SchemaPosition,
+) -> impl Iterator<Item = (&str, &Json, SchemaPosition)> {
+    let position = object_position(position);
+    let members = members.iter();
+    members.filter_map(move |(name, value)| Some((name, value, member_position(position, name)?)))
+}
+
 /// Whether two schemas are equal, up to annotations.
 pub(super) fn equal_schemas(a: &Json, b: &Json) -> bool {
     equal_values(a, b, SchemaPosition::Schema)
@@ -123,10 +133,7 @@ impl SchemaHash {
 fn equal_values(a: &Json, b: &Json, position: SchemaPosition) -> bool {
     match (a, b) {
         (Json::Object(a), Json::Object(b)) => {
-            let position = object_position(position);
-            let constrains = |name: &str| member_position(position, name);
-            let mut a = a.iter().filter_map(|(name, value)| Some((name, value, constrains(name)?)));
-            let mut b = b.iter().filter_map(|(name, value)| Some((name, value, constrains(name)?)));
+            let (mut a, mut b) = (constraints(a, position), constraints(b, position));
             loop {
                 match (a.next(), b.next()) {
                     (None, None) => return true,
@@ -157,12 +164,9 @@ fn hash_value<H: Hasher>(json: &Json, position: SchemaPosition, state: &mut H) {
             values.iter().for_each(|value| hash_value(value, element_position(position), state));
         }
         Json::Object(members) => {
-            let position = object_position(position);
-            for (name, value) in members.iter() {
-                if let Some(position) = member_position(position, name) {
-                    name.hash(state);
-                    hash_value(value, position, state);
-                }
+            for (name, value, position) in constraints(members, position) {
+                name.hash(state);
+                hash_value(value, position, state);
             }
             // A terminator that no member begins with.
             u8::MAX.hash(state);

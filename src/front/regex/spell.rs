@@ -47,7 +47,7 @@ pub fn spell_dfa(dfa: &Dfa, spell: &mut dyn FnMut(&[(u32, u32)]) -> Expr) -> Exp
 }
 
 /// The edges of a state, grouped by target.
-pub fn edges_by_target(dfa: &Dfa, state: u32) -> Vec<(u32, Vec<(u32, u32)>)> {
+pub(crate) fn edges_by_target(dfa: &Dfa, state: u32) -> Vec<(u32, Vec<(u32, u32)>)> {
     let mut out: Vec<(u32, Vec<(u32, u32)>)> = Vec::new();
     let mut edges: Vec<_> = dfa.edges(state).iter().collect();
     edges.sort_by_key(|e| (e.to, e.lo));

@@ -8,10 +8,11 @@
 
 use super::super::normalize::eval::ContainsCount;
 use super::super::read::doc::{LocId, Locs};
-use super::super::read::facets::{ArrayFacets, Contains, JsonTypes};
+use super::super::read::facets::{ArrayFacets, Contains, JsonTypes, canonical};
 use super::SchemaLowering;
+use super::interned_graph::InternedGraph;
 use super::punctuation::Delimiters;
-use crate::hash::HashMap;
+use crate::hash::{HashMap, IndexMap};
 use crate::ir::{Expr, Graph};
 use crate::spec::json::Json;
 
@@ -83,10 +84,8 @@ impl<'a> SchemaLowering<'a, '_> {
             max = max.min(prefix);
         }
         let min = facets.min as usize;
-        let mut graph = Graph::default();
-        let (start, end) = (graph.node(), graph.node());
-        graph.start = start;
-        graph.ends.push(end);
+        let (start, end) = (0, 1);
+        let mut graph = Graph { nodes: 2, start, ends: vec![end], edges: Vec::new() };
         // `inside`: after the opening bracket. `after`: after element i.
         let inside = graph.node();
         graph.edge(start, open.clone(), inside);
@@ -154,46 +153,47 @@ impl<'a> SchemaLowering<'a, '_> {
         let exact = exact_positions(facets, &contains);
         let punctuation = self.punctuation();
         let Delimiters { open, close, comma, empty } = &punctuation.brackets;
-        let mut builder = CountingGraph::new(open.clone(), contains.len());
+        let mut graph = CountingGraph::opened(open.clone(), contains.len());
         let mut exclusive = ExclusiveSets::new(&contains);
-        while let Some(((position, counts), node)) = builder.pending.pop() {
-            if !self.has_room_for_node(&builder) {
+        while let Some(((position, counts), node)) = graph.pop() {
+            if !self.has_room_for_node(&graph) {
                 let refused = self.report_counting_limit(contains[0].schema, counting_limit());
                 return (refused, elements);
             }
             if position >= facets.min as usize
                 && counts.iter().zip(&contains).all(|(count, c)| *count >= c.min)
             {
-                builder.close(node, position, (empty, close));
+                graph.close(node, position, (empty, close));
             }
             if facets.max.is_some_and(|max| position >= max as usize) {
                 continue;
             }
-            // The `contains` whose counts still matter.
-            let counted: Vec<usize> = (0..contains.len())
+            // The `contains` whose counts still matter, one bit each.
+            let counted: u32 = (0..contains.len())
                 .filter(|&k| position >= contains[k].from as usize)
                 .filter(|&k| contains[k].max.is_some() || counts[k] < contains[k].min)
-                .collect();
+                .map(|k| 1 << k)
+                .sum();
             let next = if position < exact { position + 1 } else { position };
-            for hits in 0..1u32 << counted.len() {
-                let (at, satisfied) = (position.min(facets.prefix()), chosen(&counted, hits));
-                if exclusive.rule_out(at, satisfied) {
+            for hits in subsets(counted) {
+                let at = position.min(facets.prefix());
+                if exclusive.rule_out(at, hits) {
                     continue;
                 }
                 let mut locs = facets.element(at);
-                let counts = count_hits(&contains, &counts, &counted, hits, &mut locs);
+                let counts = count_hits(&contains, &counts, (counted, hits), &mut locs);
                 let Some(new_counts) = counts else { continue };
                 let lead = if position == 0 { Expr::Empty } else { comma.clone() };
                 let element = self.counted_element((lead, locs), compared, &mut elements);
                 if element == Expr::Never {
-                    exclusive.add(at, satisfied);
+                    exclusive.add(at, hits);
                     continue;
                 }
-                let after = builder.node((next, new_counts));
-                builder.graph.edge(node, element, after);
+                let after = graph.node((next, new_counts));
+                graph.edge(node, element, after);
             }
         }
-        (Expr::Graph(Box::new(builder.graph)), elements)
+        (graph.finish(), elements)
     }
 
     /// Reports that elements cannot be counted; the array then has no value.
@@ -223,9 +223,9 @@ impl<'a> SchemaLowering<'a, '_> {
     }
 
     /// Whether a graph that counts may have one more node.
-    fn has_room_for_node(&mut self, builder: &CountingGraph) -> bool {
+    fn has_room_for_node(&mut self, graph: &CountingGraph) -> bool {
         self.containers.counting_nodes += 1;
-        builder.nodes.len() <= MAX_NODES
+        graph.len() <= MAX_NODES
             && self.containers.counting_nodes <= MAX_NODES_TOGETHER
             && self.normalizer.reader.spend(FUEL_PER_NODE)
     }
@@ -286,9 +286,9 @@ impl<'a> SchemaLowering<'a, '_> {
         let Delimiters { open, close, comma, empty } = &punctuation.brackets;
         // The key of a node: the set of values, or the position after two equal elements; and the
         // counts of the `contains`. They are needed as `from` makes them depend on the order.
-        let mut builder = CountingGraph::new(open.clone(), contains.len());
-        while let Some(((taken, counted), node)) = builder.pending.pop() {
-            if !self.has_room_for_node(&builder) {
+        let mut graph = CountingGraph::opened(open.clone(), contains.len());
+        while let Some(((taken, counted), node)) = graph.pop() {
+            if !self.has_room_for_node(&graph) {
                 return self.report_unique_limit(loc, values.len());
             }
             let is_repeated = taken & REPEATED != 0;
@@ -297,7 +297,7 @@ impl<'a> SchemaLowering<'a, '_> {
             let enough = counted.iter().zip(&facets.contains).all(|(count, c)| *count >= c.min);
             if position >= facets.min as usize && enough && is_repeated == facets.repeats.is_some()
             {
-                builder.close(node, position, (empty, close));
+                graph.close(node, position, (empty, close));
             }
             if position >= max_len {
                 continue;
@@ -314,42 +314,36 @@ impl<'a> SchemaLowering<'a, '_> {
                 let (spelling, hits) = &values[id];
                 if let Some(counts) = counts_after(&contains, (&counted, hits), position) {
                     let lead = if position == 0 { Expr::Empty } else { comma.clone() };
-                    let after = builder.node((next, counts));
-                    builder.graph.edge(node, Expr::seq([lead, spelling.clone()]), after);
+                    let after = graph.node((next, counts));
+                    graph.edge(node, Expr::seq([lead, spelling.clone()]), after);
                 }
             }
         }
-        Expr::Graph(Box::new(builder.graph))
+        graph.finish()
     }
 
     /// The values of all positions, of which equal ones are one.
     fn element_set(&mut self, facets: &ArrayFacets, elements: &[Vec<&'a Json>]) -> ElementSet {
-        let mut ids: HashMap<String, usize> = HashMap::default();
-        let mut values: Vec<ElementValue> = Vec::new();
+        let mut values: IndexMap<String, ElementValue> = IndexMap::default();
         let mut positions: Vec<Vec<usize>> = Vec::new();
         for values_here in elements {
             let mut position = Vec::new();
             for value in values_here {
-                let key = super::super::read::facets::canonical(value);
-                let id = match ids.get(&key) {
-                    Some(&id) => id,
-                    None => {
-                        let spelling = self.lower_constant(value);
-                        let spelling = Expr::Ref(self.rule("element".into(), spelling));
-                        let hits = facets.contains.iter();
-                        let hits = hits.map(|c| self.normalizer.counts_for(c, value)).collect();
-                        values.push((spelling, hits));
-                        ids.insert(key, values.len() - 1);
-                        values.len() - 1
-                    }
-                };
+                let entry = values.entry(canonical(value));
+                let id = entry.index();
+                entry.or_insert_with(|| {
+                    let spelling = self.lower_constant(value);
+                    let spelling = Expr::Ref(self.rule("element".into(), spelling));
+                    let hits = facets.contains.iter();
+                    (spelling, hits.map(|c| self.normalizer.counts_for(c, value)).collect())
+                });
                 if !position.contains(&id) {
                     position.push(id);
                 }
             }
             positions.push(position);
         }
-        ElementSet { values, positions }
+        ElementSet { values: values.into_values().collect(), positions }
     }
 }
 
@@ -392,10 +386,10 @@ fn exact_positions(facets: &ArrayFacets, contains: &[&Contains]) -> usize {
     all.chain([facets.prefix()]).max().unwrap_or(1)
 }
 
-/// The members of `counted` whose bit is set in `hits`, one bit each.
-fn chosen(counted: &[usize], hits: u32) -> u32 {
-    let chosen = counted.iter().enumerate().filter(|(bit, _)| hits >> bit & 1 == 1);
-    chosen.map(|(_, k)| 1 << k).sum()
+/// The subsets of a set of bits, smaller numbers first.
+pub(super) fn subsets(set: u32) -> impl Iterator<Item = u32> {
+    let next = move |subset: &u32| Some(subset.wrapping_sub(set) & set).filter(|&next| next > 0);
+    std::iter::successors(Some(0), next)
 }
 
 /// Sets of `contains` whose schemas no element of a position satisfies together. Without upper
@@ -423,26 +417,22 @@ impl ExclusiveSets {
     }
 }
 
-/// The counts after an element that counts for those `contains` among `counted` whose bit is set in
-/// `hits`. Adds what the element must satisfy to `locs`. `None` if there are too many.
+/// The counts after an element that counts for those `contains` whose bit is set in `hits`, and not
+/// for the others in `counted`. Adds what the element must satisfy to `locs`. `None` if there are
+/// too many.
 fn count_hits(
     contains: &[&Contains],
     counts: &[u32],
-    counted: &[usize],
-    hits: u32,
+    (counted, hits): (u32, u32),
     locs: &mut Locs,
 ) -> Option<Vec<u32>> {
     let mut out = counts.to_vec();
-    for (bit, &k) in counted.iter().enumerate() {
-        let Contains { schema, min, max, .. } = *contains[k];
-        if hits >> bit & 1 == 1 {
-            out[k] = match max {
-                Some(max) => Some(counts[k] + 1).filter(|count| *count <= max)?,
-                None => (counts[k] + 1).min(min),
-            };
-            locs.push(schema);
-        } else if max.is_some() {
-            locs.push(schema.negated());
+    for (k, contains) in contains.iter().enumerate() {
+        if hits >> k & 1 == 1 {
+            out[k] = contains.bounded(counts[k] + 1)?;
+            locs.push(contains.schema);
+        } else if counted >> k & 1 == 1 && contains.max.is_some() {
+            locs.push(contains.schema.negated());
         }
     }
     Some(out)
@@ -458,11 +448,8 @@ fn counts_after(
     let counts = contains.iter().zip(counted).zip(hits).map(|((contains, &count), &hit)| {
         let is_counted = position >= contains.from as usize;
         let count = count + u32::from(is_counted && hit.counts_towards_min());
-        match contains.max {
-            Some(_) if is_counted && hit == ContainsCount::Unknown => None,
-            Some(max) => (count <= max).then_some(count),
-            None => Some(count.min(contains.min)),
-        }
+        let is_unknown = is_counted && hit == ContainsCount::Unknown;
+        contains.bounded(count).filter(|_| contains.max.is_none() || !is_unknown)
     });
     counts.collect()
 }
@@ -473,43 +460,23 @@ const REPEATED: usize = 1 << (usize::BITS - 1);
 /// A position (or a set of values), and the counts of the `contains`.
 type CountKey = (usize, Vec<u32>);
 
-/// A graph under construction whose nodes are interned by position and counts.
-#[derive(Default)]
-struct CountingGraph {
-    graph: Graph,
-    nodes: HashMap<CountKey, u32>,
-    pending: Vec<(CountKey, u32)>,
-}
+/// A graph whose nodes are interned by position and counts.
+type CountingGraph = InternedGraph<CountKey>;
 
 impl CountingGraph {
-    /// A graph with its start, and a node after the opening bracket for which all counts are zero.
-    fn new(open: Expr, contains: usize) -> CountingGraph {
-        let mut builder = CountingGraph::default();
-        let (start, end) = (builder.graph.node(), builder.graph.node());
-        builder.graph.start = start;
-        builder.graph.ends.push(end);
-        let first = builder.node((0, vec![0; contains]));
-        builder.graph.edge(start, open, first);
-        builder
+    /// A graph with a node after the opening bracket for which all counts are zero.
+    fn opened(open: Expr, contains: usize) -> CountingGraph {
+        let mut graph = CountingGraph::new();
+        let first = graph.node((0, vec![0; contains]));
+        graph.edge(Self::START, open, first);
+        graph
     }
 
     /// Adds the end of the array after `position` elements.
     fn close(&mut self, node: u32, position: usize, (empty, close): (&Expr, &Expr)) {
-        let end = self.graph.ends[0];
         match position {
-            0 => self.graph.edge(self.graph.start, empty.clone(), end),
-            _ => self.graph.edge(node, close.clone(), end),
+            0 => self.edge(Self::START, empty.clone(), Self::END),
+            _ => self.edge(node, close.clone(), Self::END),
         }
-    }
-
-    /// The node with this key; a new one is queued.
-    fn node(&mut self, key: CountKey) -> u32 {
-        if let Some(&node) = self.nodes.get(&key) {
-            return node;
-        }
-        let node = self.graph.node();
-        self.nodes.insert(key.clone(), node);
-        self.pending.push((key, node));
-        node
     }
 }

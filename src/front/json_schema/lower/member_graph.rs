@@ -15,10 +15,10 @@ use smallvec::{SmallVec, smallvec};
 use super::super::options::MemberOrder;
 use super::super::read::facets::ObjectFacets;
 use super::SchemaLowering;
+use super::interned_graph::InternedGraph;
 use super::punctuation::Delimiters;
 use crate::fuel;
-use crate::hash::HashMap;
-use crate::ir::{self, Expr, Graph, Members, PresenceClause, are_propagated};
+use crate::ir::{self, Expr, Members, PresenceClause, are_propagated};
 
 /// The largest number of nodes of a graph, unless it has only a few for each member.
 const MAX_NODES: usize = 20_000;
@@ -68,19 +68,10 @@ struct MemberCounts {
 /// The declared members that may still come.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Remaining {
-    /// Those of a sequence from a position on.
-    From(Sequence, usize),
+    /// Those of a sequence, by its index, from a position on.
+    From(usize, usize),
     /// Those whose bit is not set (any order).
     Except(u32),
-}
-
-/// The sequences in which declared members may come.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Sequence {
-    /// As declared.
-    Declared,
-    /// Required members first.
-    RequiredFirst,
 }
 
 /// The position of a node among the members.
@@ -94,76 +85,62 @@ enum Position {
     AfterMember(Remaining),
 }
 
+/// A sequence in which declared members may come.
+struct Sequence {
+    members: Vec<usize>,
+    /// The position after the last required member.
+    end: usize,
+}
+
 /// The sequences of declared members.
 struct Sequences {
-    declared: Vec<usize>,
-    /// The sequence with required members first; empty if it equals the declared one.
-    required_first: Vec<usize>,
-    /// From this position on, both sequences are equal.
+    /// As declared, and, if that differs, with required members first.
+    list: Vec<Sequence>,
+    /// From this position on, all sequences are equal.
     common_from: usize,
-    /// The position after the last required member, for each sequence.
-    ends: [usize; 2],
 }
+
+/// The index of the sequence as declared.
+const AS_DECLARED: usize = 0;
 
 impl Sequences {
     /// `required`: the required members in the order of the keyword; `None` if only the declared
     /// sequence is allowed.
     fn new(members: &[ObjectMember], required: Option<&[usize]>) -> Sequences {
+        let end = members.iter().rposition(|member| member.required).map_or(0, |i| i + 1);
         let declared: Vec<usize> = (0..members.len()).collect();
-        let last = declared.iter().rposition(|&i| members[i].required).map_or(0, |i| i + 1);
-        let Some(required) = required else {
-            return Sequences {
-                declared,
-                required_first: Vec::new(),
-                common_from: 0,
-                ends: [last, last],
-            };
-        };
+        let mut out =
+            Sequences { list: vec![Sequence { members: declared.clone(), end }], common_from: 0 };
+        let Some(required) = required else { return out };
         let optional = declared.iter().copied().filter(|&i| !members[i].required);
-        let mut required_first: Vec<usize> = required.iter().copied().chain(optional).collect();
-        let common_suffix_len = declared
-            .iter()
-            .rev()
-            .zip(required_first.iter().rev())
-            .take_while(|(a, b)| a == b)
-            .count();
-        let common_from = members.len() - common_suffix_len;
-        if common_from == 0 {
-            required_first.clear();
+        let required_first: Vec<usize> = required.iter().copied().chain(optional).collect();
+        let suffixes = declared.iter().rev().zip(required_first.iter().rev());
+        out.common_from = members.len() - suffixes.take_while(|(a, b)| a == b).count();
+        if out.common_from > 0 {
+            out.list.push(Sequence { members: required_first, end: required.len() });
         }
-        Sequences { declared, required_first, common_from, ends: [last, required.len()] }
+        out
     }
 
-    /// The member indices of a sequence.
-    fn members_of(&self, sequence: Sequence) -> &[usize] {
-        match sequence {
-            Sequence::Declared => &self.declared,
-            Sequence::RequiredFirst => &self.required_first,
-        }
-    }
-
-    /// The members from this position on; equal for both sequences in their common suffix.
-    fn remaining_from(&self, sequence: Sequence, position: usize) -> Remaining {
-        Remaining::From(
-            if position >= self.common_from { Sequence::Declared } else { sequence },
-            position,
-        )
+    /// The members from this position on; equal for all sequences in their common suffix.
+    fn remaining_from(&self, sequence: usize, position: usize) -> Remaining {
+        let sequence = if position >= self.common_from { AS_DECLARED } else { sequence };
+        Remaining::From(sequence, position)
     }
 
     /// Whether any declared member remains.
     fn has_remaining(&self, remaining: Remaining) -> bool {
-        match remaining {
-            Remaining::From(_, position) => position < self.declared.len(),
-            Remaining::Except(taken) => (taken.count_ones() as usize) < self.declared.len(),
-        }
+        let taken = match remaining {
+            Remaining::From(_, position) => position,
+            Remaining::Except(taken) => taken.count_ones() as usize,
+        };
+        taken < self.list[AS_DECLARED].members.len()
     }
 
     /// Whether no remaining member is required.
     fn may_end(&self, remaining: Remaining, members: &[ObjectMember]) -> bool {
         match remaining {
-            Remaining::From(sequence, position) => {
-                position >= self.ends[usize::from(sequence == Sequence::RequiredFirst)]
-            }
+            Remaining::From(sequence, position) => position >= self.list[sequence].end,
             Remaining::Except(taken) => {
                 members.iter().enumerate().all(|(i, m)| !m.required || taken >> i & 1 == 1)
             }
@@ -348,9 +325,7 @@ impl<'a> SchemaLowering<'a, '_> {
             repeated.iter_mut().for_each(|member| self.make_rule(member));
         }
         let graph = MemberOrderGraph {
-            graph: Graph::default(),
-            nodes: HashMap::default(),
-            pending: Vec::new(),
+            graph: InternedGraph::new(),
             bounds,
             members: &members,
             additional_last: fixed,
@@ -439,11 +414,12 @@ impl ObjectMembers {
     }
 }
 
-/// The graph of an object under construction; nodes are interned.
+/// A graph whose nodes are interned by position and counts.
+type MemberGraph = InternedGraph<(Position, MemberCounts)>;
+
+/// The graph of an object under construction.
 struct MemberOrderGraph<'m> {
-    graph: Graph,
-    nodes: HashMap<(Position, MemberCounts), u32>,
-    pending: Vec<(Position, MemberCounts, u32)>,
+    graph: MemberGraph,
     bounds: CountedBounds,
     members: &'m ObjectMembers,
     /// Whether no declared member may follow an additional one.
@@ -455,9 +431,7 @@ impl MemberOrderGraph<'_> {
     /// The object with its delimiters. `unordered`: declared members come in any order.
     fn build(mut self, frame: &Delimiters, unordered: bool) -> Expr {
         let Delimiters { open, close, comma, empty } = frame;
-        let (start, end) = (self.graph.node(), self.graph.node());
-        self.graph.start = start;
-        self.graph.ends.push(end);
+        let (start, end) = (MemberGraph::START, MemberGraph::END);
         let zero = MemberCounts {
             total: 0,
             distinct: 0,
@@ -468,19 +442,18 @@ impl MemberOrderGraph<'_> {
         if none_required && self.bounds.min == 0 && zero.missing == 0 {
             self.graph.edge(start, empty.clone(), end);
         }
-        let first_positions = match (unordered, self.sequences.common_from) {
-            (true, _) => vec![Remaining::Except(0)],
-            (false, 0) => vec![Remaining::From(Sequence::Declared, 0)],
-            (false, _) => vec![
-                Remaining::From(Sequence::Declared, 0),
-                Remaining::From(Sequence::RequiredFirst, 0),
-            ],
+        let first_positions: Vec<Remaining> = match unordered {
+            true => vec![Remaining::Except(0)],
+            false => {
+                let sequences = 0..self.sequences.list.len();
+                sequences.map(|sequence| Remaining::From(sequence, 0)).collect()
+            }
         };
         for remaining in first_positions {
-            let first = self.node(Position::BeforeMember(remaining), zero);
+            let first = self.graph.node((Position::BeforeMember(remaining), zero));
             self.graph.edge(start, open.clone(), first);
         }
-        while let Some((position, counts, node)) = self.pending.pop() {
+        while let Some(((position, counts), node)) = self.graph.pop() {
             match position {
                 Position::BeforeMember(remaining) => self.add_member_edges(node, remaining, counts),
                 Position::BeforeDeclared(remaining) => {
@@ -496,22 +469,13 @@ impl MemberOrderGraph<'_> {
                     if !self.members.additional.is_empty()
                         || self.sequences.has_remaining(remaining)
                     {
-                        let next = self.node(Position::BeforeMember(remaining), counts);
+                        let next = self.graph.node((Position::BeforeMember(remaining), counts));
                         self.graph.edge(node, comma.clone(), next);
                     }
                 }
             }
         }
-        Expr::Graph(Box::new(self.graph))
-    }
-
-    /// The node of this position with these counts; a new one is queued.
-    fn node(&mut self, position: Position, counts: MemberCounts) -> u32 {
-        *self.nodes.entry((position, counts)).or_insert_with(|| {
-            let node = self.graph.node();
-            self.pending.push((position, counts, node));
-            node
-        })
+        self.graph.finish()
     }
 
     /// Adds the edges of a node before any member.
@@ -519,7 +483,7 @@ impl MemberOrderGraph<'_> {
         self.add_declared_edges(node, remaining, counts);
         let after = match self.additional_last {
             true if !self.sequences.may_end(remaining, &self.members.declared) => return,
-            true => Remaining::From(Sequence::Declared, self.members.declared.len()),
+            true => Remaining::From(AS_DECLARED, self.members.declared.len()),
             false => remaining,
         };
         for member in &self.members.additional {
@@ -532,7 +496,9 @@ impl MemberOrderGraph<'_> {
         let members = &self.members.declared;
         match remaining {
             Remaining::From(sequence, position) => {
-                let Some(&i) = self.sequences.members_of(sequence).get(position) else { return };
+                let Some(&i) = self.sequences.list[sequence].members.get(position) else {
+                    return;
+                };
                 let next = self.sequences.remaining_from(sequence, position + 1);
                 self.add_edges_of(node, &members[i], (Position::AfterMember(next), counts), false);
                 if !members[i].required {
@@ -542,7 +508,7 @@ impl MemberOrderGraph<'_> {
                     } else {
                         Position::BeforeDeclared(next)
                     };
-                    let skip = self.node(position, counts);
+                    let skip = self.graph.node((position, counts));
                     self.graph.edge(node, Expr::Empty, skip);
                 }
             }
@@ -575,7 +541,7 @@ impl MemberOrderGraph<'_> {
             // one.
             if !reached.iter().any(|&(other, fewer)| other == missing && fewer & !witnesses == 0) {
                 reached.push((missing, *witnesses));
-                let after = self.node(position, MemberCounts { missing, ..next });
+                let after = self.graph.node((position, MemberCounts { missing, ..next }));
                 self.graph.edge(from, body.clone(), after);
             }
         }

@@ -15,6 +15,7 @@ mod comparison;
 mod constants;
 mod containers;
 mod exponent;
+mod interned_graph;
 mod listed;
 mod member_graph;
 mod memo;
@@ -225,6 +226,14 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
         rule
     }
 
+    /// The expression as a rule, unless it is one or derives nothing.
+    fn as_rule(&mut self, name: &str, body: Expr) -> Expr {
+        match body {
+            Expr::Ref(_) | Expr::Never => body,
+            body => Expr::Ref(self.rule(name.to_owned(), body)),
+        }
+    }
+
     /// Adds JSON pointers to the names of the rules from `first` on, if these are so large that the
     /// compiler may refuse one.
     fn name_rules_by_place(&mut self, first: usize) {
@@ -234,8 +243,7 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
         /// With fewer locations, names are enough.
         const MIN_LOCATIONS: usize = 100;
         let most = self.normalizer.reader.limits.compiled_states / MIN_PART;
-        if self.normalizer.reader.doc.len() < MIN_LOCATIONS
-            || self.builder.size_from(first) <= most
+        if self.normalizer.reader.doc.len() < MIN_LOCATIONS || self.builder.size_from(first) <= most
         {
             return;
         }
@@ -301,10 +309,7 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
     /// The union of these values, as a rule.
     fn union_rule(&mut self, parts: Vec<Expr>, scalars: Vec<Literal>, name: &str) -> Expr {
         let out = self.union_of(parts, scalars);
-        if matches!(out, Expr::Ref(_) | Expr::Never) {
-            return out;
-        }
-        Expr::Ref(self.rule(name.to_owned(), out))
+        self.as_rule(name, out)
     }
 
     /// Lowers facets: adds the expressions of their values to `parts`, and fixed spellings to

@@ -182,11 +182,8 @@ impl<'a> SchemaLowering<'a, '_> {
             return Some(Dfa::empty_language());
         }
         self.normalizer.reader.report_unenforced(facets, JsonTypes::STRING);
-        if let Some(values) = &facets.values {
-            let texts: Vec<&str> = values.iter().filter_map(|v| v.as_str()).collect();
-            let accepted =
-                texts.into_iter().filter(|text| self.normalizer.accepts_text(&facets.string, text));
-            return Some(Dfa::texts(accepted));
+        if let Some(texts) = self.normalizer.listed_texts(facets) {
+            return Some(Dfa::texts(texts));
         }
         self.normalizer.text_dfa(&facets.string).map(|dfa| (*dfa).clone())
     }

@@ -142,11 +142,7 @@ impl<'a> SchemaLowering<'a, '_> {
             return cached.clone();
         }
         let body = self.bounded(facets, types);
-        let out = if body == Expr::Never {
-            Expr::Never
-        } else {
-            Expr::Ref(self.rule("number".into(), body))
-        };
+        let out = self.as_rule("number", body);
         self.numbers.by_facets.insert(key, out.clone());
         out
     }

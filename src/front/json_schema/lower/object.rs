@@ -14,13 +14,14 @@ use super::super::options::{AdditionalNames, MemberOrder};
 use super::super::read::doc::{LocId, Locs};
 use super::super::read::facets::{ObjectFacets, Witness};
 use super::SchemaLowering;
+use super::array::subsets;
 use super::member_graph::{ObjectMember, ObjectMembers, UnwritableName};
 use super::name_classes::{matched_locations, name_tests, uniform_undeclared};
 use super::names::NameSet;
 use super::punctuation::Delimiters;
 use super::value_syntax::{PythonDialect, ValueSyntax};
 use crate::fsm::Dfa;
-use crate::hash::HashMap;
+use crate::hash::{HashMap, IndexSet};
 use crate::ir::{Expr, PresenceClause};
 
 /// Additional names are declared one by one if there are at most so many.
@@ -182,27 +183,24 @@ impl<'a> SchemaLowering<'a, '_> {
     /// Declared names: properties in order, then required names, then names that a witness
     /// excludes or a clause lists.
     pub(super) fn declared_names(&self, facets: &ObjectFacets<'a>) -> Vec<&'a str> {
-        let mut names: Vec<&'a str> = Vec::new();
         if let ([only], [], []) = (&facets.parts[..], &facets.witnesses[..], &facets.clauses[..]) {
-            names.extend(only.properties.iter().map(|(name, _)| *name));
-            names.extend(facets.required.iter().filter(|name| only.property(name).is_none()));
-            return names;
+            let required = facets.required.iter().filter(|name| only.property(name).is_none());
+            return only
+                .properties
+                .iter()
+                .map(|(name, _)| *name)
+                .chain(required.copied())
+                .collect();
         }
-        let mut seen = crate::hash::HashSet::default();
         let properties =
             facets.parts.iter().flat_map(|part| part.properties.iter().map(|(name, _)| *name));
         let excepted =
             facets.witnesses.iter().flat_map(|witness| witness.not_named.iter().copied());
         let in_clauses =
             facets.clauses.iter().flat_map(|clause| clause.literals().map(|(name, _)| name));
-        names.extend(
-            properties
-                .chain(facets.required.iter().copied())
-                .chain(excepted)
-                .chain(in_clauses)
-                .filter(|n| seen.insert(*n)),
-        );
-        names
+        let all = properties.chain(facets.required.iter().copied());
+        let names: IndexSet<&'a str> = all.chain(excepted).chain(in_clauses).collect();
+        names.into_iter().collect()
     }
 
     /// The declared members of an object.
@@ -310,18 +308,10 @@ impl<'a> SchemaLowering<'a, '_> {
             return Some(ObjectMember::new(body, required));
         }
         let mut values: Vec<(u32, Expr)> = Vec::new();
-        for choice in 0..1u32 << candidates.len() {
-            let chosen = || {
-                candidates
-                    .iter()
-                    .enumerate()
-                    .filter(|(i, _)| choice >> i & 1 == 1)
-                    .map(|(_, candidate)| candidate)
-            };
-            let witnesses: u32 = chosen().map(|(bit, _)| bit).sum();
-            let value = self.lower_value(
-                locs.iter().copied().chain(chosen().map(|(_, schema)| *schema)).collect::<Locs>(),
-            );
+        for witnesses in subsets(candidates.iter().map(|(bit, _)| bit).sum()) {
+            let chosen = candidates.iter().filter(|(bit, _)| witnesses & bit != 0);
+            let schemas = locs.iter().copied().chain(chosen.map(|(_, schema)| *schema));
+            let value = self.lower_value(schemas.collect());
             if value != Expr::Never {
                 // The same value with fewer witnesses is redundant.
                 values.retain(|(bits, other)| bits & !witnesses != 0 || *other != value);

@@ -245,8 +245,8 @@ mod tests {
                 let short = short_escape(c).or(slash).unwrap_or_default();
                 let is_short = short_escape(c).is_some() || c == '/' && any;
                 let raw = c.to_string();
-                for (text, is_allowed) in [(&*escape, is_escaped), (short, is_short), (&raw, is_raw)]
-                {
+                let all = [(&*escape, is_escaped), (short, is_short), (&raw, is_raw)];
+                for (text, is_allowed) in all {
                     let accepted = dfa.accepts(text.bytes().map(u32::from));
                     prop_assert_eq!(accepted, is_in && is_allowed, "{}", text);
                     let upper = text.to_ascii_uppercase().replace('U', "u");

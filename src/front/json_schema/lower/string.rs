@@ -12,11 +12,10 @@ use super::super::read::facets::{JsonTypes, PatternUse, StringFacets};
 use super::SchemaLowering;
 use super::spelling::{Spelling, plain_ascii};
 use super::value_syntax::TextSpelling;
-use crate::front::regex::{Lengths, SCALARS, spell_not_ascii};
-use crate::fsm::{ByteSet, Dfa, Edge, PathLengths, TooLarge};
+use crate::front::regex::{Lengths, SCALARS, edges_by_target, spell_not_ascii};
+use crate::fsm::{ByteSet, Dfa, PathLengths, TooLarge};
 use crate::fuel;
 use crate::hash::HashMap;
-use crate::ids::RuleId;
 use crate::ir::{Counted, Expr, Graph};
 
 /// Fuel for the spelling of the edges from one state of an automaton to another.
@@ -27,10 +26,8 @@ const SPELLED_EDGE_FUEL: usize = 6;
 pub(super) struct StringMemo<'a> {
     /// Strings, by their facets and the types that a reader expects.
     by_facets: HashMap<(StringFacets<'a>, JsonTypes), Expr>,
-    /// Rules of one code point of these ranges.
-    classes: HashMap<Ranges, RuleId>,
-    /// Rules of one code point of these ranges outside ASCII, without escapes.
-    not_ascii: HashMap<Ranges, RuleId>,
+    /// Rules of one code point of these ranges, by whether it may be escaped.
+    classes: HashMap<(Ranges, bool), Expr>,
     /// Spellings of one code point of these ranges: plain ASCII, and a rule for the rest.
     ranges: HashMap<Box<[(u32, u32)]>, [Expr; 2]>,
 }
@@ -52,11 +49,7 @@ impl<'a> SchemaLowering<'a, '_> {
         } else {
             self.pattern_string(facets)
         };
-        let out = if body == Expr::Never {
-            Expr::Never
-        } else {
-            Expr::Ref(self.rule("text".into(), body))
-        };
+        let out = self.as_rule("text", body);
         self.strings.by_facets.insert(key, out.clone());
         out
     }
@@ -64,21 +57,12 @@ impl<'a> SchemaLowering<'a, '_> {
     /// A string with bounds on its length only.
     fn length_bounded_string(&mut self, facets: &StringFacets<'a>) -> Expr {
         let quote = Expr::text("\"");
-        match facets.max {
-            Some(max) => Expr::seq([
-                quote.clone(),
-                Expr::repeat(self.spelling().any_char(), facets.min, Some(max)),
-                quote,
-            ]),
-            None => {
-                let tail = Expr::Ref(self.tail_rule());
-                Expr::seq([
-                    quote,
-                    Expr::repeat(self.spelling().any_char(), facets.min, Some(facets.min)),
-                    tail,
-                ])
-            }
-        }
+        let (max, end) = match facets.max {
+            Some(max) => (max, quote.clone()),
+            None => (facets.min, Expr::Ref(self.tail_rule())),
+        };
+        let counted = Expr::repeat(self.spelling().any_char(), facets.min, Some(max));
+        Expr::seq([quote, counted, end])
     }
 
     /// A string with patterns or excluded texts.
@@ -102,14 +86,16 @@ impl<'a> SchemaLowering<'a, '_> {
             texts.push(spelled);
         }
         let texts = Expr::alt(texts);
-        if let (Expr::Never, Some(p)) = (&texts, facets.patterns.first()) {
-            self.normalizer.reader.note_contradiction(
-                p.loc,
-                p.keyword,
-                "no text matches all patterns and lengths that hold here",
-            );
+        if let (Expr::Never, Some(pattern)) = (&texts, facets.patterns.first()) {
+            self.note_no_text(pattern);
         }
         texts
+    }
+
+    /// Notes that the constraints on a string contradict each other.
+    fn note_no_text(&mut self, PatternUse { loc, keyword, .. }: &PatternUse<'a>) {
+        let what = "no text matches all patterns and lengths that hold here";
+        self.normalizer.reader.note_contradiction(*loc, keyword, what);
     }
 
     /// The texts of an automaton with a length within the bounds, as JSON strings.
@@ -149,11 +135,7 @@ impl<'a> SchemaLowering<'a, '_> {
         {
             let quote = || Expr::text("\"");
             if body == Expr::Never {
-                self.normalizer.reader.note_contradiction(
-                    single.loc,
-                    single.keyword,
-                    "no text matches all patterns and lengths that hold here",
-                );
+                self.note_no_text(single);
             }
             return Some(Expr::seq([quote(), body, quote()]));
         }
@@ -235,21 +217,15 @@ impl<'a> SchemaLowering<'a, '_> {
     ) -> Graph {
         let ends = (0..dfa.len() as u32).filter(|&state| dfa.is_final(state)).collect();
         let mut graph = Graph { nodes: dfa.len() as u32, ends, ..Graph::default() };
-        let (mut edges, mut ranges): (Vec<Edge>, Ranges) = (Vec::new(), Vec::new());
         for state in (0..dfa.len() as u32).filter(|&state| !skip(state)) {
-            edges.clear();
-            edges.extend_from_slice(dfa.edges(state));
-            edges.sort_by_key(|e| e.to);
-            for parallel in edges.chunk_by(|a, b| a.to == b.to) {
-                fuel::charge(SPELLED_EDGE_FUEL + parallel.len());
-                ranges.clear();
-                ranges.extend(parallel.iter().map(|e| (e.lo, e.hi)));
+            for (to, ranges) in edges_by_target(dfa, state) {
+                fuel::charge(SPELLED_EDGE_FUEL + ranges.len());
                 let symbols = match spelling {
                     TextSpelling::Json(spelling) => self.spell_shared(&ranges, spelling),
                     _ => self.spell_unescaped(&ranges, spelling),
                 };
                 for symbol in symbols.into_iter().filter(|symbol| *symbol != Expr::Never) {
-                    graph.edge(state, symbol, parallel[0].to);
+                    graph.edge(state, symbol, to);
                 }
             }
         }
@@ -260,20 +236,20 @@ impl<'a> SchemaLowering<'a, '_> {
     /// a shared rule for the rest, which is never escaped.
     fn spell_unescaped(&mut self, ranges: &[(u32, u32)], spelling: TextSpelling) -> [Expr; 2] {
         let [ascii, others] = split_ascii(ranges);
-        let others = match others.is_empty() {
-            true => Expr::Never,
-            false => Expr::Ref(self.not_ascii_rule(others)),
-        };
-        [spelling.spell(&ascii), others]
+        [spelling.spell(&ascii), self.class_rule((others, false), spell_not_ascii)]
     }
 
-    /// The rule of one code point of these ranges outside ASCII, in UTF-8.
-    fn not_ascii_rule(&mut self, ranges: Ranges) -> RuleId {
-        if let Some(&rule) = self.strings.not_ascii.get(&ranges) {
-            return rule;
+    /// The rule of one code point of these ranges, which may be escaped or not.
+    fn class_rule(
+        &mut self,
+        key: (Ranges, bool),
+        spell: impl FnOnce(&[(u32, u32)]) -> Expr,
+    ) -> Expr {
+        if let Some(rule) = self.strings.classes.get(&key) {
+            return rule.clone();
         }
-        let rule = self.rule("class".into(), spell_not_ascii(&ranges));
-        self.strings.not_ascii.insert(ranges, rule);
+        let rule = self.as_rule("class", spell(&key.0));
+        self.strings.classes.insert(key, rule.clone());
         rule
     }
 
@@ -321,18 +297,7 @@ impl<'a> SchemaLowering<'a, '_> {
                 escaped.map(|code| (code, code)).chain(others).collect()
             }
         };
-        let rest = match self.strings.classes.get(&special) {
-            _ if special.is_empty() => Expr::Never,
-            Some(&rule) => Expr::Ref(rule),
-            None => match spelling.parts(&special).1 {
-                Expr::Never => Expr::Never,
-                body => {
-                    let rule = self.rule("class".into(), body);
-                    self.strings.classes.insert(special, rule);
-                    Expr::Ref(rule)
-                }
-            },
-        };
+        let rest = self.class_rule((special, true), |special| spelling.parts(special).1);
         let spelled = [Expr::class(plain), rest];
         self.strings.ranges.insert(ranges.into(), spelled.clone());
         spelled

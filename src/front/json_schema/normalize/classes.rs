@@ -12,7 +12,7 @@ use super::super::options::Policy;
 use super::super::read::doc::LocId;
 use super::super::read::facets::{Evaluates, Facets, JsonTypes, ObjectPart, canonical};
 use super::{Alternatives, Normalizer};
-use crate::hash::HashMap;
+use crate::hash::{HashMap, HashSet, IndexMap};
 use crate::spec::json::Json;
 
 /// The largest number of listed values or schemas of one discriminator.
@@ -73,9 +73,22 @@ pub(super) struct Allowed {
     pub(super) implied: AtomSet,
 }
 
+/// A division of objects into classes by a member.
+pub(super) struct Split<'a> {
+    /// Where errors point.
+    loc: LocId,
+    atoms: Atoms<'a>,
+    /// The atoms that the divided objects have.
+    base: Allowed,
+    /// What each of the facets allows.
+    pub(super) tests: Vec<Allowed>,
+    /// The atoms of each class.
+    pub(super) classes: Vec<Vec<usize>>,
+}
+
 /// The atoms of a discriminator.
-pub(super) struct Atoms<'a> {
-    pub(super) name: &'a str,
+struct Atoms<'a> {
+    name: &'a str,
     /// Schemas that exclude each other, without [`ABSENT`] and [`OTHER`].
     listed: Vec<LocId>,
     /// The listed constants; empty if the listed schemas are not constants.
@@ -86,7 +99,7 @@ pub(super) struct Atoms<'a> {
 
 impl<'a> Atoms<'a> {
     /// The number of atoms.
-    pub(super) fn len(&self) -> usize {
+    fn len(&self) -> usize {
         OTHER + 1 + self.listed.len()
     }
 }
@@ -102,8 +115,30 @@ impl<'a> Normalizer<'a> {
             || lists("enum")
     }
 
+    /// The members whose values facets test, among the candidates: how many of the facets do.
+    pub(super) fn count_tests<'f>(
+        &mut self,
+        all: impl Iterator<Item = &'f Facets<'a>>,
+        is_candidate: impl Fn(&Facets<'a>, &'a str) -> bool,
+    ) -> HashMap<&'a str, usize>
+    where
+        'a: 'f,
+    {
+        let mut counts: HashMap<&'a str, usize> = HashMap::default();
+        for facets in all {
+            let mut tested: HashSet<&'a str> = HashSet::default();
+            for &(name, schema) in facets.object.parts.iter().flat_map(|part| &part.properties) {
+                if self.reader.spend(1) && is_candidate(facets, name) && self.tests_value(schema) {
+                    tested.insert(name);
+                }
+            }
+            tested.into_iter().for_each(|name| *counts.entry(name).or_default() += 1);
+        }
+        counts
+    }
+
     /// The atoms of a member that these facets constrain, given what else holds.
-    pub(super) fn atoms<'f>(
+    fn atoms<'f>(
         &mut self,
         (loc, name): (LocId, &'a str),
         base: &'f Facets<'a>,
@@ -119,7 +154,7 @@ impl<'a> Normalizer<'a> {
             memo: HashMap::default(),
         };
         let mut schemas: Vec<LocId> = Vec::new();
-        let mut seen = crate::hash::HashSet::default();
+        let mut seen = HashSet::default();
         for part in facets.chain([base]).flat_map(|facets| facets.object.parts.iter()) {
             let Some(schema) = part.property(name).filter(|_| self.reader.spend(1)) else {
                 continue;
@@ -168,13 +203,12 @@ impl<'a> Normalizer<'a> {
     fn listed_values(&mut self, loc: LocId) -> Option<Vec<&'a Json>> {
         let list = |normalizer: &mut Self| normalizer.finite_values(smallvec![loc]);
         let certain = self.probe(list).flatten()?;
-        if !self.reader.has_narrow_formats() {
+        if !self.reader.patterns.has_narrow_formats {
             return Some(certain);
         }
         // A listed text that the pattern of a format leaves out may be a value or not.
         let possible = self.probe_all_texts(list).flatten()?;
-        let known: crate::hash::HashSet<String> =
-            certain.iter().map(|value| canonical(value)).collect();
+        let known: HashSet<String> = certain.iter().map(|value| canonical(value)).collect();
         possible.iter().all(|value| known.contains(&canonical(value))).then_some(certain)
     }
 
@@ -206,7 +240,7 @@ impl<'a> Normalizer<'a> {
             && !atoms.values.is_empty()
             && (!negated || self.all_violate(&values, loc))
         {
-            let mut listed = crate::hash::HashSet::default();
+            let mut listed = HashSet::default();
             let mut all_listed = true;
             for value in values {
                 match atoms.values.get(&canonical(value)) {
@@ -269,7 +303,7 @@ impl<'a> Normalizer<'a> {
     }
 
     /// The atoms that facets allow.
-    pub(super) fn allowed(&mut self, atoms: &mut Atoms<'a>, facets: &Facets<'a>) -> Allowed {
+    fn allowed(&mut self, atoms: &mut Atoms<'a>, facets: &Facets<'a>) -> Allowed {
         let all = AtomSet::first(atoms.len());
         let mut out = Allowed { possible: all.clone(), implied: all };
         for loc in self.member_schemas(&facets.object, atoms.name) {
@@ -288,44 +322,48 @@ impl<'a> Normalizer<'a> {
         out
     }
 
-    /// The classes of a discriminator: atoms that all of the facets treat alike.
-    pub(super) fn classes<'t>(
+    /// Divides the objects of `base` by a member, so that all of the facets treat those of a class
+    /// alike.
+    pub(super) fn split<'f>(
         &mut self,
-        base: &Allowed,
-        tests: impl Iterator<Item = &'t Allowed> + Clone,
-    ) -> Vec<Vec<usize>> {
-        let mut classes: Vec<Vec<usize>> = Vec::new();
-        let mut by_answers: HashMap<Vec<u32>, usize> = HashMap::default();
+        member: (LocId, &'a str),
+        base: &'f Facets<'a>,
+        facets: impl Iterator<Item = &'f Facets<'a>> + Clone,
+    ) -> Split<'a>
+    where
+        'a: 'f,
+    {
+        let mut atoms = self.atoms(member, base, facets.clone());
+        let base = self.allowed(&mut atoms, base);
+        let tests: Vec<Allowed> = facets.map(|facets| self.allowed(&mut atoms, facets)).collect();
+        let classes = self.classes(&base, &tests);
+        Split { loc: member.0, atoms, base, tests, classes }
+    }
+
+    /// The classes of a discriminator: atoms that all of the facets treat alike.
+    fn classes(&mut self, base: &Allowed, tests: &[Allowed]) -> Vec<Vec<usize>> {
+        let mut classes: IndexMap<Vec<u32>, Vec<usize>> = IndexMap::default();
         for atom in 0..base.possible.0.len() * 64 {
             if !base.possible.contains(atom) {
                 continue;
             }
             let mut answers = Vec::new();
-            for (i, test) in tests.clone().enumerate() {
+            for (i, test) in tests.iter().enumerate() {
                 if test.possible.contains(atom) {
                     answers.push((i as u32) << 1 | u32::from(test.implied.contains(atom)));
                 }
             }
             if !self.reader.spend(1 + answers.len() / 8) {
-                return classes;
+                break;
             }
-            let class = *by_answers.entry(answers).or_insert_with(|| {
-                classes.push(Vec::new());
-                classes.len() - 1
-            });
-            classes[class].push(atom);
+            classes.entry(answers).or_default().push(atom);
         }
-        classes
+        classes.into_values().collect()
     }
 
     /// Facets that allow exactly the objects of a class.
-    pub(super) fn class_facets(
-        &mut self,
-        loc: LocId,
-        atoms: &Atoms<'a>,
-        base: &Allowed,
-        class: &[usize],
-    ) -> Facets<'a> {
+    pub(super) fn class_facets(&mut self, split: &Split<'a>, class: &[usize]) -> Facets<'a> {
+        let Split { loc, atoms, base, .. } = split;
         let mut out = Facets::of_types(JsonTypes::OBJECT);
         let name = atoms.name;
         let has = |atom: usize| class.contains(&atom);
@@ -346,7 +384,7 @@ impl<'a> Normalizer<'a> {
             .collect();
         let union = match listed.len() {
             1 => listed.remove(0),
-            _ => self.reader.doc.union_of(loc, listed),
+            _ => self.reader.doc.union_of(*loc, listed),
         };
         let schema = if has(OTHER) { union.negated() } else { union };
         out.object.parts.push(Rc::new(ObjectPart::of_member(name, schema)));

@@ -14,6 +14,7 @@ use super::one_of::OneOf;
 use super::{Alternatives, Expansion, FUEL_PER_LOCATION, Normalizer};
 
 /// A conjunction under construction.
+#[derive(Default)]
 pub(super) struct Conjuncts<'a> {
     /// What holds in any case.
     out: Alternatives<'a>,
@@ -30,13 +31,7 @@ pub(super) struct Conjuncts<'a> {
 impl<'a> Conjuncts<'a> {
     /// A conjunction of these alternatives only.
     pub(super) fn new(out: Alternatives<'a>) -> Self {
-        Conjuncts {
-            out,
-            choices: Vec::new(),
-            parsed: Vec::new(),
-            joined: Vec::new(),
-            closes: false,
-        }
+        Conjuncts { out, ..Conjuncts::default() }
     }
 
     /// Whether a `oneOf` is the only choice.

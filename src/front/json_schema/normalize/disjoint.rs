@@ -8,7 +8,7 @@ use super::super::read::facets::{Facets, JsonTypes, canonical};
 use super::Normalizer;
 use super::one_of::Branch;
 use crate::disjoint_sets::DisjointSets;
-use crate::hash::HashMap;
+use crate::hash::{HashMap, IndexMap};
 
 /// Most members that are tried as discriminators, those of most branches first.
 const MAX_DISCRIMINATORS: usize = 4;
@@ -55,16 +55,11 @@ impl<'a> Normalizer<'a> {
         for name in tried {
             let roots = self.group_roots(&lists, name);
             if roots.iter().any(|&root| root != roots[0]) {
-                let mut groups: Vec<Vec<Branch<'a>>> = Vec::new();
-                let mut indices: HashMap<usize, usize> = HashMap::default();
+                let mut groups: IndexMap<usize, Vec<Branch<'a>>> = IndexMap::default();
                 for (branch, root) in branches.into_iter().zip(roots) {
-                    let index = *indices.entry(root).or_insert(groups.len());
-                    if index == groups.len() {
-                        groups.push(Vec::new());
-                    }
-                    groups[index].push(branch);
+                    groups.entry(root).or_default().push(branch);
                 }
-                return groups;
+                return groups.into_values().collect();
             }
         }
         vec![branches]
@@ -88,16 +83,8 @@ impl<'a> Normalizer<'a> {
 
     /// The members that most branches require and list the values of.
     fn required_discriminators(&mut self, branches: &[&[Facets<'a>]]) -> Vec<&'a str> {
-        let mut counts: HashMap<&'a str, usize> = HashMap::default();
-        for facets in branches.iter().filter_map(|branch| branch.first()) {
-            let object = &facets.object;
-            for &(name, schema) in object.parts.iter().flat_map(|part| &part.properties) {
-                let is_required = || object.required.contains(&name);
-                if self.reader.spend(1) && is_required() && self.tests_value(schema) {
-                    *counts.entry(name).or_default() += 1;
-                }
-            }
-        }
+        let first = branches.iter().filter_map(|branch| branch.first());
+        let counts = self.count_tests(first, |facets, name| facets.object.required.contains(&name));
         let mut names: Vec<(usize, &'a str)> =
             counts.into_iter().filter(|&(_, n)| n > 1).map(|(name, n)| (n, name)).collect();
         names.sort_unstable_by(|a, b| b.cmp(a));

@@ -369,20 +369,18 @@ impl<'a> Normalizer<'a> {
         resolved: &[&'a str],
     ) -> bool {
         let all = || choices.iter().flat_map(|c| c.alternatives.iter().chain(c.implied_by.iter()));
-        let mut atoms = self.atoms((run.loc, name), &base, all());
-        let allowed_by_base = self.allowed(&mut atoms, &base);
-        let mut tested = Vec::new();
-        for facets in all() {
+        let mut split = self.split((run.loc, name), &base, all());
+        let tested = all().zip(std::mem::take(&mut split.tests)).map(|(facets, allowed)| {
             let rest = self.without_member(facets, name);
             let is_decided = self.allows_all_objects(&rest);
-            tested.push(Tested { allowed: self.allowed(&mut atoms, facets), rest, is_decided });
-        }
-        let classes = self.classes(&allowed_by_base, tested.iter().map(|t| &t.allowed));
-        if let [_] = classes[..] {
+            Tested { allowed, rest, is_decided }
+        });
+        let tested: Vec<Tested<'a>> = tested.collect();
+        if let [_] = split.classes[..] {
             return self.distribute_over(run, base, choices, resolved);
         }
-        for class in classes {
-            let of_class = self.class_facets(run.loc, &atoms, &allowed_by_base, &class);
+        for class in &split.classes {
+            let of_class = self.class_facets(&split, class);
             if !self.reader.spend(FUEL_PER_TEST * tested.len())
                 || !self.spend_on_conjoin(&base, &of_class)
             {

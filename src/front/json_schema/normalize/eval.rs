@@ -85,6 +85,14 @@ impl<'a> Normalizer<'a> {
             })
     }
 
+    /// The listed strings that satisfy the facets; `None` if values are not listed.
+    pub(crate) fn listed_texts(&mut self, facets: &Facets<'a>) -> Option<Vec<&'a str>> {
+        let mut texts: Vec<&'a str> =
+            facets.values.as_ref()?.iter().filter_map(|value| value.as_str()).collect();
+        texts.retain(|text| self.accepts_text(&facets.string, text));
+        Some(texts)
+    }
+
     /// Whether an array satisfies the facets.
     fn accepts_array(&mut self, facets: &ArrayFacets, items: &[Json]) -> bool {
         is_within(items.len(), (facets.min, facets.max))

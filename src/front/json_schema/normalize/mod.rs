@@ -113,7 +113,7 @@ impl<'a> Normalizer<'a> {
 
     /// The memo tables of the present texts of formats.
     fn memo(&mut self) -> &mut Memo<'a> {
-        &mut self.memos[usize::from(self.reader.has_all_texts())]
+        &mut self.memos[usize::from(self.reader.patterns.has_all_texts)]
     }
 
     /// The canonical conjunction of locations: references are followed, trivially true schemas
@@ -153,13 +153,11 @@ impl<'a> Normalizer<'a> {
         if let Some(out) = self.known_alternatives(conj) {
             return out;
         }
-        let out = self.while_in_progress(conj, |normalizer| {
+        self.expand_once(conj, |normalizer| {
             let mut all = Conjuncts::new(normalizer.always_true.clone());
             conj.iter().for_each(|&loc| normalizer.join(loc, (loc, ""), &mut all));
             normalizer.conjoin(conj[0], all)
-        });
-        self.keep_expansion(conj, &out);
-        out
+        })
     }
 
     /// The alternatives of a conjunction that is not to be expanded: it has been, or it is being
@@ -190,11 +188,17 @@ impl<'a> Normalizer<'a> {
         Some(self.always_true.clone())
     }
 
-    /// Keeps the result of an expansion, unless it is unknown.
-    fn keep_expansion(&mut self, conj: &[LocId], out: &Alternatives<'a>) {
+    /// Expands a conjunction, and keeps the result unless it is unknown.
+    fn expand_once(
+        &mut self,
+        conj: &[LocId],
+        expand: impl FnOnce(&mut Self) -> Alternatives<'a>,
+    ) -> Alternatives<'a> {
+        let out = self.while_in_progress(conj, expand);
         if !self.probe_is_unknown {
             self.memo().expansions.insert(conj.into(), Expansion::Done(out.clone()));
         }
+        out
     }
 
     /// The alternatives of one location.
@@ -227,9 +231,7 @@ impl<'a> Normalizer<'a> {
             self.reader.report(loc, "", Reason::Limit(what));
             return self.always_true.clone();
         }
-        let out = self.while_in_progress(&[loc], |normalizer| normalizer.expand_schema(loc));
-        self.keep_expansion(&[loc], &out);
-        out
+        self.expand_once(&[loc], |normalizer| normalizer.expand_schema(loc))
     }
 
     /// Does work during which the expansion of a conjunction counts as in progress.

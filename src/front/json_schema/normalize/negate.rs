@@ -273,7 +273,7 @@ impl<'a> Normalizer<'a> {
         for (name, value) in object.iter() {
             out.push(without_member(name));
             let other = self.reader.doc.constant_location(loc, value).negated();
-            out.push(with_member(name, ObjectPart::of_member(name, other)));
+            out.push(with_member(name, other));
         }
         out
     }
@@ -325,9 +325,9 @@ fn without_member(name: &str) -> Facets<'_> {
     Facets::objects(ObjectFacets { forbidden: vec![name], ..ObjectFacets::default() })
 }
 
-/// The objects with a member of this name that satisfy a part.
-fn with_member<'a>(name: &'a str, part: ObjectPart<'a>) -> Facets<'a> {
-    let (required, parts) = (vec![name], vec![Rc::new(part)]);
+/// The objects with a member of this name that satisfies a schema.
+fn with_member(name: &str, schema: LocId) -> Facets<'_> {
+    let (required, parts) = (vec![name], vec![Rc::new(ObjectPart::of_member(name, schema))]);
     Facets::objects(ObjectFacets { required, parts, ..ObjectFacets::default() })
 }
 
@@ -376,26 +376,17 @@ fn negate_objects<'a>(object: &ObjectFacets<'a>, out: &mut Vec<Facets<'a>>) {
     }
     out.extend(object.required.iter().map(|name| without_member(name)));
     for &names in &object.names {
-        out.push(with_witness(Witness {
-            matching: Some(NameTest::Schema(names.negated())),
-            not_named: Vec::new(),
-            not_matching: Vec::new(),
-            schema: LocId::TRUE,
-        }));
+        let test = NameTest::Schema(names.negated());
+        out.push(with_witness(Witness::of_names(test, LocId::TRUE)));
     }
     for part in &object.parts {
         for (pattern, schema) in &part.patterns {
-            let witness = Witness {
-                matching: Some(NameTest::Pattern(pattern.clone())),
-                not_named: Vec::new(),
-                not_matching: Vec::new(),
-                schema: schema.negated(),
-            };
-            out.push(with_witness(witness));
+            let test = NameTest::Pattern(pattern.clone());
+            out.push(with_witness(Witness::of_names(test, schema.negated())));
         }
         out.extend(additional_witness(part).map(with_witness));
         for &(name, schema) in &part.properties {
-            out.push(with_member(name, ObjectPart::of_member(name, schema.negated())));
+            out.push(with_member(name, schema.negated()));
         }
     }
 }

@@ -9,7 +9,6 @@ use super::super::options::Policy;
 use super::super::read::doc::LocId;
 use super::super::read::facets::{Facets, JsonTypes};
 use super::{Alternatives, Normalizer};
-use crate::hash::HashMap;
 
 /// From so many branches on, a discriminator is searched.
 const MIN_DISCRIMINATED: usize = 3;
@@ -144,25 +143,20 @@ impl<'a> Normalizer<'a> {
             }
         }
         let all = || branches.iter().flat_map(|branch| &branch.narrowed);
-        let mut atoms = self.atoms((loc, name), base, all());
-        let mut tests = Vec::new();
-        for facets in all() {
-            tests.push(self.allowed(&mut atoms, facets));
-        }
         let objects = Facets { types: base.types.intersect(JsonTypes::OBJECT), ..base.clone() };
-        let allowed_by_base = self.allowed(&mut atoms, &objects);
-        for class in self.classes(&allowed_by_base, tests.iter()) {
-            if !self.reader.spend(tests.len() / 2) {
+        let split = self.split((loc, name), &objects, all());
+        for class in &split.classes {
+            if !self.reader.spend(split.tests.len() / 2) {
                 return false;
             }
-            let of_class = self.class_facets(loc, &atoms, &allowed_by_base, &class);
-            let (mut rest, mut tests) = (Vec::new(), &tests[..]);
+            let of_class = self.class_facets(&split, class);
+            let (mut rest, mut tests) = (Vec::new(), &split.tests[..]);
             for branch in branches {
                 let (own, others) = tests.split_at(branch.narrowed.len());
                 tests = others;
                 let possible = |i: &usize| own[*i].possible.contains(class[0]);
                 let is_within = own.iter().zip(&branch.narrowed).all(|(allowed, facets)| {
-                    facets.types == JsonTypes::OBJECT && allowed.possible.is_among(&class)
+                    facets.types == JsonTypes::OBJECT && allowed.possible.is_among(class)
                 });
                 let mut narrowed = Vec::new();
                 for i in (0..own.len()).filter(possible) {
@@ -191,24 +185,10 @@ impl<'a> Normalizer<'a> {
         branches: &[Branch<'a>],
         resolved: &[&'a str],
     ) -> Option<&'a str> {
-        let mut counts: HashMap<&'a str, (usize, usize)> = HashMap::default();
-        let mut last = 0;
-        let first = |branch: &'_ Branch<'a>| {
-            branch.own.as_deref().unwrap_or(&branch.narrowed).first().cloned()
-        };
-        for facets in branches.iter().filter_map(first) {
-            last += 1;
-            for &(name, schema) in facets.object.parts.iter().flat_map(|part| &part.properties) {
-                if self.reader.spend(1) && !resolved.contains(&name) && self.tests_value(schema) {
-                    let entry = counts.entry(name).or_default();
-                    if entry.1 != last {
-                        *entry = (entry.0 + 1, last);
-                    }
-                }
-            }
-        }
-        let candidates = counts.into_iter().filter(|(_, (count, _))| *count >= MIN_DISCRIMINATED);
-        candidates.max_by_key(|&(name, (count, _))| (count, name)).map(|(name, _)| name)
+        let first = branches.iter().filter_map(|b| b.own.as_deref().unwrap_or(&b.narrowed).first());
+        let counts = self.count_tests(first, |_, name| !resolved.contains(&name));
+        let candidates = counts.into_iter().filter(|(_, count)| *count >= MIN_DISCRIMINATED);
+        candidates.max_by_key(|&(name, count)| (count, name)).map(|(name, _)| name)
     }
 
     /// The member that is required or impossible in most of the overlapping branches, if these are

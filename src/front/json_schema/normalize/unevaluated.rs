@@ -12,7 +12,7 @@ use smallvec::smallvec;
 use super::super::read::doc::{LocId, Locs};
 use super::super::read::facets::{ArrayPart, Evaluates, Facets, ObjectFacets, ObjectPart};
 use super::{EMPTINESS_DEPTH, Normalizer};
-use crate::hash::HashSet;
+use crate::hash::IndexSet;
 
 impl<'a> Normalizer<'a> {
     /// Applies `unevaluatedProperties`: members that no part evaluates satisfy `schema`.
@@ -130,14 +130,13 @@ fn part_of_other_members<'p, 'a: 'p>(
     schema: LocId,
 ) -> ObjectPart<'a> {
     let properties = others.clone().flat_map(|part| part.properties.iter().map(|(name, _)| *name));
-    let mut seen = HashSet::default();
-    let names = properties.chain(declared).filter(|name| seen.insert(*name));
+    let names: IndexSet<&str> = properties.chain(declared).collect();
     let patterns = others.flat_map(|part| &part.patterns);
     ObjectPart {
         patterns: patterns.map(|(pattern, _)| (pattern.clone(), LocId::TRUE)).collect(),
         additional: Some(schema),
         evaluates: Evaluates::All,
-        ..ObjectPart::new(names.map(|name| (name, LocId::TRUE)).collect())
+        ..ObjectPart::new(names.into_iter().map(|name| (name, LocId::TRUE)).collect())
     }
 }
 

@@ -10,7 +10,6 @@
 
 use std::rc::Rc;
 
-use indexmap::IndexSet;
 use smallvec::SmallVec;
 
 use super::super::options::Dialect;
@@ -18,7 +17,7 @@ use super::registry::Registry;
 use super::resources::{NamedSchema, ResourceIndex, address, dialect_of, resource_id};
 use super::vocabulary::{Vocabularies, vocabularies_of};
 use crate::fuel;
-use crate::hash::{HashMap, Seeded};
+use crate::hash::{HashMap, IndexSet};
 use crate::ids::id;
 use crate::spec::json::{Json, Object, push_token, unescape_token};
 
@@ -163,7 +162,7 @@ pub(crate) struct Doc<'a> {
     /// Memo of reference resolution, by base, dynamic scope and text.
     pub(crate) resolved: HashMap<(LocId, DynamicScopeId, &'a str), LocId>,
     /// Interned dynamic scopes.
-    pub(super) scopes: IndexSet<DynamicScope<'a>, Seeded>,
+    pub(super) scopes: IndexSet<DynamicScope<'a>>,
     /// Whether dynamic scopes are tracked: [`Features::dynamic`](super::Features).
     pub(super) dynamic: bool,
 }

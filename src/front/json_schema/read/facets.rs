@@ -113,6 +113,17 @@ pub(crate) struct Contains {
     pub(crate) evaluates: Evaluates,
 }
 
+impl Contains {
+    /// A number of counted elements, as far as the bounds tell numbers apart; `None` if it is too
+    /// large.
+    pub(crate) fn bounded(&self, count: u32) -> Option<u32> {
+        match self.max {
+            Some(max) => (count <= max).then_some(count),
+            None => Some(count.min(self.min)),
+        }
+    }
+}
+
 /// Constraints on arrays. An element satisfies its schemas of all parts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ArrayFacets {
@@ -161,6 +172,14 @@ pub(crate) struct Witness<'a> {
     pub(crate) not_matching: Vec<NameTest<'a>>,
     /// The schema of its value.
     pub(crate) schema: LocId,
+}
+
+impl<'a> Witness<'a> {
+    /// A member whose name passes a test and whose value satisfies a schema.
+    pub(crate) fn of_names(test: NameTest<'a>, schema: LocId) -> Witness<'a> {
+        let (not_named, not_matching) = (Vec::new(), Vec::new());
+        Witness { matching: Some(test), not_named, not_matching, schema }
+    }
 }
 
 /// Constraints on objects. A member satisfies its schemas of all parts.

@@ -14,7 +14,7 @@ use std::rc::Rc;
 
 use super::super::error::SchemaErrorReason as Reason;
 use super::super::format;
-use super::super::keyword::{Keyword, is_annotation};
+use super::super::keyword::{Keyword, KeywordVocabulary, is_annotation};
 use super::super::options::{Dialect, Formats};
 use super::SchemaReader;
 use super::doc::{LocId, PointerStep};
@@ -24,6 +24,7 @@ use super::vocabulary::unknown_required_vocabularies;
 use crate::decimal::{Decimal, has_large_exponent};
 use crate::front::diagnostic::{similar, suggestion};
 use crate::fuel;
+use crate::hash::IndexSet;
 use crate::ir::MAX_COUNT;
 use crate::spec::json::{Json, Object};
 
@@ -112,7 +113,7 @@ impl<'a> SchemaReader<'a> {
             let Some(keyword) = Keyword::lookup(name) else { continue };
             let entries = if keyword.dropped_at.is_some() { entries(value) } else { 0 };
             fuel::charge(FUEL_PER_KEYWORD + FUEL_PER_ENTRY * entries);
-            if !keyword.is_defined_in(dialect) || !vocabularies.include(keyword) {
+            if !keyword.is_defined_in(dialect) || !vocabularies.include(keyword.vocabulary) {
                 continue;
             }
             match self.treatment(loc, object, name) {
@@ -122,7 +123,7 @@ impl<'a> SchemaReader<'a> {
                 _ => self.parse_keyword(loc, object, (keyword.name, value), &mut parsed),
             }
         }
-        if vocabularies.has_applicators() {
+        if vocabularies.include(KeywordVocabulary::Applicator) {
             self.parse_members(loc, object, &mut parsed);
             self.parse_elements(loc, object, &mut parsed);
         }
@@ -182,10 +183,8 @@ impl<'a> SchemaReader<'a> {
     /// The types that a schema allows, if it has no assertion but `type`. Not for negated
     /// locations.
     pub(crate) fn type_only(&self, loc: LocId) -> Option<JsonTypes> {
-        let object = self
-            .doc
-            .object(loc)
-            .filter(|_| !loc.is_negated() && self.doc.vocabularies(loc).has_assertions())?;
+        let has_assertions = self.doc.vocabularies(loc).include(KeywordVocabulary::Validation);
+        let object = self.doc.object(loc).filter(|_| !loc.is_negated() && has_assertions)?;
         let types = object.iter().try_fold(JsonTypes::ALL, |types, (name, value)| match name {
             "type" => types_of(value),
             _ => is_annotation(name).then_some(types),
@@ -296,13 +295,8 @@ impl<'a> SchemaReader<'a> {
 
     /// Parses an array of names, without duplicates; `None` if it is malformed.
     fn parse_names(&self, value: &'a Json) -> Option<Vec<&'a str>> {
-        let mut names: Vec<&str> =
-            value.as_array()?.iter().map(Json::as_str).collect::<Option<_>>()?;
-        if names.len() > 1 {
-            let mut seen = crate::hash::HashSet::default();
-            names.retain(|name| seen.insert(*name));
-        }
-        Some(names)
+        let names: Option<IndexSet<&str>> = value.as_array()?.iter().map(Json::as_str).collect();
+        Some(names?.into_iter().collect())
     }
 
     /// Parses a bound of a number, or `multipleOf`.
@@ -341,7 +335,7 @@ impl<'a> SchemaReader<'a> {
         let Some(name) = value.as_str() else {
             return self.malformed(loc, "format", "must be a string");
         };
-        let asserted = self.doc.vocabularies(loc).assert_formats();
+        let asserted = self.doc.vocabularies(loc).include(KeywordVocabulary::AssertedFormat);
         if self.options.formats == Formats::Annotate && !asserted {
             return;
         }

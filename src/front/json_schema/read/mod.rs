@@ -94,7 +94,8 @@ pub(super) struct SchemaReader<'a> {
     pub(super) contradictions: Vec<SchemaError>,
     /// The location that is being read, for errors of no other location.
     pub(super) current: LocId,
-    patterns: Patterns<'a>,
+    /// The patterns.
+    pub(super) patterns: Patterns<'a>,
     /// What is relaxed because of limits.
     pub(super) relaxations: Relaxations,
     /// Where work was done, and where limits were reached.
@@ -103,14 +104,14 @@ pub(super) struct SchemaReader<'a> {
 
 /// The patterns of a schema.
 #[derive(Default)]
-struct Patterns<'a> {
+pub(super) struct Patterns<'a> {
     /// By source; `None` if they cannot be used.
     parsed: HashMap<&'a str, Option<Arc<CachedPattern>>>,
     /// Whether formats are read by patterns that describe all of their texts; see
     /// [`SchemaReader::set_all_texts`].
-    has_all_texts: bool,
+    pub(super) has_all_texts: bool,
     /// Whether there may be a format whose pattern leaves out some of its texts.
-    has_narrow_formats: bool,
+    pub(super) has_narrow_formats: bool,
 }
 
 impl<'a> SchemaReader<'a> {
@@ -279,16 +280,6 @@ impl<'a> SchemaReader<'a> {
     pub(super) fn set_all_texts(&mut self, has_all_texts: bool) -> bool {
         let has_all_texts = has_all_texts && self.patterns.has_narrow_formats;
         std::mem::replace(&mut self.patterns.has_all_texts, has_all_texts)
-    }
-
-    /// Whether there may be a format whose pattern leaves out some of its texts.
-    pub(super) fn has_narrow_formats(&self) -> bool {
-        self.patterns.has_narrow_formats
-    }
-
-    /// Whether formats have all of their texts now.
-    pub(super) fn has_all_texts(&self) -> bool {
-        self.patterns.has_all_texts
     }
 
     /// The parsed pattern, memoized; `None` if it is malformed or unsupported (reported).

@@ -18,7 +18,7 @@ use super::facets::{Facets, JsonTypes, UnenforcedKeyword};
 use super::resources::address;
 use super::{Features, SchemaReader};
 use crate::fuel;
-use crate::hash::{HashMap, HashSet};
+use crate::hash::{HashMap, IndexSet};
 use crate::spec::json::{Json, Object};
 
 /// The largest number of schemas that are relaxed together.
@@ -312,11 +312,9 @@ impl<'a> SchemaReader<'a> {
 
     /// The locations that apply to the same value as these, as far as they have been reached.
     fn in_place_schemas(&mut self, locs: &[LocId]) -> Vec<LocId> {
-        let mut out = locs.to_vec();
-        let mut seen: HashSet<LocId> = out.iter().copied().collect();
+        let mut out: IndexSet<LocId> = locs.iter().copied().collect();
         let mut next = 0;
-        while next < out.len() && out.len() < MAX_RELAXED_TOGETHER {
-            let loc = out[next];
+        while let Some(&loc) = out.get_index(next).filter(|_| out.len() < MAX_RELAXED_TOGETHER) {
             next += 1;
             let Some(object) = self.doc.object(loc) else { continue };
             let mut children: Vec<&'a Json> = Vec::new();
@@ -335,8 +333,8 @@ impl<'a> SchemaReader<'a> {
                 }
             }
             let children = children.into_iter().filter_map(|json| self.doc.reached(loc, json));
-            out.extend(children.chain(targets).filter(|loc| seen.insert(*loc)));
+            out.extend(children.chain(targets));
         }
-        out
+        out.into_iter().collect()
     }
 }

@@ -5,70 +5,49 @@
 
 use super::registry::Registry;
 
-use super::super::keyword::{Keyword, KeywordVocabulary};
+use super::super::keyword::KeywordVocabulary;
 use super::super::options::Dialect;
 use crate::spec::json::{Json, Object};
 
-/// A set of vocabularies, of those whose keywords constrain values.
+/// A set of vocabularies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Vocabularies(u8);
 
-/// In-place and child applicators, except `unevaluated...`.
-const APPLICATOR: u8 = 1;
-/// `unevaluatedItems` and `unevaluatedProperties`.
-const UNEVALUATED: u8 = 2;
-/// Assertions.
-const VALIDATION: u8 = 4;
-/// `format`, enforced as the options say.
-const FORMAT: u8 = 8;
-/// `format`, always enforced.
-const ASSERTION: u8 = 16;
-
 impl Vocabularies {
+    /// The vocabularies of every metaschema.
+    const ALWAYS: Vocabularies =
+        Vocabularies(0).with(KeywordVocabulary::Core).with(KeywordVocabulary::Annotation);
     /// The vocabularies of the standard dialects.
-    pub(super) const STANDARD: Vocabularies =
-        Vocabularies(APPLICATOR | UNEVALUATED | VALIDATION | FORMAT);
+    pub(super) const STANDARD: Vocabularies = Vocabularies::ALWAYS
+        .with(KeywordVocabulary::Applicator)
+        .with(KeywordVocabulary::Unevaluated)
+        .with(KeywordVocabulary::Validation)
+        .with(KeywordVocabulary::Format);
 
-    /// Whether a vocabulary of the set defines the keyword.
-    pub(crate) fn include(self, keyword: &Keyword) -> bool {
-        let defined_by = match keyword.vocabulary {
-            KeywordVocabulary::Core | KeywordVocabulary::Annotation => return true,
-            KeywordVocabulary::Applicator => APPLICATOR,
-            KeywordVocabulary::Unevaluated => UNEVALUATED,
-            KeywordVocabulary::Validation => VALIDATION,
-            KeywordVocabulary::Format => FORMAT | ASSERTION,
-        };
-        self.0 & defined_by != 0
+    /// The set with one more vocabulary.
+    const fn with(self, vocabulary: KeywordVocabulary) -> Vocabularies {
+        Vocabularies(self.0 | 1 << vocabulary as u8)
     }
 
-    /// Whether applicators apply.
-    pub(super) fn has_applicators(self) -> bool {
-        self.0 & APPLICATOR != 0
-    }
-
-    /// Whether assertions hold.
-    pub(super) fn has_assertions(self) -> bool {
-        self.0 & VALIDATION != 0
-    }
-
-    /// Whether formats are asserted regardless of the options, and unknown formats are refused.
-    pub(super) fn assert_formats(self) -> bool {
-        self.0 & ASSERTION != 0
+    /// Whether a vocabulary is in the set.
+    pub(super) fn include(self, vocabulary: KeywordVocabulary) -> bool {
+        self.with(vocabulary) == self
     }
 }
 
-/// The bits of a standard vocabulary; `None` for an unknown one.
-fn standard_vocabulary(uri: &str) -> Option<u8> {
+/// The vocabularies of keywords that a standard vocabulary has; `None` for an unknown one.
+fn standard_vocabulary(uri: &str) -> Option<&'static [KeywordVocabulary]> {
+    use KeywordVocabulary::{Applicator, AssertedFormat, Format, Unevaluated, Validation};
     let (dialect, name) =
         uri.strip_prefix("https://json-schema.org/draft/")?.split_once("/vocab/")?;
     Some(match (dialect, name) {
-        ("2019-09" | "2020-12", "core" | "meta-data" | "content") => 0,
-        ("2019-09", "applicator") => APPLICATOR | UNEVALUATED,
-        ("2020-12", "applicator") => APPLICATOR,
-        ("2020-12", "unevaluated") => UNEVALUATED,
-        ("2019-09" | "2020-12", "validation") => VALIDATION,
-        ("2019-09", "format") | ("2020-12", "format-annotation") => FORMAT,
-        ("2020-12", "format-assertion") => ASSERTION,
+        ("2019-09" | "2020-12", "core" | "meta-data" | "content") => &[],
+        ("2019-09", "applicator") => &[Applicator, Unevaluated],
+        ("2020-12", "applicator") => &[Applicator],
+        ("2020-12", "unevaluated") => &[Unevaluated],
+        ("2019-09" | "2020-12", "validation") => &[Validation],
+        ("2019-09", "format") | ("2020-12", "format-annotation") => &[Format],
+        ("2020-12", "format-assertion") => &[Format, AssertedFormat],
         _ => return None,
     })
 }
@@ -89,12 +68,10 @@ pub(super) fn vocabularies_of(
 ) -> Vocabularies {
     let Some(uri) = json.get("$schema") else { return inherited };
     match declared_vocabularies(registry, uri) {
-        Some(declared) if dialect >= Dialect::Draft201909 => Vocabularies(
-            declared
-                .iter()
-                .filter_map(|(uri, _)| standard_vocabulary(uri))
-                .fold(0, |all, one| all | one),
-        ),
+        Some(declared) if dialect >= Dialect::Draft201909 => {
+            let known = declared.iter().filter_map(|(uri, _)| standard_vocabulary(uri)).flatten();
+            known.fold(Vocabularies::ALWAYS, |all, &one| all.with(one))
+        }
         _ => Vocabularies::STANDARD,
     }
 }

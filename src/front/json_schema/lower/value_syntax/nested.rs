@@ -23,7 +23,7 @@ use super::python_values::PythonValues;
 use super::raw_strings::{AmbiguousText, RawStrings};
 use super::{CountedNames, ValueSyntax, any_trigger};
 use crate::fsm::{Combine, Dfa};
-use crate::hash::HashMap;
+use crate::hash::IndexSet;
 use crate::ir::{Dispatch, Expr, Trigger};
 use crate::spec::json::Json;
 
@@ -87,22 +87,7 @@ impl NestedStyle {
 
 /// The nodes of a schema that are found so far: each is a list of conjunctions of locations, one
 /// for each alternative of the values around it, which a reader cannot tell apart.
-#[derive(Default)]
-struct ValueNodes {
-    found: Vec<Vec<Locs>>,
-    index: HashMap<Vec<Locs>, usize>,
-}
-
-impl ValueNodes {
-    fn index(&mut self, mut conjunctions: Vec<Locs>) -> usize {
-        conjunctions.sort_unstable();
-        conjunctions.dedup();
-        *self.index.entry(conjunctions).or_insert_with_key(|key| {
-            self.found.push(key.clone());
-            self.found.len() - 1
-        })
-    }
-}
+type ValueNodes = IndexSet<Vec<Locs>>;
 
 /// The values of a node.
 #[derive(Default)]
@@ -124,9 +109,9 @@ impl<'a> SchemaLowering<'a, '_> {
     /// written.
     pub(in super::super) fn types_by_node(&mut self) -> ValueTypes {
         let mut nodes = ValueNodes::default();
-        nodes.index(vec![self.normalizer.conjunction([LocId::ROOT])]);
+        nodes.insert(vec![self.normalizer.conjunction([LocId::ROOT])]);
         let mut out = Vec::new();
-        while let Some(conjunctions) = nodes.found.get(out.len()).cloned() {
+        while let Some(conjunctions) = nodes.get_index(out.len()).cloned() {
             if out.len() >= MAX_VALUE_NODES || !self.normalizer.reader.spend(conjunctions.len()) {
                 let what = format!("more than {MAX_VALUE_NODES} nodes of values between tags");
                 self.normalizer.reader.report_limit(LocId::ROOT, &[], what);
@@ -207,7 +192,11 @@ impl<'a> SchemaLowering<'a, '_> {
     }
 
     fn node_index(&mut self, schemas: Vec<Locs>, nodes: &mut ValueNodes) -> usize {
-        nodes.index(schemas.into_iter().map(|locs| self.normalizer.conjunction(locs)).collect())
+        let mut conjunctions: Vec<Locs> =
+            schemas.into_iter().map(|locs| self.normalizer.conjunction(locs)).collect();
+        conjunctions.sort_unstable();
+        conjunctions.dedup();
+        nodes.insert_full(conjunctions).0
     }
 
     /// Reports what tags cannot express.

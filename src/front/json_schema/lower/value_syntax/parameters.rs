@@ -211,19 +211,11 @@ impl<'a> SchemaLowering<'a, '_> {
             None => {
                 let mut parts = Vec::new();
                 within.iter().for_each(|facets| self.syntax_values(facets, &mut parts));
-                self.value_rule(parts)
+                self.as_rule("value", Expr::alt(parts))
             }
         };
         self.location = outer;
         value
-    }
-
-    /// The union of values, as a rule.
-    pub(super) fn value_rule(&mut self, parts: Vec<Expr>) -> Expr {
-        match Expr::alt(parts) {
-            Expr::Never => Expr::Never,
-            body => Expr::Ref(self.rule("value".into(), body)),
-        }
     }
 
     /// Lowers values in the current syntax.

@@ -157,7 +157,7 @@ impl<'a> SchemaLowering<'a, '_> {
             // Includes all other values.
             return self.any_raw_text(raw);
         }
-        match self.value_rule(parts) {
+        match self.as_rule("value", Expr::alt(parts)) {
             Expr::Never => Expr::Never,
             value => Expr::seq([value, raw.terminator()]),
         }
@@ -207,14 +207,10 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// Lowers a raw string between quotes.
     fn quoted_string(&mut self, facets: &Facets<'a>, quotes: &RawQuotes, raw: &RawStrings) -> Expr {
-        let texts = match &facets.values {
-            Some(values) => {
-                let texts = values.iter().filter_map(|value| value.as_str());
-                let written = texts.filter(|text| {
-                    self.normalizer.accepts_text(&facets.string, text)
-                        && !contains(text, &quotes.end)
-                });
-                Expr::alt(written.map(Expr::text).collect::<Vec<_>>())
+        let texts = match self.normalizer.listed_texts(facets) {
+            Some(mut texts) => {
+                texts.retain(|text| !contains(text, &quotes.end));
+                Expr::alt(texts.into_iter().map(Expr::text))
             }
             None => self.raw_text(&facets.string, &[&quotes.end]),
         };
@@ -224,12 +220,8 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// Lowers a raw string without quotes.
     fn bare_string(&mut self, facets: &Facets<'a>, types: JsonTypes, raw: &RawStrings) -> Expr {
-        if let Some(values) = &facets.values {
-            let texts = values.iter().filter_map(|value| value.as_str());
-            let unambiguous = texts.filter(|text| {
-                self.normalizer.accepts_text(&facets.string, text)
-                    && raw.reads_as_string(text, types)
-            });
+        if let Some(texts) = self.normalizer.listed_texts(facets) {
+            let unambiguous = texts.into_iter().filter(|text| raw.reads_as_string(text, types));
             return Expr::alt(unambiguous.flat_map(|text| framed_word(text, raw)));
         }
         if !facets.string.allows_all() {

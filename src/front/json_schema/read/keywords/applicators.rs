@@ -7,6 +7,7 @@ use super::super::facets::JsonTypes;
 use super::super::relaxations::KeywordTreatment;
 use super::super::resolve::ResolveError;
 use super::{Conditional, ParsedKeywords};
+use crate::front::diagnostic::suggestion;
 use crate::spec::json::{Json, Object};
 
 impl<'a> SchemaReader<'a> {
@@ -133,10 +134,7 @@ impl<'a> SchemaReader<'a> {
             "$dynamicRef" => self.doc.resolve_dynamic(loc, reference),
             _ => self.doc.resolve_recursive(loc),
         };
-        let meant = || {
-            let meant = self.doc.similar_reference(reference);
-            meant.map(|meant| format!("; is `{meant}` meant?")).unwrap_or_default()
-        };
+        let meant = || suggestion(self.doc.similar_reference(reference).as_deref());
         match target {
             Ok(target) => parsed.all_of.push(target),
             Err(ResolveError::NotFound) => {

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use super::super::super::error::SchemaErrorReason as Reason;
+use super::super::super::keyword::KeywordVocabulary;
 use super::super::super::options::{Dialect, MemberOrder};
 use super::super::SchemaReader;
 use super::super::doc::{LocId, PointerStep, is_trivially_true};
@@ -159,8 +160,8 @@ impl<'a> SchemaReader<'a> {
         facets: &mut Facets<'a>,
     ) {
         let dialect = self.doc.dialect(loc);
-        let bounds_apply =
-            dialect >= Dialect::Draft201909 && self.doc.vocabularies(loc).has_assertions();
+        let bounds_apply = dialect >= Dialect::Draft201909
+            && self.doc.vocabularies(loc).include(KeywordVocabulary::Validation);
         let mut count = |name: &'static str| match object.get(name) {
             Some(value) if bounds_apply => Some(self.parse_count(loc, name, value)),
             _ => None,
