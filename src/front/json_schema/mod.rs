@@ -262,7 +262,8 @@ pub fn lower_into(
     }
     within_budget(&source, || {
         let ((rule, types), relaxed) = lower::attempts::retry(&source.options, |attempt| {
-            lower::SchemaLowering::new(builder, source, attempt).lower_root(style)
+            let normalizer = normalize::Normalizer::new(source, attempt);
+            lower::SchemaLowering::new(builder, normalizer).lower_root(style)
         })?;
         Ok(LoweredValue { rule, types, relaxed })
     })

@@ -41,10 +41,10 @@ use smallvec::smallvec;
 use super::error::{SchemaError, SchemaErrorReason as Reason, SchemaErrors};
 use super::normalize::Normalizer;
 use super::options::{Policy, SchemaOptions, Undeclared};
+use super::read::SchemaReader;
 use super::read::doc::{LocId, Locs};
 use super::read::facets::{Facets, JsonTypes};
 use super::read::relaxations::Attempt;
-use super::read::{SchemaReader, SchemaSource};
 use crate::fuel::{self, OutOfFuel};
 use crate::hash::HashMap;
 use crate::ids::RuleId;
@@ -90,17 +90,8 @@ pub(super) struct SchemaLowering<'a, 'b> {
 }
 
 impl<'a, 'b> SchemaLowering<'a, 'b> {
-    /// Prepares to lower the document of `source` with the features and relaxations of `attempt`.
-    pub(super) fn new(
-        builder: &'b mut GrammarBuilder,
-        source: SchemaSource<'a>,
-        attempt: Attempt,
-    ) -> Self {
-        Self::of(builder, Normalizer::new(source, attempt))
-    }
-
     /// Prepares to lower the normalizer's document, with the features that it has.
-    fn of(builder: &'b mut GrammarBuilder, normalizer: Normalizer<'a>) -> Self {
+    pub(super) fn new(builder: &'b mut GrammarBuilder, normalizer: Normalizer<'a>) -> Self {
         SchemaLowering {
             builder,
             normalizer,

@@ -53,7 +53,7 @@ impl<'a> SchemaLowering<'a, '_> {
         let all_rules = self.builder.len();
         let enabled = self.normalizer.reader.features;
         let relaxed = self.normalizer.reader.relaxed.len();
-        let mut python = Self::of(self.builder, self.normalizer);
+        let mut python = Self::new(self.builder, self.normalizer);
         python.syntax = ValueSyntax::Python(PythonDialect::Declared);
         python.normalizer.reader.options.whitespace = Whitespace::PythonLike;
         for (rule, loc, facets) in &rules {
