@@ -154,6 +154,7 @@ impl<'a> SchemaLowering<'a, '_> {
         let punctuation = self.punctuation();
         let Delimiters { open, close, comma, empty } = &punctuation.brackets;
         let mut graph = CountingGraph::opened(open.clone(), contains.len());
+        let mut exclusive = ExclusiveSets::new(&contains);
         while let Some(((position, counts), node)) = graph.pop() {
             if !self.has_room_for_node(&graph) {
                 let refused = self.report_counting_limit(contains[0].schema, counting_limit());
@@ -175,12 +176,17 @@ impl<'a> SchemaLowering<'a, '_> {
                 .sum();
             let next = if position < exact { position + 1 } else { position };
             for hits in subsets(counted) {
-                let mut locs = facets.element(position.min(facets.prefix()));
+                let at = position.min(facets.prefix());
+                if exclusive.rule_out(at, hits) {
+                    continue;
+                }
+                let mut locs = facets.element(at);
                 let counts = count_hits(&contains, &counts, (counted, hits), &mut locs);
                 let Some(new_counts) = counts else { continue };
                 let lead = if position == 0 { Expr::Empty } else { comma.clone() };
                 let element = self.counted_element((lead, locs), compared, &mut elements);
                 if element == Expr::Never {
+                    exclusive.add(at, hits);
                     continue;
                 }
                 let after = graph.node((next, new_counts));
@@ -384,6 +390,31 @@ fn exact_positions(facets: &ArrayFacets, contains: &[&Contains]) -> usize {
 pub(super) fn subsets(set: u32) -> impl Iterator<Item = u32> {
     let next = move |subset: &u32| Some(subset.wrapping_sub(set) & set).filter(|&next| next > 0);
     std::iter::successors(Some(0), next)
+}
+
+/// Sets of `contains` whose schemas no element of a position satisfies together. Without upper
+/// bounds an element need not violate the others, so that none satisfies a larger set either.
+struct ExclusiveSets {
+    is_bounded: bool,
+    /// Positions with one bit for each `contains`.
+    found: Vec<(usize, u32)>,
+}
+
+impl ExclusiveSets {
+    fn new(contains: &[&Contains]) -> ExclusiveSets {
+        let is_bounded = contains.iter().any(|c| c.max.is_some());
+        ExclusiveSets { is_bounded, found: Vec::new() }
+    }
+
+    fn rule_out(&self, position: usize, set: u32) -> bool {
+        self.found.iter().any(|&(at, found)| at == position && set & found == found)
+    }
+
+    fn add(&mut self, position: usize, set: u32) {
+        if !self.is_bounded {
+            self.found.push((position, set));
+        }
+    }
 }
 
 /// The counts after an element that counts for those `contains` whose bit is set in `hits`, and not

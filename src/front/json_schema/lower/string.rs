@@ -3,6 +3,7 @@
 //! Strings without patterns may use any JSON escape. Strings with a pattern use the escapes that
 //! the options allow. A pattern is lowered to the cheapest form that expresses it:
 //! * an expression with the structure of the pattern;
+//! * a repeat of one class, whose counter enforces the length;
 //! * a counted graph;
 //! * the product automaton of all facets.
 
@@ -178,7 +179,8 @@ impl<'a> SchemaLowering<'a, '_> {
         if (min, max) == (0, None) {
             return Ok(self.text_graph(dfa, spelling));
         }
-        if let Some(texts) = self.counted_texts(dfa, (min, max), spelling) {
+        let class = counted_class(dfa, (min, max), spelling);
+        if let Some(texts) = class.or_else(|| self.counted_texts(dfa, (min, max), spelling)) {
             return Ok(match spelling {
                 TextSpelling::Json(_) => Expr::seq([texts, Expr::text("\"")]),
                 _ => texts,
@@ -305,6 +307,20 @@ impl<'a> SchemaLowering<'a, '_> {
 /// Inclusive ranges of code points.
 type Ranges = Vec<(u32, u32)>;
 
+/// The words of an automaton of a sequence of classes of which the last one repeats, with a length
+/// within the bounds. Every step reads one code point, so that a repeat counts the length. `None`
+/// for other automata.
+fn counted_class(dfa: &Dfa, (min, max): Lengths, spelling: TextSpelling) -> Option<Expr> {
+    let (first, looped) = class_sequence(dfa)?;
+    let steps = first.len() as u32;
+    if max.is_some_and(|max| max < steps) {
+        return None;
+    }
+    let rest = (min.saturating_sub(steps), max.map(|max| max - steps));
+    let rest = Expr::repeat(spelling.spell(&looped), rest.0, rest.1);
+    Some(Expr::seq(first.iter().map(|ranges| spelling.spell(ranges)).chain([rest])))
+}
+
 /// Divides ranges of code points into those of ASCII and all others.
 fn split_ascii(ranges: &[(u32, u32)]) -> [Ranges; 2] {
     let ascii = ranges.iter().filter(|(lo, _)| *lo < 0x80);
@@ -313,6 +329,27 @@ fn split_ascii(ranges: &[(u32, u32)]) -> [Ranges; 2] {
         ascii.map(|&(lo, hi)| (lo, hi.min(0x7F))).collect(),
         others.map(|&(lo, hi)| (lo.max(0x80), hi)).collect(),
     ]
+}
+
+/// Recognises an automaton of a fixed sequence of classes followed by any number of one class.
+/// Returns the sequence and the repeated class.
+fn class_sequence(dfa: &Dfa) -> Option<(Vec<Ranges>, Ranges)> {
+    let mut first = Vec::new();
+    let mut at = 0;
+    loop {
+        let edges = dfa.edges(at);
+        let to = edges.first()?.to;
+        if edges.iter().any(|e| e.to != to) || first.len() > dfa.len() {
+            return None;
+        }
+        let ranges: Ranges = edges.iter().map(|e| (e.lo, e.hi)).collect();
+        match (dfa.is_final(at), to == at) {
+            (true, true) => return Some((first, ranges)),
+            (false, false) => first.push(ranges),
+            _ => return None,
+        }
+        at = to;
+    }
 }
 
 /// Drops the bounds on the length that the automaton implies. It must be trim.
