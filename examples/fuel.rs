@@ -23,7 +23,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let [kind, text] = &arguments[..] else {
         return Err("usage: fuel ebnf|lark|regex|schema TEXT".into());
     };
-    let unlimited = Limits::default().with_compile_fuel(u64::MAX).with_mask_fuel(u64::MAX);
+    let unlimited = Limits::default()
+        .with_compile_fuel(u64::MAX)
+        .with_mask_fuel(u64::MAX)
+        .with_sequence_fuel(u64::MAX);
     let vocab = Arc::new(Vocabulary::toy(&[b"the ", b"\", \"", b"aaaa", b"bbb", b" a"]));
     let engine = Engine::new(vocab, EngineOptions::default().with_limits(unlimited));
     let constraint = measured("compile", || compile(&engine, kind, text))?;

@@ -53,7 +53,7 @@ pub use preparation::{PrepareBudget, PrepareReport, Prepared};
 pub use resume::ResumeError;
 use runtime::EngineThreads;
 pub use runtime::{EngineStats, ProcessStats, process_stats};
-use sequence_fuel::{SequenceFuel, spend_from};
+use sequence_fuel::SequenceFuel;
 pub use shortest::{Completion, CompletionOptions};
 use termination::{Termination, TokenStep, write_stop_tokens};
 
@@ -610,6 +610,10 @@ impl Matcher {
             }
         }
         self.limit = None;
+        if self.tokens.is_empty() {
+            // As a new matcher.
+            self.fuel = SequenceFuel::default();
+        }
     }
 
     /// The vocabulary.
@@ -724,7 +728,7 @@ impl Matcher {
             Ok(TokenStep::Next(next)) => self.configs.push(next),
         }
         self.tokens.push(token);
-        self.fuel.count_token();
+        self.fuel.reach(self.tokens.len());
         Ok(())
     }
 
@@ -748,8 +752,14 @@ impl Matcher {
         state: &mut MaskState,
         work: impl Fn(&Matcher, &mut MaskState) -> Result<T, ParserLimit>,
     ) -> Result<T, ParserLimit> {
-        let (left, account) = (self.fuel.left(self.masks.limits()), self.fuel.account());
-        match spend_from(&account, left, || self.with_retry(state, work)) {
+        state.clear_if_full();
+        // Other sequences may have filled the caches, so the replay is not charged.
+        self.replay(state)?;
+        let left = self.fuel.left(self.masks.limits());
+        let (result, units) =
+            fuel::measure(|| fuel::with_budget(left, || self.with_retry(state, work)));
+        self.fuel.charge(units);
+        match result {
             Err(ParserLimit::Fuel) if self.fuel.left(self.masks.limits()) == 0 => {
                 Err(ParserLimit::SequenceFuel)
             }

@@ -15,6 +15,7 @@ use crate::setters::with_methods;
 /// let deep = r#"{"items": {"items": {"items": {"items": {"items": {}}}}}}"#;
 /// assert!(engine.compile_json_schema(deep, &SchemaOptions::default()).is_err());
 /// ```
+// Many fields: limits that users set one by one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {

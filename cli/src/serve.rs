@@ -4,6 +4,7 @@ use std::io::Write;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::ValueEnum;
@@ -19,6 +20,8 @@ use crate::trained;
 
 /// The environment variable with API keys, separated by commas.
 const KEYS_VARIABLE: &str = "LOUVER_API_KEY";
+/// Time that tasks have to end after the server has stopped.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Serves models with OpenAI's API: chat completions, responses, models; health, metrics, an
 /// inspector.
@@ -122,7 +125,10 @@ fn seconds(text: &str) -> Result<Seconds, String> {
 /// wait for running requests.
 pub(crate) fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
     let export = telemetry::start(args.log_format, args.otlp_endpoint.as_deref())?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    // Loading a model occupies one thread; another one waits for signals.
+    let threads = std::thread::available_parallelism().map_or(2, |threads| threads.get().max(2));
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let runtime = builder.worker_threads(threads).enable_all().build()?;
     let served = runtime.block_on(async {
         let config = build_config(&args).await?;
         config.check()?;
@@ -167,8 +173,8 @@ pub(crate) fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
         tracing::info!("stopped");
         anyhow::Ok(ExitCode::SUCCESS)
     });
-    // Aborted clients may still hold connections.
-    runtime.shutdown_background();
+    // Aborted clients may still hold connections. Tasks are dropped, which ends MCP processes.
+    runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
     export.finish();
     served
 }

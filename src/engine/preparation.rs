@@ -29,7 +29,7 @@ use self::frontier::Candidate;
 use self::slices::Preparation;
 use super::background::{Priority, SliceSignal};
 use super::runtime::{EngineCounters, count};
-use super::sequence_fuel::spend_from;
+use super::sequence_fuel::with_account;
 use super::{Constraint, Matcher};
 use crate::fsm::ByteSet;
 use crate::fuel;
@@ -246,8 +246,8 @@ impl Matcher {
     /// that may not follow are skipped.
     ///
     /// Returns at once and takes no lock under which masks are made. Changes no result. Returns
-    /// `false` where the engine has no background threads, the sequence is over, or `likely` is
-    /// empty.
+    /// `false` where the engine has no background threads, the sequence is over, `likely` is empty,
+    /// or earlier prefetches have spent as much as the sequence may.
     ///
     /// Served before preparations. At most 64 prefetches wait; the latest is served first, and the
     /// oldest is dropped.
@@ -265,12 +265,10 @@ impl Matcher {
     /// # }
     /// ```
     pub fn prefetch(&self, likely: &[TokenId]) -> bool {
-        let left = self.fuel.left(self.masks.limits());
-        let is_over = self.is_over() || left == 0;
-        if is_over || likely.is_empty() || self.config() == ConfigId::DEAD {
+        if self.is_over() || likely.is_empty() || self.config() == ConfigId::DEAD {
             return false;
         }
-        let account = self.fuel.account();
+        let Some(account) = self.fuel.prefetches(self.masks.limits()) else { return false };
         let (masks, background_parser) = (self.masks.clone(), self.background_parser.clone());
         let likely = likely.to_vec();
         let config = self.config();
@@ -291,7 +289,7 @@ impl Matcher {
                     })
                 };
                 let prefetch = || fuel::run_under(&cancel, prefetch);
-                spend_from(&account, left.min(masks.limits().prepare_fuel), prefetch);
+                with_account(&account, masks.limits().prepare_fuel, prefetch);
                 None
             }),
         )

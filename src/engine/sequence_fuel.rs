@@ -11,43 +11,51 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::fuel;
 use crate::limits::Limits;
 
-/// What a sequence has spent, and how many tokens it has taken.
+/// What a sequence has spent.
 #[derive(Debug, Default)]
 pub(super) struct SequenceFuel {
-    /// Shared with prefetches of the sequence, which spend on background threads.
-    spent: Arc<AtomicU64>,
-    /// Those that were rolled back included: a draft costs as much as other tokens.
-    tokens: u64,
+    spent: u64,
+    /// What its prefetches have spent on background threads. Past the same budget there are no
+    /// more; the sequence itself is not affected, as it would depend on their timing.
+    prefetched: Arc<AtomicU64>,
+    /// The most tokens that the sequence has had.
+    longest: u64,
 }
 
 /// A fork goes on from what was spent, by itself.
 impl Clone for SequenceFuel {
     fn clone(&self) -> Self {
-        let spent = Arc::new(AtomicU64::new(self.spent.load(Ordering::Relaxed)));
-        SequenceFuel { spent, tokens: self.tokens }
+        let prefetched = Arc::new(AtomicU64::new(self.prefetched.load(Ordering::Relaxed)));
+        SequenceFuel { prefetched, ..*self }
     }
 }
 
 impl SequenceFuel {
-    /// Counts a token that the sequence has taken.
-    pub(super) fn count_token(&mut self) {
-        self.tokens += 1;
+    /// Notes the length of the sequence, in tokens.
+    pub(super) fn reach(&mut self, tokens: usize) {
+        self.longest = self.longest.max(tokens as u64);
     }
 
     /// What the sequence may still spend, in units.
     pub(super) fn left(&self, limits: &Limits) -> u64 {
-        limits.sequence_budget(self.tokens).saturating_sub(self.spent.load(Ordering::Relaxed))
+        limits.sequence_budget(self.longest).saturating_sub(self.spent)
     }
 
-    /// The account that [`spend_from`] charges.
-    pub(super) fn account(&self) -> Arc<AtomicU64> {
-        self.spent.clone()
+    /// Charges the sequence for work.
+    pub(super) fn charge(&mut self, units: u64) {
+        self.spent += units;
+    }
+
+    /// The account of prefetches, or `None` once it is spent.
+    pub(super) fn prefetches(&self, limits: &Limits) -> Option<Arc<AtomicU64>> {
+        let spent = self.prefetched.load(Ordering::Relaxed);
+        (spent < limits.sequence_budget(self.longest)).then(|| self.prefetched.clone())
     }
 }
 
-/// Runs work with a budget of `left` units, and charges the account of a sequence for it.
-pub(super) fn spend_from<T>(account: &AtomicU64, left: u64, work: impl FnOnce() -> T) -> T {
-    let (result, units) = fuel::measure(|| fuel::with_budget(left, work));
+/// Runs work with a budget, and charges an account for it.
+pub(super) fn with_account<T>(account: &AtomicU64, budget: u64, work: impl FnOnce() -> T) -> T {
+    let (result, units) = fuel::measure(|| fuel::with_budget(budget, work));
     account.fetch_add(units, Ordering::Relaxed);
     result
 }

@@ -3,6 +3,7 @@
 use std::hash::Hash;
 
 use super::{Dfa, Edge};
+use crate::fuel;
 use crate::hash::IndexSet;
 
 impl Dfa {
@@ -18,6 +19,7 @@ impl Dfa {
         let mut states: IndexSet<S> = IndexSet::from_iter([start]);
         let mut out = Dfa::unfinished();
         while let Some(&state) = states.get_index(out.len()) {
+            fuel::charge(bytes.len());
             for symbol in bytes.iter().copied().map(u32::from) {
                 if let Some(to) = next(state, symbol) {
                     let to = states.insert_full(to).0 as u32;

@@ -368,6 +368,7 @@ impl MaskState {
             + self.masks.bytes()
             + self.resolved_suffixes.stats().bytes
             + self.rule_walks.bytes()
+            + self.shortest_paths.as_ref().map_or(0, |paths| paths.bytes())
     }
 
     /// Reserves capacity for further text: see [`crate::capacity`].

@@ -115,8 +115,10 @@ impl Label {
 const SETTLE_FUEL: usize = 16;
 /// Fuel of adding a label.
 const PUSH_FUEL: usize = 16;
-/// Most steps of all cached answers, and one for each; past it, all are dropped.
+/// Capacity of the cache of answers: total steps plus entries. Beyond it, the cache is cleared.
 const MAX_ANSWER_STEPS: usize = 1 << 17;
+/// Approximate memory of a step or an entry of that cache, in bytes.
+const BYTES_PER_ANSWER_STEP: usize = 40;
 /// Most labels that wait for a subgoal.
 const MAX_WAITING: usize = 1 << 20;
 
@@ -201,6 +203,11 @@ impl ShortestPaths {
             answers: HashMap::default(),
             answer_steps: 0,
         }
+    }
+
+    /// Memory of the cached answers, in bytes, approximately.
+    pub(crate) fn bytes(&self) -> usize {
+        self.answer_steps * BYTES_PER_ANSWER_STEP
     }
 
     /// The cost of a special token.

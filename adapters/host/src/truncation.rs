@@ -84,6 +84,9 @@ impl TruncationGuard {
             return drawn;
         }
         let fuel = self.fuel_of_step(matcher);
+        // The host may ask for a row twice: what followed another token does not count.
+        let position = matcher.tokens().len();
+        self.known.retain(|known| known.position == position);
         let within = |guard: &mut Self| {
             let mut token = drawn;
             for _ in 0..MAX_DRAWS {
@@ -132,7 +135,8 @@ impl TruncationGuard {
         let left = room.saturating_sub(1);
         let length = matcher.completion_length().unwrap_or(u64::MAX);
         let is_ample = length.saturating_mul(AMPLE.0).saturating_add(AMPLE.1) <= left as u64;
-        let after = if is_ample { None } else { shortest_completion(matcher) };
+        let (after, is_searched) =
+            if is_ample { (None, false) } else { shortest_completion(matcher) };
         matcher.rollback(1);
         if is_ample {
             return true;
@@ -146,7 +150,7 @@ impl TruncationGuard {
         let after = [after, rest].into_iter().flatten().min_by_key(Vec::len);
         match after.filter(|after| after.len() <= left) {
             Some(after) => {
-                self.learn(matcher.tokens().len() + 1, after, true);
+                self.learn(matcher.tokens().len() + 1, after, is_searched);
                 true
             }
             None => current.is_none_or(|current| current.len() > room),
@@ -164,12 +168,14 @@ impl TruncationGuard {
         let here = self.known.iter().filter(|known| known.position == position);
         let valid: Vec<KnownCompletion> =
             here.filter(|known| completes(matcher, &known.tokens)).cloned().collect();
-        let is_searched = valid.iter().any(|known| known.is_searched);
-        let found = if is_searched { None } else { shortest_completion(matcher) };
+        let (found, is_searched) = match valid.iter().any(|known| known.is_searched) {
+            true => (None, true),
+            false => shortest_completion(matcher),
+        };
         let known = valid.into_iter().map(|known| known.tokens);
         let best = known.chain(found).min_by_key(Vec::len)?;
         self.known.retain(|known| known.position != position);
-        self.learn(position, best.clone(), true);
+        self.learn(position, best.clone(), is_searched);
         Some(best)
     }
 
@@ -218,7 +224,7 @@ impl TruncationGuard {
                 return Some(Vec::new());
             }
             matcher.advance(token).ok()?;
-            let completion = shortest_completion(matcher);
+            let (completion, _) = shortest_completion(matcher);
             matcher.rollback(1);
             completion.filter(|completion| completion.len() < room)
         };
@@ -257,8 +263,12 @@ fn completes(matcher: &mut Matcher, completion: &[TokenId]) -> bool {
     completes
 }
 
-fn shortest_completion(matcher: &mut Matcher) -> Option<Vec<TokenId>> {
-    matcher.shortest_completion_tokens(&CompletionOptions::default()).ok().flatten()
+/// The shortest completion, and whether the search for it ended within its limits.
+fn shortest_completion(matcher: &mut Matcher) -> (Option<Vec<TokenId>>, bool) {
+    match matcher.shortest_completion_tokens(&CompletionOptions::default()) {
+        Ok(found) => (found, true),
+        Err(_) => (None, false),
+    }
 }
 
 #[cfg(test)]

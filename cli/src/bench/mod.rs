@@ -194,7 +194,10 @@ fn engine_on(common: &CommonArgs, vocab: Arc<Vocabulary>) -> Arc<Engine> {
 fn engine_options(common: &CommonArgs) -> EngineOptions {
     let mut limits = Limits::default();
     if common.unlimited {
-        (limits.compile_fuel, limits.mask_fuel) = (u64::MAX, u64::MAX);
+        limits = limits
+            .with_compile_fuel(u64::MAX)
+            .with_mask_fuel(u64::MAX)
+            .with_sequence_fuel(u64::MAX);
     }
     let mut options = EngineOptions::default()
         .with_limits(limits)

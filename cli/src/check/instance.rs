@@ -88,8 +88,8 @@ impl<'s> CheckedSpec<'s> {
     }
 
     /// Checks the input. The error says where it is not valid, which keyword of a schema it
-    /// violates, and what was allowed there; or why it cannot be checked. With the policy `validate`, relaxed keywords are
-    /// validated as well.
+    /// violates, and what was allowed there; or why it cannot be checked. With the policy
+    /// `validate`, relaxed keywords are validated as well.
     fn check(&self, bytes: &[u8]) -> Result<(), String> {
         let mut recognizer = self.spec.recognizer();
         let (offset, what, expected, could_end) = match recognizer.push(bytes) {

@@ -239,7 +239,7 @@ fn check_random_schemas(vocab: Vocabulary, schemas: std::ops::Range<u64>) -> usi
         let schema = random_object(&mut random, 2);
         let options = SchemaOptions::default();
         let constraint = engine.compile_json_schema(&schema.to_string(), &options).unwrap();
-        let least = shortest_completion(&mut constraint.matcher()).unwrap().len();
+        let least = shortest_completion(&mut constraint.matcher()).0.unwrap().len();
         for (k, sampler) in SAMPLERS.into_iter().enumerate() {
             let extra = [0, 1, 2 + random.below(6) as usize, 20, 40 + random.below(80) as usize];
             for limit in extra.map(|extra| least + extra) {

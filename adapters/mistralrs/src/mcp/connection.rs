@@ -12,21 +12,24 @@ use super::http::HttpSession;
 use super::process::ProcessSession;
 use super::rpc::{self, McpFailure};
 
-/// Time limit for starting a server and exchanging the first messages.
+/// Time limit for starting a server and listing its tools.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Version of the protocol that the client asks for. It takes what the server answers: what it uses
-/// is the same in all versions.
+/// Version of the protocol that the client asks for. Any version that the server selects is
+/// accepted: the methods used exist in all of them.
 const PROTOCOL_VERSION: &str = "2025-11-25";
 
 /// Highest number of pages of a list of tools.
 const MAX_PAGES: usize = 100;
 
+/// Memory of a list of tools, in bytes.
+const MAX_TOOLS_BYTES: usize = 16 << 20;
+
 /// A server, with the session that is open, if any.
 pub(super) struct McpConnection {
     source: McpServerSource,
     bearer_token: Option<String>,
-    /// Time limit of one call.
+    /// Time limit of one call. It includes connecting again.
     timeout: Duration,
     connect_timeout: Duration,
     /// Locked while a session begins, so that there is one at a time.
@@ -44,17 +47,26 @@ impl McpConnection {
         McpConnection { source, bearer_token, timeout, connect_timeout, session }
     }
 
-    /// The descriptions of the server's tools, all pages.
+    /// The descriptions of the server's tools, all pages. Connects before.
     pub(super) async fn tools(&self) -> Result<Vec<Json>, McpFailure> {
-        let mut tools = Vec::new();
+        within(self.connect_timeout, "the server was not ready", self.pages_of_tools()).await
+    }
+
+    async fn pages_of_tools(&self) -> Result<Vec<Json>, McpFailure> {
+        let (mut tools, mut bytes) = (Vec::new(), 0);
         let mut params = "{}".to_owned();
         for _ in 0..MAX_PAGES {
             let page = self.request("tools/list", &params).await?;
             let Some(listed) = page.get("tools").and_then(Json::as_array) else {
                 return Err(McpFailure::no_reply("the reply has no list of tools"));
             };
+            bytes += page.bytes();
+            if bytes > MAX_TOOLS_BYTES {
+                return Err(McpFailure::no_reply("the list of tools is too long"));
+            }
             tools.extend(listed.iter().cloned());
-            match page.get("nextCursor").and_then(Json::as_str) {
+            let cursor = page.get("nextCursor").and_then(Json::as_str);
+            match cursor.filter(|cursor| !cursor.is_empty()) {
                 Some(cursor) => params = format!(r#"{{"cursor":{}}}"#, rpc::string(cursor)),
                 None => return Ok(tools),
             }
@@ -62,28 +74,17 @@ impl McpConnection {
         Err(McpFailure::no_reply(format!("the list of tools has more than {MAX_PAGES} pages")))
     }
 
-    /// Calls a tool. `arguments` is JSON on one line.
+    /// Calls a tool. `arguments` is JSON on one line. Connects before if the connection is lost.
     pub(super) async fn call(&self, tool: &str, arguments: &str) -> Result<Json, McpFailure> {
         let params = format!(r#"{{"name":{},"arguments":{arguments}}}"#, rpc::string(tool));
-        self.request("tools/call", &params).await
+        within(self.timeout, "no reply", self.request("tools/call", &params)).await
     }
 
-    /// Sends a request and waits for its reply, for as long as a call may take. Connects before if
-    /// there is no connection.
+    /// Sends a request and waits for its reply.
     async fn request(&self, method: &str, params: &str) -> Result<Json, McpFailure> {
-        let once = async || {
-            let session = self.session().await?;
-            match tokio::time::timeout(self.timeout, session.request(method, params)).await {
-                Ok(result) => result,
-                Err(_) => {
-                    let seconds = self.timeout.as_secs();
-                    Err(McpFailure::no_reply(format!("no reply within {seconds} s")))
-                }
-            }
-        };
-        match once().await {
+        match self.session().await?.request(method, params).await {
             // The server has not read the request, so that it may be sent again.
-            Err(McpFailure::Expired) => once().await,
+            Err(McpFailure::Expired) => self.session().await?.request(method, params).await,
             result => result,
         }
     }
@@ -94,15 +95,22 @@ impl McpConnection {
         if let Some(open) = session.as_ref().filter(|session| session.is_open()) {
             return Ok(Arc::clone(open));
         }
-        let begun = McpSession::begin(&self.source, self.bearer_token.as_deref());
-        let begun = tokio::time::timeout(self.connect_timeout, begun).await.unwrap_or_else(|_| {
-            let seconds = self.connect_timeout.as_secs_f64();
-            Err(McpFailure::no_reply(format!("the server was not ready within {seconds} s")))
-        });
+        let begun = McpSession::begin(&self.source, self.bearer_token.as_deref()).await;
         let begun = Arc::new(begun?);
         *session = Some(Arc::clone(&begun));
         Ok(begun)
     }
+}
+
+/// Bounds the time of work. `what` did not happen if it takes longer.
+async fn within<T>(
+    limit: Duration,
+    what: &str,
+    work: impl Future<Output = Result<T, McpFailure>>,
+) -> Result<T, McpFailure> {
+    let seconds = limit.as_secs_f64();
+    let late = |_| Err(McpFailure::no_reply(format!("{what} within {seconds} s")));
+    tokio::time::timeout(limit, work).await.unwrap_or_else(late)
 }
 
 /// An initialized session with a server.
@@ -119,7 +127,8 @@ impl McpSession {
         let session = match source {
             McpServerSource::Process { command, args, work_dir, env } => {
                 let mut program = tokio::process::Command::new(command);
-                program.args(args).envs(env.iter().flatten());
+                // The keys of the server's own clients are not for its tools.
+                program.env_remove("LOUVER_API_KEY").args(args).envs(env.iter().flatten());
                 if let Some(folder) = work_dir {
                     program.current_dir(folder);
                 }

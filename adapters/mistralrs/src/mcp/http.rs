@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use louver::spec::json::Json;
 use reqwest_host::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest_host::redirect::Policy;
 use reqwest_host::{Client, Response, StatusCode};
 
 use super::rpc::{self, MAX_MESSAGE_BYTES, McpFailure, ServerMessage};
@@ -14,6 +15,8 @@ use super::rpc::{self, MAX_MESSAGE_BYTES, McpFailure, ServerMessage};
 const SESSION_HEADER: &str = "mcp-session-id";
 const VERSION_HEADER: &str = "mcp-protocol-version";
 const EVENT_STREAM: &str = "text/event-stream";
+/// Most requests of the server that are answered for one of the client's.
+const MAX_ANSWERS: usize = 16;
 
 /// A server at a URL, with the state that its headers carry.
 pub(super) struct HttpSession {
@@ -36,20 +39,24 @@ impl HttpSession {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             let pair = name.parse().ok().zip(value.parse().ok());
-            let (name, value): (reqwest_host::header::HeaderName, HeaderValue) =
+            let (name, mut value): (reqwest_host::header::HeaderName, HeaderValue) =
                 pair.ok_or_else(|| McpFailure::no_reply(format!("{name:?} is no header of HTTP")))?;
+            value.set_sensitive(true);
             map.insert(name, value);
         }
         if let Some(token) = bearer_token {
             let value = HeaderValue::try_from(format!("Bearer {token}"));
-            let value = value.map_err(|_| McpFailure::no_reply("the bearer token is no header"))?;
+            let mut value =
+                value.map_err(|_| McpFailure::no_reply("the bearer token is no header"))?;
+            value.set_sensitive(true);
             map.insert(AUTHORIZATION, value);
         }
         let accepted = HeaderValue::from_static("application/json, text/event-stream");
         map.insert(ACCEPT, accepted);
         map.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         Ok(HttpSession {
-            client: Client::builder().build().map_err(described)?,
+            // A redirect would send the configured headers to another host.
+            client: Client::builder().redirect(Policy::none()).build().map_err(described)?,
             url: url.to_owned(),
             headers: map,
             id: OnceLock::new(),
@@ -127,32 +134,39 @@ impl HttpSession {
     async fn reply(&self, id: u64, mut response: Response) -> Result<Json, McpFailure> {
         let content_type = response.headers().get(CONTENT_TYPE).and_then(|t| t.to_str().ok());
         let is_stream = content_type.is_some_and(|t| t.starts_with(EVENT_STREAM));
-        let (mut events, mut read_bytes) = (EventReader::default(), 0);
+        let (mut events, mut read_bytes, mut answers) = (EventReader::default(), 0, 0);
         while let Some(piece) = response.chunk().await.map_err(described)? {
             read_bytes += piece.len();
             if read_bytes > MAX_MESSAGE_BYTES {
                 return Err(McpFailure::no_reply("the response is too long"));
             }
-            events.bytes.extend_from_slice(&piece);
+            events.push(&piece);
             while is_stream && let Some(text) = events.next() {
-                if let Some(result) = self.find_reply(id, &text).await {
+                if let Some(result) = self.find_reply(id, &text, &mut answers).await {
                     return result;
                 }
             }
         }
         let text = String::from_utf8_lossy(&events.bytes);
-        let result = if is_stream { None } else { self.find_reply(id, &text).await };
+        let result = if is_stream { None } else { self.find_reply(id, &text, &mut answers).await };
         result.unwrap_or_else(|| Err(McpFailure::no_reply("the response has no reply")))
     }
 
-    /// The reply to a request among the messages of a text. Answers the server's own requests.
-    async fn find_reply(&self, id: u64, text: &str) -> Option<Result<Json, McpFailure>> {
-        for message in rpc::read(text).unwrap_or_default() {
-            match message {
-                ServerMessage::Reply { id: of, result } if of == id => return Some(result),
-                ServerMessage::Reply { .. } => {}
-                ServerMessage::Request { answer } => drop(self.post(answer).await),
+    /// The reply to a request, if a message is that. Answers a request of the server, unless it has
+    /// sent too many; `answers` is their number.
+    async fn find_reply(
+        &self,
+        id: u64,
+        text: &str,
+        answers: &mut usize,
+    ) -> Option<Result<Json, McpFailure>> {
+        match rpc::read(text)? {
+            ServerMessage::Reply { id: of, result } if of == id => return Some(result),
+            ServerMessage::Request { answer } if *answers < MAX_ANSWERS => {
+                *answers += 1;
+                drop(self.post(answer).await);
             }
+            _ => {}
         }
         None
     }
@@ -170,47 +184,74 @@ fn described(error: reqwest_host::Error) -> McpFailure {
     McpFailure::NoReply(text)
 }
 
-/// Splits a stream into the data of its events.
+/// Splits a stream into the data of its events. Cost: linear.
 #[derive(Default)]
 struct EventReader {
-    /// What is not yet read.
     bytes: Vec<u8>,
-    /// Number of these bytes that have no line feed.
+    /// Number of these bytes that were read.
+    read: usize,
+    /// Number of these bytes after which to search a line feed.
     searched: usize,
     /// The data of the event that is not complete.
     data: String,
 }
 
 impl EventReader {
+    /// Adds bytes of the stream.
+    fn push(&mut self, bytes: &[u8]) {
+        self.bytes.drain(..self.read);
+        self.searched -= self.read;
+        self.read = 0;
+        self.bytes.extend_from_slice(bytes);
+    }
+
     /// The data of the next complete event.
     fn next(&mut self) -> Option<String> {
-        let mut read = 0;
-        let mut event = None;
-        while event.is_none() {
-            let unread = &self.bytes[read..];
-            let Some(at) = unread[self.searched..].iter().position(|byte| *byte == b'\n') else {
-                self.searched = unread.len();
-                break;
+        loop {
+            let unread = &self.bytes[self.searched..];
+            let Some(at) = unread.iter().position(|byte| *byte == b'\n') else {
+                self.searched = self.bytes.len();
+                return None;
             };
-            let line = String::from_utf8_lossy(&unread[..self.searched + at]);
+            let end = self.searched + at;
+            let line = String::from_utf8_lossy(&self.bytes[self.read..end]);
             let line = line.strip_suffix('\r').unwrap_or(&line);
-            read += self.searched + at + 1;
-            self.searched = 0;
+            (self.read, self.searched) = (end + 1, end + 1);
             if let Some(data) = line.strip_prefix("data:") {
                 self.data.push_str(data.strip_prefix(' ').unwrap_or(data));
                 self.data.push('\n');
             } else if line.is_empty() && !self.data.is_empty() {
-                event = Some(std::mem::take(&mut self.data));
+                return Some(std::mem::take(&mut self.data));
             }
         }
-        self.bytes.drain(..read);
-        event
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The configured headers would go to the other host.
+    #[tokio::test]
+    async fn redirects_are_not_followed() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut head = vec![0; 4096];
+            assert!(tokio::io::AsyncReadExt::read(&mut stream, &mut head).await.unwrap() > 0);
+            let redirect = format!(
+                "HTTP/1.1 307 Temporary Redirect\r\nlocation: http://{address}/other\r\n\
+                 content-length: 0\r\n\r\n"
+            );
+            tokio::io::AsyncWriteExt::write_all(&mut stream, redirect.as_bytes()).await.unwrap();
+        };
+        let header = ("x-api-key".to_owned(), "secret".to_owned());
+        let headers = std::iter::once((&header.0, &header.1));
+        let session = HttpSession::new(&format!("http://{address}/mcp"), headers, None).unwrap();
+        let (result, ()) = tokio::join!(session.request("ping", "{}"), server);
+        assert_eq!(result, Err(McpFailure::Status(307)));
+    }
 
     #[test]
     fn events_are_read_in_any_pieces() {
@@ -219,7 +260,7 @@ mod tests {
         for size in 1..stream.len() {
             let (mut reader, mut events) = (EventReader::default(), Vec::new());
             for piece in stream.as_bytes().chunks(size) {
-                reader.bytes.extend_from_slice(piece);
+                reader.push(piece);
                 events.extend(std::iter::from_fn(|| reader.next()));
             }
             assert_eq!(events, ["{\"a\":\n1}\n", "2\n"], "{size}");

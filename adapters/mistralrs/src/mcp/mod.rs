@@ -71,8 +71,8 @@ pub enum McpError {
         /// The status.
         status: u16,
     },
-    /// The server did not reply in time, or the connection is lost. The tool may have run. The next
-    /// call connects again.
+    /// The server did not reply in time, or the connection is lost: then the next call connects
+    /// again. The tool may have run.
     #[error("the call of {tool:?} has no result: {message}")]
     Call {
         /// The tool.
@@ -122,7 +122,7 @@ struct McpTool {
     /// The name that the model sees.
     name: String,
     /// The name on the server.
-    own_name: String,
+    server_name: String,
     /// The index of the server.
     server: usize,
     /// The tool in OpenAI's format.
@@ -178,8 +178,8 @@ impl McpTools {
     }
 
     /// Runs a call on its server, within the configured time (30 seconds by default), which begins
-    /// when fewer calls run than the configuration allows and the server is connected. The result
-    /// is the server's text, for a tool message. May be dropped: the reply then goes to nobody.
+    /// when fewer calls run than the configuration allows and includes connecting again. The result
+    /// is the server's text, for a tool message. May be dropped: a late reply is discarded.
     pub async fn call(&self, call: &Call) -> Result<String, McpError> {
         self.call_tool(&call.name, &call.arguments).await
     }
@@ -202,7 +202,7 @@ impl McpTools {
         };
         // Never closed.
         let _permit = self.calls.acquire().await;
-        let result = self.servers[called.server].call(&called.own_name, &arguments).await;
+        let result = self.servers[called.server].call(&called.server_name, &arguments).await;
         let result = result.map_err(|failure| match failure {
             McpFailure::Rejected { code, message } => {
                 McpError::Refused { tool: tool.clone(), code, message }
@@ -225,23 +225,24 @@ fn is_random(prefix: &str) -> bool {
 
 /// Reads the description of a tool. The error says what is wrong with it.
 fn read_tool(tool: &Json, prefix: Option<&str>, server: usize) -> Result<McpTool, String> {
-    let own_name = tool.get("name").and_then(Json::as_str).ok_or("a tool has no name")?.to_owned();
+    let server_name =
+        tool.get("name").and_then(Json::as_str).ok_or("a tool has no name")?.to_owned();
     let schema = match tool.get("inputSchema") {
         Some(schema) => exact_value(schema).map_err(|number| {
-            format!("the schema of {own_name:?} has the number {number}, which would be rounded")
+            format!("the schema of {server_name:?} has the number {number}, which would be rounded")
         })?,
         None => json!({}),
     };
     let name = match prefix {
-        Some(prefix) => format!("{prefix}_{own_name}"),
-        None => own_name.clone(),
+        Some(prefix) => format!("{prefix}_{server_name}"),
+        None => server_name.clone(),
     };
     let mut function = json!({"name": name, "parameters": schema, "strict": true});
     if let Some(description) = tool.get("description").and_then(Json::as_str) {
         function["description"] = description.into();
     }
     let definition = json!({"type": "function", "function": function});
-    Ok(McpTool { name, own_name, server, definition })
+    Ok(McpTool { name, server_name, server, definition })
 }
 
 /// The text of a result: its texts, and what else there is by kind. Without any, the structured
@@ -287,7 +288,7 @@ mod tests {
         let tool = read_tool(&tool, Some("sums"), 0).unwrap();
         let expected = json!({"type": "function", "function": {"name": "sums_add",
             "description": "Adds.", "parameters": {"type": "object"}, "strict": true}});
-        assert_eq!((tool.definition, tool.own_name), (expected, "add".to_owned()));
+        assert_eq!((tool.definition, tool.server_name), (expected, "add".to_owned()));
     }
 
     #[test]

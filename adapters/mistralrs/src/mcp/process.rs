@@ -1,13 +1,13 @@
 //! MCP over the standard input and output of a process: a JSON-RPC message a line.
 //!
-//! One task reads all lines and hands each reply to the request with its id. A request that was
-//! given up has no entry there, so its late reply reaches nobody.
+//! One task reads all lines and hands each reply to the request with its id. A late reply, to a
+//! request that was given up, is discarded.
 
 use std::collections::HashMap;
 use std::io;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use louver::spec::json::Json;
@@ -19,6 +19,9 @@ use super::rpc::{self, MAX_MESSAGE_BYTES, McpFailure, ServerMessage};
 
 /// How long a process may take to exit after its standard input was closed. Then it is killed.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Memory for lines that is kept between them, in bytes.
+const SMALL_LINE_BYTES: usize = 64 << 10;
 
 /// Number of lines that wait to be written.
 const WAITING_LINES: usize = 64;
@@ -33,18 +36,39 @@ pub(super) struct ProcessSession {
     _open: oneshot::Sender<()>,
 }
 
-/// The requests that wait for a reply, by id. `None`: the connection is lost.
-struct PendingReplies(Mutex<Option<HashMap<u64, ReplySender>>>);
+/// The requests that wait for a reply, by id.
+#[derive(Default)]
+struct PendingReplies {
+    by_id: Mutex<HashMap<u64, ReplySender>>,
+    /// Why the connection is lost, if an error ended it.
+    error: OnceLock<String>,
+}
 
 type ReplySender = oneshot::Sender<Result<Json, McpFailure>>;
 
 impl PendingReplies {
-    fn lock(&self) -> MutexGuard<'_, Option<HashMap<u64, ReplySender>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, ReplySender>> {
+        self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn take(&self, id: u64) -> Option<ReplySender> {
-        self.lock().as_mut()?.remove(&id)
+        self.lock().remove(&id)
+    }
+
+    /// The failure of requests once the connection is lost.
+    fn lost(&self) -> McpFailure {
+        let ended = "the server's process has ended or closed its output";
+        McpFailure::no_reply(self.error.get().map_or(ended, String::as_str))
+    }
+}
+
+/// Fails the requests that wait when it is dropped: at the end of the connection, also after a
+/// panic.
+struct FailedAtEnd(Arc<PendingReplies>);
+
+impl Drop for FailedAtEnd {
+    fn drop(&mut self) {
+        self.0.lock().clear();
     }
 }
 
@@ -59,7 +83,7 @@ impl Drop for PendingRequest<'_> {
         if self.session.replies.take(self.id).is_some() {
             let params = format!(r#"{{"requestId":{}}}"#, self.id);
             let cancelled = rpc::notification("notifications/cancelled", &params);
-            // If the server reads nothing it need not know.
+            // Best effort: dropped if the queue is full.
             let _ = self.session.lines.try_send(cancelled);
         }
     }
@@ -79,16 +103,19 @@ impl ProcessSession {
             let program = program.as_std().get_program().display().to_string();
             McpFailure::no_reply(format!("{program:?} cannot be started: {error}"))
         })?;
-        let replies = Arc::new(PendingReplies(Mutex::new(Some(HashMap::new()))));
+        let replies = Arc::new(PendingReplies::default());
         let (lines, to_write) = mpsc::channel(WAITING_LINES);
         let (open, dropped) = oneshot::channel();
         let reading = read(stdout, Arc::clone(&replies), lines.clone());
         let writing = write(stdin, to_write);
-        // An error ends the connection as the end of the output does.
-        let talking = async {
-            tokio::select! { _ = reading => {} _ = writing => {} _ = dropped => {} }
+        let io = async {
+            tokio::select! {
+                read = reading => read,
+                written = writing => written,
+                _ = dropped => Ok(()),
+            }
         };
-        tokio::spawn(run(child, talking, Arc::clone(&replies)));
+        tokio::spawn(run(child, io, FailedAtEnd(Arc::clone(&replies))));
         Ok(ProcessSession { lines, replies, next_id: AtomicU64::new(1), _open: open })
     }
 
@@ -96,36 +123,31 @@ impl ProcessSession {
     pub(super) async fn request(&self, method: &str, params: &str) -> Result<Json, McpFailure> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let (sender, receiver) = oneshot::channel();
-        match self.replies.lock().as_mut() {
-            Some(pending) => pending.insert(id, sender),
-            None => return Err(lost()),
-        };
+        self.replies.lock().insert(id, sender);
         let _pending = PendingRequest { session: self, id };
         self.send(rpc::request(id, method, params)).await?;
-        receiver.await.unwrap_or_else(|_| Err(lost()))
+        receiver.await.unwrap_or_else(|_| Err(self.replies.lost()))
     }
 
     /// Sends a message, without waiting for an answer.
     pub(super) async fn send(&self, message: String) -> Result<(), McpFailure> {
-        self.lines.send(message).await.map_err(|_| lost())
+        self.lines.send(message).await.map_err(|_| self.replies.lost())
     }
 
     /// Whether the connection is not lost.
     pub(super) fn is_open(&self) -> bool {
-        self.replies.lock().is_some()
+        !self.lines.is_closed()
     }
 }
 
-fn lost() -> McpFailure {
-    McpFailure::no_reply("the server's process has ended or closed its output")
-}
-
-/// Talks to the process until the connection ends. Then the requests that wait fail, and the
-/// process ends.
-async fn run(mut child: Child, talking: impl Future<Output = ()>, replies: Arc<PendingReplies>) {
+/// Reads and writes until the connection ends. Then the requests that wait fail, and the process
+/// ends.
+async fn run(mut child: Child, io: impl Future<Output = io::Result<()>>, failed: FailedAtEnd) {
     // Closes the process's standard input at its end.
-    talking.await;
-    *replies.lock() = None;
+    if let Err(error) = io.await {
+        let _ = failed.0.error.set(format!("the connection to the server's process: {error}"));
+    }
+    drop(failed);
     if tokio::time::timeout(EXIT_TIMEOUT, child.wait()).await.is_err() {
         let _ = child.kill().await;
     }
@@ -141,7 +163,7 @@ async fn write(mut stdin: ChildStdin, mut lines: mpsc::Receiver<String>) -> io::
     Ok(())
 }
 
-/// Reads lines until the process closes its output. What is no message is skipped.
+/// Reads lines until the process closes its output. Lines that are no messages are skipped.
 async fn read(
     stdout: ChildStdout,
     replies: Arc<PendingReplies>,
@@ -151,6 +173,7 @@ async fn read(
     let mut line = Vec::new();
     loop {
         line.clear();
+        line.shrink_to(SMALL_LINE_BYTES);
         let mut limited = (&mut stdout).take(MAX_MESSAGE_BYTES as u64 + 1);
         if limited.read_until(b'\n', &mut line).await? == 0 {
             return Ok(());
@@ -159,19 +182,16 @@ async fn read(
             return Err(io::Error::other("the message is too long"));
         }
         let text = std::str::from_utf8(&line).unwrap_or_default();
-        for message in rpc::read(text).unwrap_or_default() {
-            match message {
-                ServerMessage::Reply { id, result } => {
-                    if let Some(sender) = replies.take(id) {
-                        // The request may have been given up just now.
-                        let _ = sender.send(result);
-                    }
-                }
-                ServerMessage::Request { answer } => {
-                    // A server that reads nothing gets no answers.
-                    let _ = answers.try_send(answer);
+        match rpc::read(text) {
+            Some(ServerMessage::Reply { id, result }) => {
+                if let Some(sender) = replies.take(id) {
+                    // The request may have been given up just now.
+                    let _ = sender.send(result);
                 }
             }
+            // Best effort: dropped if the queue is full.
+            Some(ServerMessage::Request { answer }) => drop(answers.try_send(answer)),
+            None => {}
         }
     }
 }

@@ -1,10 +1,14 @@
 //! JSON-RPC 2.0 as MCP uses it: messages to a server as text, and those of a server.
 
+use louver::Limits;
 use louver::spec::json::{Json, write_string};
-use louver::{JsonError, Limits};
 
 /// Longest message of a server, in bytes.
-pub(super) const MAX_MESSAGE_BYTES: usize = 16 << 20;
+pub(super) const MAX_MESSAGE_BYTES: usize = 4 << 20;
+/// Most JSON values of a message: each takes many times its text in memory.
+const MAX_MESSAGE_VALUES: usize = 200_000;
+/// Longest id of a server's request, in bytes. The answer repeats it.
+const MAX_ID_BYTES: usize = 128;
 
 /// Error code of an unknown method.
 const METHOD_NOT_FOUND: i64 = -32601;
@@ -32,7 +36,7 @@ impl McpFailure {
     }
 }
 
-/// What a message of a server means to the client. Notifications mean nothing to it.
+/// A message of a server. Notifications are ignored.
 pub(super) enum ServerMessage {
     /// The reply to the client's request with this id.
     Reply { id: u64, result: Result<Json, McpFailure> },
@@ -57,15 +61,16 @@ pub(super) fn string(text: &str) -> String {
     out
 }
 
-/// Reads a message of a server, or a batch of messages. Cost: linear.
-pub(super) fn read(text: &str) -> Result<Vec<ServerMessage>, JsonError> {
+/// Reads a message of a server. `None` for notifications and for text that is no message, or one
+/// with too many values. Cost: linear.
+pub(super) fn read(text: &str) -> Option<ServerMessage> {
+    // A value follows a bracket, a colon or a comma.
+    let values = text.bytes().filter(|byte| matches!(byte, b'[' | b'{' | b':' | b',')).count();
+    if values > MAX_MESSAGE_VALUES {
+        return None;
+    }
     let limits = Limits::default().with_source_bytes(MAX_MESSAGE_BYTES);
-    let (json, _) = Json::parse_repeated(text, &limits)?;
-    let messages = json.as_array().unwrap_or(std::slice::from_ref(&json));
-    Ok(messages.iter().filter_map(read_one).collect())
-}
-
-fn read_one(message: &Json) -> Option<ServerMessage> {
+    let (message, _) = Json::parse_repeated(text, &limits).ok()?;
     let id = message.get_non_null("id")?;
     if let Some(method) = message.get("method") {
         let outcome = match method.as_str() {
@@ -74,8 +79,10 @@ fn read_one(message: &Json) -> Option<ServerMessage> {
                 r#""error":{{"code":{METHOD_NOT_FOUND},"message":"this client has no such method"}}"#
             ),
         };
+        let is_id = matches!(id, Json::Number(_) | Json::String(_));
+        let id = id.to_string();
         let answer = format!(r#"{{"jsonrpc":"2.0","id":{id},{outcome}}}"#);
-        return Some(ServerMessage::Request { answer });
+        return (is_id && id.len() <= MAX_ID_BYTES).then_some(ServerMessage::Request { answer });
     }
     let Json::Number(id) = id else { return None };
     let id = id.as_str().parse().ok()?;
@@ -94,4 +101,25 @@ fn read_error(error: Option<&Json>) -> McpFailure {
     let message = error.and_then(|error| error.get("message")).and_then(Json::as_str);
     let message = message.unwrap_or("an error without a message").to_owned();
     McpFailure::Rejected { code: code.unwrap_or_default(), message }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_bounded() {
+        let reply =
+            |values: usize| read(&format!(r#"{{"id":1,"result":[{}0]}}"#, "0,".repeat(values)));
+        assert!(matches!(reply(100), Some(ServerMessage::Reply { id: 1, result: Ok(_) })));
+        assert!(reply(MAX_MESSAGE_VALUES).is_none());
+        let ping = |id: &str| match read(&format!(r#"{{"id":{id},"method":"ping"}}"#)) {
+            Some(ServerMessage::Request { answer }) => Some(answer),
+            _ => None,
+        };
+        assert_eq!(ping("7").unwrap(), r#"{"jsonrpc":"2.0","id":7,"result":{}}"#);
+        assert!(ping(r#""a""#).unwrap().contains(r#""id":"a""#));
+        assert_eq!(ping(r#"{"a":1}"#), None);
+        assert_eq!(ping(&format!("{:?}", "a".repeat(MAX_ID_BYTES))), None);
+    }
 }

@@ -8,9 +8,8 @@ use super::punctuation::Delimiters;
 use super::spelling::single;
 use super::value_syntax::ValueSyntax;
 use crate::decimal::Decimal;
-use crate::front::regex::spell_dfa;
 use crate::fsm::Dfa;
-use crate::ir::{Expr, Graph, Literal, Member, Members, regular};
+use crate::ir::{Expr, Graph, Literal, Member, Members};
 use crate::spec::json::{Json, Object};
 
 /// Constants of at most so many members list their members in all orders, as a graph. Larger ones
@@ -64,13 +63,11 @@ impl<'a> SchemaLowering<'a, '_> {
             }
         }
         if !texts.is_empty() {
-            let spelled = spell_dfa(&Dfa::texts(texts), &mut |ranges| spelling.spell(ranges));
-            let quoted = Expr::seq([Expr::text("\""), spelled, Expr::text("\"")]);
-            let limit = self.normalizer.reader.limits.compiled_states;
-            parts.push(match regular::automaton(&quoted, &[], limit) {
-                Ok(dfa) => Expr::Automaton(Arc::new(dfa)),
-                Err(error) => self.too_large(&error),
-            });
+            match spelling.words(&Dfa::texts(texts), self.normalizer.reader.limits.compiled_states)
+            {
+                Ok(spelled) => parts.push(Expr::Automaton(Arc::new(spelled))),
+                Err(error) => parts.push(self.too_large(&error)),
+            }
         }
         if !numbers.is_empty() {
             let spelled = self.listed_numbers(numbers, types, scalars);

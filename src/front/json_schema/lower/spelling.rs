@@ -3,7 +3,8 @@
 use super::super::options::{Escapes, NonAscii};
 use crate::cache::ProcessCell;
 use crate::front::regex::SCALARS;
-use crate::fsm::{ByteSet, Digit, Edge, NumeralBuilder};
+use crate::fsm::{ByteSet, Dfa, DfaBuilder, Digit, Edge, NumeralBuilder, TooLarge};
+use crate::hash::HashMap;
 use crate::ir::{Expr, Literal, regular};
 use crate::spec::json::{short_escape, write_string};
 
@@ -146,6 +147,79 @@ impl Spelling {
         let none = first.is_empty();
         (ascii, if none { Expr::Never } else { Expr::Automaton(build.finish(first).into()) })
     }
+
+    /// Lowers an acyclic automaton over code points to an automaton over the bytes of its texts as
+    /// JSON strings. Fails past `limit` states.
+    pub(super) fn words(self, texts: &Dfa, limit: usize) -> Result<Dfa, TooLarge> {
+        let mut b = DfaBuilder::new();
+        let start = b.state(false);
+        let states: Vec<u32> = (0..texts.len()).map(|_| b.state(false)).collect();
+        let end = b.state(true);
+        let edge = |b: &mut DfaBuilder, from, byte: u8, to| {
+            b.edge(from, u32::from(byte), u32::from(byte), to)
+        };
+        edge(&mut b, start, b'"', states[0]);
+        // States within the spelling of a character, by their predecessor and the symbol read.
+        // Spellings of one state that begin alike share them.
+        let mut inner: HashMap<(u32, u8), u32> = HashMap::default();
+        let mut spellings = Vec::new();
+        for (state, &from) in states.iter().enumerate() {
+            inner.clear();
+            if texts.is_final(state as u32) {
+                edge(&mut b, from, b'"', end);
+            }
+            for e in texts.edges(state as u32) {
+                for c in (e.lo..=e.hi).filter_map(char::from_u32) {
+                    self.spellings(c, &mut spellings);
+                    for spelling in &spellings {
+                        let Some((last, first)) = spelling.split_last() else { continue };
+                        let mut at = from;
+                        for &symbol in first {
+                            at = *inner.entry((at, symbol.code())).or_insert_with(|| {
+                                let next = b.state(false);
+                                symbol.bytes().for_each(|byte| edge(&mut b, at, byte, next));
+                                next
+                            });
+                        }
+                        last.bytes().for_each(|byte| edge(&mut b, at, byte, states[e.to as usize]));
+                    }
+                }
+            }
+            if b.len() > limit {
+                return Err(TooLarge::States { limit });
+            }
+        }
+        Ok(b.finish())
+    }
+
+    /// The spellings of one character. None is a prefix of another.
+    fn spellings(self, c: char, out: &mut Vec<Vec<SpellingSymbol>>) {
+        out.clear();
+        let raw = if c.is_ascii() {
+            plain_ascii().contains(c as u8)
+        } else {
+            self.non_ascii != NonAscii::Escaped
+        };
+        if raw {
+            out.push(c.encode_utf8(&mut [0; 4]).bytes().map(SpellingSymbol::Byte).collect());
+        }
+        let any = self.escapes == Escapes::Any;
+        let short = short_escape(c).or((c == '/' && any).then_some("\\/"));
+        out.extend(short.map(|text| text.bytes().map(SpellingSymbol::Byte).collect()));
+        let escaped =
+            if c.is_ascii() { any || u32::from(c) < 0x20 } else { self.non_ascii != NonAscii::Raw };
+        if escaped {
+            let unit = |unit: &u16| {
+                let digits =
+                    [12, 8, 4, 0].map(|shift| SpellingSymbol::Hex((unit >> shift & 15) as u8));
+                [SpellingSymbol::Byte(b'\\'), SpellingSymbol::Byte(b'u')]
+                    .into_iter()
+                    .chain(digits)
+                    .collect::<Vec<_>>()
+            };
+            out.push(c.encode_utf16(&mut [0; 2]).iter().flat_map(unit).collect());
+        }
+    }
 }
 
 /// The literal of a text as [`write_string`] spells it.
@@ -157,6 +231,33 @@ pub(super) fn single(text: &str) -> Literal {
     let mut out = String::with_capacity(text.len() + 2);
     write_string(&mut out, text);
     out.into_bytes().into()
+}
+
+/// One byte of a spelling, or a hexadecimal digit in either case.
+#[derive(Clone, Copy)]
+enum SpellingSymbol {
+    Byte(u8),
+    Hex(u8),
+}
+
+impl SpellingSymbol {
+    /// The byte; of a hexadecimal digit, the one in lower case.
+    fn code(self) -> u8 {
+        match self {
+            SpellingSymbol::Byte(byte) => byte,
+            SpellingSymbol::Hex(digit) => {
+                char::from_digit(u32::from(digit), 16).map_or(0, |c| c as u8)
+            }
+        }
+    }
+
+    /// The bytes that spell the symbol.
+    fn bytes(self) -> impl Iterator<Item = u8> {
+        let code = self.code();
+        let upper = code.to_ascii_uppercase();
+        let other = matches!(self, SpellingSymbol::Hex(_)) && upper != code;
+        [code].into_iter().chain(other.then_some(upper))
+    }
 }
 
 /// The edge over one byte.
@@ -231,24 +332,22 @@ mod tests {
             let dfa = regular::automaton(&spelling.spell(&ranges), &[], 100_000).expect("regular");
             prop_assert!(ranges.is_empty() == dfa.is_empty());
             let ends = ranges.iter().flat_map(|&(lo, hi)| [lo, hi, lo.wrapping_sub(1), hi + 1]);
+            let mut allowed = Vec::new();
             for c in ends.chain(others).chain(ENDS).filter_map(char::from_u32) {
                 let is_in = ranges.iter().any(|&(lo, hi)| (lo..=hi).contains(&u32::from(c)));
-                let is_required = short_escape(c).is_some() || u32::from(c) < 0x20;
-                let (is_raw, is_escaped) = match c.is_ascii() {
-                    true => (!is_required, any || u32::from(c) < 0x20),
-                    false => (non_ascii != NonAscii::Escaped, non_ascii != NonAscii::Raw),
-                };
+                spelling.spellings(c, &mut allowed);
+                let allowed = allowed.iter().map(|symbols| {
+                    symbols.iter().map(|symbol| symbol.code()).collect::<Vec<u8>>()
+                });
+                let allowed: Vec<Vec<u8>> = if is_in { allowed.collect() } else { Vec::new() };
                 let mut units = [0; 2];
                 let units = c.encode_utf16(&mut units).iter();
                 let escape = units.map(|unit| format!("\\u{unit:04x}")).collect::<String>();
-                let slash = (c == '/').then_some("\\/");
-                let short = short_escape(c).or(slash).unwrap_or_default();
-                let is_short = short_escape(c).is_some() || c == '/' && any;
-                let raw = c.to_string();
-                let all = [(&*escape, is_escaped), (short, is_short), (&raw, is_raw)];
-                for (text, is_allowed) in all {
+                let short = short_escape(c).or((c == '/').then_some("\\/")).unwrap_or_default();
+                for text in [escape.as_str(), short, c.encode_utf8(&mut [0; 4])] {
                     let accepted = dfa.accepts(text.bytes().map(u32::from));
-                    prop_assert_eq!(accepted, is_in && is_allowed, "{}", text);
+                    let is_allowed = allowed.iter().any(|spelling| spelling == text.as_bytes());
+                    prop_assert_eq!(accepted, is_allowed, "{}", text);
                     let upper = text.to_ascii_uppercase().replace('U', "u");
                     prop_assert!(
                         !text.starts_with("\\u")
