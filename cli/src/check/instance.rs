@@ -394,7 +394,7 @@ mod tests {
         ] {
             assert_eq!(explain_kind(kind, text, valid, json!({})), "valid", "{kind}");
             let got = explain_kind(kind, text, "ac", json!({}));
-            let begin = "'c' at byte 1 (line 1, column 2) is not allowed\n";
+            let begin = "not valid: 'c' at byte 1 (line 1, column 2) is not allowed\n";
             assert_eq!(got, format!("{begin}{reason}"), "{kind}");
         }
         let call = |name: &str| {
@@ -423,13 +423,15 @@ mod tests {
         assert_eq!(explain(schema, "{\"n\": 1, \"ä\": \"x\"}\r\n"), "valid");
         assert_eq!(
             explain(schema, "{\"n\": 1,\n \"ä\": \"é\"}"),
-            "'é' at byte 17 (line 2, column 8) is not allowed\nin the value at \"/ä\"\n\
+            "not valid: 'é' at byte 17 (line 2, column 8) is not allowed\n\
+             in the value at \"/ä\"\n\
              \"/ä\": \"é\" is not one of \"x\" or \"y\"; keyword \"/properties/ä/enum\"\n\
              allowed there: [xy]\nfor example: {\"n\": 1,\n \"ä\": \"x\"}"
         );
         assert_eq!(
             explain(schema, "{\"n\": 1, \"ä\": \"y\""),
-            "the text ends too early, at byte 18 (line 1, column 18)\nin the value at \"\"\n\
+            "not valid: the text ends too early, at byte 18 (line 1, column 18)\n\
+             in the value at \"\"\n\
              allowed there: [\\t\\n\\r }]\nfor example: {\"n\": 1, \"ä\": \"y\"}"
         );
         let schema = r#"{"properties": {"list": {"items": {"multipleOf": 5, "type": "integer"}}}, "type": "object"}"#;
