@@ -118,8 +118,8 @@ fn calls_with_louver_are_valid_by_schema() {
 fn attacks_do_not_affect_good_requests() {
     let (text, lines) = successful_run(&Folder::new("beside"), &["beside", "--requests", "3"]);
     let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("| ")).skip(1).collect();
-    assert_eq!(rows.len(), 11, "{text}");
-    assert_eq!(lines.len(), 11 * 6);
+    assert_eq!(rows.len(), 12, "{text}");
+    assert_eq!(lines.len(), 12 * 6);
     assert!(
         lines.iter().all(|line| line["status"] == 200 && line["tokens"].as_u64() > Some(0)),
         "{text}"
