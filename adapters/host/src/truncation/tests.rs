@@ -137,10 +137,11 @@ fn searches_end_with_the_fuel_of_their_sequence() {
     let white_space = TokenId::from_raw(b' '.into());
     let draw = |guard: &mut TruncationGuard| {
         let mut matcher = constraint.matcher();
-        guard.within_limit(&mut matcher, b"{\"a\":\"\"}".len(), white_space, |_| None)
+        matcher.advance(TokenId::from_raw(b'{'.into())).unwrap();
+        guard.within_limit(&mut matcher, b"\"a\":\"\"}".len(), white_space, |_| None)
     };
     let mut guard = TruncationGuard::default();
-    assert_eq!(draw(&mut guard), TokenId::from_raw(b'{'.into()));
+    assert_eq!(draw(&mut guard), TokenId::from_raw(b'"'.into()));
     let spent = guard.spent;
     assert!(spent > 0);
     let all = constraint.matcher().sequence_fuel();
