@@ -9,6 +9,8 @@ mod write;
 
 use std::borrow::Cow;
 
+use crate::decimal::Decimal;
+
 pub use self::parse::{JsonError, JsonErrorReason};
 pub use self::write::{short_escape, write_spaced, write_string};
 
@@ -34,6 +36,21 @@ pub enum Json {
 pub struct Number(Box<str>);
 
 impl Number {
+    /// Whether it has the value of `text`, which is that of a JSON number, exactly.
+    ///
+    /// ```
+    /// use louver::{Json, Limits};
+    ///
+    /// # fn main() -> Result<(), louver::JsonError> {
+    /// let Json::Number(number) = Json::parse("10e-1", &Limits::default())? else { panic!() };
+    /// assert!(number.is_equal_to("1.0") && !number.is_equal_to("1.00000000000000000000001"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn is_equal_to(&self, text: &str) -> bool {
+        Decimal::parse(&self.0) == Decimal::parse(text)
+    }
+
     /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -296,6 +313,21 @@ mod tests {
 
     fn parse(text: &str) -> Result<Json, JsonError> {
         Json::parse(text, &Limits::default())
+    }
+
+    #[test]
+    fn numbers_are_compared_by_value() {
+        for (one, other, is_same) in [
+            ("0", "-0.00e7", true),
+            ("1", "1.0", true),
+            ("1", "10e-1", true),
+            ("-1", "1", false),
+            ("1", "1.00000000000000000000001", false),
+            ("12", "120", false),
+        ] {
+            let Json::Number(number) = parse(one).unwrap() else { panic!("{one}") };
+            assert_eq!(number.is_equal_to(other), is_same, "{one} {other}");
+        }
     }
 
     /// Bodies of many small values take this for each.

@@ -81,7 +81,7 @@ mod render;
 mod request;
 
 pub use arguments::{RenderError, python_float, python_json};
-pub use exact::{exact_value, is_same_number};
+pub use exact::exact_value;
 pub use format::{
     ArgumentStyle, BuiltinFormat, CallFormat, CallSpelling, Catalog, Delimiters, DetectError,
     DetectRule, Detected, FixedParts, FormatError, FormatFileError, IdStyle, KindWords, MAX_GAP,

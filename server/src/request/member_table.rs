@@ -3,8 +3,7 @@
 use std::cell::LazyCell;
 
 use louver::front::diagnostic::{is_same_name, similar};
-use louver::spec::json::{Json, Number};
-use louver_formats::is_same_number;
+use louver::spec::json::Json;
 
 use crate::config::UnknownMembers;
 use crate::error::MAX_FAULTS;
@@ -332,7 +331,7 @@ fn is_neutral(name: &str, value: &Json) -> bool {
         // An empty object turns the search on.
         Json::Object(_) if name == "web_search_options" => false,
         Json::Object(biases) if name == "logit_bias" => {
-            let is_zero = |bias: &Json| matches!(bias, Json::Number(n) if is_number(n, "0"));
+            let is_zero = |bias: &Json| matches!(bias, Json::Number(n) if n.is_equal_to("0"));
             biases.iter().all(|(_, bias)| is_zero(bias))
         }
         Json::Bool(_) if WITHOUT_DEFAULT.contains(&name) => false,
@@ -340,18 +339,16 @@ fn is_neutral(name: &str, value: &Json) -> bool {
         Json::Array(items) => items.is_empty(),
         Json::Object(members) => members.is_empty(),
         Json::Number(number) => match name {
-            "best_of" | "n" => is_number(number, "1"),
-            "min_tokens" | "min_new_tokens" | "n_indent" | "top_logprobs" => is_number(number, "0"),
+            "best_of" | "n" => number.is_equal_to("1"),
+            "min_tokens" | "min_new_tokens" | "n_indent" | "top_logprobs" => {
+                number.is_equal_to("0")
+            }
             _ => false,
         },
         Json::String(value) => {
             matches!((name, &**value), ("function_call", "none") | ("suffix", ""))
         }
     }
-}
-
-fn is_number(number: &Number, other: &str) -> bool {
-    is_same_number(number.as_str(), other)
 }
 
 #[cfg(test)]
