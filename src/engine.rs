@@ -53,7 +53,7 @@ pub use preparation::{PrepareBudget, PrepareReport, Prepared};
 pub use resume::ResumeError;
 use runtime::EngineThreads;
 pub use runtime::{EngineStats, ProcessStats, process_stats};
-use sequence_fuel::SequenceFuel;
+use sequence_fuel::{Payer, SequenceFuel};
 pub use shortest::{Completion, CompletionOptions};
 use termination::{Termination, TokenStep, write_stop_tokens};
 
@@ -457,8 +457,9 @@ impl Matcher {
         if let Some(termination) = self.termination() {
             return Err(termination);
         }
-        let mask =
-            self.charged(state, |matcher, state| matcher.masks.mask(state, matcher.config()));
+        let mask = self.with_retry(state, Payer::Sequence, |matcher, state| {
+            matcher.masks.mask(state, matcher.config())
+        });
         #[cfg(any(test, feature = "fault-injection"))]
         let mask = match self.runtime.counters.is_fault_due(2) {
             true => Err(ParserLimit::Memory),
@@ -713,7 +714,7 @@ impl Matcher {
             self.tokens.push(token);
             return Ok(());
         }
-        let step = self.charged(state, |matcher, state| {
+        let step = self.with_retry(state, Payer::Sequence, |matcher, state| {
             TokenStep::find(&matcher.masks, state, (matcher.config(), token), transitions)
         });
         match step {
@@ -738,33 +739,12 @@ impl Matcher {
         runtime::count(&self.runtime.counters.limits_reached, usize::from(is_reached));
     }
 
-    /// As [`Matcher::with_retry`]; takes the constraint's lock.
+    /// As [`Matcher::with_retry`], and nobody pays; takes the constraint's lock.
     fn with_lock<T>(
         &mut self,
         work: impl Fn(&Matcher, &mut MaskState) -> Result<T, ParserLimit>,
     ) -> Result<T, ParserLimit> {
-        self.with_retry(&mut self.masks.clone().lock(), work)
-    }
-
-    /// As [`Matcher::with_retry`], within the fuel of the sequence.
-    fn charged<T>(
-        &mut self,
-        state: &mut MaskState,
-        work: impl Fn(&Matcher, &mut MaskState) -> Result<T, ParserLimit>,
-    ) -> Result<T, ParserLimit> {
-        state.clear_if_full();
-        // Other sequences may have filled the caches, so the replay is not charged.
-        self.replay(state)?;
-        let left = self.fuel.left(self.masks.limits());
-        let (result, units) =
-            fuel::measure(|| fuel::with_budget(left, || self.with_retry(state, work)));
-        self.fuel.charge(units);
-        match result {
-            Err(ParserLimit::Fuel) if self.fuel.left(self.masks.limits()) == 0 => {
-                Err(ParserLimit::SequenceFuel)
-            }
-            other => other,
-        }
+        self.with_retry(&mut self.masks.clone().lock(), Payer::Nobody, work)
     }
 
     /// Runs `work` with configurations of the current epoch. If memory runs out, empties the
@@ -772,16 +752,29 @@ impl Matcher {
     fn with_retry<T>(
         &mut self,
         state: &mut MaskState,
+        payer: Payer,
         work: impl Fn(&Matcher, &mut MaskState) -> Result<T, ParserLimit>,
     ) -> Result<T, ParserLimit> {
         let mut attempt = |state: &mut MaskState| {
-            // Each token of a replay has a budget of its own.
+            // Each token of a replay has a budget of its own. The sequence does not pay for it:
+            // other sequences may have filled the caches.
             self.replay(state)?;
             // No token leads to the dead configuration, so the start itself reached a limit.
             if self.config() == ConfigId::DEAD {
                 return Err(state.parser.start_limit());
             }
-            fuel::with_budget(self.masks.limits().mask_fuel, || work(self, state))
+            let mask_fuel = self.masks.limits().mask_fuel;
+            if payer == Payer::Nobody {
+                return fuel::with_budget(mask_fuel, || work(self, state));
+            }
+            let budget = mask_fuel.min(self.fuel.left(self.masks.limits()));
+            let (result, units) = fuel::measure(|| fuel::with_budget(budget, || work(self, state)));
+            self.fuel.charge(units);
+            let is_spent = self.fuel.left(self.masks.limits()) == 0;
+            result.map_err(|limit| match limit {
+                ParserLimit::Fuel if is_spent => ParserLimit::SequenceFuel,
+                other => other,
+            })
         };
         state.clear_if_full();
         match attempt(state) {

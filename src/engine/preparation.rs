@@ -13,6 +13,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use parking_lot::{Condvar, Mutex};
 
@@ -29,7 +30,6 @@ use self::frontier::Candidate;
 use self::slices::Preparation;
 use super::background::{Priority, SliceSignal};
 use super::runtime::{EngineCounters, count};
-use super::sequence_fuel::with_account;
 use super::{Constraint, Matcher};
 use crate::fsm::ByteSet;
 use crate::fuel;
@@ -289,7 +289,9 @@ impl Matcher {
                     })
                 };
                 let prefetch = || fuel::run_under(&cancel, prefetch);
-                with_account(&account, masks.limits().prepare_fuel, prefetch);
+                let budget = masks.limits().prepare_fuel;
+                let (_, units) = fuel::measure(|| fuel::with_budget(budget, prefetch));
+                account.fetch_add(units, Ordering::Relaxed);
                 None
             }),
         )

@@ -8,7 +8,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::fuel;
 use crate::limits::Limits;
 
 /// What a sequence has spent.
@@ -53,9 +52,11 @@ impl SequenceFuel {
     }
 }
 
-/// Runs work with a budget, and charges an account for it.
-pub(super) fn with_account<T>(account: &AtomicU64, budget: u64, work: impl FnOnce() -> T) -> T {
-    let (result, units) = fuel::measure(|| fuel::with_budget(budget, work));
-    account.fetch_add(units, Ordering::Relaxed);
-    result
+/// Whose fuel the work of a matcher spends, beside the budget of one mask.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Payer {
+    /// That of the sequence: masks and tokens.
+    Sequence,
+    /// No one's: other queries.
+    Nobody,
 }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::engine::{Constraint, Engine, EngineOptions};
+use crate::engine::{Constraint, Engine, EngineOptions, Payer};
 use crate::front::json_schema::SchemaOptions;
 use crate::ir::{Expr, GrammarBuilder};
 use crate::limits::Limits;
@@ -141,7 +141,7 @@ fn drafts_past_the_memory_limit_are_followed_path_by_path() {
     let mut matcher = constraint.matcher();
     let whole = {
         let mut state = constraint.masks.lock();
-        matcher.with_retry(&mut state, |m, state| m.follow_tree(state, &tree))
+        matcher.with_retry(&mut state, Payer::Nobody, |m, state| m.follow_tree(state, &tree))
     };
     assert_eq!(whole.err(), Some(ParserLimit::Memory));
     let nodes = check(&mut matcher, &tree);
