@@ -70,7 +70,7 @@ mod tests {
         inner.insert("/messages/0", "/messages/7/x");
         let map = inner.compose(outer);
         assert_eq!(map.original("/messages/0/y"), "/input/8/x/y");
-        // As many pointers as a report may have.
+        // Each look-up is independent of the number of messages.
         for k in 1..200_000 {
             let (of_message, of_item) = (format!("/messages/{k}/y"), format!("/input/{}/y", k + 1));
             assert_eq!(map.original(&of_message), of_item);

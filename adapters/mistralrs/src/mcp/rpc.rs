@@ -12,6 +12,7 @@ const MAX_ID_BYTES: usize = 128;
 
 /// Error code of an unknown method.
 const METHOD_NOT_FOUND: i64 = -32601;
+const NO_METHOD: &str = "this client has no such method";
 
 /// Why there is no result of a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -75,9 +76,7 @@ pub(super) fn read(text: &str) -> Option<ServerMessage> {
     if let Some(method) = message.get("method") {
         let outcome = match method.as_str() {
             Some("ping") => r#""result":{}"#.to_owned(),
-            _ => format!(
-                r#""error":{{"code":{METHOD_NOT_FOUND},"message":"this client has no such method"}}"#
-            ),
+            _ => format!(r#""error":{{"code":{METHOD_NOT_FOUND},"message":{NO_METHOD:?}}}"#),
         };
         let is_id = matches!(id, Json::Number(_) | Json::String(_));
         let id = id.to_string();
