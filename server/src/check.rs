@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::chat;
 use crate::error::{ApiError, ErrorKind, MAX_FAULTS, without_middle};
+use crate::generation::{GenerationRequest, run_check};
 use crate::http::body::{BodyShare, read_json};
 use crate::http::error_format::ANTHROPIC_VERSION;
 use crate::http::routes;
@@ -22,7 +23,6 @@ use crate::request::pointers::PointerMap;
 use crate::request::replace_member;
 use crate::served_model::ServedModel;
 use crate::state::App;
-use crate::turn::{TurnRequest, run_check};
 use crate::{completions, responses};
 
 /// The routes.
@@ -41,7 +41,7 @@ struct Sender {
 
 /// A parsed request of any generating route, or the errors that parsing found.
 struct CheckRequest {
-    request: Result<TurnRequest, ApiError>,
+    request: Result<GenerationRequest, ApiError>,
     /// Whether the request has a conversation or a prompt.
     has_prompt: bool,
 }

@@ -1,9 +1,9 @@
 //! `louver serve`: an OpenAI-compatible HTTP server over mistral.rs, with Louver's guarantees.
 //!
 //! ```text
-//! bytes ──► http/      connections, request ids, API keys, bodies, limits
-//!       ──► request/   parsing of members, messages and sampling options, with JSON pointers
-//!       ──► turn/      admission, planning, the running generations
+//! bytes ──► http/        connections, request ids, API keys, bodies, limits
+//!       ──► request/     parsing of members, messages and sampling options, with JSON pointers
+//!       ──► generation/  admission, planning, the running generations
 //!       ──► chat/, completions/, responses/, messages/, check.rs    formats of one route each
 //!       ──► metrics.rs, inspect/           metrics and traces
 //! ```
@@ -23,6 +23,7 @@ mod config;
 mod config_files;
 mod device;
 mod error;
+mod generation;
 mod hash;
 mod http;
 mod inspect;
@@ -38,7 +39,6 @@ mod responses;
 mod served_model;
 mod state;
 mod telemetry;
-mod turn;
 mod unsupported;
 
 pub use app::{router, serve};

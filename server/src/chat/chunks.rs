@@ -6,8 +6,8 @@ use axum::body::Bytes;
 use serde_json::Value;
 
 use crate::chat::response::ResponseMeta;
+use crate::generation::{DONE, FinishedChoice, RunningRequest, Usage, data_event};
 use crate::request::options::StreamOptions;
-use crate::turn::{DONE, FinishedChoice, RunningTurn, Usage, data_event};
 
 /// The chunks of one response.
 pub(crate) struct Chunks {
@@ -23,7 +23,7 @@ impl Chunks {
         meta: ResponseMeta,
         object: &'static str,
         options: StreamOptions,
-        running: &RunningTurn,
+        running: &RunningRequest,
     ) -> Chunks {
         let usage = Usage { prompt: running.prompt_tokens, ..Usage::default() };
         Chunks { meta, object, options, usage }

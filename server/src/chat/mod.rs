@@ -13,10 +13,10 @@ use axum::response::Response;
 use axum::routing::post;
 
 use crate::error::ApiError;
+use crate::generation::read_request;
 use crate::http::routes;
 use crate::http::{json_response, spawn_owned};
 use crate::state::App;
-use crate::turn::read_request;
 
 pub(crate) use chunks::Chunks;
 pub(crate) use request::{ChatBody, parse, parse_translated};

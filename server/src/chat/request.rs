@@ -3,6 +3,7 @@
 use louver::spec::json::Json;
 
 use crate::error::ApiError;
+use crate::generation::{GenerationRequest, Prompt};
 use crate::request::call_history::ResultOrder;
 use crate::request::member_table::{MemberTable, RouteAdvice};
 use crate::request::members::{Faults, Members};
@@ -12,7 +13,6 @@ use crate::request::options::{
 use crate::request::pointers::PointerMap;
 use crate::request::{messages, structure, to_value};
 use crate::state::App;
-use crate::turn::{Prompt, TurnRequest};
 
 pub(crate) const MEMBER_TABLE: MemberTable = MemberTable {
     accepted: &[
@@ -74,11 +74,15 @@ pub(crate) struct ChatBody<'b> {
 }
 
 /// Parses a body. Reports all faults together.
-pub(crate) fn parse(body: &Json, app: &App) -> Result<TurnRequest, ApiError> {
+pub(crate) fn parse(body: &Json, app: &App) -> Result<GenerationRequest, ApiError> {
     parse_ordered(body, ResultOrder::AfterMessage, app)
 }
 
-fn parse_ordered(body: &Json, order: ResultOrder, app: &App) -> Result<TurnRequest, ApiError> {
+fn parse_ordered(
+    body: &Json,
+    order: ResultOrder,
+    app: &App,
+) -> Result<GenerationRequest, ApiError> {
     let (limits, engine) = (&app.config().limits.requests, app.config().limits.engine());
     let (members, mut faults) = (Members::of_body(body)?, Faults::new());
     check_counts(&members, limits)?;
@@ -94,7 +98,7 @@ fn parse_ordered(body: &Json, order: ResultOrder, app: &App) -> Result<TurnReque
     sampling.read_logprobs(&members, &mut faults);
     let stream = StreamOptions::read(&members, unknown, &mut faults);
     let reasoning = read_reasoning(&members, &mut pointers, &mut faults);
-    let request = TurnRequest {
+    let request = GenerationRequest {
         model: members.string(&mut faults, "model").map(str::to_owned),
         prompt: Prompt::Messages(messages::read(&members, limits, order, &mut faults)),
         reasoning,
@@ -109,7 +113,7 @@ fn parse_ordered(body: &Json, order: ResultOrder, app: &App) -> Result<TurnReque
         pointers,
         stream,
         sampling,
-        ..TurnRequest::default()
+        ..GenerationRequest::default()
     };
     request.complete(rewritten.as_ref().unwrap_or(body), &engine, faults)
 }
@@ -118,7 +122,7 @@ fn parse_ordered(body: &Json, order: ResultOrder, app: &App) -> Result<TurnReque
 pub(crate) fn parse_translated(
     translated: ChatBody<'_>,
     app: &App,
-) -> Result<TurnRequest, ApiError> {
+) -> Result<GenerationRequest, ApiError> {
     let ChatBody { body, pointers, call_pointers, order } = translated;
     match parse_ordered(body, order, app) {
         Ok(mut request) => {

@@ -1,4 +1,4 @@
-//! Response bodies of Chat Completions: a finished turn as JSON.
+//! Response bodies of Chat Completions: finished choices as JSON.
 
 use std::time::Instant;
 
@@ -10,9 +10,11 @@ use serde_json::{Map, Value, json};
 
 use crate::clock::unix_seconds;
 use crate::error::ApiError;
+use crate::generation::{
+    self, FinishedChoice, GenerationRequest, Progress, RunningRequest, Usage, finish_reason,
+};
 use crate::request::messages::call_members;
 use crate::state::App;
-use crate::turn::{self, FinishedChoice, Progress, RunningTurn, TurnRequest, Usage, finish_reason};
 
 /// Metadata that all parts of a response repeat.
 #[derive(Clone, Debug)]
@@ -29,12 +31,12 @@ impl ResponseMeta {
     /// Starts a request with an id, and describes its response.
     pub(crate) async fn start(
         app: &App,
-        request: TurnRequest,
+        request: GenerationRequest,
         arrived: Instant,
-    ) -> Result<(RunningTurn, ResponseMeta), ApiError> {
+    ) -> Result<(RunningRequest, ResponseMeta), ApiError> {
         let id = request.id.clone();
         let logprobs = request.sampling.logprobs;
-        let running = turn::start(app, request, arrived).await?;
+        let running = generation::start(app, request, arrived).await?;
         let meta = ResponseMeta {
             id,
             created: unix_seconds(),
@@ -78,7 +80,7 @@ impl Usage {
 
 /// Waits for all choices and builds the response body. `choice` makes the JSON of one.
 pub(crate) async fn collect(
-    mut running: RunningTurn,
+    mut running: RunningRequest,
     meta: &ResponseMeta,
     object: &str,
     choice: impl Fn(usize, &Generation, &Vocabulary) -> Value,

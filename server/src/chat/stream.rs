@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 
 use crate::chat::chunks::Chunks;
 use crate::chat::response::{ResponseMeta, logprobs};
+use crate::generation::{EventWriter, Progress, RunningRequest, finish_reason, stream_events};
 use crate::request::messages::call_members;
 use crate::request::options::StreamOptions;
 use crate::served_model::ServedModel;
 use crate::state::App;
-use crate::turn::{EventWriter, Progress, RunningTurn, finish_reason, stream_events};
 
-/// Serialises a turn's events as chunks.
+/// Serialises the events of a request as chunks.
 struct ChatEventWriter {
     chunks: Chunks,
     served: Arc<ServedModel>,
@@ -41,7 +41,7 @@ struct StreamedChoice {
 /// The streamed response.
 pub(super) fn response(
     app: App,
-    running: RunningTurn,
+    running: RunningRequest,
     meta: ResponseMeta,
     options: StreamOptions,
 ) -> Response {

@@ -14,10 +14,10 @@ use axum::routing::post;
 
 use crate::chat::{ResponseMeta, collect};
 use crate::error::ApiError;
+use crate::generation::read_request;
 use crate::http::routes;
 use crate::http::{json_response, spawn_owned};
 use crate::state::App;
-use crate::turn::read_request;
 
 pub(crate) use request::parse;
 

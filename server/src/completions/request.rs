@@ -3,13 +3,13 @@
 use louver::spec::json::{Json, Number};
 
 use crate::error::{ApiError, ApiFault};
+use crate::generation::{GenerationRequest, Prompt};
 use crate::request::member_table::{MemberTable, RouteAdvice};
 use crate::request::members::{Faults, Members};
 use crate::request::options::{RequestExtension, Sampling, StreamOptions, check_counts};
 use crate::request::pointers::PointerMap;
 use crate::request::structure;
 use crate::state::App;
-use crate::turn::{Prompt, TurnRequest};
 
 /// The length limit of requests without one, as in OpenAI's API.
 const DEFAULT_MAX_TOKENS: usize = 16;
@@ -58,7 +58,7 @@ pub(crate) const MEMBER_TABLE: MemberTable = MemberTable {
 };
 
 /// Parses a body. Reports all faults together.
-pub(crate) fn parse(body: &Json, app: &App) -> Result<TurnRequest, ApiError> {
+pub(crate) fn parse(body: &Json, app: &App) -> Result<GenerationRequest, ApiError> {
     let (limits, engine) = (&app.config().limits.requests, app.config().limits.engine());
     let (members, mut faults) = (Members::of_body(body)?, Faults::new());
     check_counts(&members, limits)?;
@@ -77,14 +77,14 @@ pub(crate) fn parse(body: &Json, app: &App) -> Result<TurnRequest, ApiError> {
     let stream = StreamOptions::read(&members, unknown, &mut faults);
     // The choices of all prompts are as many as those of one may be.
     let max_prompts = limits.n / sampling.n.unwrap_or(1).max(1);
-    let request = TurnRequest {
+    let request = GenerationRequest {
         model: members.string(&mut faults, "model").map(str::to_owned),
         prompt: read_prompt(&members, max_prompts, &mut faults),
         extension: RequestExtension::read(&members, &mut faults),
         pointers,
         stream,
         sampling,
-        ..TurnRequest::default()
+        ..GenerationRequest::default()
     };
     request.complete(rewritten.as_ref().unwrap_or(body), &engine, faults)
 }

@@ -1,4 +1,4 @@
-//! Response bodies of completions: a finished turn as JSON.
+//! Response bodies of completions: finished choices as JSON.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use louver_mistralrs::{Generation, Step};
 use serde_json::{Map, Value, json};
 
 use crate::chat::ResponseMeta;
-use crate::turn::finish_reason;
+use crate::generation::finish_reason;
 
 /// The member `object` of response bodies and of chunks.
 pub(super) const OBJECT: &str = "text_completion";

@@ -10,11 +10,11 @@ use serde_json::Value;
 
 use crate::chat::{Chunks, ResponseMeta};
 use crate::completions::response::{Logprobs, OBJECT, choice_json};
+use crate::generation::{EventWriter, Progress, RunningRequest, finish_reason, stream_events};
 use crate::request::options::StreamOptions;
 use crate::state::App;
-use crate::turn::{EventWriter, Progress, RunningTurn, finish_reason, stream_events};
 
-/// Serialises a turn's events as chunks.
+/// Serialises the events of a request as chunks.
 struct CompletionEventWriter {
     chunks: Chunks,
     /// The writer of each choice's log probabilities.
@@ -24,7 +24,7 @@ struct CompletionEventWriter {
 /// The streamed response.
 pub(super) fn response(
     app: App,
-    running: RunningTurn,
+    running: RunningRequest,
     meta: ResponseMeta,
     options: StreamOptions,
 ) -> Response {

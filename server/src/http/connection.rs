@@ -26,7 +26,7 @@ const SLOW_BODY_DIVISOR: u32 = 10;
 
 /// The client of a connection and the connection's activity. Cheap to clone.
 #[derive(Clone, Debug)]
-pub(crate) struct Peer {
+pub(crate) struct ClientConnection {
     pub(crate) address: SocketAddr,
     activity: Arc<Activity>,
 }
@@ -97,8 +97,8 @@ impl Drop for ReceivedBody {
 #[derive(Debug)]
 pub(crate) struct ActiveRequest(Arc<Activity>);
 
-impl Peer {
-    pub(super) fn new(address: SocketAddr) -> Peer {
+impl ClientConnection {
+    pub(super) fn new(address: SocketAddr) -> ClientConnection {
         let activity = Activity {
             last_activity: Mutex::new(Instant::now()),
             active_requests: AtomicUsize::new(0),
@@ -108,7 +108,7 @@ impl Peer {
             is_evicted: AtomicBool::new(false),
             evicted: Notify::new(),
         };
-        Peer { address, activity: Arc::new(activity) }
+        ClientConnection { address, activity: Arc::new(activity) }
     }
 
     /// Whether no request is in progress, or one whose body arrives slowly, and no response data
@@ -202,10 +202,14 @@ impl Timeout {
 }
 
 impl Connection {
-    pub(super) fn new(stream: TcpStream, peer: &Peer, limits: HttpLimits) -> Connection {
+    pub(super) fn new(
+        stream: TcpStream,
+        client: &ClientConnection,
+        limits: HttpLimits,
+    ) -> Connection {
         Connection {
             stream,
-            activity: peer.activity.clone(),
+            activity: client.activity.clone(),
             requests_seen: 0,
             idle_timeout: Timeout::new(limits.idle_timeout_s.0),
             head_timeout: Timeout::new(limits.header_timeout_s.0),
@@ -335,10 +339,10 @@ mod tests {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (stream, address) = listener.accept().await.unwrap();
-        let peer = Peer::new(address);
-        let connection = TokioIo::new(Connection::new(stream, &peer, limits));
+        let accepted = ClientConnection::new(address);
+        let connection = TokioIo::new(Connection::new(stream, &accepted, limits));
         let respond = service_fn(move |_: hyper::Request<Incoming>| {
-            drop(peer.begin_request());
+            drop(accepted.begin_request());
             let body = Body::from(vec![0_u8; LENGTH]);
             async move { Ok::<_, Infallible>(hyper::Response::new(body)) }
         });
@@ -370,9 +374,9 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let _client = TcpStream::connect(address).await.unwrap();
         let (stream, address) = listener.accept().await.unwrap();
-        let peer = Peer::new(address);
-        let mut connection = Connection::new(stream, &peer, limits);
-        let active_request = peer.begin_request();
+        let accepted = ClientConnection::new(address);
+        let mut connection = Connection::new(stream, &accepted, limits);
+        let active_request = accepted.begin_request();
 
         // Not idle while a request is in progress, but stalled once the system's buffers are full.
         let piece = vec![0; 64 << 10];

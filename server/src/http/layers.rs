@@ -14,7 +14,7 @@ use tracing::Instrument;
 
 use crate::error::{ApiError, ErrorKind};
 use crate::http::api_key::valid_key;
-use crate::http::connection::{ActiveRequest, Peer};
+use crate::http::connection::{ActiveRequest, ClientConnection};
 use crate::http::error_format::{as_messages_response, is_messages_request};
 use crate::http::routes::Route;
 use crate::metrics::RequestLabels;
@@ -51,9 +51,11 @@ pub(crate) async fn observe(State(app): State<App>, mut request: Request, next: 
     let started = Instant::now();
     let id = request_id(request.headers());
     request.extensions_mut().insert(RequestId(id.clone()));
-    let peer = request.extensions().get::<ConnectInfo<Peer>>();
-    let (counted, client) =
-        (peer.map(|peer| peer.0.begin_request()), peer.map(|peer| peer.0.address.to_string()));
+    let client = request.extensions().get::<ConnectInfo<ClientConnection>>();
+    let (counted, client) = (
+        client.map(|client| client.0.begin_request()),
+        client.map(|client| client.0.address.to_string()),
+    );
     let route = Route::of(request.uri().path());
     let (method, headers) = (request.method(), request.headers());
     let is_messages = is_messages_request(route, headers);

@@ -34,7 +34,7 @@ use tokio::task::JoinSet;
 use tower::ServiceExt;
 
 pub(crate) use api_key::ApiKey;
-pub(crate) use connection::Peer;
+pub(crate) use connection::ClientConnection;
 pub(crate) use layers::{RequestId, authorize, count_error, fresh_id, observe};
 pub(crate) use path_id::PathId;
 pub(crate) use response::{json_response, json_text_response};
@@ -94,10 +94,11 @@ async fn accept_all(listener: TcpListener, service: Router, app: &App) {
             () = app.phases().reached(ServerPhase::Draining) => break,
             Some(_) = open.join_next() => {}
             (stream, address) = accept(&listener) => {
-                let peer = Peer::new(address);
+                let client = ClientConnection::new(address);
                 // Without a slot the connection is closed immediately.
-                if let Some(slot) = slots.acquire(&peer) {
-                    open.spawn(serve_connection(stream, peer, slot, app.clone(), service.clone()));
+                if let Some(slot) = slots.acquire(&client) {
+                    let (app, service) = (app.clone(), service.clone());
+                    open.spawn(serve_connection(stream, client, slot, app, service));
                 }
             }
         }
@@ -121,7 +122,7 @@ async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
 /// Serves one connection.
 async fn serve_connection(
     stream: TcpStream,
-    peer: Peer,
+    client: ClientConnection,
     slot: ConnectionSlot,
     app: App,
     service: Router,
@@ -130,10 +131,11 @@ async fn serve_connection(
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!("TCP_NODELAY: {error}");
     }
-    let io = TokioIo::new(Connection::new(stream, &peer, app.config().limits.http));
+    let io = TokioIo::new(Connection::new(stream, &client, app.config().limits.http));
     let is_spare = slot.is_spare;
-    let service =
-        service_fn(|request| handle(request, peer.clone(), app.clone(), service.clone(), is_spare));
+    let service = service_fn(|request| {
+        handle(request, client.clone(), app.clone(), service.clone(), is_spare)
+    });
     // `Connection` has its own timeout for request heads; hyper's would also run between requests.
     let mut http = http1::Builder::new();
     http.header_read_timeout(None).max_buf_size(MAX_BUFFER_BYTES).keep_alive(!is_spare);
@@ -145,9 +147,9 @@ async fn serve_connection(
             served.as_mut().graceful_shutdown();
             served.await
         }
-        () = peer.evicted() => {
+        () = client.evicted() => {
             // A request may have just arrived: answer it as the last one.
-            if peer.is_inactive() {
+            if client.is_inactive() {
                 return;
             }
             served.as_mut().graceful_shutdown();
@@ -155,13 +157,13 @@ async fn serve_connection(
         }
     };
     if let Err(error) = done {
-        tracing::debug!(client = %peer.address, "the connection failed: {error}");
+        tracing::debug!(client = %client.address, "the connection failed: {error}");
     }
 }
 
 async fn handle(
     mut request: Request<Incoming>,
-    peer: Peer,
+    client: ClientConnection,
     app: App,
     service: Router,
     is_spare: bool,
@@ -180,6 +182,6 @@ async fn handle(
         return Ok(layers::with_request_id(error.into_response(), &id, is_messages));
     }
     let limits = app.config().limits.http;
-    request.extensions_mut().insert(ConnectInfo(peer.clone()));
-    service.oneshot(request.map(|body| Body::new(peer.receive(body, &limits)))).await
+    request.extensions_mut().insert(ConnectInfo(client.clone()));
+    service.oneshot(request.map(|body| Body::new(client.receive(body, &limits)))).await
 }

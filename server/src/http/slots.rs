@@ -1,4 +1,4 @@
-//! Connection slots: bounds the number of connections, in total and per peer.
+//! Connection slots: bounds the number of connections, in total and per client.
 //!
 //! If no slot is free, a new connection evicts the connection that has been inactive longest: an
 //! idle one, one whose request head is incomplete, or one whose body arrives slowly. So no kind can
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::http::connection::Peer;
+use crate::http::connection::ClientConnection;
 use crate::limits::HttpLimits;
 
 /// Number of spare slots.
@@ -28,10 +28,10 @@ pub(super) struct ConnectionSlots {
 #[derive(Debug, Default)]
 struct OpenConnections {
     next_number: u64,
-    regular: BTreeMap<u64, Peer>,
-    spare: BTreeMap<u64, Peer>,
-    /// Number of regular connections of each peer.
-    by_peer: HashMap<IpAddr, usize>,
+    regular: BTreeMap<u64, ClientConnection>,
+    spare: BTreeMap<u64, ClientConnection>,
+    /// Number of regular connections of each client.
+    by_client: HashMap<IpAddr, usize>,
 }
 
 /// A connection slot, released on drop.
@@ -49,12 +49,12 @@ impl ConnectionSlots {
     }
 
     /// Acquires a slot for a new connection; `None` if requests occupy even all spare slots.
-    pub(super) fn acquire(self: &Arc<Self>, peer: &Peer) -> Option<ConnectionSlot> {
-        let peer_key = peer_key(peer);
+    pub(super) fn acquire(self: &Arc<Self>, client: &ClientConnection) -> Option<ConnectionSlot> {
+        let client_key = client_key(client);
         let mut open = self.open.lock();
-        let peer_count = open.by_peer.get(&peer_key).copied().unwrap_or(0);
-        let is_regular = if peer_count >= self.limits.connections_per_peer {
-            open.evict(|other| self::peer_key(other) == peer_key)
+        let client_count = open.by_client.get(&client_key).copied().unwrap_or(0);
+        let is_regular = if client_count >= self.limits.connections_per_peer {
+            open.evict(|other| self::client_key(other) == client_key)
         } else {
             open.regular.len() < self.limits.connections || open.evict(|_| true)
         };
@@ -64,10 +64,10 @@ impl ConnectionSlots {
         let number = open.next_number;
         open.next_number += 1;
         if is_regular {
-            open.regular.insert(number, peer.clone());
-            *open.by_peer.entry(peer_key).or_default() += 1;
+            open.regular.insert(number, client.clone());
+            *open.by_client.entry(client_key).or_default() += 1;
         } else {
-            open.spare.insert(number, peer.clone());
+            open.spare.insert(number, client.clone());
         }
         Some(ConnectionSlot { slots: self.clone(), number, is_spare: !is_regular })
     }
@@ -75,26 +75,26 @@ impl ConnectionSlots {
 
 impl OpenConnections {
     /// Evicts the longest inactive regular connection that matches, if there is one.
-    fn evict(&mut self, matches: impl Fn(&Peer) -> bool) -> bool {
+    fn evict(&mut self, matches: impl Fn(&ClientConnection) -> bool) -> bool {
         let number = longest_inactive(&self.regular, matches);
-        number.and_then(|number| self.remove(number)).is_some_and(|peer| peer.evict())
+        number.and_then(|number| self.remove(number)).is_some_and(|client| client.evict())
     }
 
     fn evict_spare(&mut self) -> bool {
         let number = longest_inactive(&self.spare, |_| true);
-        number.and_then(|number| self.remove(number)).is_some_and(|peer| peer.evict())
+        number.and_then(|number| self.remove(number)).is_some_and(|client| client.evict())
     }
 
-    fn remove(&mut self, number: u64) -> Option<Peer> {
-        let Some(peer) = self.regular.remove(&number) else { return self.spare.remove(&number) };
-        let peer_key = peer_key(&peer);
-        if let Some(count) = self.by_peer.get_mut(&peer_key) {
+    fn remove(&mut self, number: u64) -> Option<ClientConnection> {
+        let Some(client) = self.regular.remove(&number) else { return self.spare.remove(&number) };
+        let client_key = client_key(&client);
+        if let Some(count) = self.by_client.get_mut(&client_key) {
             *count -= 1;
             if *count == 0 {
-                self.by_peer.remove(&peer_key);
+                self.by_client.remove(&client_key);
             }
         }
-        Some(peer)
+        Some(client)
     }
 }
 
@@ -107,19 +107,19 @@ impl Drop for ConnectionSlot {
 
 /// The matching connection that has been inactive longest.
 fn longest_inactive(
-    connections: &BTreeMap<u64, Peer>,
-    matches: impl Fn(&Peer) -> bool,
+    connections: &BTreeMap<u64, ClientConnection>,
+    matches: impl Fn(&ClientConnection) -> bool,
 ) -> Option<u64> {
-    let inactive = connections.iter().filter(|(_, peer)| peer.is_inactive() && matches(peer));
+    let inactive = connections.iter().filter(|(_, client)| client.is_inactive() && matches(client));
     inactive
-        .min_by_key(|(number, peer)| (peer.last_activity(), **number))
+        .min_by_key(|(number, client)| (client.last_activity(), **number))
         .map(|(number, _)| *number)
 }
 
-/// The peer that connection limits count: an IPv4 address, or the /64 network of an IPv6 address,
+/// The client that connection limits count: an IPv4 address, or the /64 network of an IPv6 address,
 /// because a host chooses the lower half freely.
-fn peer_key(peer: &Peer) -> IpAddr {
-    match peer.address.ip().to_canonical() {
+fn client_key(client: &ClientConnection) -> IpAddr {
+    match client.address.ip().to_canonical() {
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
         address => address,
     }
@@ -129,8 +129,8 @@ fn peer_key(peer: &Peer) -> IpAddr {
 mod tests {
     use super::*;
 
-    fn peer(address: &str) -> Peer {
-        Peer::new(address.parse().unwrap())
+    fn client(address: &str) -> ClientConnection {
+        ClientConnection::new(address.parse().unwrap())
     }
 
     fn slots(connections: usize, connections_per_peer: usize) -> Arc<ConnectionSlots> {
@@ -144,54 +144,56 @@ mod tests {
     #[test]
     fn inactive_connections_are_evicted() {
         let slots = slots(3, 2);
-        let (a, b, c) = (peer("10.0.0.1:1"), peer("10.0.0.1:2"), peer("10.0.0.2:1"));
-        let acquire = |peer: &Peer| slots.acquire(peer).unwrap();
+        let (a, b, c) = (client("10.0.0.1:1"), client("10.0.0.1:2"), client("10.0.0.2:1"));
+        let acquire = |client: &ClientConnection| slots.acquire(client).unwrap();
         let held = [acquire(&a), acquire(&b), acquire(&c)];
         assert!(held.iter().all(|slot| !slot.is_spare));
-        // A peer at its own limit evicts one of its own connections, although others are older or
+        // A client at its own limit evicts one of its own connections, although others are older or
         // free.
         let active_request = a.begin_request();
-        let d = peer("10.0.0.1:3");
+        let d = client("10.0.0.1:3");
         let held_d = acquire(&d);
         assert!(!held_d.is_spare && b.is_evicted() && !a.is_evicted() && !c.is_evicted());
         // If all slots are taken, the connection that has been inactive longest is evicted.
         drop(c.begin_request());
         drop(active_request);
-        let e = peer("10.0.0.3:1");
+        let e = client("10.0.0.3:1");
         assert!(!acquire(&e).is_spare && d.is_evicted() && !a.is_evicted() && !c.is_evicted());
         // Dropping an evicted slot does not free it twice.
         drop(held_d);
         assert_eq!(slots.open.lock().regular.len(), 2);
         drop(held);
         let open = slots.open.lock();
-        assert!(open.regular.is_empty() && open.by_peer.is_empty() && open.spare.is_empty());
+        assert!(open.regular.is_empty() && open.by_client.is_empty() && open.spare.is_empty());
     }
 
     #[test]
     fn spare_slots_are_bounded_and_reused() {
         let slots = slots(2, 1);
-        let busy = [peer("10.0.0.1:1"), peer("10.0.0.2:1")];
-        let held: Vec<_> =
-            busy.iter().map(|peer| (slots.acquire(peer).unwrap(), peer.begin_request())).collect();
-        let spare: Vec<Peer> = (0..SPARE_SLOTS as u16 + 1)
-            .map(|port| peer(&format!("10.0.0.1:{}", port + 2)))
+        let busy = [client("10.0.0.1:1"), client("10.0.0.2:1")];
+        let held: Vec<_> = busy
+            .iter()
+            .map(|client| (slots.acquire(client).unwrap(), client.begin_request()))
+            .collect();
+        let spare: Vec<ClientConnection> = (0..SPARE_SLOTS as u16 + 1)
+            .map(|port| client(&format!("10.0.0.1:{}", port + 2)))
             .collect();
         let held_spare: Vec<ConnectionSlot> =
-            spare.iter().map(|peer| slots.acquire(peer).unwrap()).collect();
+            spare.iter().map(|client| slots.acquire(client).unwrap()).collect();
         assert!(held_spare.iter().all(|slot| slot.is_spare));
         assert!(spare[0].is_evicted() && !spare[1].is_evicted());
-        let active_request: Vec<_> = spare.iter().map(Peer::begin_request).collect();
-        assert!(slots.acquire(&peer("10.0.0.3:1")).is_none());
+        let active_request: Vec<_> = spare.iter().map(ClientConnection::begin_request).collect();
+        assert!(slots.acquire(&client("10.0.0.3:1")).is_none());
         drop(active_request);
         drop(held);
-        assert!(!slots.acquire(&peer("10.0.0.3:1")).unwrap().is_spare);
+        assert!(!slots.acquire(&client("10.0.0.3:1")).unwrap().is_spare);
     }
 
     #[test]
     fn ipv6_peers_are_networks() {
-        let peer_key_of = |address: &str| peer_key(&peer(address)).to_string();
-        assert_eq!(peer_key_of("[2001:db8:1:2:3:4:5:6]:1"), "2001:db8:1:2::");
-        assert_eq!(peer_key_of("[::ffff:10.0.0.1]:1"), "10.0.0.1");
-        assert_eq!(peer_key_of("10.0.0.1:7"), "10.0.0.1");
+        let client_key_of = |address: &str| client_key(&client(address)).to_string();
+        assert_eq!(client_key_of("[2001:db8:1:2:3:4:5:6]:1"), "2001:db8:1:2::");
+        assert_eq!(client_key_of("[::ffff:10.0.0.1]:1"), "10.0.0.1");
+        assert_eq!(client_key_of("10.0.0.1:7"), "10.0.0.1");
     }
 }

@@ -3,8 +3,8 @@
 use louver_formats::Event;
 use serde_json::{Value, json};
 
+use crate::generation::{FinishedChoice, Progress};
 use crate::messages::call_id;
-use crate::turn::{FinishedChoice, Progress};
 
 /// The growing content of one message. Blocks are the same whether or not the events are streamed.
 #[derive(Debug)]
@@ -85,7 +85,7 @@ impl ContentBlocks {
         &self.complete
     }
 
-    /// Processes the progress of the turn. Returns the choice when it has ended.
+    /// Processes the progress of the request. Returns the choice when it has ended.
     pub(crate) fn process(&mut self, progress: Progress) -> Option<FinishedChoice> {
         match progress {
             Progress::Event { event, .. } => self.push(&event),

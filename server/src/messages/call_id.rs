@@ -1,4 +1,4 @@
-//! Ids of calls: `toolu_...` in the Messages API, `call_...` or the model's own in a turn.
+//! Ids of calls: `toolu_...` in the Messages API, `call_...` or the model's own in its output.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ pub(super) fn to_client(id: &str) -> String {
     format!("{PREFIX}{}", exchanged(id))
 }
 
-/// The id that the chat template gets: the one of the turn, so that a model whose format has ids
+/// The id that the chat template gets: the one of the output, so that a model whose format has ids
 /// reads the ones that it has written. Ids of other servers are unchanged.
 pub(super) fn from_client(id: &str) -> String {
     id.strip_prefix(PREFIX).map_or_else(|| id.to_owned(), |rest| exchanged(rest).into_owned())

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use louver_mistralrs::Generation;
 use serde_json::{Value, json};
 
+use crate::generation::{FinishedChoice, RunningRequest};
 use crate::messages::translate::MessageOptions;
 use crate::served_model::ServedModel;
-use crate::turn::{FinishedChoice, RunningTurn};
 
 /// Builds the message and its stream events, from what all states of the message share.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ impl MessageBuilder {
     /// Creates the builder for a started request. `id` begins with `msg_`.
     pub(crate) fn new(
         id: String,
-        running: &RunningTurn,
+        running: &RunningRequest,
         options: MessageOptions,
     ) -> MessageBuilder {
         let served = running.served().clone();

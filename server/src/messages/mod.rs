@@ -1,7 +1,8 @@
-//! The route `POST /v1/messages`: Anthropic's Messages API over the same turns as Chat Completions.
+//! The route `POST /v1/messages`: Anthropic's Messages API over the generation of Chat
+//! Completions.
 //!
 //! ```text
-//! body ──► translate ──► TurnRequest ──► turn::start ──► events ──► blocks ──► message
+//! body ──► translate ──► GenerationRequest ──► generation::start ──► events ──► blocks ──► message
 //!              └── pointers: of errors, back into the Messages body
 //! ```
 
@@ -25,12 +26,12 @@ use serde_json::json;
 
 use crate::chat;
 use crate::error::ApiError;
+use crate::generation::{self, GenerationRequest, read_request, run_check};
 use crate::http::body::read_json;
 use crate::http::routes;
 use crate::http::{RequestId, json_response, json_text_response, spawn_owned};
 use crate::request::call_history::ResultOrder;
 use crate::state::App;
-use crate::turn::{self, TurnRequest, read_request, run_check};
 
 use blocks::ContentBlocks;
 use message::MessageBuilder;
@@ -65,7 +66,7 @@ pub(crate) fn parse(
     body: &Json,
     app: &App,
     rules: BodyRules,
-) -> Result<(TurnRequest, MessageOptions), ApiError> {
+) -> Result<(GenerationRequest, MessageOptions), ApiError> {
     let max_tools = app.config().limits.requests.tools;
     let TranslatedMessages { body, pointers, call_pointers, options } =
         translate(body, max_tools, app.config().unknown_members, rules)?;
@@ -82,7 +83,7 @@ async fn create(State(app): State<App>, request: Request) -> Result<Response, Ap
     let (request, options) = read_request(&app, request, routes::MESSAGES, "msg_", parse).await?;
     let (stream, id) = (request.stream, request.id.clone());
     spawn_owned(async move {
-        let running = turn::start(&app, request, arrived).await?;
+        let running = generation::start(&app, request, arrived).await?;
         let builder = MessageBuilder::new(id, &running, options);
         if stream.is_some() {
             return Ok(stream::response(app, running, builder, request_id));

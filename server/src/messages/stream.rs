@@ -7,13 +7,13 @@ use axum::response::Response;
 use serde_json::json;
 
 use crate::error::ApiError;
+use crate::generation::{EventWriter, Progress, RunningRequest, stream_events, typed_event};
 use crate::http::error_format::messages_error;
 use crate::messages::blocks::ContentBlocks;
 use crate::messages::message::MessageBuilder;
 use crate::state::App;
-use crate::turn::{EventWriter, Progress, RunningTurn, stream_events, typed_event};
 
-/// Serialises a turn's events in the Messages format.
+/// Serialises the events of a request in the Messages format.
 struct MessageEventWriter {
     request_id: Option<String>,
     builder: MessageBuilder,
@@ -23,7 +23,7 @@ struct MessageEventWriter {
 /// The streamed response.
 pub(super) fn response(
     app: App,
-    running: RunningTurn,
+    running: RunningRequest,
     builder: MessageBuilder,
     request_id: Option<String>,
 ) -> Response {

@@ -4,8 +4,8 @@ use louver_formats::{CallKind, Event};
 use louver_mistralrs::McpError;
 use serde_json::{Value, json};
 
+use crate::generation::ToolResult;
 use crate::responses::tools::{OfferedTool, ToolNames};
-use crate::turn::ToolResult;
 
 /// The growing output of one response. Items are the same whether or not the events are streamed.
 #[derive(Debug)]
@@ -119,8 +119,8 @@ impl OutputItems {
         }
     }
 
-    /// Adds the results of calls that the server ran. They end a turn, so that the text of the next
-    /// one is another item.
+    /// Adds the results of calls that the server ran. They end a round, so that the text of the
+    /// next one is another item.
     pub(crate) fn tool_results(&mut self, results: &[ToolResult]) {
         self.close("completed");
         for result in results {
@@ -198,7 +198,7 @@ impl OutputItems {
     /// Ends the output; `is_truncated` if the generation was cut off.
     pub(crate) fn finish(&mut self, is_truncated: bool) {
         self.close(if is_truncated { "incomplete" } else { "completed" });
-        // Calls that the server has not run, as the turn was cut off after them.
+        // Calls that the server has not run, as the round was cut off after them.
         for (_, index) in std::mem::take(&mut self.running) {
             self.items[index]["status"] = "incomplete".into();
             let item = self.items[index].clone();
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_of_each_turn_is_an_item_of_its_own() {
+    fn the_text_of_each_round_is_an_item_of_its_own() {
         let mut output = OutputItems::new("x", ToolNames::default());
         output.push(&text("a"));
         output.push(&Event::End);

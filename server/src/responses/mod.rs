@@ -1,8 +1,8 @@
-//! The route `POST /v1/responses`: OpenAI's Responses API over the same turns. The newest responses
-//! are stored in memory, so that `previous_response_id` continues them.
+//! The route `POST /v1/responses`: OpenAI's Responses API over the generation of Chat Completions.
+//! The newest responses are stored in memory, so that `previous_response_id` continues them.
 //!
 //! ```text
-//! body ──► translate ──► TurnRequest ──► turn::start ──► events ──► items ──► object
+//! body ──► translate ──► GenerationRequest ──► generation::start ──► events ──► items ──► object
 //!              └── pointers: of errors, back into the Responses body
 //! ```
 
@@ -30,6 +30,7 @@ use serde_json::{Value, json};
 
 use crate::chat;
 use crate::error::{ApiError, ErrorKind};
+use crate::generation::{self, GenerationRequest, read_request};
 use crate::http::body::BodyShare;
 use crate::http::routes;
 use crate::http::{ApiKey, PathId, json_response, json_text_response, spawn_owned};
@@ -38,7 +39,6 @@ use crate::request::members::{Faults, Members};
 use crate::request::{object, replace_member, text};
 use crate::response_store::{Conversation, ConversationSource};
 use crate::state::App;
-use crate::turn::{self, TurnRequest, read_request};
 
 use call_pointers::call_pointers;
 use input::is_reference;
@@ -65,7 +65,7 @@ const ID_PREFIX: &str = "resp_";
 #[derive(Debug)]
 pub(crate) struct ParsedResponses {
     /// The equivalent Chat Completions request.
-    pub(crate) request: TurnRequest,
+    pub(crate) request: GenerationRequest,
     /// What the names of its tools stand for.
     names: ToolNames,
     /// The output items that list tools of MCP servers.
@@ -208,7 +208,7 @@ async fn create(State(app): State<App>, request: Request) -> Result<Response, Ap
     builder.take_share(&mut request.body.share);
     let (stream, id) = (request.stream, request.id.clone());
     spawn_owned(async move {
-        let running = turn::start(&app, request, arrived).await?;
+        let running = generation::start(&app, request, arrived).await?;
         builder.begin(&id, &running);
         let output = OutputItems::new(id.trim_start_matches(ID_PREFIX), names);
         let mut writer = ResponseWriter { builder, output };

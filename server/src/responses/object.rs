@@ -6,19 +6,19 @@ use serde_json::{Value, json};
 
 use crate::clock::unix_seconds;
 use crate::error::{ApiError, ErrorKind};
+use crate::generation::{FinishedChoice, RunningRequest, Usage};
 use crate::http::body::BodyShare;
 use crate::request::to_value;
 use crate::response_store::ConversationSource;
 use crate::state::App;
-use crate::turn::{FinishedChoice, RunningTurn, Usage};
 
 /// Builds the response object, from the members that all its states share.
 #[derive(Clone, Debug)]
 pub(crate) struct ResponseBuilder {
     base: Value,
-    /// The token counts of turns before the last.
+    /// The token counts of rounds before the last.
     earlier: Usage,
-    /// The members `louver` of these turns.
+    /// The members `louver` of these rounds.
     rounds: Vec<Value>,
     /// Where the response is stored, and what with it.
     stored: Option<(App, ConversationSource)>,
@@ -95,13 +95,13 @@ impl ResponseBuilder {
     }
 
     /// Adds what is known of the response when its generation has started.
-    pub(crate) fn begin(&mut self, id: &str, running: &RunningTurn) {
+    pub(crate) fn begin(&mut self, id: &str, running: &RunningRequest) {
         self.base["id"] = id.into();
         self.base["created_at"] = unix_seconds().into();
         self.base["model"] = running.served().name.as_str().into();
     }
 
-    /// Adds the token counts and the member `louver` of a turn that another one followed.
+    /// Adds the token counts and the member `louver` of a round that another one followed.
     pub(crate) fn add_round(&mut self, usage: Usage, louver: Option<Value>) {
         self.earlier = self.earlier + usage;
         self.rounds.extend(louver);
@@ -147,7 +147,8 @@ impl ResponseBuilder {
     }
 
     fn usage(&self, generation: &Generation) -> Value {
-        let Usage { prompt, generated, reasoning } = self.earlier + Usage::of_turn(generation);
+        let Usage { prompt, generated, reasoning } =
+            self.earlier + Usage::of_generation(generation);
         json!({
             "input_tokens": prompt,
             "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},

@@ -7,12 +7,12 @@ use axum::response::Response;
 use serde_json::{Value, json};
 
 use crate::error::ApiError;
+use crate::generation::{EventWriter, Progress, RunningRequest, stream_events, typed_event};
 use crate::responses::items::OutputItems;
 use crate::responses::object::{ResponseBuilder, ResponseStatus, status_name};
 use crate::state::App;
-use crate::turn::{EventWriter, Progress, RunningTurn, stream_events, typed_event};
 
-/// Writes a turn in the Responses format: the response, and the events that build it.
+/// Writes the output in the Responses format: the response, and the events that build it.
 pub(super) struct ResponseWriter {
     pub(super) builder: ResponseBuilder,
     pub(super) output: OutputItems,
@@ -21,7 +21,7 @@ pub(super) struct ResponseWriter {
 /// The streamed response. Its output begins with the items in `lists`.
 pub(super) fn response(
     app: App,
-    running: RunningTurn,
+    running: RunningRequest,
     mut writer: ResponseWriter,
     lists: Vec<Value>,
 ) -> Response {
@@ -36,7 +36,8 @@ pub(super) fn response(
 }
 
 impl ResponseWriter {
-    /// Processes the progress of the turn. Returns the response when it has ended, and stores it.
+    /// Processes the progress of the request. Returns the response when it has ended, and stores
+    /// it.
     pub(super) fn process(&mut self, progress: Progress) -> Option<Value> {
         match progress {
             Progress::Event { event, .. } => self.output.push(&event),

@@ -11,12 +11,12 @@ use louver::spec::json::{Json, Object};
 use serde_json::Value;
 
 use crate::error::ApiFault;
+use crate::generation::ServerTools;
 use crate::mcp::McpServers;
 use crate::request::members::{Faults, Members};
 use crate::request::pointers::PointerMap;
 use crate::request::{object, replace_member, text};
 use crate::responses::mcp::McpSelection;
-use crate::turn::ServerTools;
 
 /// Tool types that are services hosted by OpenAI, or by its clients for its models. Clients such as
 /// Codex offer them to every server.

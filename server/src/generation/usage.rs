@@ -14,8 +14,8 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    /// The counts of a turn with its prompt.
-    pub(crate) fn of_turn(generation: &Generation) -> Usage {
+    /// The counts of one generation with its prompt.
+    pub(crate) fn of_generation(generation: &Generation) -> Usage {
         let mut usage = Usage { prompt: generation.prompt_tokens, ..Usage::default() };
         usage.add_choice(generation);
         usage

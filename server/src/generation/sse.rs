@@ -9,9 +9,9 @@ use axum::response::{IntoResponse, Response};
 use serde_json::Value;
 
 use crate::error::ApiError;
+use crate::generation::queue::{self, Receiver, StreamAborted};
+use crate::generation::{Progress, RunningRequest};
 use crate::state::App;
-use crate::turn::queue::{self, Receiver, StreamAborted};
-use crate::turn::{Progress, RunningTurn};
 
 /// After this time without output a comment is sent, so that proxies keep the connection open.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
@@ -56,7 +56,7 @@ struct SseBody<T> {
 /// run whether or not the body is polled; dropping the body cancels them.
 pub(crate) fn stream_events(
     app: App,
-    running: RunningTurn,
+    running: RunningRequest,
     writer: impl EventWriter,
     ready: VecDeque<Bytes>,
 ) -> Response {

@@ -10,13 +10,13 @@ use louver_mistralrs::{
 use serde_json::Value;
 
 use crate::error::ApiError;
+use crate::generation::finished::finish_reason;
 use crate::http::body::run_blocking;
 use crate::inspect::{RequestSummary, TimingSummary, TraceOutcome, TraceRecorder};
 use crate::metrics::{FinishLabels, ModelLabels};
 use crate::served_model::ServedModel;
 use crate::state::App;
 use crate::telemetry;
-use crate::turn::finished::finish_reason;
 
 /// Request data that its traces record.
 #[derive(Clone, Debug)]

@@ -1,5 +1,5 @@
-//! Rounds of a request whose tools the server runs: after a turn that calls such tools, the calls
-//! run, and another turn continues the conversation with their results.
+//! Rounds of a request whose tools the server runs. A round is one generation. If it calls such
+//! tools, the calls run, and the next round continues the conversation with their results.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,9 +9,9 @@ use louver_formats::{Call, ToolChoice, Turn};
 use louver_mistralrs::{Generation, McpError, RequestParams};
 use serde_json::{Value, json};
 
+use crate::generation::{GenerationRequest, Prompt, SentBody};
 use crate::request::messages::template_call;
 use crate::state::App;
-use crate::turn::{Prompt, SentBody, TurnRequest};
 
 /// The highest number of rounds of a request. In the last one no tool can be called.
 const MAX_ROUNDS: u64 = 16;
@@ -43,7 +43,7 @@ impl ToolResult {
 pub(super) struct Rounds {
     tools: Arc<ServerTools>,
     /// The request of the next round.
-    pub(super) request: TurnRequest,
+    pub(super) request: GenerationRequest,
     /// The parameters of the first round.
     first_params: RequestParams,
     /// Number of complete rounds.
@@ -54,7 +54,7 @@ pub(super) struct Rounds {
 
 impl Rounds {
     /// The rounds of a request that offers tools of the server; `None` for other requests.
-    pub(super) fn new(request: &TurnRequest, params: &RequestParams) -> Option<Rounds> {
+    pub(super) fn new(request: &GenerationRequest, params: &RequestParams) -> Option<Rounds> {
         let tools = request.server_tools.clone()?;
         // The body's share of the memory ends with the planning of the first round, which the share
         // in `request` goes with. The traces of later rounds have a copy of the body.
@@ -67,12 +67,12 @@ impl Rounds {
         self.tools.contains_key(&call.name)
     }
 
-    /// Whether a turn called a tool that the server runs.
+    /// Whether a generation called a tool that the server runs.
     pub(super) fn calls_server_tools(&self, generation: &Generation) -> bool {
         generation.turn.calls.iter().any(|call| self.is_server_call(call))
     }
 
-    /// Whether the turn only called tools that the server runs, so that it can be continued.
+    /// Whether it called only such tools, so that another round can follow.
     pub(super) fn can_continue(&self, generation: &Generation) -> bool {
         generation.turn.calls.iter().all(|call| self.is_server_call(call))
     }
@@ -89,13 +89,14 @@ impl Rounds {
         Some(params)
     }
 
-    /// Runs the calls of a turn, concurrently. Adds the turn and the results to the conversation.
+    /// Runs the calls of a round, concurrently. Adds its message and the results to the
+    /// conversation.
     pub(super) async fn run(&mut self, app: &App, generation: &Generation) -> Vec<ToolResult> {
         let calls = &generation.turn.calls;
         let own: Vec<&Call> = calls.iter().filter(|call| self.is_server_call(call)).collect();
         let results = join_all(own.iter().map(|call| self.run_call(app, call))).await;
         if let Prompt::Messages(messages) = &mut self.request.prompt {
-            messages.push(turn_message(&generation.turn));
+            messages.push(assistant_message(&generation.turn));
             let named = results.iter().zip(own);
             messages.extend(named.map(|(result, call)| result_message(result, &call.name)));
         }
@@ -117,8 +118,8 @@ impl Rounds {
     }
 }
 
-/// The message of a turn: the one that a client's message of this turn becomes.
-fn turn_message(turn: &Turn) -> Value {
+/// The message of a round's output: the one that a client that sends it back would send.
+fn assistant_message(turn: &Turn) -> Value {
     let call = |call: &Call| template_call(&call.id, call.kind, &call.name, &call.arguments);
     let calls: Vec<Value> = turn.calls.iter().map(call).collect();
     let mut message = json!({"role": "assistant", "content": turn.text, "tool_calls": calls});
@@ -149,7 +150,7 @@ mod tests {
 
     /// The next round has the history that a client would send back.
     #[test]
-    fn a_turn_of_a_round_is_what_a_client_would_send() {
+    fn the_message_of_a_round_is_what_a_client_would_send() {
         let call = |id: &str, kind, arguments: &str| {
             let mut call = Call::new("f", arguments);
             (call.id, call.kind) = (id.to_owned(), kind);
@@ -179,7 +180,7 @@ mod tests {
             let members = Members::from_json(&body, "", &mut faults).unwrap();
             let (limits, order) = (RequestLimits::default(), ResultOrder::AfterMessage);
             let read = messages::read(&members, &limits, order, &mut Faults::new());
-            assert_eq!(turn_message(&turn), read[0]);
+            assert_eq!(assistant_message(&turn), read[0]);
         }
     }
 }

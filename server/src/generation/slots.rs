@@ -1,10 +1,10 @@
-//! Slots of a turn: waiting until a model may plan it, and generate.
+//! Admission slots of a request: waiting until a model may plan it, and generate.
 
 use crate::admission::Admission;
 use crate::error::ApiError;
+use crate::generation::choice::Permits;
 use crate::served_model::{ModelGates, ServedModel};
 use crate::state::App;
-use crate::turn::choice::Permits;
 
 /// Waits for a planning slot. A request that gets one keeps its place: it is not refused where it
 /// waits to generate, because of newer ones. If the host batches, planning and generation share the

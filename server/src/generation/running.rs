@@ -12,14 +12,14 @@ use louver_mistralrs::{Completion, EventStream, GenerationError, Plan, RequestPa
 
 use crate::admission::Admission;
 use crate::error::{ApiError, DEADLINE, ErrorKind};
+use crate::generation::choice::{Choice, Permits, Progress, RequestContext};
+use crate::generation::rounds::Rounds;
+use crate::generation::slots::{enter_generation, enter_planning};
+use crate::generation::usage::Usage;
+use crate::generation::{BlockingWork, GenerationRequest};
 use crate::http::phase::ServerPhase;
 use crate::metrics::ModelLabels;
 use crate::served_model::ServedModel;
-use crate::turn::choice::{Choice, Permits, Progress, TurnContext};
-use crate::turn::rounds::Rounds;
-use crate::turn::slots::{enter_generation, enter_planning};
-use crate::turn::usage::Usage;
-use crate::turn::{BlockingWork, TurnRequest};
 
 /// Choices that run one after the other, for hosts that run one generation at a time.
 #[derive(Clone)]
@@ -39,10 +39,10 @@ pub(super) struct SequentialChoices {
 enum NextStep {
     /// More events of it.
     MoreEvents(Box<Choice>),
-    /// Its turn has ended: the server runs its calls of that turn, if there are any, or starts the
+    /// The generation has ended: the server runs its calls, if it runs any of them, or starts the
     /// next choice, if choices run one after the other.
-    TurnEnded,
-    /// Another turn, with the results of the server's tools, and the parameters of its request.
+    GenerationEnded,
+    /// Another round, after the results of the server's tools, and the parameters of its request.
     NextRound(Box<(Rounds, RequestParams)>),
     /// Its end, after the results of the server's tools: the client runs other calls.
     LastProgress(Box<Progress>),
@@ -51,11 +51,11 @@ enum NextStep {
 type ChoiceFuture = Pin<Box<dyn Future<Output = (NextStep, Result<Progress, ApiError>)> + Send>>;
 
 /// The running generations of a request.
-pub(crate) struct RunningTurn {
+pub(crate) struct RunningRequest {
     /// Length of all prompts in tokens.
     pub(crate) prompt_tokens: usize,
     pending: FuturesUnordered<ChoiceFuture>,
-    context: TurnContext,
+    context: RequestContext,
     later_choices: Option<SequentialChoices>,
     /// The state of the tools that the server runs.
     rounds: Option<Rounds>,
@@ -64,22 +64,22 @@ pub(crate) struct RunningTurn {
     work: Arc<BlockingWork>,
 }
 
-impl RunningTurn {
+impl RunningRequest {
     /// Reads the streams, one for each choice that runs now; the number of tokens is that of all
     /// prompts. `later_choices` are started when those have ended. `rounds` is the state of the
     /// tools that the server runs.
     pub(super) fn new(
-        context: TurnContext,
+        context: RequestContext,
         (streams, prompt_tokens): (Vec<EventStream>, usize),
         later_choices: Option<SequentialChoices>,
         rounds: Option<Rounds>,
         work: BlockingWork,
-    ) -> RunningTurn {
+    ) -> RunningRequest {
         count_prompt(&context, prompt_tokens);
         let choices = streams.into_iter().enumerate();
         let pending =
             choices.map(|(k, stream)| advance(Choice::begin(context.clone(), k, stream))).collect();
-        RunningTurn {
+        RunningRequest {
             prompt_tokens,
             pending,
             context,
@@ -150,7 +150,7 @@ impl RunningTurn {
     }
 
     /// Starts what follows. Returns the progress to report; none while the server runs the calls of
-    /// a turn.
+    /// a round.
     fn continue_after(&mut self, next_step: NextStep, progress: Progress) -> Option<Progress> {
         match next_step {
             NextStep::MoreEvents(choice) => self.pending.push(advance(*choice)),
@@ -160,9 +160,9 @@ impl RunningTurn {
             }
             // Rounds have ended, so that no calls are run after this progress.
             NextStep::LastProgress(last) => {
-                self.pending.push(Box::pin(async { (NextStep::TurnEnded, Ok(*last)) }));
+                self.pending.push(Box::pin(async { (NextStep::GenerationEnded, Ok(*last)) }));
             }
-            NextStep::TurnEnded => match self.tool_round(progress) {
+            NextStep::GenerationEnded => match self.tool_round(progress) {
                 Ok(running) => {
                     self.pending.push(running);
                     return None;
@@ -176,7 +176,7 @@ impl RunningTurn {
         Some(progress)
     }
 
-    /// The future that runs the calls of an ended turn, if the server runs any of them; otherwise
+    /// The future that runs the calls of an ended round, if the server runs any of them; otherwise
     /// the end itself.
     fn tool_round(&mut self, progress: Progress) -> Result<ChoiceFuture, Box<Progress>> {
         let (mut rounds, mut finished, steps) = match (self.rounds.take(), progress) {
@@ -198,15 +198,15 @@ impl RunningTurn {
             let results = rounds.run(&app, &finished.generation).await;
             if rounds.can_continue(&finished.generation) {
                 if let Some(params) = rounds.next_params() {
-                    let usage = Usage::of_turn(&finished.generation);
+                    let usage = Usage::of_generation(&finished.generation);
                     let louver = finished.louver_member();
                     let results = Progress::ToolResults { results, usage, louver };
                     return (NextStep::NextRound(Box::new((rounds, params))), Ok(results));
                 }
-                // No tokens are left for the turn after the results.
+                // No tokens are left for another round.
                 finished.generation.report.completion = Completion::Truncated;
             }
-            // The end reports the turn.
+            // The end reports the round.
             let usage = Usage::default();
             let results = Progress::ToolResults { results, usage, louver: None };
             let end = Progress::End { finished, steps };
@@ -214,7 +214,7 @@ impl RunningTurn {
         }))
     }
 
-    /// Starts the next turn, after the results of the server's tools.
+    /// Starts the next round, after the results of the server's tools.
     fn start_round(&mut self, rounds: Rounds, params: RequestParams) {
         let (mut context, work) = (self.context.clone(), self.work.clone());
         // Each round has a trace of its own. Masks are prepared for the first only.
@@ -271,8 +271,8 @@ impl SequentialChoices {
 /// Plans and starts a round after the first, once there are slots again. The work is cancelled with
 /// the request.
 async fn plan_round(
-    request: TurnRequest,
-    context: &mut TurnContext,
+    request: GenerationRequest,
+    context: &mut RequestContext,
     work: &BlockingWork,
     params: RequestParams,
 ) -> Result<EventStream, ApiError> {
@@ -296,7 +296,7 @@ async fn plan_round(
 }
 
 /// Adds the tokens of the prompts that a request sends to the host.
-fn count_prompt(context: &TurnContext, tokens: usize) {
+fn count_prompt(context: &RequestContext, tokens: usize) {
     let counter = &context.app.metrics().prompt_tokens;
     counter.get_or_create(&ModelLabels::of(&context.served)).inc_by(tokens as u64);
 }
@@ -325,13 +325,13 @@ fn single(mut streams: Vec<EventStream>) -> Result<EventStream, ApiError> {
 
 /// The first event of a choice, and what follows it.
 async fn begin(
-    context: TurnContext,
+    context: RequestContext,
     index: usize,
     started: Result<EventStream, ApiError>,
 ) -> (NextStep, Result<Progress, ApiError>) {
     match started {
         Ok(stream) => advance(Choice::begin(context, index, stream)).await,
-        Err(error) => (NextStep::TurnEnded, Err(error)),
+        Err(error) => (NextStep::GenerationEnded, Err(error)),
     }
 }
 
@@ -339,7 +339,7 @@ async fn begin(
 fn advance(choice: Choice) -> ChoiceFuture {
     Box::pin(async move {
         let (choice, progress) = choice.advance().await;
-        (choice.map_or(NextStep::TurnEnded, NextStep::MoreEvents), progress)
+        (choice.map_or(NextStep::GenerationEnded, NextStep::MoreEvents), progress)
     })
 }
 

@@ -11,27 +11,27 @@ use tracing::Span;
 
 use crate::admission::Admission;
 use crate::error::{ApiError, DEADLINE};
+use crate::generation::choice::{Permits, ReadOptions, RequestContext};
+use crate::generation::record::TraceSource;
+use crate::generation::rounds::Rounds;
+use crate::generation::running::SequentialChoices;
+use crate::generation::slots::{enter_generation, enter_planning};
+use crate::generation::{BlockingWork, GenerationRequest, RunningRequest};
 use crate::http::phase::ServerPhase;
 use crate::metrics::ModelLabels;
 use crate::request::pointers::PointerMap;
 use crate::served_model::ServedModel;
 use crate::state::App;
 use crate::telemetry::{self, RequestAttributes};
-use crate::turn::choice::{Permits, ReadOptions, TurnContext};
-use crate::turn::record::TraceSource;
-use crate::turn::rounds::Rounds;
-use crate::turn::running::SequentialChoices;
-use crate::turn::slots::{enter_generation, enter_planning};
-use crate::turn::{BlockingWork, RunningTurn, TurnRequest};
 
 /// Admits, plans and starts a request. Its deadline counts from `arrived`. Errors: 503 while the
 /// server is stopping, 429 if too many requests wait, 404 for an unknown model, 400 for constraints
 /// that cannot be enforced.
 pub(crate) async fn start(
     app: &App,
-    mut request: TurnRequest,
+    mut request: GenerationRequest,
     arrived: Instant,
-) -> Result<RunningTurn, ApiError> {
+) -> Result<RunningRequest, ApiError> {
     let pointers = Arc::new(std::mem::take(&mut request.pointers));
     let served = app.model(request.model.as_deref())?.clone();
     let limit = served.settings.limits.requests.timeout_s;
@@ -39,7 +39,7 @@ pub(crate) async fn start(
     let timed_out = |_| ApiError::timeout(DEADLINE, "requests.timeout_s", limit);
     let started = timeout_at(
         deadline.into(),
-        TurnStarter { app, served, arrived, deadline, pointers: &pointers }.start(request),
+        RequestStarter { app, served, arrived, deadline, pointers: &pointers }.start(request),
     )
     .await
     .map_err(timed_out)?;
@@ -47,7 +47,7 @@ pub(crate) async fn start(
 }
 
 /// What a request needs to start, besides itself.
-struct TurnStarter<'a> {
+struct RequestStarter<'a> {
     app: &'a App,
     served: Arc<ServedModel>,
     arrived: Instant,
@@ -56,7 +56,7 @@ struct TurnStarter<'a> {
 }
 
 /// A request that is ready to generate.
-struct PlannedTurn {
+struct PlannedRequest {
     plan: Plan,
     /// The tokens of each prompt.
     prompts: Vec<Vec<u32>>,
@@ -65,8 +65,8 @@ struct PlannedTurn {
     prepared: Option<Prepared>,
 }
 
-impl TurnStarter<'_> {
-    async fn start(self, mut request: TurnRequest) -> Result<RunningTurn, ApiError> {
+impl RequestStarter<'_> {
+    async fn start(self, mut request: GenerationRequest) -> Result<RunningRequest, ApiError> {
         let (app, served) = (self.app, &self.served);
         if app.phases().current() != ServerPhase::Running {
             return Err(ApiError::stopping());
@@ -96,7 +96,7 @@ impl TurnStarter<'_> {
             let started = planned.plan.start(&served.model, prompt, params.clone());
             streams.extend(started.await?);
         }
-        let context = TurnContext {
+        let context = RequestContext {
             app: app.clone(),
             served: served.clone(),
             trace_source,
@@ -111,16 +111,16 @@ impl TurnStarter<'_> {
             prepared: planned.prepared,
             pointers: self.pointers.clone(),
         };
-        Ok(RunningTurn::new(context, (streams, prompt_tokens), later_choices, rounds, work))
+        Ok(RunningRequest::new(context, (streams, prompt_tokens), later_choices, rounds, work))
     }
 
     /// Plans the request on a blocking thread, which holds the permits until it has ended.
     async fn plan(
         &self,
-        request: TurnRequest,
+        request: GenerationRequest,
         work: &BlockingWork,
         permits: Permits,
-    ) -> Result<PlannedTurn, ApiError> {
+    ) -> Result<PlannedRequest, ApiError> {
         let span = telemetry::plan(&self.served, request.tool_count());
         let (app, served, checkpoint) = (self.app.clone(), self.served.clone(), work.checkpoint());
         work.run(permits, move || {
@@ -139,7 +139,7 @@ impl TurnStarter<'_> {
             checkpoint()?;
             let prepared = prepare(&plan, &served, &span);
             let attributes = request.attributes(&served, compiled_in);
-            Ok(PlannedTurn { plan, prompts, attributes, prepared })
+            Ok(PlannedRequest { plan, prompts, attributes, prepared })
         })
         .await
     }
@@ -156,7 +156,7 @@ fn prepare(plan: &Plan, served: &ServedModel, span: &Span) -> Option<Prepared> {
 /// Restricts the parameters to the first of several choices. Returns the others, which run one
 /// after the other.
 fn split_choices(
-    planned: &PlannedTurn,
+    planned: &PlannedRequest,
     params: &mut RequestParams,
     per_prompt: usize,
 ) -> SequentialChoices {

@@ -16,9 +16,9 @@ use tokio::time::{sleep_until, timeout_at};
 use tracing::Instrument;
 
 use crate::error::{ApiError, ErrorKind};
+use crate::generation::{Progress, RunningRequest};
 use crate::http::count_error;
 use crate::state::App;
-use crate::turn::{Progress, RunningTurn};
 
 /// A queue entry: progress, or the error that ended the request.
 type Item = Result<Progress, ApiError>;
@@ -62,7 +62,7 @@ pub(crate) struct StreamAborted;
 /// Reads the generations in a separate task, independent of the consumer. The task cancels them
 /// when the receiver is dropped, when the request's deadline passes, or when the consumer takes
 /// nothing for `write_timeout_s`.
-pub(super) fn spawn(app: App, running: RunningTurn) -> Receiver {
+pub(super) fn spawn(app: App, running: RunningRequest) -> Receiver {
     let state = QueueState {
         items: VecDeque::new(),
         queue_end: QueueEnd::Open,
@@ -76,7 +76,7 @@ pub(super) fn spawn(app: App, running: RunningTurn) -> Receiver {
 }
 
 impl Queue {
-    async fn run(&self, app: &App, running: RunningTurn) {
+    async fn run(&self, app: &App, running: RunningRequest) {
         let write_timeout = app.config().limits.http.write_timeout_s.0;
         let deadline = running.deadline();
         // `select!` drops the reader, so that generations do not outlive the write timeout.
@@ -99,7 +99,7 @@ impl Queue {
     }
 
     /// Reads the generations to their end.
-    async fn read(&self, app: &App, mut running: RunningTurn) {
+    async fn read(&self, app: &App, mut running: RunningRequest) {
         while let Some(item) = running.next().await {
             let is_last = item.is_err();
             if let Err(error) = &item {

@@ -1,5 +1,5 @@
-//! The turns of a request: admission, planning, and its running choices as one event stream. There
-//! is one turn for each choice, and one more after the calls of tools that the server runs.
+//! The generations of a request: admission, planning, and its running choices as one event stream.
+//! Each choice is one generation, and one more after each round of calls that the server runs.
 
 mod choice;
 mod finished;
@@ -40,7 +40,7 @@ pub(crate) use choice::Progress;
 pub(crate) use finished::{FinishedChoice, finish_reason};
 pub(crate) use read::read_request;
 pub(crate) use rounds::{ServerTools, ToolResult};
-pub(crate) use running::RunningTurn;
+pub(crate) use running::RunningRequest;
 pub(crate) use sse::{DONE, EventWriter, data_event, stream_events, typed_event};
 pub(crate) use start::start;
 pub(crate) use usage::Usage;
@@ -49,7 +49,7 @@ pub(crate) use work::{BlockingWork, run_check};
 /// Number of alternative tokens that a trace records per step.
 const TRACE_ALTERNATIVES: usize = 8;
 
-/// The plan of the turns after some prompts, and the tokens of each prompt.
+/// The plan for some prompts, and the tokens of each prompt.
 pub(crate) type RenderedPrompts = (Plan, Vec<Vec<u32>>);
 
 /// What the model continues.
@@ -66,7 +66,7 @@ pub(crate) enum Prompt {
 }
 
 impl Prompt {
-    /// The tokens of each prompt, and the plan of their turns. Error: with the index of its prompt,
+    /// The tokens of each prompt, and the plan for them. Error: with the index of its prompt,
     /// if there are several.
     fn render(&self, plan: Plan) -> Result<RenderedPrompts, (RequestError, Option<usize>)> {
         let one = |prompt: &Prompt| match prompt {
@@ -101,7 +101,7 @@ impl Default for Prompt {
 
 /// A generation request, independent of the route it arrived on.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct TurnRequest {
+pub(crate) struct GenerationRequest {
     /// The model's name; `None` selects the first model.
     pub(crate) model: Option<String>,
     /// What the model continues.
@@ -137,7 +137,7 @@ pub(crate) struct SentBody {
     pub(crate) share: BodyShare,
 }
 
-impl TurnRequest {
+impl GenerationRequest {
     /// Reads the members that constrain the output: tools, response format, stop strings. Faults
     /// get pointers into the request as sent; those of a pointer that has a fault are left out.
     fn read_tools(&mut self, body: &Json, limits: &Limits, faults: &mut Faults) {
@@ -160,7 +160,7 @@ impl TurnRequest {
         body: &Json,
         limits: &Limits,
         mut faults: Faults,
-    ) -> Result<TurnRequest, ApiError> {
+    ) -> Result<GenerationRequest, ApiError> {
         self.read_tools(body, limits, &mut faults);
         ApiError::reject(faults)?;
         Ok(self)
@@ -245,7 +245,7 @@ impl TurnRequest {
     }
 
     /// The tokens of each prompt (of a conversation there is one), and the plan for them: whether
-    /// a turn begins with reasoning depends on the prompt.
+    /// the output begins with reasoning depends on the prompt.
     pub(crate) fn render(&self, plan: Plan) -> Result<RenderedPrompts, ApiError> {
         self.prompt.render(plan).map_err(|(error, index)| {
             let mut pointers = PointerMap::default();
@@ -346,7 +346,8 @@ mod tests {
         ] {
             let limits = Limits::default();
             let json = Json::parse(&body, &limits).unwrap();
-            let request = TurnRequest::default().complete(&json, &limits, Faults::new()).unwrap();
+            let request =
+                GenerationRequest::default().complete(&json, &limits, Faults::new()).unwrap();
             let error = CompileError::Empty { rule: "a".to_owned() };
             let error = request.plan_error(error.into());
             assert_eq!(error.first().param.as_deref(), pointer, "{body}");

@@ -11,16 +11,16 @@ use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::error::ApiError;
+use crate::generation::finished::FinishedChoice;
+use crate::generation::record::{
+    ChoiceTrace, EndedChoice, GenerationMetrics, TraceSource, traced_prefix,
+};
+use crate::generation::rounds::ToolResult;
+use crate::generation::usage::Usage;
 use crate::request::pointers::PointerMap;
 use crate::served_model::ServedModel;
 use crate::state::App;
 use crate::telemetry::{self, RequestAttributes};
-use crate::turn::finished::FinishedChoice;
-use crate::turn::record::{
-    ChoiceTrace, EndedChoice, GenerationMetrics, TraceSource, traced_prefix,
-};
-use crate::turn::rounds::ToolResult;
-use crate::turn::usage::Usage;
 
 /// Timing and options of reading a request's generations.
 #[derive(Clone, Copy, Debug)]
@@ -46,13 +46,13 @@ pub(crate) enum Progress {
         /// Steps of the tokens since the last event, if they are delivered with events.
         steps: Vec<Step>,
     },
-    /// The server ran the calls of a choice's turn. Another turn of it may follow.
+    /// The server ran the calls of a round. Another round may follow.
     ToolResults {
         /// The results, in the order of the calls.
         results: Vec<ToolResult>,
-        /// The token counts of the turn, if its end is not reported.
+        /// The token counts of the round, if its end is not reported.
         usage: Usage,
-        /// The turn's response member `louver`, if its end is not reported.
+        /// The round's response member `louver`, if its end is not reported.
         louver: Option<Value>,
     },
     /// A choice ended.
@@ -69,7 +69,7 @@ pub(super) type Permits = Arc<[OwnedSemaphorePermit]>;
 
 /// State shared by all choices of a request.
 #[derive(Clone)]
-pub(super) struct TurnContext {
+pub(super) struct RequestContext {
     pub(super) app: App,
     pub(super) served: Arc<ServedModel>,
     pub(super) trace_source: Option<TraceSource>,
@@ -84,7 +84,7 @@ pub(super) struct TurnContext {
 /// One running choice.
 pub(super) struct Choice {
     index: usize,
-    context: TurnContext,
+    context: RequestContext,
     /// `None` after its end.
     stream: Option<EventStream>,
     /// Steps that belong to the trace and were already delivered with events.
@@ -104,8 +104,8 @@ fn take_until(steps: &mut VecDeque<Step>, position: usize) -> Vec<Step> {
 
 impl Choice {
     /// Begins to read a choice.
-    pub(super) fn begin(context: TurnContext, index: usize, stream: EventStream) -> Choice {
-        let TurnContext { app, served, trace_source, options, .. } = &context;
+    pub(super) fn begin(context: RequestContext, index: usize, stream: EventStream) -> Choice {
+        let RequestContext { app, served, trace_source, options, .. } = &context;
         let prompt_tokens = stream.prompt_tokens();
         let span = telemetry::generation(served, index, prompt_tokens, &options.attributes);
         let metrics = Some(GenerationMetrics::new(app.clone(), served, span));
@@ -162,7 +162,7 @@ impl Choice {
             }
             report.warnings.extend_from_slice(self.context.pointers.warnings());
         }
-        let TurnContext { app, options, prepared, .. } = &self.context;
+        let RequestContext { app, options, prepared, .. } = &self.context;
         // One preparation for all choices: the first reports it.
         metrics.end(&result, prepared.as_ref().filter(|_| index == 0));
         let mut ended = EndedChoice { prompt_tokens, steps: traced_steps, result };
@@ -194,7 +194,7 @@ impl Drop for Choice {
             return;
         };
         stream.cancel();
-        let TurnContext { app, permits, .. } = self.context.clone();
+        let RequestContext { app, permits, .. } = self.context.clone();
         let (mut traced_steps, mut trace, metrics) =
             (std::mem::take(&mut self.traced_steps), self.trace.take(), self.metrics.take());
         if trace.is_some() {
