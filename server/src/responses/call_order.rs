@@ -9,25 +9,22 @@ use louver::spec::json::Json;
 pub(super) type SentItem<'b> = (&'b Json, String);
 
 /// An item that is a call or the result of one.
-pub(super) struct CallItem<'b> {
-    pub(super) id: &'b str,
-    /// The member with the id.
-    pub(super) id_member: &'static str,
-    pub(super) is_result: bool,
+struct CallItem<'b> {
+    id: &'b str,
+    is_result: bool,
 }
 
 impl<'b> CallItem<'b> {
     /// `None`: another item, or one without an id.
-    pub(super) fn of(item: &'b Json) -> Option<CallItem<'b>> {
+    fn of(item: &'b Json) -> Option<CallItem<'b>> {
         let kind = string(item, "type").unwrap_or_default();
         let is_result = kind.ends_with("_output");
         if !is_result && !kind.ends_with("_call") {
             return None;
         }
         // Calls that a server ran, and some results, have only an id of their own.
-        ["call_id", "id"].into_iter().find_map(|id_member| {
-            string(item, id_member).map(|id| CallItem { id, id_member, is_result })
-        })
+        let id = ["call_id", "id"].into_iter().find_map(|name| string(item, name))?;
+        Some(CallItem { id, is_result })
     }
 }
 

@@ -23,6 +23,8 @@ pub(crate) struct InputTranslator<'s> {
     /// Reasoning that belongs to the assistant's next message or call.
     reasoning: Vec<String>,
     pub(crate) pointers: PointerMap,
+    /// Maps the JSON pointers of calls and of the ids of results.
+    pub(crate) call_pointers: Vec<(String, String)>,
     pub(crate) tools: ToolTranslator<'s>,
     pub(crate) faults: Faults,
 }
@@ -46,6 +48,9 @@ const CHAT_MEMBERS: [(&str, &str); 3] = [
     ("tool_call_id", "results are items of type \"function_call_output\""),
 ];
 
+/// The pointer of the items of a stored conversation.
+const STORED: &str = "/previous_response_id";
+
 /// The member of a message that has the reasoning in front of it.
 const REASONING: &str = "reasoning_content";
 
@@ -59,6 +64,7 @@ impl<'s> InputTranslator<'s> {
             call_reasoning: Vec::new(),
             reasoning: Vec::new(),
             pointers,
+            call_pointers: Vec::new(),
             tools,
             faults,
         }
@@ -74,7 +80,7 @@ impl<'s> InputTranslator<'s> {
         }
         let sent = body.get("input").and_then(Json::as_array).unwrap_or_default();
         let sent = sent.iter().enumerate().map(|(j, item)| (item, format!("/input/{j}")));
-        let stored = earlier.iter().map(|item| (&**item, "/previous_response_id".to_owned()));
+        let stored = earlier.iter().map(|item| (&**item, STORED.to_owned()));
         for (item, pointer) in with_results_in_turn(stored.chain(sent)) {
             self.item(item, pointer);
         }
@@ -142,12 +148,12 @@ impl<'s> InputTranslator<'s> {
         };
         match kind.or_else(implied) {
             Some("message") => self.message_item(&members, &pointer),
-            Some("function_call") => self.call(&members, CallKind::Function),
-            Some("custom_tool_call") => self.call(&members, CallKind::Custom),
+            Some("function_call") => self.call(&members, &pointer, CallKind::Function),
+            Some("custom_tool_call") => self.call(&members, &pointer, CallKind::Custom),
             Some("function_call_output" | "custom_tool_call_output") => {
                 self.call_output(&members, &pointer);
             }
-            Some("tool_search_call") => self.search_call(&members),
+            Some("tool_search_call") => self.search_call(&members, &pointer),
             Some("tool_search_output") => self.search_output(&members, &pointer),
             Some("mcp_list_tools") => {
                 let label = members.required_string(&mut self.faults, "server_label");
@@ -168,7 +174,7 @@ impl<'s> InputTranslator<'s> {
             Some("local_shell_call_output" | "shell_call_output" | "apply_patch_call_output") => {
                 let name = if members.get("call_id").is_none() { "id" } else { "call_id" };
                 let id = members.required_string(&mut self.faults, name);
-                self.result(&pointer, id, text(&outcome(&members)));
+                self.result(&members, &pointer, id, text(&outcome(&members)));
             }
             Some(kind) => match OPENAI_CALLS.iter().find(|(call, _)| *call == kind) {
                 Some((_, argument)) => self.openai_call(&members, kind, argument, &pointer),
@@ -212,17 +218,20 @@ impl<'s> InputTranslator<'s> {
     fn call_output(&mut self, members: &Members<'_>, pointer: &str) {
         let id = members.required_string(&mut self.faults, "call_id");
         let content = members.require(&mut self.faults, "output").cloned().unwrap_or(Json::Null);
-        self.result(pointer, id, content);
+        self.result(members, pointer, id, content);
         let content = format!("/messages/{}/content", self.messages.len() - 1);
         self.pointers.insert(content, format!("{pointer}/output"));
     }
 
-    fn result(&mut self, pointer: &str, id: &str, content: Json) {
+    /// The message with the result of an item.
+    fn result(&mut self, item: &Members<'_>, pointer: &str, id: &str, content: Json) {
         let members = [("role", text("tool")), ("tool_call_id", text(id)), ("content", content)];
         self.message(pointer, members);
+        let from = format!("/messages/{}/tool_call_id", self.messages.len() - 1);
+        self.call_pointers.push((from, id_pointer(item, pointer)));
     }
 
-    fn call(&mut self, members: &Members<'_>, kind: CallKind) {
+    fn call(&mut self, members: &Members<'_>, pointer: &str, kind: CallKind) {
         let id = members.required_string(&mut self.faults, "call_id");
         let own_name = members.required_string(&mut self.faults, "name");
         let namespace = members.string(&mut self.faults, "namespace");
@@ -231,7 +240,8 @@ impl<'s> InputTranslator<'s> {
             None => own_name.to_owned(),
         };
         let content = members.required_string(&mut self.faults, call_members(kind).1);
-        self.add_call(id, &name, kind, content);
+        let call = call_json(id, &name, kind, content);
+        self.add_call(members, pointer, call);
     }
 
     /// A call that the server ran, and its result.
@@ -241,7 +251,8 @@ impl<'s> InputTranslator<'s> {
         let label = members.required_string(&mut self.faults, "server_label");
         let arguments = members.required_string(&mut self.faults, "arguments");
         let name = self.tools.names().offered(Some(label), name);
-        self.add_call(id, &name, CallKind::Function, arguments);
+        let call = call_json(id, &name, CallKind::Function, arguments);
+        self.add_call(members, pointer, call);
         let output = match (members.get("output"), members.get("error")) {
             (Some(Json::String(output)), _) => output.clone(),
             (_, Some(error)) => {
@@ -251,7 +262,7 @@ impl<'s> InputTranslator<'s> {
             }
             _ => String::new(),
         };
-        self.result(pointer, id, text(&output));
+        self.result(members, pointer, id, text(&output));
     }
 
     /// A call of a tool of OpenAI's, which the model sees as a call of a function.
@@ -261,22 +272,25 @@ impl<'s> InputTranslator<'s> {
         if ["local_shell", "shell", "apply_patch"].contains(&name) {
             // The client ran it: the result is an item of its own.
             let id = members.required_string(&mut self.faults, "call_id");
-            return self.add_call(id, name, CallKind::Function, &arguments.to_string());
+            let call = call_json(id, name, CallKind::Function, &arguments.to_string());
+            return self.add_call(members, pointer, call);
         }
         // Some clients leave out the ids of these items.
         let id = format!("{name}_{}", self.messages.len());
-        self.add_call(&id, name, CallKind::Function, &arguments.to_string());
-        self.result(pointer, &id, text(&outcome(members)));
+        let call = call_json(&id, name, CallKind::Function, &arguments.to_string());
+        self.add_call(members, pointer, call);
+        self.result(members, pointer, &id, text(&outcome(members)));
     }
 
     /// A search that the server executed had no call.
-    fn search_call(&mut self, members: &Members<'_>) {
+    fn search_call(&mut self, members: &Members<'_>, pointer: &str) {
         if !self.is_search_of_client(members) {
             return;
         }
         let id = members.required_string(&mut self.faults, "call_id");
         if let Some(arguments) = members.require(&mut self.faults, "arguments") {
-            self.add_call(id, OfferedTool::SEARCH, CallKind::Function, &shown(arguments));
+            let (name, kind) = (OfferedTool::SEARCH, CallKind::Function);
+            self.add_call(members, pointer, call_json(id, name, kind, &shown(arguments)));
         }
     }
 
@@ -288,7 +302,7 @@ impl<'s> InputTranslator<'s> {
         }
         let id = members.required_string(&mut self.faults, "call_id");
         let content = text(&format!("Found: {}", tools.join(", ")));
-        self.result(pointer, id, content);
+        self.result(members, pointer, id, content);
     }
 
     fn is_search_of_client(&mut self, members: &Members<'_>) -> bool {
@@ -304,17 +318,30 @@ impl<'s> InputTranslator<'s> {
         self.tools.added_tools(tools, &members.pointer("tools"), &mut self.faults)
     }
 
-    /// Adds a call to the preceding assistant message, or to a new one.
-    fn add_call(&mut self, id: &str, name: &str, kind: CallKind, content: &str) {
-        let (kind, member) = call_members(kind);
-        let holder = object([("name", text(name)), (member, text(content))]);
-        let call = object([("id", text(id)), ("type", text(kind)), (kind, holder)]);
+    /// Adds the call of an item to the preceding assistant message, or to a new one.
+    fn add_call(&mut self, item: &Members<'_>, pointer: &str, call: Json) {
         if !self.messages.last().is_some_and(is_assistant) {
             self.messages.push(object([("role", text("assistant"))]));
         }
         self.call_reasoning.append(&mut self.reasoning);
+        let from = format!("/messages/{}/tool_calls/{}", self.messages.len() - 1, self.calls.len());
+        self.call_pointers.push((format!("{from}/id"), id_pointer(item, pointer)));
+        self.call_pointers.push((from, pointer.to_owned()));
         self.calls.push(call);
     }
+}
+
+fn call_json(id: &str, name: &str, kind: CallKind, content: &str) -> Json {
+    let (kind, member) = call_members(kind);
+    let holder = object([("name", text(name)), (member, text(content))]);
+    object([("id", text(id)), ("type", text(kind)), (kind, holder)])
+}
+
+/// The pointer of the id of an item's call, or of the item if it has none in the body.
+fn id_pointer(item: &Members<'_>, pointer: &str) -> String {
+    let id = ["call_id", "id"].into_iter().find(|name| item.get(name).is_some());
+    let id = id.filter(|_| pointer != STORED);
+    id.map_or_else(|| pointer.to_owned(), |name| item.pointer(name))
 }
 
 fn is_assistant(message: &Json) -> bool {

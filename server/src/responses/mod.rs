@@ -7,7 +7,6 @@
 //! ```
 
 mod call_order;
-mod call_pointers;
 mod input;
 mod items;
 mod mcp;
@@ -40,7 +39,6 @@ use crate::request::{object, replace_member, text};
 use crate::response_store::{Conversation, ConversationSource};
 use crate::state::App;
 
-use call_pointers::call_pointers;
 use input::is_reference;
 use items::OutputItems;
 use object::ResponseBuilder;
@@ -89,9 +87,8 @@ pub(crate) fn parse(
     let max_tools = app.config().limits.requests.tools;
     let resolved = references.resolve(body);
     let body = resolved.as_ref().unwrap_or(body);
-    let TranslatedBody { body: translated, pointers, names, lists } =
+    let TranslatedBody { body: translated, pointers, call_pointers, names, lists } =
         translate(body, &earlier.items, faults, app.mcp_servers(), max_tools, unknown)?;
-    let call_pointers = call_pointers(&translated, &earlier.items, body);
     let order = ResultOrder::WithinTurn;
     let translated = chat::ChatBody { body: &translated, pointers, call_pointers, order };
     let mut request = chat::parse_translated(translated, app)?;

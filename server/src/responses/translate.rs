@@ -22,6 +22,8 @@ pub(crate) struct TranslatedBody {
     pub(crate) body: Json,
     /// Maps its JSON pointers to the original.
     pub(crate) pointers: PointerMap,
+    /// The same map for calls and the ids of results.
+    pub(crate) call_pointers: Vec<(String, String)>,
     /// What the names of its tools stand for.
     pub(crate) names: ToolNames,
     /// The output items that list tools of MCP servers.
@@ -128,7 +130,7 @@ pub(crate) fn translate(
     }
     let mut input = InputTranslator::new(pointers, tools, faults);
     input.read(&members, earlier);
-    let InputTranslator { messages, mut pointers, tools, faults, .. } = input;
+    let InputTranslator { messages, mut pointers, call_pointers, tools, faults, .. } = input;
     ApiError::reject(faults)?;
     let (tools, names, lists) = tools.finish(&mut pointers);
     if members.get("tools").is_some() || !tools.is_empty() {
@@ -139,7 +141,7 @@ pub(crate) fn translate(
     }
     out.push(("messages", Json::Array(messages)));
     let body = object(out);
-    Ok(TranslatedBody { body, pointers, names, lists })
+    Ok(TranslatedBody { body, pointers, call_pointers, names, lists })
 }
 
 fn check_options(members: &Members<'_>, faults: &mut Faults) {
