@@ -7,11 +7,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use louver::front::json_schema::{Policy, SchemaOptions};
 use louver_server::{
     Config, DeviceChoice, ModelConfig, Overrides, Seconds, ServerLimits, StrictTools, parse_host,
 };
+use serde::de::DeserializeOwned;
 
 use crate::model_flags::{ModelFlags, schema_overrides};
 use crate::registry::RegistryArgs;
@@ -70,12 +71,15 @@ pub(crate) struct ServeArgs {
     /// Maximum length of a request body, in bytes.
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..))]
     max_body: Option<u32>,
-    /// Handling of schema keywords that cannot be enforced.
-    #[arg(long, value_enum)]
-    policy: Option<PolicyArg>,
-    /// Which tools' arguments must match their schema [default: auto].
-    #[arg(long, value_enum)]
-    strict_tools: Option<StrictToolsArg>,
+    /// Handling of schema keywords that cannot be enforced: `strict` rejects the request,
+    /// `best_effort` relaxes and reports the keyword, `validate` also validates the output.
+    #[arg(long, value_parser = one_of::<Policy>(["strict", "validate", "best_effort"]))]
+    policy: Option<Policy>,
+    /// Which tools' arguments must match their schema: `auto`, those of tools whose `strict` is
+    /// true, as in OpenAI's API; `all`; or `off`. Those of required calls always must
+    /// [default: auto].
+    #[arg(long, value_parser = one_of::<StrictTools>(["auto", "all", "off"]))]
+    strict_tools: Option<StrictTools>,
     /// Schema options, such as '{"integers": "zero_fraction"}', which override the configuration's;
     /// see docs/JSON_SCHEMA.md.
     #[arg(long, value_name = "JSON", value_parser = schema_overrides)]
@@ -94,26 +98,11 @@ pub(crate) struct ServeArgs {
     otlp_endpoint: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "snake_case")]
-enum PolicyArg {
-    /// Reject the request.
-    Strict,
-    /// Relax and report the keyword, and validate the output afterwards.
-    Validate,
-    /// Relax and report the keyword.
-    BestEffort,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "snake_case")]
-enum StrictToolsArg {
-    /// Of tools whose `strict` is true, as in OpenAI's API, and of calls that are required.
-    Auto,
-    /// Of every tool, regardless of its `strict`.
-    All,
-    /// Only of calls that are required.
-    Off,
+/// A parser of one of these names, which are those of the configuration.
+fn one_of<T: DeserializeOwned + Clone + Send + Sync + 'static>(
+    names: [&'static str; 3],
+) -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(names).try_map(|name| serde_json::from_value(name.into()))
 }
 
 fn seconds(text: &str) -> Result<Seconds, String> {
@@ -205,20 +194,8 @@ async fn build_config(args: &ServeArgs) -> anyhow::Result<Config> {
         http.body_bytes = bytes as usize;
         http.bodies_bytes = http.bodies_bytes.max(http.body_bytes);
     }
-    if let Some(policy) = args.policy {
-        config.policy = match policy {
-            PolicyArg::Strict => Policy::Strict,
-            PolicyArg::Validate => Policy::Validate,
-            PolicyArg::BestEffort => Policy::BestEffort,
-        };
-    }
-    if let Some(strict) = args.strict_tools {
-        config.strict_tools = match strict {
-            StrictToolsArg::Auto => StrictTools::Auto,
-            StrictToolsArg::All => StrictTools::All,
-            StrictToolsArg::Off => StrictTools::Off,
-        };
-    }
+    config.policy = args.policy.unwrap_or(config.policy);
+    config.strict_tools = args.strict_tools.unwrap_or(config.strict_tools);
     if let Some(options) = &args.schema_options {
         config.schema_options = options.apply(&config.schema_options);
     }

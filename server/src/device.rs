@@ -45,6 +45,8 @@ mod tests {
             (DeviceChoice::Cuda(0), "cuda", cfg!(feature = "cuda")),
             (DeviceChoice::Metal(0), "metal", cfg!(feature = "metal")),
         ] {
+            let problem = missing_feature(choice);
+            assert_eq!(problem.is_none(), is_built, "{problem:?}");
             if !is_built {
                 let error = open(choice).unwrap_err();
                 assert!(error.contains(&format!("`--features {feature}`")), "{error}");

@@ -19,7 +19,7 @@ use crate::http::{json_response, spawn_owned};
 use crate::state::App;
 
 pub(crate) use chunks::Chunks;
-pub(crate) use request::{ChatBody, parse, parse_translated};
+pub(crate) use request::{ChatBody, parse, parse_body, parse_translated};
 use response::choice_json;
 pub(crate) use response::{ResponseMeta, collect};
 

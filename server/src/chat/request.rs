@@ -83,38 +83,40 @@ fn parse_ordered(
     order: ResultOrder,
     app: &App,
 ) -> Result<GenerationRequest, ApiError> {
+    parse_body(body, app, &MEMBER_TABLE, |members, request, faults| {
+        check_modalities(members, faults);
+        let names = ["max_completion_tokens", "max_tokens"];
+        request.sampling.read_max_tokens(members, &names, faults);
+        request.sampling.read_logprobs(members, faults);
+        request.reasoning = read_reasoning(members, &mut request.pointers, faults);
+        let limits = &app.config().limits.requests;
+        request.prompt = Prompt::Messages(messages::read(members, limits, order, faults));
+        let tools = members.get("tools").and_then(Json::as_array).unwrap_or_default();
+        request.template_tools = tools.iter().map(to_value).collect();
+    })
+}
+
+/// Parses the members that Chat Completions and Completions share. `read_own` reads those that only
+/// one of them has, into the request. Reports all faults together.
+pub(crate) fn parse_body(
+    body: &Json,
+    app: &App,
+    table: &MemberTable,
+    read_own: impl FnOnce(&Members<'_>, &mut GenerationRequest, &mut Faults),
+) -> Result<GenerationRequest, ApiError> {
     let (limits, engine) = (&app.config().limits.requests, app.config().limits.engine());
     let (members, mut faults) = (Members::of_body(body)?, Faults::new());
     check_counts(&members, limits)?;
-    let mut pointers = PointerMap::default();
+    let mut request = GenerationRequest::default();
     let unknown = app.config().unknown_members;
-    MEMBER_TABLE.check(&members, unknown, &mut faults, &mut pointers);
-    let rewritten = structure::rewrite(&members, &engine, &mut faults, &mut pointers);
-    check_modalities(&members, &mut faults);
-    let mut sampling = Sampling::read(&members, &mut faults);
-    let names = ["max_completion_tokens", "max_tokens"];
-    sampling.read_max_tokens(&members, &names, &mut faults);
-    sampling.read_n(&members, limits, &mut faults);
-    sampling.read_logprobs(&members, &mut faults);
-    let stream = StreamOptions::read(&members, unknown, &mut faults);
-    let reasoning = read_reasoning(&members, &mut pointers, &mut faults);
-    let request = GenerationRequest {
-        model: members.string(&mut faults, "model").map(str::to_owned),
-        prompt: Prompt::Messages(messages::read(&members, limits, order, &mut faults)),
-        reasoning,
-        extension: RequestExtension::read(&members, &mut faults),
-        template_tools: members
-            .get("tools")
-            .and_then(Json::as_array)
-            .unwrap_or_default()
-            .iter()
-            .map(to_value)
-            .collect(),
-        pointers,
-        stream,
-        sampling,
-        ..GenerationRequest::default()
-    };
+    table.check(&members, unknown, &mut faults, &mut request.pointers);
+    let rewritten = structure::rewrite(&members, &engine, &mut faults, &mut request.pointers);
+    request.sampling = Sampling::read(&members, &mut faults);
+    request.sampling.read_n(&members, limits, &mut faults);
+    request.stream = StreamOptions::read(&members, unknown, &mut faults);
+    request.model = members.string(&mut faults, "model").map(str::to_owned);
+    read_own(&members, &mut request, &mut faults);
+    request.extension = RequestExtension::read(&members, &mut faults);
     request.complete(rewritten.as_ref().unwrap_or(body), &engine, faults)
 }
 

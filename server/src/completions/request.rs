@@ -2,13 +2,11 @@
 
 use louver::spec::json::{Json, Number};
 
+use crate::chat::parse_body;
 use crate::error::{ApiError, ApiFault};
 use crate::generation::{GenerationRequest, Prompt};
 use crate::request::member_table::{MemberTable, RouteAdvice};
 use crate::request::members::{Faults, Members};
-use crate::request::options::{RequestExtension, Sampling, StreamOptions, check_counts};
-use crate::request::pointers::PointerMap;
-use crate::request::structure;
 use crate::state::App;
 
 /// The length limit of requests without one, as in OpenAI's API.
@@ -59,34 +57,18 @@ pub(crate) const MEMBER_TABLE: MemberTable = MemberTable {
 
 /// Parses a body. Reports all faults together.
 pub(crate) fn parse(body: &Json, app: &App) -> Result<GenerationRequest, ApiError> {
-    let (limits, engine) = (&app.config().limits.requests, app.config().limits.engine());
-    let (members, mut faults) = (Members::of_body(body)?, Faults::new());
-    check_counts(&members, limits)?;
-    let mut pointers = PointerMap::default();
-    let unknown = app.config().unknown_members;
-    MEMBER_TABLE.check(&members, unknown, &mut faults, &mut pointers);
-    let rewritten = structure::rewrite(&members, &engine, &mut faults, &mut pointers);
-    // Faults of the rendered conversation are the prompt's here.
-    pointers.insert("/messages", "/prompt");
-    let mut sampling = Sampling::read(&members, &mut faults);
-    sampling.read_max_tokens(&members, &["max_tokens"], &mut faults);
-    sampling.max_tokens.get_or_insert(("max_tokens", DEFAULT_MAX_TOKENS));
-    sampling.read_n(&members, limits, &mut faults);
-    let logprobs = members.integer(&mut faults, "logprobs", 0..=MAX_LOGPROBS);
-    sampling.logprobs = logprobs.and_then(|top| usize::try_from(top).ok());
-    let stream = StreamOptions::read(&members, unknown, &mut faults);
-    // The choices of all prompts are as many as those of one may be.
-    let max_prompts = limits.n / sampling.n.unwrap_or(1).max(1);
-    let request = GenerationRequest {
-        model: members.string(&mut faults, "model").map(str::to_owned),
-        prompt: read_prompt(&members, max_prompts, &mut faults),
-        extension: RequestExtension::read(&members, &mut faults),
-        pointers,
-        stream,
-        sampling,
-        ..GenerationRequest::default()
-    };
-    request.complete(rewritten.as_ref().unwrap_or(body), &engine, faults)
+    parse_body(body, app, &MEMBER_TABLE, |members, request, faults| {
+        // Faults of the rendered conversation are the prompt's here.
+        request.pointers.insert("/messages", "/prompt");
+        let sampling = &mut request.sampling;
+        sampling.read_max_tokens(members, &["max_tokens"], faults);
+        sampling.max_tokens.get_or_insert(("max_tokens", DEFAULT_MAX_TOKENS));
+        let logprobs = members.integer(faults, "logprobs", 0..=MAX_LOGPROBS);
+        sampling.logprobs = logprobs.and_then(|top| usize::try_from(top).ok());
+        // The choices of all prompts are as many as those of one may be.
+        let max_prompts = app.config().limits.requests.n / sampling.n.unwrap_or(1).max(1);
+        request.prompt = read_prompt(members, max_prompts, faults);
+    })
 }
 
 /// Parses `prompt`: text or tokens, or a list of these, at most so many.
