@@ -44,7 +44,8 @@ pub use louver::PrepareBudget;
 pub use louver_templates::{
     ChatTemplate, Checkpoint, CheckpointError, FormatSource, MessageStyle, ResolveError, Resolved,
     ResponseTemplate, SHIPPED_TEMPLATES, TemplateError, TemplateInput, TemplateSources, confirm,
-    conform_call_ids, openai_message, parse_call_arguments, read_json, resolve, shipped_template,
+    conform_call_ids, join_text_parts, openai_message, parse_call_arguments, read_json, resolve,
+    shipped_template,
 };
 pub use options::{Draw, Overlap, Prefetch, RunOptions};
 pub use plan::{TurnPlan, call_ids};

@@ -66,7 +66,7 @@ pub use louver_host::{
     EnforcementReport, EventStream, ExtendError, Fault, Finish, Generation, GenerationError,
     Overlap, Phase, PlanError, Prefetch, Record, Relaxed, RequestError, RunOptions,
     SHIPPED_TEMPLATES, Step, TemplateError, TemplateInput, Timing, ToolReport, Truncation,
-    TurnPlan, Violation, ViolationKind, call_ids, shipped_template,
+    TurnPlan, Violation, ViolationKind, call_ids, join_text_parts, shipped_template,
 };
 pub use mcp::{McpError, McpTools};
 pub use model::{Louver, LouverOptions};

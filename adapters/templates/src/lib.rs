@@ -51,7 +51,7 @@ mod written;
 
 pub use chat_template::{
     ChatTemplate, SHIPPED_TEMPLATES, TemplateError, TemplateInput, TemplateSources,
-    conform_call_ids, openai_message, parse_call_arguments, shipped_template,
+    conform_call_ids, join_text_parts, openai_message, parse_call_arguments, shipped_template,
 };
 pub use checkpoint::{Checkpoint, CheckpointError, read_json};
 pub use confirm::{CaseOutcome, Confirmation, Outcome, confirm};

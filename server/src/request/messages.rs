@@ -3,6 +3,7 @@
 use louver::limits::Limits;
 use louver::spec::json::Json;
 use louver_formats::{CUSTOM_INPUT, CallKind, exact_value};
+use louver_mistralrs::join_text_parts;
 use serde_json::{Map, Value, json};
 
 use crate::limits::RequestLimits;
@@ -151,7 +152,7 @@ impl MessageReader<'_> {
                     .iter()
                     .enumerate()
                     .filter_map(|(i, part)| self.part(part, format!("{base}/{i}")));
-                texts.collect::<Vec<_>>().join("\n")
+                join_text_parts(&texts.collect::<Vec<_>>())
             }
             Some(_) => {
                 members.fail(
@@ -165,7 +166,7 @@ impl MessageReader<'_> {
         }
     }
 
-    fn part(&mut self, part: &Json, base: String) -> Option<String> {
+    fn part<'p>(&mut self, part: &'p Json, base: String) -> Option<&'p str> {
         let members = Members::from_json(part, base, self.faults)?;
         refuse_structure(&members, self.faults);
         let kind = members.string(self.faults, "type");
@@ -178,7 +179,7 @@ impl MessageReader<'_> {
                 return None;
             }
         };
-        members.required(self.faults, text, Members::string).map(str::to_owned)
+        members.required(self.faults, text, Members::string)
     }
 
     fn assistant(&mut self, members: &Members<'_>, out: &mut Map<String, Value>) {

@@ -487,11 +487,24 @@ mod tests {
             let stopped = Event::Incomplete { why: Cut::Turn, call: None, partial: String::new() };
             let (items, events) = run(&[&whole[..end], &[stopped, Event::End]].concat());
             assert_eq!(rebuilt(&events), items);
+            // Text that is cut off is kept, and a call is not.
+            let is_text =
+                |e: &Event| matches!(e, Event::TextDelta { .. } | Event::ReasoningDelta { .. });
+            let cut_text = usize::from(whole[..end].last().is_some_and(is_text));
+            let statuses = items.iter().map(|item| item["status"].as_str().unwrap());
+            let complete = items.len() - cut_text;
+            let expected = ["completed"].repeat(complete).into_iter();
+            assert!(statuses.eq(expected.chain(["incomplete"].repeat(cut_text))), "{items:?}");
             let calls = items.iter().filter(|item| item.get("call_id").is_some());
-            assert!(calls.clone().all(|call| call["status"] == "completed"));
-            let ended =
-                whole[..end].iter().filter(|event| matches!(event, Event::CallEnd { .. })).count();
-            assert_eq!(calls.count(), ended);
+            let ended = whole[..end].iter().filter(|e| matches!(e, Event::CallEnd { .. }));
+            assert_eq!(calls.count(), ended.count());
+            let delta = |e: &Event| match e {
+                Event::TextDelta { delta } | Event::ReasoningDelta { delta } => delta.clone(),
+                _ => String::new(),
+            };
+            let texts = items.iter().filter_map(|item| item["content"][0]["text"].as_str());
+            let expected: String = whole[..end].iter().map(delta).collect();
+            assert_eq!(texts.collect::<String>(), expected);
         }
     }
 }

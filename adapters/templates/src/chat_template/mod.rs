@@ -240,15 +240,21 @@ fn render_error(error: minijinja::Error) -> TemplateError {
     TemplateError::Render(format!("{error:#}"))
 }
 
-/// Converts a message in OpenAI's JSON format to the format of templates: text parts joined, and
-/// calls as the template wants them.
+/// Joins the text parts of a message's content, which templates take as one text: by line feeds, so
+/// that the parts remain apart.
+pub fn join_text_parts(parts: &[&str]) -> String {
+    parts.join("\n")
+}
+
+/// Converts a message in OpenAI's JSON format to the format of templates: text parts joined
+/// ([`join_text_parts`]), and calls as the template wants them.
 pub fn openai_message(message: &serde_json::Value, style: MessageStyle) -> serde_json::Value {
     let mut message = message.clone();
     let parts = message.get("content").and_then(serde_json::Value::as_array);
     let texts: Option<Vec<&str>> =
         parts.map(|parts| parts.iter().filter_map(|part| part["text"].as_str()).collect());
     if let Some(texts) = texts {
-        message["content"] = texts.concat().into();
+        message["content"] = join_text_parts(&texts).into();
     }
     let calls = message.get_mut("tool_calls").and_then(serde_json::Value::as_array_mut);
     let Some(calls) = calls.filter(|calls| !calls.is_empty()) else { return message };

@@ -165,6 +165,8 @@ fn messages_are_written_as_the_template_wants_them() {
     let message = json!({"role": "assistant", "content": "", "tool_calls": [
         {"id": "a", "function": {"name": "f", "arguments": "{\"a\":1}"}},
         {"id": "b", "function": {"name": "f", "arguments": {"a": 1}}}]});
+    let parts = json!({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]});
+    assert_eq!(openai_message(&parts, MessageStyle::default())["content"], "a\nb");
     let usual = openai_message(&message, MessageStyle::default());
     assert_eq!(usual["content"], "");
     for call in usual["tool_calls"].as_array().unwrap() {
