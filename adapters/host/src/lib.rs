@@ -49,7 +49,7 @@ pub use louver_templates::{
 };
 pub use options::{Draw, Overlap, Prefetch, RunOptions};
 pub use plan::{TurnPlan, call_ids};
-pub use record::{Candidate, Phase, Record, Step};
+pub use record::{Candidate, Phase, Record, ShownCandidate, Step, token_text};
 pub use report::{
     CheckedPart, Completion, DrawnBy, EnforcementLevel, EnforcementReport, Relaxed, Timing,
     ToolReport, Violation, ViolationKind,

@@ -71,10 +71,20 @@ pub enum Phase {
 pub struct Candidate {
     /// The token id.
     pub token: u32,
-    /// Its text; bytes that are not UTF-8 as `\xNN`.
-    pub text: String,
     /// Its log probability (natural logarithm).
     pub logprob: f32,
+    /// Recorded with [`Record::Trace`] only: there are up to 20 candidates a token, whose texts
+    /// [`token_text`] has.
+    #[serde(flatten)]
+    pub shown: Option<Box<ShownCandidate>>,
+}
+
+/// What a trace shows of a candidate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ShownCandidate {
+    /// The token's text; bytes that are not UTF-8 as `\xNN`.
+    pub text: String,
     /// Why it was rejected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -116,9 +126,12 @@ pub struct Step {
 impl Step {
     /// Memory in bytes.
     fn memory(&self) -> usize {
-        let candidate = |c: &Candidate| {
-            size_of::<Candidate>() + c.text.len() + c.reason.as_ref().map_or(0, String::len)
+        let shown = |shown: &ShownCandidate| {
+            let reason = shown.reason.as_ref().map_or(0, String::len);
+            size_of::<ShownCandidate>() + shown.text.len() + reason
         };
+        let candidate =
+            |c: &Candidate| size_of::<Candidate>() + c.shown.as_deref().map_or(0, shown);
         let candidates = self.top.iter().chain(&self.refused).map(candidate).sum::<usize>();
         size_of::<Step>() + self.text.len() + self.bytes.len() + candidates
     }
@@ -165,22 +178,24 @@ impl StepRecorder {
         let allowed_rows = || row.iter().enumerate().filter(|(id, _)| allows(*id)).map(|(_, x)| *x);
         self.allowed_sum = log_sum_exp(allowed_rows());
         let allowed = allowed_rows().count();
-        let candidate = |(id, logprob): (usize, f32)| Candidate {
-            token: id as u32,
-            text: display_token(vocab, id as u32),
-            logprob,
-            reason: None,
+        let is_traced = matches!(self.record, Record::Trace { .. });
+        let candidate = |(id, x): (usize, f32), sum: f32| {
+            let token = id as u32;
+            let shown = || ShownCandidate { text: token_text(vocab, token), reason: None };
+            let shown = is_traced.then(|| Box::new(shown()));
+            Candidate { token, logprob: x - sum, shown }
         };
         let top = largest(row, self.record.top(), allows);
-        let top = top.into_iter().map(|(id, x)| candidate((id, x - self.allowed_sum))).collect();
+        let top = top.into_iter().map(|allowed| candidate(allowed, self.allowed_sum)).collect();
         let (mut refused, mut removed_mass) = (Vec::new(), 0.0);
         if let Record::Trace { top, .. } = self.record {
             removed_mass = (1.0 - (self.allowed_sum - all_sum).exp()).clamp(0.0, 1.0);
             let rejected = largest(row, top, |id| !allows(id));
-            refused = rejected.into_iter().map(|(id, x)| candidate((id, x - all_sum))).collect();
+            refused = rejected.into_iter().map(|rejected| candidate(rejected, all_sum)).collect();
             if let Some(matcher) = matcher {
-                for candidate in &mut refused {
-                    candidate.reason = Some(refusal(matcher, candidate.token));
+                for Candidate { token, shown, .. } in &mut refused {
+                    let reason = refusal(matcher, *token);
+                    shown.iter_mut().for_each(|shown| shown.reason = Some(reason.clone()));
                 }
             }
         }
@@ -211,7 +226,7 @@ impl StepRecorder {
         let logit = self.row.get(token as usize).copied().unwrap_or(f32::NEG_INFINITY);
         let logprob = (logit - self.allowed_sum).max(f32::MIN);
         let bytes = vocab.bytes(TokenId::from_raw(token)).unwrap_or_default().to_vec();
-        let mut step = Step { token, text: display_token(vocab, token), bytes, logprob, ..step };
+        let mut step = Step { token, text: token_text(vocab, token), bytes, logprob, ..step };
         if let Record::Trace { bytes, logprobs, .. } = self.record {
             self.recorded += step.memory();
             step.cut = self.recorded >= bytes;
@@ -231,7 +246,8 @@ fn refusal(matcher: &mut Matcher, token: u32) -> String {
     }
 }
 
-fn display_token(vocab: &Vocabulary, token: u32) -> String {
+/// The text of a token; bytes that are not UTF-8 as `\xNN`, and unused ids as `<N>`.
+pub fn token_text(vocab: &Vocabulary, token: u32) -> String {
     if (token as usize) < vocab.width() {
         vocab.shown(TokenId::from_raw(token))
     } else {
@@ -297,6 +313,17 @@ mod tests {
         assert_eq!(step.refused.iter().map(|c| c.token).collect::<Vec<_>>(), [97]);
         assert!((step.refused[0].logprob.exp() - 0.5).abs() < 1e-5);
         assert!(recorder.complete(4, 98, &vocab).is_none());
+    }
+
+    /// 16,384 tokens with 20 alternatives each take 8 MiB at most.
+    #[test]
+    fn log_probabilities_are_recorded_compactly() {
+        let vocab = Vocabulary::toy(&[]);
+        let mut recorder = StepRecorder::new(Record::Logprobs { top: 20 });
+        recorder.observe(0, &[0.5; 258], None, None, &vocab);
+        let step = recorder.complete(0, 97, &vocab).unwrap();
+        assert_eq!(step.top.len(), 20);
+        assert!(step.memory() <= 512, "{}", step.memory());
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use axum::body::Bytes;
 use serde_json::Value;
 
-use crate::chat::response::ResponseMeta;
+use crate::chat::response::{ChoiceBody, CompletionBody, ResponseMeta};
 use crate::generation::{DONE, FinishedChoice, RunningRequest, Usage, data_event};
 use crate::request::options::StreamOptions;
 
@@ -30,31 +30,31 @@ impl Chunks {
     }
 
     /// A chunk with one choice.
-    fn chunk(&self, choice: Value) -> Value {
+    fn chunk<'a>(&'a self, choice: ChoiceBody<'a>) -> CompletionBody<'a> {
         let mut chunk = self.meta.body(self.object, vec![choice]);
-        if self.options.include_usage {
-            chunk["usage"] = Value::Null;
-        }
+        chunk.usage = self.options.include_usage.then_some(Value::Null);
         chunk
     }
 
     /// Sends a chunk with one choice.
-    pub(crate) fn push(&self, choice: Value, out: &mut VecDeque<Bytes>) {
+    pub(crate) fn push(&self, choice: ChoiceBody<'_>, out: &mut VecDeque<Bytes>) {
         out.push_back(data_event(&self.chunk(choice)));
+    }
+
+    /// Adds the token counts of a choice that has ended.
+    pub(crate) fn add_usage(&mut self, finished: &FinishedChoice) {
+        self.usage.add_choice(&finished.generation);
     }
 
     /// Sends the last chunk of a choice, with its report.
     pub(crate) fn push_last(
-        &mut self,
-        choice: Value,
+        &self,
+        choice: ChoiceBody<'_>,
         finished: &FinishedChoice,
         out: &mut VecDeque<Bytes>,
     ) {
-        self.usage.add_choice(&finished.generation);
         let mut chunk = self.chunk(choice);
-        if let Some(louver) = finished.louver_member() {
-            chunk["louver"] = louver;
-        }
+        chunk.louver = finished.louver_member();
         out.push_back(data_event(&chunk));
     }
 
@@ -62,7 +62,7 @@ impl Chunks {
     pub(crate) fn end(&self, out: &mut VecDeque<Bytes>) {
         if self.options.include_usage {
             let mut chunk = self.meta.body(self.object, Vec::new());
-            chunk["usage"] = self.usage.json();
+            chunk.usage = Some(self.usage.json());
             out.push_back(data_event(&chunk));
         }
         out.push_back(Bytes::from_static(DONE));

@@ -1,6 +1,7 @@
 //! The route `POST /v1/chat/completions`.
 
 mod chunks;
+mod logprobs;
 pub(crate) mod request;
 mod response;
 mod stream;
@@ -15,13 +16,13 @@ use axum::routing::post;
 use crate::error::ApiError;
 use crate::generation::read_request;
 use crate::http::routes;
-use crate::http::{json_response, spawn_owned};
+use crate::http::spawn_owned;
 use crate::state::App;
 
 pub(crate) use chunks::Chunks;
 pub(crate) use request::{ChatBody, parse, parse_body, parse_translated};
-use response::choice_json;
-pub(crate) use response::{ResponseMeta, collect};
+use response::chat_choice;
+pub(crate) use response::{ChoiceBody, ChoiceLogprobs, ResponseMeta, respond};
 
 /// The routes.
 pub(crate) fn routes() -> Router<App> {
@@ -37,9 +38,7 @@ async fn create_completion(State(app): State<App>, request: Request) -> Result<R
     spawn_owned(async move {
         let (running, meta) = ResponseMeta::start(&app, request, arrived).await?;
         let Some(options) = stream else {
-            let choice = |k, generation: &_, vocab: &_| choice_json(&meta, k, generation, vocab);
-            let body = collect(running, &meta, "chat.completion", choice).await?;
-            return Ok(json_response(&body));
+            return respond(running, meta, "chat.completion", chat_choice).await;
         };
         Ok(stream::response(app, running, meta, options))
     })

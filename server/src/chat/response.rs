@@ -2,17 +2,20 @@
 
 use std::time::Instant;
 
-use louver::ids::TokenId;
+use axum::response::Response;
 use louver::vocab::Vocabulary;
 use louver_formats::Call;
-use louver_mistralrs::{Generation, Phase, Step};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use crate::chat::logprobs::ChatLogprobs;
 use crate::clock::unix_seconds;
 use crate::error::ApiError;
 use crate::generation::{
     self, FinishedChoice, GenerationRequest, Progress, RunningRequest, Usage, finish_reason,
 };
+use crate::http::body::run_blocking;
+use crate::http::{json_text, json_text_response};
 use crate::request::messages::call_members;
 use crate::state::App;
 
@@ -48,16 +51,37 @@ impl ResponseMeta {
     }
 
     /// A response body, or a chunk of a stream, with these choices.
-    pub(crate) fn body(&self, object: &str, choices: Vec<Value>) -> Value {
-        json!({
-            "id": self.id,
-            "object": object,
-            "created": self.created,
-            "model": self.model,
-            "system_fingerprint": self.fingerprint,
-            "choices": choices,
-        })
+    pub(crate) fn body<'a>(
+        &'a self,
+        object: &'static str,
+        choices: Vec<ChoiceBody<'a>>,
+    ) -> CompletionBody<'a> {
+        CompletionBody {
+            id: &self.id,
+            object,
+            created: self.created,
+            model: &self.model,
+            system_fingerprint: &self.fingerprint,
+            choices,
+            usage: None,
+            louver: None,
+        }
     }
+}
+
+/// A response body, or a chunk of a stream.
+#[derive(Debug, Serialize)]
+pub(crate) struct CompletionBody<'a> {
+    id: &'a str,
+    object: &'static str,
+    created: u64,
+    model: &'a str,
+    system_fingerprint: &'a str,
+    choices: Vec<ChoiceBody<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) usage: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) louver: Option<Value>,
 }
 
 impl Usage {
@@ -78,13 +102,55 @@ impl Usage {
     }
 }
 
-/// Waits for all choices and builds the response body. `choice` makes the JSON of one.
-pub(crate) async fn collect(
+/// A choice of a response body, or of a chunk.
+#[derive(Debug, Serialize)]
+pub(crate) struct ChoiceBody<'a> {
+    index: usize,
+    /// Its output: the member `message`, `delta` or `text`.
+    #[serde(flatten)]
+    output: Map<String, Value>,
+    logprobs: Option<ChoiceLogprobs<'a>>,
+    finish_reason: Option<&'static str>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum ChoiceLogprobs<'a> {
+    Chat(ChatLogprobs<'a>),
+    Completion(Value),
+}
+
+impl<'a> From<ChatLogprobs<'a>> for ChoiceLogprobs<'a> {
+    fn from(logprobs: ChatLogprobs<'a>) -> Self {
+        ChoiceLogprobs::Chat(logprobs)
+    }
+}
+
+impl<'a> ChoiceBody<'a> {
+    /// A choice whose output is the member `name`.
+    pub(crate) fn new(
+        index: usize,
+        (name, output): (&str, Value),
+        logprobs: Option<ChoiceLogprobs<'a>>,
+        finish_reason: Option<&'static str>,
+    ) -> ChoiceBody<'a> {
+        let output = Map::from_iter([(name.to_owned(), output)]);
+        ChoiceBody { index, output, logprobs, finish_reason }
+    }
+}
+
+/// Makes a choice of a response body.
+pub(crate) type WriteChoice =
+    for<'a> fn(&ResponseMeta, &'a FinishedChoice, &'a Vocabulary) -> ChoiceBody<'a>;
+
+/// Waits for all choices and responds. The body is written on a blocking thread, as it has
+/// megabytes with log probabilities.
+pub(crate) async fn respond(
     mut running: RunningRequest,
-    meta: &ResponseMeta,
-    object: &str,
-    choice: impl Fn(usize, &Generation, &Vocabulary) -> Value,
-) -> Result<Value, ApiError> {
+    meta: ResponseMeta,
+    object: &'static str,
+    write_choice: WriteChoice,
+) -> Result<Response, ApiError> {
     let mut usage = Usage { prompt: running.prompt_tokens, ..Usage::default() };
     let mut finished = Vec::new();
     while let Some(progress) = running.next().await {
@@ -94,27 +160,30 @@ pub(crate) async fn collect(
         }
     }
     finished.sort_by_key(|choice| choice.index);
-    let vocab = running.served().louver.engine().vocab();
-    let choices = finished.iter().map(|ended| choice(ended.index, &ended.generation, vocab));
-    let mut response = meta.body(object, choices.collect());
-    response["usage"] = usage.json();
-    let reports = finished.iter().filter_map(FinishedChoice::louver_member);
-    let mut reports: Vec<Value> = reports.collect();
-    match reports.len() {
-        0 => {}
-        1 => response["louver"] = reports.swap_remove(0),
-        _ => response["louver"] = json!({"choices": reports}),
-    }
-    Ok(response)
+    let served = running.served().clone();
+    let body = run_blocking(move || {
+        let vocab = served.louver.engine().vocab();
+        let choices = finished.iter().map(|choice| write_choice(&meta, choice, vocab));
+        let mut response = meta.body(object, choices.collect());
+        response.usage = Some(usage.json());
+        let reports = finished.iter().filter_map(FinishedChoice::louver_member);
+        let mut reports: Vec<Value> = reports.collect();
+        response.louver = match reports.len() {
+            0 | 1 => reports.pop(),
+            _ => Some(json!({"choices": reports})),
+        };
+        Ok(json_text(&response))
+    });
+    Ok(json_text_response(body.await?))
 }
 
 /// A choice of a chat completion.
-pub(super) fn choice_json(
+pub(super) fn chat_choice<'a>(
     meta: &ResponseMeta,
-    choice: usize,
-    generation: &Generation,
-    vocab: &Vocabulary,
-) -> Value {
+    choice: &'a FinishedChoice,
+    vocab: &'a Vocabulary,
+) -> ChoiceBody<'a> {
+    let generation = &choice.generation;
     let turn = &generation.turn;
     let mut message = Map::new();
     message.insert("role".to_owned(), "assistant".into());
@@ -131,32 +200,12 @@ pub(super) fn choice_json(
     if !turn.calls.is_empty() {
         message.insert("tool_calls".to_owned(), turn.calls.iter().map(call_json).collect());
     }
-    let logprobs = meta.logprobs.map_or(Value::Null, |top| logprobs(&generation.steps, top, vocab));
-    json!({
-        "index": choice,
-        "message": message,
-        "logprobs": logprobs,
-        "finish_reason": finish_reason(generation),
-    })
+    let logprobs = meta.logprobs.map(|top| ChatLogprobs::new(&generation.steps, top, vocab).into());
+    let finish = Some(finish_reason(generation));
+    ChoiceBody::new(choice.index, ("message", message.into()), logprobs, finish)
 }
 
 fn call_json(call: &Call) -> Value {
     let (kind, content) = call_members(call.kind);
     json!({"id": call.id, "type": kind, kind: {"name": call.name, content: call.arguments}})
-}
-
-/// Log probabilities of the tokens of the response text, in the format of Chat Completions. Tokens
-/// of reasoning, calls and markers are left out. Traced steps may have more alternatives than
-/// `top`.
-pub(crate) fn logprobs(steps: &[Step], top: usize, vocab: &Vocabulary) -> Value {
-    let is_text = |step: &&Step| matches!(step.phase, Phase::Text | Phase::Response | Phase::Free);
-    let bytes = |token: u32| vocab.bytes(TokenId::from_raw(token)).map(<[u8]>::to_vec);
-    let entry = |token: u32, text: &str, logprob: f32| json!({"token": text, "logprob": logprob, "bytes": bytes(token)});
-    let token_json = |step: &Step| {
-        let mut token_json = entry(step.token, &step.text, step.logprob);
-        token_json["top_logprobs"] =
-            step.top.iter().take(top).map(|c| entry(c.token, &c.text, c.logprob)).collect();
-        token_json
-    };
-    json!({"content": steps.iter().filter(is_text).map(token_json).collect::<Vec<_>>(), "refusal": null})
 }

@@ -10,7 +10,8 @@ use louver_mistralrs::Step;
 use serde_json::{Value, json};
 
 use crate::chat::chunks::Chunks;
-use crate::chat::response::{ResponseMeta, logprobs};
+use crate::chat::logprobs::{ChatLogprobs, is_text};
+use crate::chat::response::{ChoiceBody, ChoiceLogprobs, ResponseMeta};
 use crate::generation::{EventWriter, Progress, RunningRequest, finish_reason, stream_events};
 use crate::request::messages::call_members;
 use crate::request::options::StreamOptions;
@@ -53,14 +54,9 @@ pub(super) fn response(
     stream_events(app, running, writer, VecDeque::new())
 }
 
-/// A choice of a chunk.
-fn choice_json(choice: usize, delta: Value, logprobs: Value, finish: Option<&str>) -> Value {
-    json!({"index": choice, "delta": delta, "logprobs": logprobs, "finish_reason": finish})
-}
-
 impl ChatEventWriter {
     fn push_delta(&mut self, choice: usize, delta: Value, out: &mut VecDeque<Bytes>) {
-        self.chunks.push(choice_json(choice, delta, Value::Null, None), out);
+        self.chunks.push(ChoiceBody::new(choice, ("delta", delta), None, None), out);
     }
 
     /// Adds steps to a choice. Sends its first chunk, which carries its role, if it was not sent.
@@ -69,7 +65,7 @@ impl ChatEventWriter {
             self.choices.resize_with(choice + 1, StreamedChoice::default);
         }
         let state = &mut self.choices[choice];
-        state.pending_steps.extend(steps);
+        state.pending_steps.extend(steps.into_iter().filter(is_text));
         if !std::mem::replace(&mut state.has_role, true) {
             self.push_delta(choice, json!({"role": "assistant", "content": null}), out);
         }
@@ -78,10 +74,12 @@ impl ChatEventWriter {
     fn event(&mut self, choice: usize, event: Event, out: &mut VecDeque<Bytes>) {
         match event {
             Event::TextDelta { delta } => {
-                let probabilities = self.probabilities(choice);
-                self.choices[choice].has_text = true;
+                let state = &mut self.choices[choice];
+                state.has_text = true;
+                let steps = std::mem::take(&mut state.pending_steps);
                 let delta = json!({"content": delta});
-                self.chunks.push(choice_json(choice, delta, probabilities, None), out);
+                let logprobs = self.logprobs(&steps);
+                self.chunks.push(ChoiceBody::new(choice, ("delta", delta), logprobs, None), out);
             }
             Event::ReasoningDelta { delta } => {
                 self.push_delta(choice, json!({"reasoning_content": delta}), out)
@@ -103,11 +101,10 @@ impl ChatEventWriter {
         }
     }
 
-    /// The log probabilities that were not sent yet.
-    fn probabilities(&mut self, choice: usize) -> Value {
-        let Some(top) = self.chunks.meta.logprobs else { return Value::Null };
-        let vocab = self.served.louver.engine().vocab();
-        logprobs(&std::mem::take(&mut self.choices[choice].pending_steps), top, vocab)
+    /// The log probabilities of these steps, if the response includes them.
+    fn logprobs<'a>(&'a self, steps: &'a [Step]) -> Option<ChoiceLogprobs<'a>> {
+        let (top, vocab) = (self.chunks.meta.logprobs?, self.served.louver.engine().vocab());
+        Some(ChatLogprobs::new(steps, top, vocab).into())
     }
 }
 
@@ -122,16 +119,18 @@ impl EventWriter for ChatEventWriter {
             Progress::ToolResults { .. } => {}
             Progress::End { finished, steps } => {
                 let choice = finished.index;
+                self.chunks.add_usage(&finished);
                 self.add_steps(choice, steps, out);
                 let has_text = self.choices[choice].has_text;
                 if !has_text && finished.generation.turn.calls.is_empty() {
                     // As in the complete response.
                     self.push_delta(choice, json!({"content": ""}), out);
                 }
-                let probabilities = self.probabilities(choice);
+                let steps = std::mem::take(&mut self.choices[choice].pending_steps);
                 let finish = Some(finish_reason(&finished.generation));
-                let json = choice_json(choice, json!({}), probabilities, finish);
-                self.chunks.push_last(json, &finished, out);
+                let last =
+                    ChoiceBody::new(choice, ("delta", json!({})), self.logprobs(&steps), finish);
+                self.chunks.push_last(last, &finished, out);
             }
         }
     }

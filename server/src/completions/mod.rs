@@ -12,11 +12,11 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use axum::routing::post;
 
-use crate::chat::{ResponseMeta, collect};
+use crate::chat::{ResponseMeta, respond};
 use crate::error::ApiError;
 use crate::generation::read_request;
 use crate::http::routes;
-use crate::http::{json_response, spawn_owned};
+use crate::http::spawn_owned;
 use crate::state::App;
 
 pub(crate) use request::parse;
@@ -34,9 +34,7 @@ async fn create_completion(State(app): State<App>, request: Request) -> Result<R
     spawn_owned(async move {
         let (running, meta) = ResponseMeta::start(&app, request, arrived).await?;
         let Some(options) = stream else {
-            let choice = |k, generation: &_, _: &_| response::choice(&meta, k, generation);
-            let body = collect(running, &meta, response::OBJECT, choice).await?;
-            return Ok(json_response(&body));
+            return respond(running, meta, response::OBJECT, response::choice).await;
         };
         Ok(stream::response(app, running, meta, options))
     })

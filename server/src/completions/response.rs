@@ -2,33 +2,31 @@
 
 use std::collections::VecDeque;
 
-use louver_mistralrs::{Generation, Step};
+use louver::vocab::Vocabulary;
+use louver_mistralrs::{Step, token_text};
 use serde_json::{Map, Value, json};
 
-use crate::chat::ResponseMeta;
-use crate::generation::finish_reason;
+use crate::chat::{ChoiceBody, ChoiceLogprobs, ResponseMeta};
+use crate::generation::{FinishedChoice, finish_reason};
 
 /// The member `object` of response bodies and of chunks.
 pub(super) const OBJECT: &str = "text_completion";
 
 /// A finished choice.
-pub(super) fn choice(meta: &ResponseMeta, choice: usize, generation: &Generation) -> Value {
+pub(super) fn choice<'a>(
+    meta: &ResponseMeta,
+    choice: &'a FinishedChoice,
+    vocab: &'a Vocabulary,
+) -> ChoiceBody<'a> {
+    let generation = &choice.generation;
     let text = &generation.turn.text;
     let logprobs = meta.logprobs.map(|top| {
         let mut logprobs = Logprobs::new(top);
         logprobs.add_steps(generation.steps.iter().cloned());
-        logprobs.take(text)
+        logprobs.take(text, vocab)
     });
-    choice_json(choice, text, logprobs, Some(finish_reason(generation)))
-}
-
-pub(crate) fn choice_json(
-    choice: usize,
-    text: &str,
-    logprobs: Option<Value>,
-    finish: Option<&str>,
-) -> Value {
-    json!({"index": choice, "text": text, "logprobs": logprobs, "finish_reason": finish})
+    let text = ("text", text.as_str().into());
+    ChoiceBody::new(choice.index, text, logprobs, Some(finish_reason(generation)))
 }
 
 /// The writer of a choice's log probabilities: of the tokens whose bytes make up its text. Their
@@ -93,22 +91,22 @@ impl Logprobs {
 
     /// Natural logarithms for the tokens that begin before the end of `text`, which is the next
     /// part of the choice's text. The probabilities are those among the allowed tokens.
-    pub(crate) fn take(&mut self, text: &str) -> Value {
+    pub(crate) fn take(&mut self, text: &str, vocab: &Vocabulary) -> ChoiceLogprobs<'static> {
         self.text += text.chars().count();
         let taken = self.pending.partition_point(|(offset, _)| *offset < self.text);
         let (offsets, steps): (Vec<usize>, Vec<Step>) = self.pending.drain(..taken).unzip();
         let top = |step: &Step| -> Map<String, Value> {
             let top = step.top.iter().take(self.top);
-            top.map(|candidate| (candidate.text.clone(), candidate.logprob.into())).collect()
+            top.map(|c| (token_text(vocab, c.token), c.logprob.into())).collect()
         };
         let top: Option<Vec<Map<String, Value>>> =
             (self.top > 0).then(|| steps.iter().map(top).collect());
-        json!({
+        ChoiceLogprobs::Completion(json!({
             "tokens": steps.iter().map(|step| &step.text).collect::<Vec<_>>(),
             "token_logprobs": steps.iter().map(|step| step.logprob).collect::<Vec<_>>(),
             "top_logprobs": top,
             "text_offset": offsets,
-        })
+        }))
     }
 }
 

@@ -1,22 +1,24 @@
 //! Streamed completions: chunks with the form of the complete response.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use axum::body::Bytes;
 use axum::response::Response;
 use louver_formats::Event;
 use louver_mistralrs::Step;
-use serde_json::Value;
 
-use crate::chat::{Chunks, ResponseMeta};
-use crate::completions::response::{Logprobs, OBJECT, choice_json};
+use crate::chat::{ChoiceBody, Chunks, ResponseMeta};
+use crate::completions::response::{Logprobs, OBJECT};
 use crate::generation::{EventWriter, Progress, RunningRequest, finish_reason, stream_events};
 use crate::request::options::StreamOptions;
+use crate::served_model::ServedModel;
 use crate::state::App;
 
 /// Serialises the events of a request as chunks.
 struct CompletionEventWriter {
     chunks: Chunks,
+    served: Arc<ServedModel>,
     /// The writer of each choice's log probabilities.
     logprobs: Vec<Logprobs>,
 }
@@ -29,7 +31,8 @@ pub(super) fn response(
     options: StreamOptions,
 ) -> Response {
     let chunks = Chunks::new(meta, OBJECT, options, &running);
-    let writer = CompletionEventWriter { chunks, logprobs: Vec::new() };
+    let served = running.served().clone();
+    let writer = CompletionEventWriter { chunks, served, logprobs: Vec::new() };
     stream_events(app, running, writer, VecDeque::new())
 }
 
@@ -43,9 +46,16 @@ impl CompletionEventWriter {
     }
 
     /// A choice of a chunk, with the log probabilities of its text.
-    fn chunk(&mut self, choice: usize, text: &str, finish: Option<&str>) -> Value {
-        let logprobs = self.chunks.meta.logprobs.map(|_| self.logprobs[choice].take(text));
-        choice_json(choice, text, logprobs, finish)
+    fn chunk(
+        &mut self,
+        choice: usize,
+        text: &str,
+        finish: Option<&'static str>,
+    ) -> ChoiceBody<'static> {
+        let vocab = self.served.louver.engine().vocab();
+        let logprobs = self.chunks.meta.logprobs;
+        let logprobs = logprobs.map(|_| self.logprobs[choice].take(text, vocab));
+        ChoiceBody::new(choice, ("text", text.into()), logprobs, finish)
     }
 }
 
@@ -63,6 +73,7 @@ impl EventWriter for CompletionEventWriter {
             Progress::ToolResults { .. } => {}
             Progress::End { finished, steps } => {
                 let choice = finished.index;
+                self.chunks.add_usage(&finished);
                 self.add_steps(choice, steps);
                 let finish = finish_reason(&finished.generation);
                 let chunk = self.chunk(choice, "", Some(finish));

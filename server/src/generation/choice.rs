@@ -17,6 +17,7 @@ use crate::generation::record::{
 };
 use crate::generation::rounds::ToolResult;
 use crate::generation::usage::Usage;
+use crate::http::spawn_detached;
 use crate::request::pointers::PointerMap;
 use crate::served_model::ServedModel;
 use crate::state::App;
@@ -81,19 +82,23 @@ pub(super) struct RequestContext {
     pub(super) pointers: Arc<PointerMap>,
 }
 
-/// One running choice.
+/// One choice, while it is read. Dropping it cancels its generation.
 pub(super) struct Choice {
-    index: usize,
-    context: RequestContext,
     /// `None` after its end.
-    stream: Option<EventStream>,
-    /// Steps that belong to the trace and were already delivered with events.
-    traced_steps: Vec<Step>,
+    running: Option<RunningChoice>,
     /// Steps of tokens after the last event. The generation goes on while events are read.
     later_steps: VecDeque<Step>,
+}
+
+/// The generation of a choice, and its records.
+struct RunningChoice {
+    index: usize,
+    context: RequestContext,
+    stream: EventStream,
+    /// Steps that belong to the trace and were already delivered with events.
+    traced_steps: Vec<Step>,
     trace: Option<ChoiceTrace>,
-    /// `None` after its end.
-    metrics: Option<GenerationMetrics>,
+    metrics: GenerationMetrics,
 }
 
 /// Removes and returns the leading steps of the first `position` generated tokens.
@@ -108,68 +113,49 @@ impl Choice {
         let RequestContext { app, served, trace_source, options, .. } = &context;
         let prompt_tokens = stream.prompt_tokens();
         let span = telemetry::generation(served, index, prompt_tokens, &options.attributes);
-        let metrics = Some(GenerationMetrics::new(app.clone(), served, span));
+        let metrics = GenerationMetrics::new(app.clone(), served, span);
         let bytes = app.config().limits.traces.trace_bytes;
         let trace = trace_source.as_ref().map(|source| source.begin(index, served, bytes));
-        let (stream, traced_steps, later_steps) = (Some(stream), Vec::new(), VecDeque::new());
-        Choice { index, context, stream, traced_steps, later_steps, trace, metrics }
+        let traced_steps = Vec::new();
+        let running = RunningChoice { index, context, stream, traced_steps, trace, metrics };
+        Choice { running: Some(running), later_steps: VecDeque::new() }
     }
 
     /// The next event, and the choice if more may follow; the last one is the end.
     pub(super) async fn advance(mut self) -> (Option<Box<Choice>>, Result<Progress, ApiError>) {
-        let index = self.index;
-        let Some(stream) = &mut self.stream else {
+        let Some(running) = &mut self.running else {
             return (None, Err(GenerationError::HostGone.into()));
         };
-        let event = stream.next().await;
-        let position = stream.position();
-        if self.context.options.live_steps {
-            self.later_steps.extend(stream.take_steps());
+        let event = running.stream.next().await;
+        if running.context.options.live_steps {
+            self.later_steps.extend(running.stream.take_steps());
         }
-        let until = if event.is_some() { position } else { usize::MAX };
+        let until = if event.is_some() { running.stream.position() } else { usize::MAX };
         let steps = take_until(&mut self.later_steps, until);
-        if self.trace.is_some() && !self.traced_steps.last().is_some_and(|step| step.cut) {
-            self.traced_steps.extend_from_slice(traced_prefix(&steps));
+        if running.trace.is_some() && !running.traced_steps.last().is_some_and(|step| step.cut) {
+            running.traced_steps.extend_from_slice(traced_prefix(&steps));
         }
-        let Some(event) = event else { return (None, self.end(steps).await) };
-        if let Some(metrics) = &self.metrics {
-            metrics.event(&event);
-        }
-        if let Some(trace) = &mut self.trace {
-            trace.recorder.event(position, &event);
-        }
-        (Some(Box::new(self)), Ok(Progress::Event { choice: index, event, steps }))
+        let Some(event) = event else {
+            return (None, self.end(steps).await);
+        };
+        running.record(&event);
+        let choice = running.index;
+        (Some(Box::new(self)), Ok(Progress::Event { choice, event, steps }))
     }
 
     /// Finishes the choice. `steps` are those taken since the last event.
     async fn end(mut self, mut steps: Vec<Step>) -> Result<Progress, ApiError> {
-        let (Some(stream), Some(metrics)) = (self.stream.take(), self.metrics.take()) else {
+        let Some(mut running) = self.running.take() else {
             return Err(GenerationError::HostGone.into());
         };
-        let (index, mut traced_steps, trace) =
-            (self.index, std::mem::take(&mut self.traced_steps), self.trace.take());
-        let (last, prompt_tokens) = (stream.take_steps(), stream.prompt_tokens());
-        if self.context.options.live_steps {
+        let last = running.stream.take_steps();
+        let (index, options) = (running.index, running.context.options);
+        if options.live_steps {
             steps.extend_from_slice(&last);
         }
-        traced_steps.extend(last);
-        let mut result = stream.finish().await;
-        for report in result.iter_mut().map(|generation| &mut generation.report) {
-            let relaxed = report.relaxed.iter_mut().map(|relaxed| &mut relaxed.pointer);
-            let warnings = report.warnings.iter_mut().map(|warning| &mut warning.pointer);
-            for pointer in relaxed.chain(warnings) {
-                *pointer = self.context.pointers.original(pointer);
-            }
-            report.warnings.extend_from_slice(self.context.pointers.warnings());
-        }
-        let RequestContext { app, options, prepared, .. } = &self.context;
-        // One preparation for all choices: the first reports it.
-        metrics.end(&result, prepared.as_ref().filter(|_| index == 0));
-        let mut ended = EndedChoice { prompt_tokens, steps: traced_steps, result };
-        let mut stored = None;
-        if let Some(trace) = trace {
-            (stored, ended) = trace.store(app.clone(), ended).await?;
-        }
+        running.traced_steps.extend(last);
+        // Validators may run for a second, in which the request may be dropped.
+        let (trace, ended) = spawn_detached(running.end()).await?;
         let mut generation = Box::new(ended.result?);
         if generation.finish == Finish::Cancelled {
             // Not by this server: the choice was read to its end.
@@ -177,10 +163,49 @@ impl Choice {
             return Err(GenerationError::Host(message).into());
         }
         generation.steps = ended.steps;
-        let ReadOptions { has_report, attributes, .. } = *options;
+        let ReadOptions { has_report, attributes, .. } = options;
         let compiled_in = attributes.compiled_in;
-        let finished = FinishedChoice { index, generation, trace: stored, has_report, compiled_in };
+        let finished = FinishedChoice { index, generation, trace, has_report, compiled_in };
         Ok(Progress::End { finished, steps })
+    }
+}
+
+impl RunningChoice {
+    fn record(&mut self, event: &Event) {
+        self.metrics.event(event);
+        if let Some(trace) = &mut self.trace {
+            trace.recorder.event(self.stream.position(), event);
+        }
+    }
+
+    /// Waits until the host has ended the generation. Then counts it, releases its slot and stores
+    /// its trace, whose id it returns. Error: a panic.
+    async fn end(mut self) -> Result<(Option<String>, EndedChoice), ApiError> {
+        // Of a choice that is not read to its end.
+        while let Some(event) = self.stream.next().await {
+            self.record(&event);
+        }
+        let RunningChoice { index, context, stream, traced_steps: mut steps, .. } = self;
+        steps.extend(stream.take_steps());
+        let prompt_tokens = stream.prompt_tokens();
+        let mut result = stream.finish().await;
+        for report in result.iter_mut().map(|generation| &mut generation.report) {
+            let relaxed = report.relaxed.iter_mut().map(|relaxed| &mut relaxed.pointer);
+            let warnings = report.warnings.iter_mut().map(|warning| &mut warning.pointer);
+            for pointer in relaxed.chain(warnings) {
+                *pointer = context.pointers.original(pointer);
+            }
+            report.warnings.extend_from_slice(context.pointers.warnings());
+        }
+        let RequestContext { app, prepared, permits, .. } = context;
+        // One preparation for all choices: the first reports it.
+        self.metrics.end(&result, prepared.as_ref().filter(|_| index == 0));
+        drop(permits);
+        let ended = EndedChoice { prompt_tokens, steps, result };
+        match self.trace {
+            Some(trace) => trace.store(app, ended).await,
+            None => Ok((None, ended)),
+        }
     }
 }
 
@@ -188,39 +213,16 @@ impl Drop for Choice {
     /// Cancels a choice that was not read to its end. When the host has ended the generation, it is
     /// counted, its slot is released, and the partial trace is stored.
     fn drop(&mut self) {
-        let (Some(mut stream), Ok(runtime)) =
-            (self.stream.take(), tokio::runtime::Handle::try_current())
+        let (Some(mut running), Ok(runtime)) =
+            (self.running.take(), tokio::runtime::Handle::try_current())
         else {
             return;
         };
-        stream.cancel();
-        let RequestContext { app, permits, .. } = self.context.clone();
-        let (mut traced_steps, mut trace, metrics) =
-            (std::mem::take(&mut self.traced_steps), self.trace.take(), self.metrics.take());
-        if trace.is_some() {
-            traced_steps.extend(std::mem::take(&mut self.later_steps));
+        running.stream.cancel();
+        if running.trace.is_some() {
+            running.traced_steps.extend(std::mem::take(&mut self.later_steps));
         }
-        runtime.spawn(async move {
-            while let Some(event) = stream.next().await {
-                if let Some(metrics) = &metrics {
-                    metrics.event(&event);
-                }
-                if let Some(trace) = &mut trace {
-                    trace.recorder.event(stream.position(), &event);
-                }
-            }
-            traced_steps.extend(stream.take_steps());
-            let prompt_tokens = stream.prompt_tokens();
-            let result = stream.finish().await;
-            if let Some(metrics) = metrics {
-                metrics.end(&result, None);
-            }
-            drop(permits);
-            if let Some(trace) = trace {
-                let ended = EndedChoice { prompt_tokens, steps: traced_steps, result };
-                drop(trace.store(app, ended).await);
-            }
-        });
+        runtime.spawn(async move { drop(running.end().await) });
     }
 }
 

@@ -6,11 +6,13 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::error::ApiError;
 use crate::generation::queue::{self, Receiver, StreamAborted};
 use crate::generation::{Progress, RunningRequest};
+use crate::http::json_text;
 use crate::state::App;
 
 /// After this time without output a comment is sent, so that proxies keep the connection open.
@@ -20,8 +22,8 @@ const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 pub(crate) const DONE: &[u8] = b"data: [DONE]\n\n";
 
 /// A server-sent event without a name.
-pub(crate) fn data_event(value: &Value) -> Bytes {
-    format!("data: {value}\n\n").into()
+pub(crate) fn data_event(value: &impl Serialize) -> Bytes {
+    format!("data: {}\n\n", json_text(value)).into()
 }
 
 /// Serialises the events of a request in the format of one route. Each method appends any number of

@@ -37,8 +37,8 @@ pub(crate) use api_key::ApiKey;
 pub(crate) use connection::ClientConnection;
 pub(crate) use layers::{RequestId, authorize, count_error, fresh_id, observe};
 pub(crate) use path_id::PathId;
-pub(crate) use response::{json_response, json_text_response};
-pub(crate) use task::spawn_owned;
+pub(crate) use response::{json_response, json_text, json_text_response};
+pub(crate) use task::{spawn_detached, spawn_owned};
 
 use crate::error::{ApiError, ErrorKind};
 use crate::http::connection::Connection;

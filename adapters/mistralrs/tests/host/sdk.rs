@@ -137,7 +137,10 @@ async fn steps_are_recorded() {
         assert!(step.allowed >= 1 && step.forced == (step.allowed == 1));
         assert!(step.logprob <= 1e-4 && (0.0..=1.0).contains(&step.removed_mass), "{step:?}");
         assert!(step.top.windows(2).all(|pair| pair[0].logprob >= pair[1].logprob));
-        assert!(step.refused.iter().all(|c| c.reason.as_ref().is_some_and(|why| !why.is_empty())));
+        assert!(step.refused.iter().all(|c| {
+            let shown = c.shown.as_ref().unwrap();
+            shown.reason.as_ref().is_some_and(|why| !why.is_empty())
+        }));
         assert!(!step.refused.iter().any(|c| c.token == step.token));
         if step.forced {
             assert!(
