@@ -83,13 +83,14 @@ fn parse_ordered(
     order: ResultOrder,
     app: &App,
 ) -> Result<GenerationRequest, ApiError> {
+    let limits = &app.config().limits.requests;
     parse_body(body, app, &MEMBER_TABLE, |members, request, faults| {
         check_modalities(members, faults);
         let names = ["max_completion_tokens", "max_tokens"];
         request.sampling.read_max_tokens(members, &names, faults);
+        request.sampling.read_n(members, limits, faults);
         request.sampling.read_logprobs(members, faults);
         request.reasoning = read_reasoning(members, &mut request.pointers, faults);
-        let limits = &app.config().limits.requests;
         request.prompt = Prompt::Messages(messages::read(members, limits, order, faults));
         let tools = members.get("tools").and_then(Json::as_array).unwrap_or_default();
         request.template_tools = tools.iter().map(to_value).collect();
@@ -112,7 +113,6 @@ pub(crate) fn parse_body(
     table.check(&members, unknown, &mut faults, &mut request.pointers);
     let rewritten = structure::rewrite(&members, &engine, &mut faults, &mut request.pointers);
     request.sampling = Sampling::read(&members, &mut faults);
-    request.sampling.read_n(&members, limits, &mut faults);
     request.stream = StreamOptions::read(&members, unknown, &mut faults);
     request.model = members.string(&mut faults, "model").map(str::to_owned);
     read_own(&members, &mut request, &mut faults);

@@ -57,16 +57,18 @@ pub(crate) const MEMBER_TABLE: MemberTable = MemberTable {
 
 /// Parses a body. Reports all faults together.
 pub(crate) fn parse(body: &Json, app: &App) -> Result<GenerationRequest, ApiError> {
+    let limits = &app.config().limits.requests;
     parse_body(body, app, &MEMBER_TABLE, |members, request, faults| {
         // Faults of the rendered conversation are the prompt's here.
         request.pointers.insert("/messages", "/prompt");
         let sampling = &mut request.sampling;
         sampling.read_max_tokens(members, &["max_tokens"], faults);
         sampling.max_tokens.get_or_insert(("max_tokens", DEFAULT_MAX_TOKENS));
+        sampling.read_n(members, limits, faults);
         let logprobs = members.integer(faults, "logprobs", 0..=MAX_LOGPROBS);
         sampling.logprobs = logprobs.and_then(|top| usize::try_from(top).ok());
         // The choices of all prompts are as many as those of one may be.
-        let max_prompts = app.config().limits.requests.n / sampling.n.unwrap_or(1).max(1);
+        let max_prompts = limits.n / sampling.n.unwrap_or(1).max(1);
         request.prompt = read_prompt(members, max_prompts, faults);
     })
 }

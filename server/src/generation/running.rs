@@ -17,6 +17,7 @@ use crate::generation::rounds::Rounds;
 use crate::generation::slots::{enter_generation, enter_planning};
 use crate::generation::usage::Usage;
 use crate::generation::{BlockingWork, GenerationRequest};
+use crate::http::body::run_blocking;
 use crate::http::phase::ServerPhase;
 use crate::metrics::ModelLabels;
 use crate::served_model::ServedModel;
@@ -135,14 +136,20 @@ impl RunningRequest {
         Some(Err(error))
     }
 
-    /// Passes the progress of the only choice to `read`, until that returns the response.
-    pub(crate) async fn collect<T>(
+    /// Passes the progress of the only choice to `read`, which returns the response at the end of
+    /// the choice. That is read on a blocking thread, because a response may have megabytes.
+    pub(crate) async fn collect<T: Send + 'static>(
         mut self,
-        mut read: impl FnMut(Progress) -> Option<T>,
+        mut read: impl FnMut(Progress) -> Option<T> + Send + 'static,
     ) -> Result<T, ApiError> {
         while let Some(progress) = self.next().await {
-            if let Some(response) = read(progress?) {
+            let progress = progress?;
+            if !matches!(progress, Progress::End { .. }) {
+                read(progress);
+            } else if let Some(response) = run_blocking(move || Ok(read(progress))).await? {
                 return Ok(response);
+            } else {
+                break;
             }
         }
         let message = "the generation ended without a result";

@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::error::ApiError;
 use crate::generation::queue::{self, Receiver, StreamAborted};
 use crate::generation::{Progress, RunningRequest};
+use crate::http::body::run_blocking;
 use crate::http::json_text;
 use crate::state::App;
 
@@ -63,10 +64,7 @@ pub(crate) fn stream_events(
     ready: VecDeque<Bytes>,
 ) -> Response {
     let body = SseBody { receiver: Some(queue::spawn(app, running)), writer, ready };
-    let events = futures::stream::unfold(body, |mut body| async move {
-        let chunk = body.next().await.transpose()?;
-        Some((chunk, body))
-    });
+    let events = futures::stream::try_unfold(body, SseBody::next);
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
@@ -75,17 +73,26 @@ pub(crate) fn stream_events(
 }
 
 impl<T: EventWriter> SseBody<T> {
-    async fn next(&mut self) -> Result<Option<Bytes>, StreamAborted> {
+    /// The next bytes, and the rest of the body.
+    async fn next(mut self) -> Result<Option<(Bytes, Self)>, StreamAborted> {
         loop {
             if let Some(chunk) = self.ready.pop_front() {
-                return Ok(Some(chunk));
+                return Ok(Some((chunk, self)));
             }
             let Some(receiver) = &mut self.receiver else { return Ok(None) };
             let Ok(received) = tokio::time::timeout(KEEP_ALIVE_INTERVAL, receiver.next()).await
             else {
-                return Ok(Some(Bytes::from_static(b": still there\n\n")));
+                return Ok(Some((Bytes::from_static(b": still there\n\n"), self)));
             };
             match received {
+                // On a blocking thread, because the end of a response may repeat all of it.
+                Ok(Some(Ok(end @ Progress::End { .. }))) => {
+                    let write = move || {
+                        self.writer.progress(end, &mut self.ready);
+                        Ok(self)
+                    };
+                    self = run_blocking(write).await.map_err(|_| StreamAborted)?;
+                }
                 Ok(Some(Ok(progress))) => self.writer.progress(progress, &mut self.ready),
                 Ok(Some(Err(error))) => {
                     self.writer.fail(&error, &mut self.ready);

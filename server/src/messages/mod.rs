@@ -89,7 +89,7 @@ async fn create(State(app): State<App>, request: Request) -> Result<Response, Ap
             return Ok(stream::response(app, running, builder, request_id));
         }
         let mut blocks = ContentBlocks::new(builder.options.omits_thinking);
-        let message = running.collect(|progress| {
+        let message = running.collect(move |progress| {
             let finished = blocks.process(progress);
             blocks.take_events();
             Some(builder.message(blocks.complete(), &finished?))

@@ -32,7 +32,7 @@ use crate::error::{ApiError, ErrorKind};
 use crate::generation::{self, GenerationRequest, read_request};
 use crate::http::body::BodyShare;
 use crate::http::routes;
-use crate::http::{ApiKey, PathId, json_response, json_text_response, spawn_owned};
+use crate::http::{ApiKey, PathId, json_response, json_text, json_text_response, spawn_owned};
 use crate::request::call_history::ResultOrder;
 use crate::request::members::{Faults, Members};
 use crate::request::{object, replace_member, text};
@@ -213,12 +213,12 @@ async fn create(State(app): State<App>, request: Request) -> Result<Response, Ap
             return Ok(stream::response(app, running, writer, lists));
         }
         writer.output.add_lists(lists);
-        let response = running.collect(|progress| {
+        let response = running.collect(move |progress| {
             let response = writer.process(progress);
             writer.output.take_events();
-            response
+            response.as_ref().map(json_text)
         });
-        Ok(json_response(&response.await?))
+        Ok(json_text_response(response.await?))
     })
     .await
 }
