@@ -2,18 +2,22 @@
 //! in a stream of events.
 
 use std::error::Error;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use louver::spec::json::Json;
 use reqwest_host::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest_host::redirect::Policy;
 use reqwest_host::{Client, Response, StatusCode};
+use tokio::runtime::Handle;
 
 use super::rpc::{self, MAX_MESSAGE_BYTES, McpFailure, ServerMessage};
 
 const SESSION_HEADER: &str = "mcp-session-id";
 const VERSION_HEADER: &str = "mcp-protocol-version";
+/// Time limit for telling a server that a request was given up.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(10);
 const EVENT_STREAM: &str = "text/event-stream";
 /// Most requests of the server that are answered for one of the client's.
 const MAX_ANSWERS: usize = 16;
@@ -74,8 +78,20 @@ impl HttpSession {
     }
 
     /// Sends a request and waits for its reply.
-    pub(super) async fn request(&self, method: &str, params: &str) -> Result<Json, McpFailure> {
+    pub(super) async fn request(
+        self: &Arc<Self>,
+        method: &str,
+        params: &str,
+    ) -> Result<Json, McpFailure> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let session = (method != "initialize").then(|| Arc::clone(self));
+        let mut pending = PendingRequest { session, id };
+        let result = self.exchange(id, method, params).await;
+        pending.session = None;
+        result
+    }
+
+    async fn exchange(&self, id: u64, method: &str, params: &str) -> Result<Json, McpFailure> {
         let response = self.post(rpc::request(id, method, params)).await?;
         if let Some(session) = response.headers().get(SESSION_HEADER) {
             let _ = self.id.set(session.clone());
@@ -172,6 +188,27 @@ impl HttpSession {
     }
 }
 
+/// A request that waits for its reply. If it is dropped, the server is told so: to close the
+/// connection does not cancel a request.
+struct PendingRequest {
+    /// `None` once there is a reply, and for `initialize`, which cannot be cancelled.
+    session: Option<Arc<HttpSession>>,
+    id: u64,
+}
+
+impl Drop for PendingRequest {
+    fn drop(&mut self) {
+        let (Some(session), Ok(runtime)) = (self.session.take(), Handle::try_current()) else {
+            return;
+        };
+        let cancelled = rpc::cancelled(self.id);
+        // Best effort.
+        runtime.spawn(tokio::time::timeout(CANCEL_TIMEOUT, async move {
+            drop(session.notify(cancelled).await);
+        }));
+    }
+}
+
 /// An error with its causes. Without the URL, which may have secrets: clients see the text.
 fn described(error: reqwest_host::Error) -> McpFailure {
     let error = error.without_url();
@@ -249,8 +286,32 @@ mod tests {
         let header = ("x-api-key".to_owned(), "secret".to_owned());
         let headers = std::iter::once((&header.0, &header.1));
         let session = HttpSession::new(&format!("http://{address}/mcp"), headers, None).unwrap();
+        let session = Arc::new(session);
         let (result, ()) = tokio::join!(session.request("ping", "{}"), server);
         assert_eq!(result, Err(McpFailure::Status(307)));
+    }
+
+    #[tokio::test]
+    async fn requests_that_are_given_up_are_cancelled() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+        let session = HttpSession::new(&url, std::iter::empty(), None).unwrap();
+        let session = Arc::new(session);
+        let received = async |end: &str| {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = Vec::new();
+            while !String::from_utf8_lossy(&request).contains(end) {
+                let read = tokio::io::AsyncReadExt::read_buf(&mut stream, &mut request).await;
+                assert_ne!(read.unwrap(), 0, "{}", String::from_utf8_lossy(&request));
+            }
+            stream
+        };
+        tokio::select! {
+            result = session.request("tools/call", "{}") => panic!("{result:?}"),
+            _open = received(r#""method":"tools/call","params":{}}"#) => {}
+        }
+        let cancelled = received(r#""notifications/cancelled","params":{"requestId":1}}"#);
+        tokio::time::timeout(Duration::from_secs(60), cancelled).await.unwrap();
     }
 
     #[test]

@@ -84,7 +84,7 @@ pub enum McpError {
 
 /// The tools of connected MCP servers. Servers with a command are processes of this one: what they
 /// write to standard error appears on its own. A connection that was lost is made again by the next
-/// call.
+/// call. A process that answers neither a call in time nor a ping is ended, and so replaced.
 ///
 /// ```no_run
 /// # async fn example(louver: louver_mistralrs::Louver) -> Result<(), Box<dyn std::error::Error>> {
@@ -149,7 +149,7 @@ impl McpTools {
             let McpServerConfig { name, source, tool_prefix, bearer_token, .. } = server;
             let fault = |message: String| McpError::Connect(format!("{name}: {message}"));
             let timeout = Duration::from_secs(seconds);
-            let connection = McpConnection::new(source, bearer_token, timeout);
+            let connection = McpConnection::new(&name, source, bearer_token, timeout);
             let listed = connection.tools().await.map_err(|error| fault(error.to_string()))?;
             // The host has random prefixes by default; names in prompts should be stable.
             let prefix = tool_prefix.filter(|prefix| !is_random(prefix));

@@ -32,8 +32,8 @@ pub(super) struct ProcessSession {
     lines: mpsc::Sender<String>,
     replies: Arc<PendingReplies>,
     next_id: AtomicU64,
-    /// Dropped with the session, which ends its task and process.
-    _open: oneshot::Sender<()>,
+    /// Dropped with the session or before, which ends its task and process.
+    open: Mutex<Option<oneshot::Sender<()>>>,
 }
 
 /// The requests that wait for a reply, by id.
@@ -81,17 +81,16 @@ struct PendingRequest<'s> {
 impl Drop for PendingRequest<'_> {
     fn drop(&mut self) {
         if self.session.replies.take(self.id).is_some() {
-            let params = format!(r#"{{"requestId":{}}}"#, self.id);
-            let cancelled = rpc::notification("notifications/cancelled", &params);
             // Best effort: dropped if the queue is full.
-            let _ = self.session.lines.try_send(cancelled);
+            let _ = self.session.lines.try_send(rpc::cancelled(self.id));
         }
     }
 }
 
 impl ProcessSession {
-    /// Starts the process. What it writes to standard error goes to that of this process.
-    pub(super) fn start(mut program: Command) -> Result<ProcessSession, McpFailure> {
+    /// Starts the process of a server with this name. What it writes to standard error goes to that
+    /// of this process.
+    pub(super) fn start(mut program: Command, name: &str) -> Result<ProcessSession, McpFailure> {
         program.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         program.kill_on_drop(true);
         let started = program.spawn().and_then(|mut child| {
@@ -108,15 +107,20 @@ impl ProcessSession {
         let (open, dropped) = oneshot::channel();
         let reading = read(stdout, Arc::clone(&replies), lines.clone());
         let writing = write(stdin, to_write);
-        let io = async {
-            tokio::select! {
+        let name = name.to_owned();
+        let io = async move {
+            let ended = tokio::select! {
                 read = reading => read,
                 written = writing => written,
-                _ = dropped => Ok(()),
-            }
+                _ = dropped => return Ok(()),
+            };
+            let error = ended.as_ref().err().map(tracing::field::display);
+            tracing::warn!(server = name, error, "the MCP server's process has ended its output");
+            ended
         };
         tokio::spawn(run(child, io, FailedAtEnd(Arc::clone(&replies))));
-        Ok(ProcessSession { lines, replies, next_id: AtomicU64::new(1), _open: open })
+        let open = Mutex::new(Some(open));
+        Ok(ProcessSession { lines, replies, next_id: AtomicU64::new(1), open })
     }
 
     /// Sends a request and waits for its reply.
@@ -134,9 +138,15 @@ impl ProcessSession {
         self.lines.send(message).await.map_err(|_| self.replies.lost())
     }
 
+    /// Ends the process. Requests that wait fail.
+    pub(super) fn close(&self) {
+        drop(self.open.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+
     /// Whether the connection is not lost.
     pub(super) fn is_open(&self) -> bool {
-        !self.lines.is_closed()
+        let is_closed = self.open.lock().unwrap_or_else(PoisonError::into_inner).is_none();
+        !is_closed && !self.lines.is_closed()
     }
 }
 

@@ -26,6 +26,9 @@ pub(super) enum McpFailure {
     /// The server does not know the session any more, and has not read the request.
     #[error("the session has expired")]
     Expired,
+    /// There was no reply within the time limit.
+    #[error("{0}")]
+    Late(String),
     /// There is no reply, or none that can be read.
     #[error("{0}")]
     NoReply(String),
@@ -53,6 +56,11 @@ pub(super) fn request(id: u64, method: &str, params: &str) -> String {
 /// The text of a notification. `params` is JSON on one line.
 pub(super) fn notification(method: &str, params: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params}}}"#)
+}
+
+/// The text of the notification that the client has given up a request.
+pub(super) fn cancelled(id: u64) -> String {
+    notification("notifications/cancelled", &format!(r#"{{"requestId":{id}}}"#))
 }
 
 /// A JSON string with this text.

@@ -39,6 +39,10 @@ fn server() {
         let result = match (message["method"].as_str().unwrap(), name) {
             ("initialize", _) => json!({"protocolVersion": "2025-06-18", "capabilities": {},
                 "serverInfo": {"name": "tests", "version": "1"}}),
+            ("ping", _) => {
+                say(&reply(id, json!({})));
+                continue;
+            }
             ("tools/list", _) => tools(&message["params"]["cursor"]),
             ("tools/call", Some("late")) => {
                 late = Some(reply(id, text("late")));
