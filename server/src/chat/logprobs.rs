@@ -8,7 +8,7 @@ use louver_mistralrs::{Candidate, Phase, Step, token_text};
 use serde::{Serialize, Serializer};
 
 /// Log probabilities of the tokens of the response text. Tokens of reasoning, calls and markers are
-/// left out. They are written token by token: as JSON values they would take fifty times the memory
+/// left out. They are written token by token: as JSON values they would take many times the memory
 /// of the steps.
 #[derive(Debug, Serialize)]
 pub(crate) struct ChatLogprobs<'a> {

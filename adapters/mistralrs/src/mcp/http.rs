@@ -85,7 +85,7 @@ impl HttpSession {
     ) -> Result<Json, McpFailure> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let session = (method != "initialize").then(|| Arc::clone(self));
-        let mut pending = PendingRequest { session, id };
+        let mut pending = CancelOnDrop { session, id };
         let result = self.exchange(id, method, params).await;
         pending.session = None;
         result
@@ -190,13 +190,13 @@ impl HttpSession {
 
 /// A request that waits for its reply. If it is dropped, the server is told so: to close the
 /// connection does not cancel a request.
-struct PendingRequest {
+struct CancelOnDrop {
     /// `None` once there is a reply, and for `initialize`, which cannot be cancelled.
     session: Option<Arc<HttpSession>>,
     id: u64,
 }
 
-impl Drop for PendingRequest {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         let (Some(session), Ok(runtime)) = (self.session.take(), Handle::try_current()) else {
             return;
