@@ -11,7 +11,7 @@ use louver::compile::CompileError;
 use louver::front::json_schema::{SchemaError, SchemaErrorReason};
 use louver::spec::json::JsonError;
 use louver_formats::{LowerError, MemberErrorKind, RequestError, RequestErrors};
-use louver_mistralrs::{Fault, GenerationError, PlanError};
+use louver_mistralrs::{EnforcementError, GenerationError, PlanError};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -424,10 +424,10 @@ impl From<GenerationError> for ApiError {
                 ApiError::general(ErrorKind::Unavailable, "host_gone", message)
             }
             // A mask of the request's schema or grammar exceeds its fuel.
-            GenerationError::Fault(Fault::Limit(_)) => {
+            GenerationError::Enforcement(EnforcementError::Limit(_)) => {
                 ApiError::general(ErrorKind::Invalid, "schema_limit", message)
             }
-            GenerationError::Fault(_) => {
+            GenerationError::Enforcement(_) => {
                 ApiError::general(ErrorKind::Internal, "generation", message)
             }
             _ => ApiError::general(ErrorKind::Internal, "host", message),

@@ -94,7 +94,7 @@ pub enum GenerationError {
     HostGone,
     /// The constraint could not be maintained; the generation was ended.
     #[error("the generation was ended: {0}")]
-    Fault(#[from] Fault),
+    Enforcement(#[from] EnforcementError),
 }
 
 /// Why a running turn cannot change to another plan. It continues under its current plan.
@@ -122,7 +122,7 @@ pub enum ExtendError {
 /// not affected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Fault {
+pub enum EnforcementError {
     /// The host chose a token that was not allowed, because of a processor after Louver's or a host
     /// that changes tokens later.
     #[error("the host chose token {token}, which was not allowed: {reason}")]
@@ -152,13 +152,13 @@ pub enum Fault {
     Panic(String),
 }
 
-impl Fault {
-    /// The fault of a chosen token that was rejected: it is not allowed, or reading it exceeds a
+impl EnforcementError {
+    /// The error of a chosen token that was rejected: it is not allowed, or reading it exceeds a
     /// limit.
-    pub(crate) fn rejected_token(token: u32, error: &AdvanceError) -> Fault {
+    pub(crate) fn rejected_token(token: u32, error: &AdvanceError) -> EnforcementError {
         match error {
-            AdvanceError::Limit { what } => Fault::Limit((*what).to_owned()),
-            error => Fault::Rejected { token, reason: error.to_string() },
+            AdvanceError::Limit { what } => EnforcementError::Limit((*what).to_owned()),
+            error => EnforcementError::Rejected { token, reason: error.to_string() },
         }
     }
 }
@@ -168,6 +168,6 @@ impl Fault {
 fn exceeded_limits_are_not_attributed_to_the_host() {
     let limit = AdvanceError::Limit { what: "fuel for one mask or token" };
     assert!(
-        matches!(Fault::rejected_token(91, &limit), Fault::Limit(what) if what.starts_with("fuel"))
+        matches!(EnforcementError::rejected_token(91, &limit), EnforcementError::Limit(what) if what.starts_with("fuel"))
     );
 }

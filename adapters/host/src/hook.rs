@@ -4,11 +4,11 @@
 //!
 //! * The state is a function of the context's tokens, never of the number of calls.
 //! * The hook never returns an error, never panics, and never returns a row without a finite logit.
-//!   A fault ends its generation: only stop tokens remain allowed, and the fault is reported
+//!   An error ends its generation: only stop tokens remain allowed, and the error is reported
 //!   separately.
 //! * Generated tokens are tapped here, because the host's text loses special tokens. The host never
 //!   passes the last token that it samples, so the last token is always forced to be a stop token.
-//!   A length limit, a fault and a cancellation all end the generation by allowing stop tokens
+//!   A length limit, an error and a cancellation all end the generation by allowing stop tokens
 //!   only. The host's own length limit is one token higher.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -26,7 +26,7 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc::UnboundedSender;
 use tracing::Span;
 
-use crate::error::Fault;
+use crate::error::EnforcementError;
 use crate::extend::PlanChanges;
 use crate::options::Prefetch;
 use crate::prompt_boundary::{PromptBoundary, common_prefix};
@@ -64,8 +64,8 @@ pub(crate) struct GenerationState {
     pub(crate) stop_draw: Mutex<Option<StopDraw>>,
     /// A plan change to apply at the next step.
     pub(crate) changes: Mutex<PlanChanges>,
-    /// The first fault.
-    pub(crate) fault: Mutex<Option<Fault>>,
+    /// The first error.
+    pub(crate) error: Mutex<Option<EnforcementError>>,
     /// Timing.
     pub(crate) clock: Mutex<StepClock>,
 }
@@ -83,22 +83,24 @@ impl GenerationState {
             repaired_rows: Default::default(),
             stop_draw: Default::default(),
             changes: Default::default(),
-            fault: Default::default(),
+            error: Default::default(),
             clock: Default::default(),
         }
     }
 
-    /// Keeps the first fault, which ends the generation.
-    pub(crate) fn fail(&self, fault: Fault) {
-        let mut first = self.fault.lock();
+    /// Keeps the first error, which ends the generation.
+    pub(crate) fn fail(&self, error: EnforcementError) {
+        let mut first = self.error.lock();
         if first.is_some() {
             return;
         }
-        *first = Some(fault.clone());
+        *first = Some(error.clone());
         drop(first);
-        match fault {
-            Fault::Limit(limit) => tracing::debug!(parent: &self.span, limit, "limit reached"),
-            fault => tracing::warn!(parent: &self.span, %fault, "fault"),
+        match error {
+            EnforcementError::Limit(limit) => {
+                tracing::debug!(parent: &self.span, limit, "limit reached")
+            }
+            error => tracing::warn!(parent: &self.span, %error, "enforcement failed"),
         }
     }
 
@@ -231,7 +233,7 @@ impl LogitsHook {
 
     /// Masks a row of logits, or draws from it, for the tokens so far (`context`: the prompt and
     /// the generated tokens; the first context may be an end of the prompt). Never panics and never
-    /// leaves a row without a finite logit: a fault ends the generation, by allowing stop tokens
+    /// leaves a row without a finite logit: an error ends the generation, by allowing stop tokens
     /// only. Cost: one mask and one or two passes over the row.
     pub fn apply(&self, row: &mut [f32], context: &[u32]) {
         let process = || self.shared.cancelled.run(|| self.process_row(row, context));
@@ -239,18 +241,18 @@ impl LogitsHook {
         if let Err(panic) = result {
             let text = panic.downcast_ref::<String>().map(String::as_str);
             let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("panic");
-            self.end(row, Fault::Panic(text.to_owned()));
+            self.end(row, EnforcementError::Panic(text.to_owned()));
         }
     }
 
     /// Ends the generation because its row cannot be read, for the given reason. `row` gets the
     /// logits that the host takes in its place.
     pub fn refuse(&self, row: &mut [f32], reason: String) {
-        self.end(row, Fault::Logits(reason));
+        self.end(row, EnforcementError::Logits(reason));
     }
 
-    fn end(&self, row: &mut [f32], fault: Fault) {
-        self.shared.fail(fault);
+    fn end(&self, row: &mut [f32], error: EnforcementError) {
+        self.shared.fail(error);
         row::allow_only(row, &self.stops);
     }
 
@@ -324,7 +326,7 @@ impl LogitsHook {
 
     /// Ends the generation because the row has no allowed token.
     fn allow_nothing(&self, row: &mut [f32]) {
-        self.end(row, Fault::NothingAllowed { width: row.len() });
+        self.end(row, EnforcementError::NothingAllowed { width: row.len() });
     }
 
     /// Samples, if Louver does, and prefetches the mask after the sampled token while the model
@@ -434,7 +436,7 @@ impl HookState {
     fn allowed(&mut self, generated: &[u32], shared: &GenerationState) -> AllowedTokens {
         if shared.cancelled.is_cancelled()
             || shared.is_stopped.load(Ordering::Relaxed)
-            || shared.fault.lock().is_some()
+            || shared.error.lock().is_some()
         {
             return AllowedTokens::StopTokens;
         }
@@ -452,7 +454,7 @@ impl HookState {
             // The token was not read to its end.
             Err(_) if shared.cancelled.is_cancelled() => return AllowedTokens::StopTokens,
             Err((token, error)) => {
-                shared.fail(Fault::rejected_token(token, &error));
+                shared.fail(EnforcementError::rejected_token(token, &error));
                 return AllowedTokens::StopTokens;
             }
         }
@@ -483,7 +485,7 @@ impl HookState {
             return AllowedTokens::StopTokens;
         }
         if let Some(limit) = matcher.limit() {
-            shared.fail(Fault::Limit(limit.to_owned()));
+            shared.fail(EnforcementError::Limit(limit.to_owned()));
             return AllowedTokens::StopTokens;
         }
         if at_limit {

@@ -35,7 +35,7 @@ mod token_phases;
 mod truncation;
 mod validate;
 
-pub use error::{ExtendError, Fault, GenerationError, PlanError, RequestError};
+pub use error::{EnforcementError, ExtendError, GenerationError, PlanError, RequestError};
 pub use generation::{
     GenerationInput, GenerationTask, PreparedGeneration, RequestPreparation, Sampling,
 };

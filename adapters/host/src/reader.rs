@@ -10,7 +10,7 @@ use louver::matcher::{AdvanceError, Span, Tracer};
 use louver::vocab::Vocabulary;
 use louver_formats::{Event, Extractor, LoweredRequest};
 
-use crate::error::Fault;
+use crate::error::EnforcementError;
 use crate::record::{Phase, Step};
 use crate::token_phases::{PhasedToken, TokenPhases};
 
@@ -23,7 +23,7 @@ pub(crate) struct Reader {
     steps: Vec<Step>,
     /// Number of reasoning tokens.
     reasoning_tokens: usize,
-    fault: Option<Fault>,
+    error: Option<EnforcementError>,
     /// Whether the response was complete at the stop text that has ended it.
     stopped: Option<bool>,
     elapsed: Duration,
@@ -72,7 +72,7 @@ impl Reader {
             tokens: Vec::new(),
             steps: Vec::new(),
             reasoning_tokens: 0,
-            fault: None,
+            error: None,
             stopped: None,
             elapsed: Duration::ZERO,
         }
@@ -85,14 +85,14 @@ impl Reader {
         let mut events = Vec::new();
         for (i, &raw) in tokens.iter().enumerate() {
             let token = TokenId::from_raw(raw);
-            if self.vocab.is_stop(token) || self.fault.is_some() || self.stopped.is_some() {
+            if self.vocab.is_stop(token) || self.error.is_some() || self.stopped.is_some() {
                 continue;
             }
             self.tokens.push(raw);
             let step = step.take_if(|_| i + 1 == tokens.len());
             match self.read(token, step) {
                 Ok(new_events) => events.extend(new_events),
-                Err(error) => self.fault = Some(Fault::rejected_token(raw, &error)),
+                Err(error) => self.error = Some(EnforcementError::rejected_token(raw, &error)),
             }
         }
         self.elapsed += started.elapsed();
@@ -157,7 +157,7 @@ impl Reader {
             (**matcher, *tracer) = (constraint.matcher(), Tracer::new());
             for raw in &self.tokens {
                 if let Err(error) = matcher.advance_traced(TokenId::from_raw(*raw), tracer) {
-                    self.fault.get_or_insert(Fault::rejected_token(*raw, &error));
+                    self.error.get_or_insert(EnforcementError::rejected_token(*raw, &error));
                 }
             }
             delivered.replayed = delivered.bytes;
@@ -174,7 +174,7 @@ impl Reader {
     /// with a stop token). `token` is the one that was sampled, if known, and `step` its recorded
     /// step.
     pub(crate) fn stop(&mut self, token: Option<u32>, step: Option<Box<Step>>) -> Vec<Event> {
-        if self.fault.is_some() || self.stopped.is_some() {
+        if self.error.is_some() || self.stopped.is_some() {
             return Vec::new();
         }
         let Mode::Constrained { matcher, tracer, extractor, delivered, phases } = &mut self.mode
@@ -295,8 +295,8 @@ impl Reader {
         self.reasoning_tokens
     }
 
-    pub(crate) fn fault(&self) -> Option<&Fault> {
-        self.fault.as_ref()
+    pub(crate) fn error(&self) -> Option<&EnforcementError> {
+        self.error.as_ref()
     }
 
     /// Time spent in the reader.
@@ -428,7 +428,7 @@ mod tests {
         }
         events.extend(reader.finish());
         steps.extend(reader.take_steps());
-        assert!(reader.fault().is_none(), "{text}");
+        assert!(reader.error().is_none(), "{text}");
         let is_text = |step: &&Step| matches!(step.phase, Phase::Text | Phase::Response);
         let bytes = steps.iter().filter(is_text).flat_map(|step| step.bytes.clone()).collect();
         let stop_text = reader.stop_text().map(str::to_owned);

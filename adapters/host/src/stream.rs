@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::sync::oneshot;
 
-use crate::error::{ExtendError, Fault, GenerationError};
+use crate::error::{EnforcementError, ExtendError, GenerationError};
 use crate::extend::PlanChange;
 use crate::hook::{GenerationState, StopDraw, TokenEvent};
 use crate::plan::TurnPlan;
@@ -212,7 +212,8 @@ impl EventStream {
                 let turn = turn.clone();
                 let task =
                     tokio::task::spawn_blocking(move || validators.violations(&turn, is_whole));
-                task.await.map_err(|error| Fault::Panic(format!("validation: {error}")))?
+                task.await
+                    .map_err(|error| EnforcementError::Panic(format!("validation: {error}")))?
             }
         };
         let report = EnforcementReport {
@@ -369,7 +370,7 @@ impl GenerationReading {
         })
     }
 
-    /// How a generation that no stop text has ended went, or its fault. `reason` is the host's
+    /// How a generation that no stop text has ended went, or its error. `reason` is the host's
     /// finish reason or error, `may_end` whether the grammar allows the end, and `is_complete`
     /// whether nothing was cut off.
     fn finish_and_completion(
@@ -380,11 +381,11 @@ impl GenerationReading {
         is_complete: bool,
     ) -> Result<(Finish, Completion), GenerationError> {
         let shared = &self.shared;
-        if let Some(fault) = self.reader.fault() {
-            shared.fail(fault.clone());
+        if let Some(error) = self.reader.error() {
+            shared.fail(error.clone());
         }
-        if let Some(fault) = shared.fault.lock().clone() {
-            return Err(fault.into());
+        if let Some(error) = shared.error.lock().clone() {
+            return Err(error.into());
         }
         let cancelled = shared.cancelled.is_cancelled();
         let is_truncated = shared.is_truncated.load(Ordering::Relaxed);
@@ -399,9 +400,9 @@ impl GenerationReading {
             Some(Ok(finish)) => finish,
             None => Finish::Stop,
         };
-        if let Some(fault) = bypass(finish, may_end, shared) {
-            shared.fail(fault.clone());
-            return Err(fault.into());
+        if let Some(error) = bypass(finish, may_end, shared) {
+            shared.fail(error.clone());
+            return Err(error.into());
         }
         let completion = match finish {
             Finish::Cancelled => Completion::Cancelled,
@@ -413,15 +414,17 @@ impl GenerationReading {
     }
 }
 
-/// The fault of a generation whose tokens the host did not choose from rows that Louver had seen.
+/// The error of a generation whose tokens the host did not choose from rows that Louver had seen.
 /// `may_end`: whether the grammar allows the end.
-fn bypass(finish: Finish, may_end: bool, shared: &GenerationState) -> Option<Fault> {
+fn bypass(finish: Finish, may_end: bool, shared: &GenerationState) -> Option<EnforcementError> {
     match finish {
         Finish::Cancelled => None,
         _ if !shared.clock.lock().has_started() => {
-            Some(Fault::Bypassed("no row of logits was passed to it"))
+            Some(EnforcementError::Bypassed("no row of logits was passed to it"))
         }
-        Finish::Stop if !may_end => Some(Fault::Bypassed("the turn ended where it could not end")),
+        Finish::Stop if !may_end => {
+            Some(EnforcementError::Bypassed("the turn ended where it could not end"))
+        }
         Finish::Stop | Finish::Length => None,
     }
 }

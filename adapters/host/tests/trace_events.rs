@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use louver::{EngineOptions, Limits, PrepareBudget};
 use louver_host::{
-    Completion, DrawnBy, Fault, Finish, Generation, GenerationError, PreparedGeneration,
+    Completion, DrawnBy, EnforcementError, Finish, Generation, GenerationError, PreparedGeneration,
 };
 use serde_json::json;
 use tracing::field::{Field, Visit};
@@ -127,7 +127,7 @@ fn plans_and_generations_emit_spans_and_events() {
     let nan = (Level::WARN, "event repaired row: NaN or infinite logits");
     assert_eq!(texts(&lines), [(Level::DEBUG, GENERATION), nan]);
     assert!(traced >= repaired - 1 && repaired > 10);
-    // A fault, and a host that does not call.
+    // An error, and a host that does not call.
     let (lines, _) = collect(|| {
         let PreparedGeneration { hook, events, task, .. } = prepare(&plan, LOUVER, AMPLE);
         let mut row = vec![0.0; WIDTH];
@@ -139,8 +139,14 @@ fn plans_and_generations_emit_spans_and_events() {
     let [_, (Level::WARN, rejected), _, (Level::WARN, bypassed)] = &texts(&lines)[..] else {
         panic!("{lines:?}")
     };
-    assert!(rejected.starts_with("event fault fault=the host chose token 259"), "{rejected}");
-    assert!(bypassed.starts_with("event fault fault=the host generated without"), "{bypassed}");
+    assert!(
+        rejected.starts_with("event enforcement failed error=the host chose token 259"),
+        "{rejected}"
+    );
+    assert!(
+        bypassed.starts_with("event enforcement failed error=the host generated without"),
+        "{bypassed}"
+    );
     // Near the length limit.
     let ended = |limit: usize, drawn_by: DrawnBy| {
         collect(|| {
@@ -188,7 +194,8 @@ fn limits_of_the_engine_emit_an_event() {
         let options = EngineOptions::default().with_limits(limits);
         let schema = json!({"type": "string", "pattern": "^(a|b)*a(a|b){14}$"});
         let (result, lines) = string_call(schema, options, AMPLE)?;
-        matches!(result, Err(GenerationError::Fault(Fault::Limit(_)))).then_some(lines)
+        matches!(result, Err(GenerationError::Enforcement(EnforcementError::Limit(_))))
+            .then_some(lines)
     });
     let lines = limited.expect("an amount of fuel between");
     let [_, (Level::DEBUG, limit)] = &texts(&lines)[..] else { panic!("{lines:?}") };

@@ -7,7 +7,7 @@ pub(crate) mod rig;
 use std::sync::Arc;
 
 use louver_host::{
-    DrawnBy, EventStream, ExtendError, Fault, Finish, GenerationError, LogitsHook,
+    DrawnBy, EnforcementError, EventStream, ExtendError, Finish, GenerationError, LogitsHook,
     PreparedGeneration, TurnPlan,
 };
 use rig::{
@@ -138,7 +138,7 @@ fn contexts_past_the_limit_are_no_fault(wrap: Wrap<'_>) {
     allowed(&call, &PROMPT, &[]);
     assert_eq!(allowed(&call, &PROMPT, &whole), [STOP]);
     let finished = finish((events, task), STOPPED);
-    assert!(!matches!(finished, Err(GenerationError::Fault(_))), "{finished:?}");
+    assert!(!matches!(finished, Err(GenerationError::Enforcement(_))), "{finished:?}");
 }
 
 /// After a hit in a prefix cache the first context is only the end of the prompt.
@@ -266,7 +266,7 @@ fn faults_end_their_generation(wrap: Wrap<'_>) {
             assert_eq!(allowed(&call, &PROMPT, generated), [STOP], "{foreign}");
         }
         let error = finish((events, task), STOPPED).unwrap_err();
-        let GenerationError::Fault(Fault::Rejected { token, .. }) = error else {
+        let GenerationError::Enforcement(EnforcementError::Rejected { token, .. }) = error else {
             panic!("{error}")
         };
         assert_eq!(token, foreign);
@@ -274,14 +274,15 @@ fn faults_end_their_generation(wrap: Wrap<'_>) {
     // A row without any allowed token, and one that a shim cannot read.
     let PreparedGeneration { hook, events, task, .. } = prepare(&plan, LOUVER, AMPLE);
     wrap(hook)(&mut vec![0.0; 2], &PROMPT);
-    let nothing = GenerationError::Fault(Fault::NothingAllowed { width: 2 });
+    let nothing = GenerationError::Enforcement(EnforcementError::NothingAllowed { width: 2 });
     assert_eq!(finish((events, task), STOPPED).unwrap_err(), nothing);
     let PreparedGeneration { hook, events, task, .. } = prepare(&plan, LOUVER, AMPLE);
     let mut row = vec![0.0; WIDTH];
     hook.refuse(&mut row, "on the moon".to_owned());
     assert_eq!(finite_ids(&row), [STOP]);
     assert_eq!(allowed(&wrap(hook), &PROMPT, &[]), [STOP]);
-    let unreadable = GenerationError::Fault(Fault::Logits("on the moon".to_owned()));
+    let unreadable =
+        GenerationError::Enforcement(EnforcementError::Logits("on the moon".to_owned()));
     assert_eq!(finish((events, task), STOPPED).unwrap_err(), unreadable);
     // Faults of the host.
     let failed = Some(Err("out of memory".to_owned()));
@@ -304,7 +305,7 @@ fn bypassed_hooks_are_faults(wrap: Wrap<'_>) {
             let PreparedGeneration { events, task, .. } = prepare(plan, LOUVER, AMPLE);
             let result = finish((events, task), Some(Ok(end)));
             assert!(
-                matches!(result, Err(GenerationError::Fault(Fault::Bypassed(_)))),
+                matches!(result, Err(GenerationError::Enforcement(EnforcementError::Bypassed(_)))),
                 "never called, and yet {result:?}"
             );
         }
@@ -318,7 +319,7 @@ fn bypassed_hooks_are_faults(wrap: Wrap<'_>) {
             (0..=seen).for_each(|n| drop(allowed(&call, &PROMPT, &tokens[..n])));
             let result = finish((events, task), STOPPED);
             assert!(
-                matches!(result, Err(GenerationError::Fault(Fault::Bypassed(_)))),
+                matches!(result, Err(GenerationError::Enforcement(EnforcementError::Bypassed(_)))),
                 "seen {seen} of {}, and yet {result:?}",
                 tokens.len()
             );

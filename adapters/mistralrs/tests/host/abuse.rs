@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use candle_core::{DType, Device, Tensor};
 use louver_mistralrs::{
-    Fault, Finish, GenerationError, HookProcessor, Reasoning, SchemaOptions, ToolChoice, Whitespace,
+    EnforcementError, Finish, GenerationError, HookProcessor, Reasoning, SchemaOptions, ToolChoice,
+    Whitespace,
 };
 use mistralrs::CustomLogitsProcessor;
 use serde_json::json;
@@ -122,7 +123,10 @@ async fn narrow_rows_fail_with_a_reason() {
         let request = request("x").add_logits_processor(Arc::new(narrow)).set_sampler_max_len(4);
         let stream = plan.stream_with(&host.model, request, options).await;
         let error = stream.unwrap().finish().await.unwrap_err();
-        assert_eq!(error, GenerationError::Fault(Fault::NothingAllowed { width: 2 }));
+        assert_eq!(
+            error,
+            GenerationError::Enforcement(EnforcementError::NothingAllowed { width: 2 })
+        );
     }
     check_calls(&run_request(host, &plan, request("x"), seeded(0)).await.turn, &tools());
 }
