@@ -113,17 +113,12 @@ pub(crate) struct ChoiceBody<'a> {
     finish_reason: Option<&'static str>,
 }
 
+/// Log probabilities in the format of a route.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(crate) enum ChoiceLogprobs<'a> {
     Chat(ChatLogprobs<'a>),
     Completion(Value),
-}
-
-impl<'a> From<ChatLogprobs<'a>> for ChoiceLogprobs<'a> {
-    fn from(logprobs: ChatLogprobs<'a>) -> Self {
-        ChoiceLogprobs::Chat(logprobs)
-    }
 }
 
 impl<'a> ChoiceBody<'a> {
@@ -200,7 +195,8 @@ pub(super) fn chat_choice<'a>(
     if !turn.calls.is_empty() {
         message.insert("tool_calls".to_owned(), turn.calls.iter().map(call_json).collect());
     }
-    let logprobs = meta.logprobs.map(|top| ChatLogprobs::new(&generation.steps, top, vocab).into());
+    let logprobs = meta.logprobs.map(|top| ChatLogprobs::new(&generation.steps, top, vocab));
+    let logprobs = logprobs.map(ChoiceLogprobs::Chat);
     let finish = Some(finish_reason(generation));
     ChoiceBody::new(choice.index, ("message", message.into()), logprobs, finish)
 }

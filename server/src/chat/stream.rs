@@ -104,7 +104,7 @@ impl ChatEventWriter {
     /// The log probabilities of these steps, if the response includes them.
     fn logprobs<'a>(&'a self, steps: &'a [Step]) -> Option<ChoiceLogprobs<'a>> {
         let (top, vocab) = (self.chunks.meta.logprobs?, self.served.louver.engine().vocab());
-        Some(ChatLogprobs::new(steps, top, vocab).into())
+        Some(ChoiceLogprobs::Chat(ChatLogprobs::new(steps, top, vocab)))
     }
 }
 
