@@ -7,6 +7,7 @@ use louver_host::{
 };
 use mistralrs::{RequestBuilder, RequestLike};
 
+use crate::host_types;
 use crate::model::Louver;
 use crate::plan::{PlanBuilder, ToolList, single_stream};
 
@@ -44,11 +45,9 @@ impl Louver {
     pub fn chat(&self, mut request: impl RequestLike + Send + 'static) -> Chat {
         let plan = match request.take_tools() {
             None => self.tools(ToolList::default()),
-            Some((tools, choice)) => self.tools(&tools).choice(match choice {
-                mistralrs::ToolChoice::None => ToolChoice::None,
-                mistralrs::ToolChoice::Auto => ToolChoice::Auto,
-                mistralrs::ToolChoice::Tool(tool) => ToolChoice::Named(tool.function.name),
-            }),
+            Some((tools, choice)) => {
+                self.tools(&tools).openai_choice(&host_types::openai_choice(choice))
+            }
         };
         Chat { plan, request: Box::new(request), options: RunOptions::default() }
     }

@@ -1,7 +1,7 @@
 //! Conversions of the host's types.
 
 use louver_host::{ChatTemplate, Finish, TemplateError, TemplateSources, parse_call_arguments};
-use mistralrs_core::{ChatTemplate as HostTemplate, MessageContent, Response};
+use mistralrs_core::{ChatTemplate as HostTemplate, MessageContent, Response, ToolChoice};
 use serde_json::json;
 use tokio::sync::mpsc::Receiver;
 
@@ -15,6 +15,18 @@ pub(crate) fn chat_template(
     let templates = &host.chat_template.as_ref().ok_or(TemplateError::Missing)?.0;
     let value = templates.as_ref().either(|source| json!(source), |list| json!(list));
     ChatTemplate::from_sources(TemplateSources::from_value(&value), tokens)
+}
+
+/// Converts a tool choice of the SDK to OpenAI's JSON format.
+pub(crate) fn openai_choice(choice: ToolChoice) -> serde_json::Value {
+    match choice {
+        // The whole tool, of which OpenAI's format has the name.
+        ToolChoice::Tool(tool) => {
+            json!({"type": "function", "function": {"name": tool.function.name}})
+        }
+        // Texts and, in 0.9, objects of that format, so serialisation succeeds.
+        choice => serde_json::to_value(choice).unwrap_or_default(),
+    }
 }
 
 /// Converts a message of the SDK to OpenAI's JSON format. The `function` member of
@@ -78,9 +90,26 @@ fn finish_reason(response: Response) -> Option<Result<String, String>> {
         Response::ModelError(message, _) | Response::CompletionModelError(message, _) => {
             Some(Err(message))
         }
-        Response::ImageGeneration(_)
-        | Response::Speech { .. }
-        | Response::Raw { .. }
-        | Response::Embeddings { .. } => Some(Err("an unexpected kind of response".to_owned())),
+        // Not an end: the progress that 0.9 reports of its own tools, and the results of requests of
+        // other kinds, which are never sent.
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tool_choices_are_converted_to_openai_format() {
+        let tool = json!({"type": "function", "function": {"name": "f", "parameters": {}}});
+        let tool = ToolChoice::Tool(serde_json::from_value(tool).unwrap());
+        for (choice, want) in [
+            (ToolChoice::None, json!("none")),
+            (ToolChoice::Auto, json!("auto")),
+            (tool, json!({"type": "function", "function": {"name": "f"}})),
+        ] {
+            assert_eq!(openai_choice(choice), want);
+        }
     }
 }

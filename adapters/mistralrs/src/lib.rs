@@ -42,6 +42,7 @@ mod chat;
 mod context_limit;
 mod error;
 mod gguf;
+mod host_builder;
 mod host_types;
 mod mcp;
 mod model;

@@ -11,13 +11,14 @@ use louver_host::{
     TemplateInput, resolve,
 };
 use mistralrs::{AnyModelBuilder, Model};
-use mistralrs_core::{MistralRsBuilder, Pipeline};
+use mistralrs_core::Pipeline;
 use tokenizers::Tokenizer;
 use tokio::sync::Mutex;
 
 use crate::context_limit::max_text_bytes;
 use crate::error::LoadError;
 use crate::gguf::GgufModel;
+use crate::host_builder::host_builder;
 use crate::host_types;
 use crate::model_files;
 use crate::model_parts::{DEFAULT_CONTEXT, ModelParts};
@@ -126,32 +127,8 @@ impl Louver {
         let (pipeline, scheduler, config) =
             pipeline_parts.map_err(|error| LoadError::host(&error))?;
         let mut louver = Louver::for_pipeline(&pipeline, options).await?;
-        let engine = config.engine_config;
-        let mut runner = MistralRsBuilder::new(
-            pipeline,
-            scheduler,
-            engine.throughput_logging_enabled,
-            engine.search_embedding_model,
-        )
-        .with_no_kv_cache(engine.no_kv_cache)
-        .with_no_prefix_cache(engine.no_prefix_cache)
-        .with_prefix_cache_n(engine.prefix_cache_n)
-        .with_disable_eos_stop(!louver.inner.early_ends.is_empty());
-        if let Some(callback) = engine.search_callback {
-            runner = runner.with_search_callback(callback);
-        }
-        for (name, callback) in engine.tool_callbacks {
-            runner = runner.with_tool_callback(name, callback);
-        }
-        for (name, tool) in engine.tool_callbacks_with_tools {
-            runner = runner.with_tool_callback_and_tool(name, tool.callback, tool.tool);
-        }
-        if let Some(mcp) = config.mcp_client_config {
-            runner = runner.with_mcp_client(mcp);
-        }
-        if let Some(loader) = config.loader_config {
-            runner = runner.with_loader_config(loader);
-        }
+        let runner = host_builder(pipeline, scheduler, config)
+            .with_disable_eos_stop(!louver.inner.early_ends.is_empty());
         let runner = runner.build().await;
         louver.host = Some(Host::Runner(runner.clone()));
         Ok((Model::new(runner), louver))

@@ -7,8 +7,8 @@ use louver::ids::TokenId;
 use louver::spec::json::Json;
 use louver::with_methods;
 use louver_formats::{
-    Parallel, Reasoning, ReasoningBudget, ResponseFormat, Strictness, Tool, ToolChoice,
-    ToolRequest, WireFormat,
+    Parallel, Reasoning, ReasoningBudget, RequestErrors, ResponseFormat, Strictness, Tool,
+    ToolChoice, ToolChoiceError, ToolRequest, WireFormat,
 };
 use louver_host::{
     DrawnBy, EventStream, GenerationInput, PlanError, PreparedGeneration, Record, RequestError,
@@ -63,6 +63,8 @@ pub struct PlanBuilder {
     pub(crate) louver: Louver,
     pub(crate) tools: ToolList,
     request: ToolRequest,
+    /// Errors of [`PlanBuilder::openai_choice`].
+    errors: Vec<ToolChoiceError>,
 }
 
 impl PlanBuilder {
@@ -74,6 +76,19 @@ impl PlanBuilder {
     /// Sets whether and which tools must be called.
     pub fn choice(self, choice: ToolChoice) -> Self {
         self.with(|request| request.tool_choice = choice)
+    }
+
+    /// Sets whether and which tools must be called, in OpenAI's JSON format: `"required"`,
+    /// `{"type": "allowed_tools", ...}` and so on. [`PlanBuilder::build`] reports its errors.
+    pub fn openai_choice(mut self, choice: &serde_json::Value) -> Self {
+        match ToolChoice::parse(&Json::from(choice)) {
+            Ok((choice, allowed)) => {
+                (self.request.tool_choice, self.request.allowed) = (choice, allowed);
+                self.errors.clear();
+            }
+            Err(errors) => self.errors = errors,
+        }
+        self
     }
 
     /// Sets the number of calls that the turn may have.
@@ -132,7 +147,10 @@ impl PlanBuilder {
     /// Compiles the plan. Constraints that cannot be enforced are errors with the JSON pointers of
     /// all faults. Masks are computed later, on first use.
     pub fn build(self) -> Result<Plan, PlanError> {
-        let PlanBuilder { louver, tools: ToolList(tools), mut request } = self;
+        let PlanBuilder { louver, tools: ToolList(tools), mut request, errors } = self;
+        if !errors.is_empty() {
+            return Err(RequestErrors(errors.into_iter().map(Into::into).collect()).into());
+        }
         let enable_thinking = match request.reasoning {
             Reasoning::Off => Some(false),
             Reasoning::Required => Some(true),
@@ -486,7 +504,7 @@ impl Louver {
     /// Begins a plan of a turn with these tools.
     pub fn tools(&self, tools: impl Into<ToolList>) -> PlanBuilder {
         let request = ToolRequest::default().with_schema_options(SchemaOptions::closed());
-        PlanBuilder { louver: self.clone(), tools: tools.into(), request }
+        PlanBuilder { louver: self.clone(), tools: tools.into(), request, errors: Vec::new() }
     }
 
     /// Begins a plan of a turn that matches this JSON Schema.

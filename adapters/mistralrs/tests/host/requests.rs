@@ -8,8 +8,8 @@ use louver_mistralrs::{
     Turn,
 };
 use mistralrs::{
-    Constraint, CustomLogitsProcessor, Function, RequestBuilder, SamplingParams, StopTokens,
-    TextMessageRole, Tool, ToolType,
+    Constraint, CustomLogitsProcessor, RequestBuilder, SamplingParams, StopTokens, TextMessageRole,
+    Tool,
 };
 use serde_json::json;
 
@@ -301,14 +301,9 @@ async fn sdk_tools_are_accepted() {
     let host = host().await;
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer", "minimum": 1, "maximum": 3}},
         "required": ["n"], "additionalProperties": false});
-    let parameters =
-        schema.as_object().unwrap().iter().map(|(k, v)| (k.clone(), v.clone())).collect();
-    let function = Function {
-        description: Some("Rolls.".to_owned()),
-        name: "roll".to_owned(),
-        parameters: Some(parameters),
-    };
-    let tools = vec![Tool { tp: ToolType::Function, function }];
+    let tool = json!({"type": "function",
+        "function": {"name": "roll", "description": "Rolls.", "parameters": schema}});
+    let tools: Vec<Tool> = vec![serde_json::from_value(tool).unwrap()];
     let plan = host
         .louver
         .tools(&tools)

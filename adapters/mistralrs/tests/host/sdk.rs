@@ -7,7 +7,7 @@ use louver_mistralrs::{
     Phase, Prefetch, PrepareBudget, Reasoning, Record, RequestError, RequestExt, Strictness,
     ToolChoice, Truncation,
 };
-use mistralrs::{Function, RequestBuilder, TextMessageRole, Tool, ToolType};
+use mistralrs::{RequestBuilder, TextMessageRole, Tool};
 use serde_json::json;
 
 use crate::support::{
@@ -18,10 +18,8 @@ use crate::support::{
 fn sdk_tool() -> Tool {
     let parameters = json!({"type": "object", "properties": {"n": {"type": "integer", "minimum": 1, "maximum": 9}},
         "required": ["n"], "additionalProperties": false});
-    let parameters = serde_json::from_value(parameters).unwrap();
-    let function =
-        Function { name: "count".into(), description: None, parameters: Some(parameters) };
-    Tool { tp: ToolType::Function, function }
+    let function = json!({"name": "count", "parameters": parameters});
+    serde_json::from_value(json!({"type": "function", "function": function})).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -49,6 +47,22 @@ async fn chat_requests_need_few_lines() {
         (EnforcementLevel::Full, Completion::Complete)
     );
     assert!(generation.report.forced_tokens > 0 && generation.report.refused_tokens > 0);
+}
+
+/// Choices in OpenAI's JSON format give plans, and errors with pointers.
+#[tokio::test(flavor = "multi_thread")]
+async fn tool_choices_in_openai_format_are_read() {
+    let host = host().await;
+    let plan = |choice| host.louver.tools(&vec![sdk_tool()]).openai_choice(&choice).build();
+    let error = plan(json!({"type": "function"})).unwrap_err().to_string();
+    assert!(error.contains("/tool_choice"), "{error}");
+    let allowed = json!({"type": "allowed_tools", "mode": "required", "tools": [{"name": "no"}]});
+    let error = plan(allowed).unwrap_err().to_string();
+    assert!(error.contains("no") && error.contains("count"), "{error}");
+    let named = json!({"type": "function", "function": {"name": "count"}});
+    for choice in [json!("required"), json!("none"), named] {
+        plan(choice).unwrap();
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
