@@ -18,6 +18,10 @@ pub enum PlanError {
     /// Reasoning was disabled, but the model's chat template always opens it.
     #[error("reasoning cannot be off: the model's chat template always opens it")]
     AlwaysReasons,
+    /// A variable for the chat template is one that the conversation, the tools or the tokenizer
+    /// give.
+    #[error("the chat template's variable `{0}` cannot be set: the request's members give it")]
+    ReservedVariable(String),
     /// Part of the request cannot be enforced.
     #[error(transparent)]
     Lower(#[from] LowerError),

@@ -72,9 +72,6 @@ pub(crate) struct LouverInner {
     /// Tokens that end a generation for the host but not in the wire format.
     early_ends: Vec<String>,
     warnings: Vec<String>,
-    /// Whether prompts of short conversations end inside a reasoning block, with `enable_thinking`
-    /// false, true and undefined.
-    opens_reasoning: [bool; 3],
 }
 
 impl LouverInner {
@@ -103,8 +100,13 @@ impl LouverInner {
 
     /// Whether the prompt of a short conversation ends inside a reasoning block, because the
     /// template writes the opening marker.
-    pub(crate) fn opens_reasoning(&self, enable_thinking: Option<bool>) -> bool {
-        self.opens_reasoning[enable_thinking.map_or(2, usize::from)]
+    pub(crate) fn opens_reasoning(&self, input: &TemplateInput) -> bool {
+        let (Ok(template), Ok(format)) = (&self.template, &self.format) else { return false };
+        let mut input = input.clone();
+        input.clear();
+        let messages = [serde_json::json!({"role": "user", "content": ""})];
+        let prompt = template.render(&messages, &input);
+        prompt.is_ok_and(|prompt| format.prompt_opens_reasoning(&prompt))
     }
 }
 
@@ -250,10 +252,6 @@ impl Louver {
         let (vocab, vocab_warnings) = louver_hf_tokenizers::vocabulary(&tokenizer, &vocab_options)?;
         warnings.extend(vocab_warnings.iter().map(ToString::to_string));
         warnings.extend(template_warning(template.as_ref().ok()));
-        let parts = template.as_ref().ok().zip(format.as_ref().ok());
-        let opens_reasoning = [Some(false), Some(true), None].map(|enable_thinking| {
-            parts.is_some_and(|(template, format)| opens(template, format, enable_thinking))
-        });
         let max_prompt_bytes = max_text_bytes(&tokenizer, max_context).unwrap_or(usize::MAX);
         Ok(Louver {
             inner: Arc::new(LouverInner {
@@ -266,7 +264,6 @@ impl Louver {
                 prompt_bytes: options.prompt_bytes.unwrap_or(usize::MAX).min(max_prompt_bytes),
                 early_ends,
                 warnings,
-                opens_reasoning,
             }),
             host: None,
         })
@@ -308,13 +305,6 @@ impl Louver {
 fn turn_ends(format: &WireFormat, tokenizer: &Tokenizer) -> Option<Vec<u32>> {
     format.messages.as_ref()?;
     format.stop_tokens.iter().map(|name| tokenizer.token_to_id(name)).collect()
-}
-
-/// Whether the template writes the opening marker of reasoning at the end of the prompt.
-fn opens(template: &ChatTemplate, format: &WireFormat, enable_thinking: Option<bool>) -> bool {
-    let messages = [serde_json::json!({"role": "user", "content": ""})];
-    let prompt = template.render(&messages, &TemplateInput::new(&[], enable_thinking));
-    prompt.is_ok_and(|prompt| format.prompt_opens_reasoning(&prompt))
 }
 
 /// The warning about a template that does not show tools to the model.

@@ -63,6 +63,7 @@ pub struct PlanBuilder {
     pub(crate) louver: Louver,
     pub(crate) tools: ToolList,
     request: ToolRequest,
+    template_variables: serde_json::Map<String, serde_json::Value>,
     /// Errors of [`PlanBuilder::openai_choice`].
     errors: Vec<ToolChoiceError>,
 }
@@ -133,6 +134,16 @@ impl PlanBuilder {
         self.with(|request| request.reasoning_budget = Some(max))
     }
 
+    /// Sets a variable of the chat template, such as `reasoning_effort`: see [`TemplateInput`].
+    pub fn template_variable(
+        mut self,
+        name: impl Into<String>,
+        value: impl Into<serde_json::Value>,
+    ) -> Self {
+        self.template_variables.insert(name.into(), value.into());
+        self
+    }
+
     /// Adds a stop string: it ends free text and the turn, and a constrained response also where
     /// its structure is not complete.
     pub fn stop(self, text: impl Into<String>) -> Self {
@@ -147,7 +158,8 @@ impl PlanBuilder {
     /// Compiles the plan. Constraints that cannot be enforced are errors with the JSON pointers of
     /// all faults. Masks are computed later, on first use.
     pub fn build(self) -> Result<Plan, PlanError> {
-        let PlanBuilder { louver, tools: ToolList(tools), mut request, errors } = self;
+        let PlanBuilder { louver, tools: ToolList(tools), mut request, template_variables, errors } =
+            self;
         if !errors.is_empty() {
             return Err(RequestErrors(errors.into_iter().map(Into::into).collect()).into());
         }
@@ -160,7 +172,8 @@ impl PlanBuilder {
             request.tools = Tool::parse_list(&Json::from(&tools))?;
         }
         let tools = tools.as_array().map(Vec::as_slice).unwrap_or_default();
-        louver.plan(request, TemplateInput::new(tools, enable_thinking))
+        let input = TemplateInput::new(tools, enable_thinking).with_variables(template_variables);
+        louver.plan(request, input)
     }
 }
 
@@ -447,8 +460,10 @@ impl Plan {
         if request.take_web_search_options().is_some() {
             return Err(RequestError::Unsupported("web search together with a constraint"));
         }
-        let (messages, enable_thinking) = match request.take_messages() {
-            RequestMessage::Chat { messages, enable_thinking, .. } => (messages, enable_thinking),
+        let (messages, enable_thinking, effort) = match request.take_messages() {
+            RequestMessage::Chat { messages, enable_thinking, reasoning_effort } => {
+                (messages, enable_thinking, reasoning_effort)
+            }
             RequestMessage::CompletionTokens(tokens) => {
                 return Ok(((self.clone(), self.token_prompt(tokens)?), Vec::new()));
             }
@@ -462,6 +477,10 @@ impl Plan {
             messages.iter().map(host_types::sdk_message).collect();
         let mut input = self.template_input.clone();
         input.enable_thinking = input.enable_thinking.or(enable_thinking);
+        if let Some(effort) = effort {
+            let variable = input.variables.entry("reasoning_effort");
+            variable.or_insert_with(|| effort.as_str().into());
+        }
         let earlier_ids = call_ids(&messages);
         Ok((self.render(&mut messages, &input)?, earlier_ids))
     }
@@ -488,7 +507,11 @@ impl Louver {
         if request.tool_choice == ToolChoice::None {
             template_input.clear();
         }
-        let is_opened = self.inner.opens_reasoning(template_input.enable_thinking);
+        let mut names = template_input.variables.keys();
+        if let Some(name) = names.find(|name| TemplateInput::is_reserved(name)) {
+            return Err(PlanError::ReservedVariable(name.clone()));
+        }
+        let is_opened = self.inner.opens_reasoning(&template_input);
         Plan::compile(&self.inner, request, template_input, is_opened)
     }
 
@@ -504,7 +527,13 @@ impl Louver {
     /// Begins a plan of a turn with these tools.
     pub fn tools(&self, tools: impl Into<ToolList>) -> PlanBuilder {
         let request = ToolRequest::default().with_schema_options(SchemaOptions::closed());
-        PlanBuilder { louver: self.clone(), tools: tools.into(), request, errors: Vec::new() }
+        PlanBuilder {
+            louver: self.clone(),
+            tools: tools.into(),
+            request,
+            template_variables: Default::default(),
+            errors: Vec::new(),
+        }
     }
 
     /// Begins a plan of a turn that matches this JSON Schema.

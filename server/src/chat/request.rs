@@ -7,10 +7,9 @@ use crate::generation::{GenerationRequest, Prompt};
 use crate::request::call_history::ResultOrder;
 use crate::request::member_table::{MemberTable, RouteAdvice};
 use crate::request::members::{Faults, Members};
-use crate::request::options::{
-    RequestExtension, Sampling, StreamOptions, check_counts, read_reasoning,
-};
+use crate::request::options::{RequestExtension, Sampling, StreamOptions, check_counts};
 use crate::request::pointers::PointerMap;
+use crate::request::template::TemplateOptions;
 use crate::request::{messages, structure, to_value};
 use crate::state::App;
 
@@ -90,7 +89,7 @@ fn parse_ordered(
         request.sampling.read_max_tokens(members, &names, faults);
         request.sampling.read_n(members, limits, faults);
         request.sampling.read_logprobs(members, faults);
-        request.reasoning = read_reasoning(members, &mut request.pointers, faults);
+        request.template = TemplateOptions::read(members, &mut request.pointers, faults);
         request.prompt = Prompt::Messages(messages::read(members, limits, order, faults));
         let tools = members.get("tools").and_then(Json::as_array).unwrap_or_default();
         request.template_tools = tools.iter().map(to_value).collect();

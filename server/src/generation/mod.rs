@@ -32,6 +32,7 @@ use crate::http::body::BodyShare;
 use crate::request::members::Faults;
 use crate::request::options::{RequestExtension, Sampling, StreamOptions};
 use crate::request::pointers::PointerMap;
+use crate::request::template::TemplateOptions;
 use crate::served_model::ServedModel;
 use crate::state::App;
 use crate::telemetry::RequestAttributes;
@@ -110,8 +111,8 @@ pub(crate) struct GenerationRequest {
     pub(crate) tools: ToolRequest,
     /// The request's tools, for the chat template.
     pub(crate) template_tools: Vec<Value>,
-    /// Whether the request turns reasoning on or off.
-    pub(crate) reasoning: Option<bool>,
+    /// Reasoning and variables, for the chat template.
+    pub(crate) template: TemplateOptions,
     /// Sampling parameters and length limits.
     pub(crate) sampling: Sampling,
     /// The request's `louver` member.
@@ -170,7 +171,7 @@ impl GenerationRequest {
     /// messages. The request's own members come first.
     fn resolve(&self, served: &ServedModel) -> (ToolRequest, TemplateInput) {
         let (settings, extension) = (&served.settings, &self.extension);
-        let (reasoning, enable_thinking) = settings.reasoning.of_request(self.reasoning);
+        let (reasoning, enable_thinking) = settings.reasoning.of_request(self.template.reasoning);
         let reasons = reasoning != Reasoning::Off && matches!(self.prompt, Prompt::Messages(_));
         let default_budget = settings.reasoning_budget.filter(|_| reasons);
         let reasoning_budget = extension.reasoning_budget.or(default_budget);
@@ -183,7 +184,8 @@ impl GenerationRequest {
             .with_parallel(extension.parallel(self.tools.parallel))
             .with_reasoning_budget(reasoning_budget.map(ReasoningBudget::Tokens))
             .with_reasoning(reasoning);
-        (tools, TemplateInput::new(&self.template_tools, enable_thinking))
+        let input = TemplateInput::new(&self.template_tools, enable_thinking);
+        (tools, input.with_variables(self.template.variables.clone()))
     }
 
     /// Attributes of the spans of its choices.

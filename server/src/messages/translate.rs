@@ -221,9 +221,12 @@ impl BodyTranslator<'_> {
         if let Some(config) = &config {
             let advice = ": use `effort` and `format`";
             config.refuse_unknown_with(&mut self.faults, &["effort", "format"], advice);
-            // Chat templates have no efforts.
             let efforts = ["low", "medium", "high", "xhigh", "max"];
-            config.one_of(&mut self.faults, "effort", &efforts);
+            if let Some(effort) = config.one_of(&mut self.faults, "effort", &efforts) {
+                // For the chat template. It does not turn thinking on, as `thinking` does.
+                let variables = object([("reasoning_effort", text(effort))]);
+                self.set("chat_template_kwargs", variables);
+            }
         }
         let inner = config.as_ref().and_then(|config| config.object(&mut self.faults, "format"));
         let older = self.members.object(&mut self.faults, "output_format");
@@ -314,6 +317,7 @@ mod tests {
         let expected = json!({
             "model": "m", "max_tokens": 9, "temperature": 0.5, "top_k": 3, "stream": true, "stop": ["x"],
             "enable_thinking": true, "louver": {"whitespace": "compact", "reasoning_budget": 5},
+            "chat_template_kwargs": {"reasoning_effort": "low"},
             "response_format": {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}},
             "tools": [
                 {"type": "function", "function": {"name": "f", "description": "d", "parameters": schema, "strict": true}},

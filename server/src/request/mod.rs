@@ -7,6 +7,7 @@ pub(crate) mod messages;
 pub(crate) mod options;
 pub(crate) mod pointers;
 pub(crate) mod structure;
+pub(crate) mod template;
 
 use louver::spec::json::{Json, Number, Object};
 use serde_json::Value;

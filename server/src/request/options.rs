@@ -238,47 +238,6 @@ fn read_schema_options(options: &Members<'_>, faults: &mut Faults) -> Overrides<
     overrides
 }
 
-/// Parses `reasoning_effort`, `enable_thinking` and `chat_template_kwargs.enable_thinking`. All
-/// efforts besides `none` are equivalent, because chat templates distinguish on and off only. Maps
-/// `/reasoning_effort`, where later errors of reasoning are, to the first of them that was sent.
-pub(crate) fn read_reasoning(
-    members: &Members<'_>,
-    pointers: &mut PointerMap,
-    faults: &mut Faults,
-) -> Option<bool> {
-    const EFFORTS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
-    let mut setting: Option<(String, bool)> = None;
-    let mut set =
-        |faults: &mut Faults, members: &Members<'_>, name: &str, is_on: bool| match &setting {
-            Some((other, previous)) if *previous != is_on => {
-                members.fail(faults, name, "contradiction", format!("contradicts {other}"));
-            }
-            Some(_) => {}
-            None => setting = Some((members.pointer(name), is_on)),
-        };
-    if let Some(effort) = members.one_of(faults, "reasoning_effort", &EFFORTS) {
-        set(faults, members, "reasoning_effort", effort != "none");
-    }
-    if let Some(on) = members.boolean(faults, "enable_thinking") {
-        set(faults, members, "enable_thinking", on);
-    }
-    if let Some(arguments) = members.object(faults, "chat_template_kwargs") {
-        let others = arguments.names().filter(|name| *name != "enable_thinking");
-        for name in others.filter(|name| arguments.get(name).is_some()) {
-            let message = "only `enable_thinking` is passed to the chat template";
-            arguments.fail(faults, name, "unsupported", message);
-        }
-        if let Some(on) = arguments.boolean(faults, "enable_thinking") {
-            set(faults, &arguments, "enable_thinking", on);
-        }
-    }
-    let (pointer, is_on) = setting?;
-    if pointer != "/reasoning_effort" {
-        pointers.insert("/reasoning_effort", pointer);
-    }
-    Some(is_on)
-}
-
 /// Options of a streamed response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StreamOptions {
@@ -339,51 +298,6 @@ mod tests {
         let members = Members::from_json(&json, "", &mut faults).unwrap();
         let value = read(&members, &mut faults);
         (value, faults.into_iter().map(|f| f.param.unwrap()).collect())
-    }
-
-    #[test]
-    fn reasoning_settings_must_agree() {
-        for (text, want, faults) in [
-            ("{}", None, vec![]),
-            (r#"{"reasoning_effort": "none"}"#, Some(false), vec![]),
-            (r#"{"reasoning_effort": "high", "enable_thinking": true}"#, Some(true), vec![]),
-            (r#"{"chat_template_kwargs": {"enable_thinking": false}}"#, Some(false), vec![]),
-            (
-                r#"{"reasoning_effort": "low", "chat_template_kwargs": {"enable_thinking": false, "x": 1}}"#,
-                Some(true),
-                vec!["/chat_template_kwargs/x", "/chat_template_kwargs/enable_thinking"],
-            ),
-            (r#"{"reasoning_effort": "max"}"#, Some(true), vec![]),
-            (r#"{"reasoning_effort": "most"}"#, None, vec!["/reasoning_effort"]),
-            (r#"{"chat_template_kwargs": {"x": null, "enable_thinking": null}}"#, None, vec![]),
-        ] {
-            let read = |members: &Members<'_>, faults: &mut Faults| {
-                read_reasoning(members, &mut PointerMap::default(), faults)
-            };
-            let (reasoning, found) = with(text, read);
-            assert_eq!(
-                (reasoning, found),
-                (want, faults.into_iter().map(str::to_owned).collect()),
-                "{text}"
-            );
-        }
-    }
-
-    #[test]
-    fn errors_of_reasoning_are_at_the_member_that_was_sent() {
-        for (text, pointer) in [
-            ("{}", "/reasoning_effort"),
-            (r#"{"enable_thinking": false}"#, "/enable_thinking"),
-            (r#"{"reasoning_effort": "none", "enable_thinking": false}"#, "/reasoning_effort"),
-            (
-                r#"{"chat_template_kwargs": {"enable_thinking": false}}"#,
-                "/chat_template_kwargs/enable_thinking",
-            ),
-        ] {
-            let mut pointers = PointerMap::default();
-            with(text, |members, faults| read_reasoning(members, &mut pointers, faults));
-            assert_eq!(pointers.original("/reasoning_effort"), pointer, "{text}");
-        }
     }
 
     #[test]

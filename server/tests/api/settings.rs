@@ -159,3 +159,54 @@ async fn depths_of_structural_tags_are_those_of_the_configuration() {
     let answer = checked(300).await;
     assert_eq!(answer["error"]["code"], "invalid_json", "{answer}");
 }
+
+/// A template whose prompt is longer by as many words as the variables ask for.
+const COUNTING_TEMPLATE: &str = "{% for message in messages %}{{ message.content }}{% endfor %}\
+    {% if reasoning_effort is defined %}{{ reasoning_effort }} a b c d e f g{% endif %}\
+    {% if thinking %} h i j k l m n o p q{% endif %}\
+    {% for word in words or [] %} {{ word }}{% endfor %}";
+
+/// Reasoning efforts and the variables of `chat_template_kwargs` reach the chat template, from each
+/// API's own members.
+#[tokio::test(flavor = "multi_thread")]
+async fn variables_reach_the_chat_template() {
+    let file = std::env::temp_dir().join(format!("louver-template-{}.jinja", std::process::id()));
+    std::fs::write(&file, COUNTING_TEMPLATE).unwrap();
+    let model = format!("[[model]]\nname = 'counting'\nchat_template = '{}'", file.display());
+    let server = Server::start(&model).await;
+    let counted = async |path: &str, mut body: serde_json::Value, pointer: &str| {
+        body["model"] = "counting".into();
+        let answer = server.post(path, body.to_string()).await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        answer.json().pointer(pointer).and_then(serde_json::Value::as_u64).unwrap()
+    };
+    let chat = async |more: serde_json::Value| {
+        let mut body = json!({"messages": [{"role": "user", "content": "hello"}], "max_tokens": 1});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        counted("/v1/chat/completions", body, "/usage/prompt_tokens").await
+    };
+    let plain = chat(json!({})).await;
+    let high = chat(json!({"reasoning_effort": "high"})).await;
+    assert!(high > plain + 10, "{high} {plain}");
+    let variables = json!({"chat_template_kwargs": {"reasoning_effort": "high"}});
+    let (named, off) = (chat(variables).await, chat(json!({"reasoning_effort": "none"})).await);
+    // Only the member turns thinking on.
+    assert!(plain < off && off < high && plain < named && named < high, "{off} {named} {high}");
+    let words = chat(json!({"chat_template_kwargs": {"words": ["r", "s", "t"]}})).await;
+    assert!(words > plain, "{words} {plain}");
+    let body = json!({"input": "hello", "reasoning": {"effort": "high"}, "max_output_tokens": 1});
+    assert_eq!(counted("/v1/responses", body, "/usage/input_tokens").await, high);
+    let body = |more: serde_json::Value| {
+        let mut body = json!({"messages": [{"role": "user", "content": "hello"}], "max_tokens": 9});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        counted("/v1/messages/count_tokens", body, "/input_tokens")
+    };
+    let effort = json!({"effort": "high"});
+    assert_eq!(body(json!({"output_config": effort})).await, named);
+    let thinking = json!({"output_config": effort, "thinking": {"type": "adaptive"}});
+    assert_eq!(body(thinking).await, high);
+    let reserved = json!({"chat_template_kwargs": {"tools": [], "messages": []}});
+    let (status, _, param) = server.chat(&ask(reserved)).await.error();
+    assert_eq!((status, param.as_deref()), (400, Some("/chat_template_kwargs/tools")));
+    std::fs::remove_file(file).unwrap();
+}

@@ -182,12 +182,17 @@ impl ChatTemplate {
             items.iter().map(json::to_template).collect()
         };
         let [bos, eos, unk] = &self.tokens;
+        let variables =
+            input.variables.iter().filter(|(name, _)| !TemplateInput::is_reserved(name));
+        let variables: Value =
+            variables.map(|(name, value)| (name.as_str(), json::to_template(value))).collect();
         let mut values = context! {
             messages => list(messages),
             add_generation_prompt => add_generation_prompt,
             bos_token => bos.as_deref().unwrap_or_default(),
             eos_token => eos.as_deref().unwrap_or_default(),
             unk_token => unk.as_deref().unwrap_or_default(),
+            ..variables
         };
         if !input.tools.is_empty() {
             let tools = list(&input.tools);
@@ -197,7 +202,8 @@ impl ChatTemplate {
             values = context! { builtin_tools => input.builtin_tools, ..values };
         }
         if let Some(enable_thinking) = input.enable_thinking {
-            values = context! { enable_thinking => enable_thinking, ..values };
+            let thinking = enable_thinking;
+            values = context! { enable_thinking, thinking, ..values };
         }
         self.env
             .get_template(name)

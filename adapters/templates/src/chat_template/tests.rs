@@ -45,6 +45,23 @@ fn undefined_unless_given() {
     assert_eq!(render("{{ builtin_tools is defined }}", &[], &TemplateInput::default()), "False");
 }
 
+/// Some families call `enable_thinking` `thinking`; what the conversation gives is never replaced.
+#[test]
+fn variables_reach_the_template() {
+    let variables = json!({"reasoning_effort": "high", "n": 1.5, "list": [{"b": 1, "a": true}],
+        "tools": [1], "messages": 2, "add_generation_prompt": false, "bos_token": "x"});
+    let variables = variables.as_object().unwrap().clone();
+    let input = TemplateInput::new(&[], Some(true)).with_variables(variables);
+    let source = "{{ reasoning_effort }} {{ n }} {{ list | tojson }} {{ thinking }} \
+                  {{ enable_thinking }} {{ tools is defined }} {{ messages | length }} \
+                  {{ add_generation_prompt }} {{ bos_token }}|";
+    let messages = [json!({"role": "user", "content": "a"})];
+    let expected = "high 1.5 [{\"b\": 1, \"a\": true}] True True False 1 True <s>|";
+    assert_eq!(render(source, &messages, &input), expected);
+    let unset = TemplateInput::default();
+    assert_eq!(render("{{ thinking is defined }}", &[], &unset), "False");
+}
+
 #[test]
 fn python_methods_and_refusals() {
     let messages = [json!({"role": "user", "content": " <think>x</think> y "})];

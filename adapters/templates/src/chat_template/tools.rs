@@ -1,9 +1,20 @@
-//! Tools in the format of chat templates.
+//! Inputs of chat templates besides the messages.
 
 use louver::spec::json::Json;
 use louver::with_methods;
 use louver_formats::Tool;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+
+/// The variables of a template that are not [`TemplateInput::variables`].
+const RESERVED: [&str; 7] = [
+    "messages",
+    "tools",
+    "builtin_tools",
+    "add_generation_prompt",
+    "bos_token",
+    "eos_token",
+    "unk_token",
+];
 
 /// Inputs of the chat template besides the messages. A turn that may not call tools shows none.
 #[derive(Clone, Debug, Default)]
@@ -13,14 +24,19 @@ pub struct TemplateInput {
     pub tools: Vec<Value>,
     /// The template's `builtin_tools`: the model's built-in tools by name; undefined if empty.
     pub builtin_tools: Vec<String>,
-    /// The template's `enable_thinking`; undefined if `None`.
+    /// The template's `enable_thinking` and `thinking`, as some families call it; undefined if
+    /// `None`.
     pub enable_thinking: Option<bool>,
+    /// Further variables, such as `reasoning_effort`. Those of which
+    /// [`TemplateInput::is_reserved`] is true have no effect.
+    pub variables: Map<String, Value>,
 }
 
 with_methods!(TemplateInput {
     with_tools: tools = Vec<Value>,
     with_builtin_tools: builtin_tools = Vec<String>,
     with_enable_thinking: enable_thinking = impl Into<Option<bool>>,
+    with_variables: variables = Map<String, Value>,
 });
 
 impl TemplateInput {
@@ -41,6 +57,11 @@ impl TemplateInput {
             }
         }
         input
+    }
+
+    /// Whether a variable of the template is given by the conversation, the tools or the tokenizer.
+    pub fn is_reserved(variable: &str) -> bool {
+        RESERVED.contains(&variable)
     }
 
     fn add_builtin(&mut self, name: &str) {
