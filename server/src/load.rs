@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use louver::engine::EngineOptions;
 use louver::front::json_schema::Registry;
-use louver_formats::{FormatError, WireFormat};
+use louver_formats::{FormatError, LowerError, WireFormat};
 use louver_mistralrs::{GgufModel, Louver, LouverOptions, PlanError};
 use mistralrs::{Device, IsqType, Model, ModelDType, TextModelBuilder, parse_isq_value};
 
@@ -97,7 +97,15 @@ fn check_reasoning(
     louver: &Louver,
     reasoning: ReasoningDefault,
 ) -> Result<(), LoadError> {
-    let fault = |member, error: PlanError| option_fault(model)(member, error.to_string());
+    let fault = |member, error: PlanError| {
+        let is_of_reasoning = matches!(
+            error,
+            PlanError::AlwaysReasons | PlanError::Lower(LowerError::NoReasoning { .. })
+        );
+        // Others, such as markers that the vocabulary does not have, are of every request.
+        let member = if is_of_reasoning { member } else { "format" };
+        option_fault(model)(member, error.to_string())
+    };
     plan_reasoning(louver, reasoning, None).map_err(|error| fault("reasoning", error))?;
     let budgeted = plan_reasoning(louver, ReasoningDefault::Optional, model.reasoning_budget);
     budgeted.map(drop).map_err(|error| fault("reasoning_budget", error))

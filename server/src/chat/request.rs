@@ -26,6 +26,7 @@ pub(crate) const MEMBER_TABLE: MemberTable = MemberTable {
         "reasoning_effort",
         "enable_thinking",
         "chat_template_kwargs",
+        "documents",
         "modalities",
     ],
     ignored: &[

@@ -75,7 +75,7 @@ impl RouteAdvice {
 
 /// Members that only some routes or other servers have, and their replacements, unless a route
 /// accepts them.
-pub(crate) const UNSUPPORTED: [(&str, Advice); 54] = {
+pub(crate) const UNSUPPORTED: [(&str, Advice); 60] = {
     use Advice::{MaxTokens, Reasoning, Stop, Structure, Text, Tools};
     const IN_BODY: Advice = Text("its members belong in the body itself");
     const API_NAMES: Advice =
@@ -103,6 +103,10 @@ pub(crate) const UNSUPPORTED: [(&str, Advice); 54] = {
             Text("belongs in `structured_outputs`; or use `louver.whitespace`"),
         ),
         ("guided_whitespace_pattern", Text("use `louver.whitespace`")),
+        ("json", Structure),
+        ("schema", Structure),
+        ("json_mode", Structure),
+        ("strict", Text("belongs beside the schema, or in a tool's function")),
         ("response_schema", Structure),
         ("responseSchema", Structure),
         ("response_mime_type", Structure),
@@ -128,6 +132,8 @@ pub(crate) const UNSUPPORTED: [(&str, Advice); 54] = {
         ("n_indent", Text("use a grammar; of JSON, `louver.whitespace`")),
         ("ignore_eos", Text("an answer ends where its structure does")),
         ("continue_final_message", Text("messages are not continued")),
+        ("chat_template", Text("the server's configuration names the chat template")),
+        ("repeat_penalty", Text("use `repetition_penalty`")),
         ("n_predict", MaxTokens),
         ("max_new_tokens", MaxTokens),
         ("think", Reasoning),
@@ -444,7 +450,7 @@ mod tests {
     #[test]
     fn ignored_members_that_may_ask_for_structure_are_warned_of() {
         let text = r#"{"grammer": false, "response_fromat": {}, "guided_jsn": {}, "voice": 1,
-            "json_mode": false, "schemas": [], "format_x": null, "tolls": [], "lovuer": {}}"#;
+            "json_modes": false, "schemas": [], "format_x": null, "tolls": [], "lovuer": {}}"#;
         let accepted = &["response_format"];
         let table = MemberTable { accepted, ..MEMBER_TABLE };
         let (faults, warnings) = check(&table, text, UnknownMembers::Ignore);
@@ -456,7 +462,7 @@ mod tests {
             format!("/response_fromat: {none}; is `response_format` meant?"),
             format!("/guided_jsn: {none}; is `guided_json` meant?"),
             format!("/voice: {none}; is `choice` meant?"),
-            format!("/json_mode: {none}"),
+            format!("/json_modes: {none}"),
             format!("/schemas: {none}"),
             format!("/tolls: {none}; is `tools` meant?"),
             format!("/lovuer: {none}; is `louver` meant?"),

@@ -11,7 +11,6 @@ use crate::config::{Overrides, UnknownMembers};
 use crate::error::{ApiError, ApiFault};
 use crate::limits::RequestLimits;
 use crate::request::members::{Faults, Members};
-use crate::request::pointers::PointerMap;
 use crate::request::{structure, to_value};
 
 /// Sampling parameters. Absent ones: temperature 1, the whole distribution, no penalties.

@@ -16,14 +16,14 @@ const EFFORTS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh",
 pub(crate) struct TemplateOptions {
     /// Whether the request turns reasoning on or off.
     pub(crate) reasoning: Option<bool>,
-    /// Variables of the chat template: `reasoning_effort`, and the members of
+    /// Variables of the chat template: `reasoning_effort`, `documents`, and the members of
     /// `chat_template_kwargs` besides `enable_thinking` and `thinking`.
     pub(crate) variables: Map<String, Value>,
 }
 
 impl TemplateOptions {
-    /// Reads `reasoning_effort`, `enable_thinking` and `chat_template_kwargs`. Every effort besides
-    /// `none` turns reasoning on. Maps `/reasoning_effort`, where later errors of reasoning are, to
+    /// Reads `reasoning_effort`, `enable_thinking`, `documents` and `chat_template_kwargs`. Every
+    /// effort besides `none` turns reasoning on. Maps `/reasoning_effort`, where later errors of reasoning are, to
     /// the first member that turns it on or off.
     pub(crate) fn read(
         members: &Members<'_>,
@@ -36,6 +36,10 @@ impl TemplateOptions {
             reader.options.variables.insert("reasoning_effort".to_owned(), effort.into());
         }
         reader.read_switch(members, "enable_thinking");
+        if let Some(documents) = members.array(reader.faults, "documents") {
+            let documents = documents.iter().map(to_value).collect();
+            reader.options.variables.insert("documents".to_owned(), documents);
+        }
         if let Some(variables) = members.object(reader.faults, "chat_template_kwargs") {
             for (name, value) in variables.iter().filter(|(_, value)| **value != Json::Null) {
                 reader.read_variable(&variables, name, value);
@@ -96,12 +100,13 @@ impl Reader<'_> {
 
 #[cfg(test)]
 mod tests {
+    use louver::limits::Limits;
     use serde_json::json;
 
     use super::*;
 
     fn read(text: &str) -> (TemplateOptions, PointerMap, Vec<String>) {
-        let body = Json::parse(text.as_bytes()).unwrap();
+        let body = Json::parse(text, &Limits::default()).unwrap();
         let (mut pointers, mut faults) = (PointerMap::default(), Faults::new());
         let members = Members::of_body(&body).unwrap();
         let options = TemplateOptions::read(&members, &mut pointers, &mut faults);

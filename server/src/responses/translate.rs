@@ -175,7 +175,10 @@ fn translate_format(
 ) -> Option<Json> {
     pointers.insert("/response_format", "/text/format");
     let format = members.object(faults, "format")?;
-    if format.get("type").and_then(Json::as_str) != Some("json_schema") {
+    let is_schema = format.get("type").and_then(Json::as_str) == Some("json_schema");
+    // It may be in the form of Chat Completions already.
+    let has_wrapper = format.get("json_schema").is_some() && format.get("schema").is_none();
+    if !is_schema || has_wrapper {
         return members.get("format").cloned();
     }
     pointers.insert("/response_format/json_schema", "/text/format");

@@ -172,7 +172,10 @@ const COUNTING_TEMPLATE: &str = "{% for message in messages %}{{ message.content
 async fn variables_reach_the_chat_template() {
     let file = std::env::temp_dir().join(format!("louver-template-{}.jinja", std::process::id()));
     std::fs::write(&file, COUNTING_TEMPLATE).unwrap();
-    let model = format!("[[model]]\nname = 'counting'\nchat_template = '{}'", file.display());
+    let model = format!(
+        "[[model]]\nname = 'counting'\nformat = 'qwen3'\nchat_template = '{}'",
+        file.display()
+    );
     let server = Server::start(&model).await;
     let counted = async |path: &str, mut body: serde_json::Value, pointer: &str| {
         body["model"] = "counting".into();

@@ -35,6 +35,10 @@ impl ToolChoice {
             (Some("auto"), _) => (ToolChoice::Auto, None),
             (Some("required"), _) => (ToolChoice::Required, None),
             (Some("none"), _) => (ToolChoice::None, None),
+            (Some("any"), _) => {
+                errors.push(malformed("", "\"required\", which other APIs call \"any\""));
+                (ToolChoice::Auto, None)
+            }
             (_, Some("allowed_tools")) => allowed_tools(choice, &mut errors),
             (_, Some("function")) => (named(choice, "function", &mut errors), None),
             (_, Some("custom")) => (named(choice, "custom", &mut errors), None),
