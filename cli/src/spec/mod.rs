@@ -347,7 +347,9 @@ pub(crate) fn lowered(
 
 /// Lowers a JSON Schema. Policies other than strict also relax what its grammar's size refuses.
 fn lowered_schema(source: SchemaSource<'_>) -> Result<LoweredSpec, SpecError> {
-    let warnings = SpecWarnings::of_document(&json_schema::warnings(source.schema));
+    let missing = json_schema::missing_type(source.schema).into_iter();
+    let warnings: Vec<_> = missing.chain(json_schema::warnings(source.schema)).collect();
+    let warnings = SpecWarnings::of_document(&warnings);
     if source.options.policy == Policy::Strict {
         let LoweredSchema { grammar, relaxed } = json_schema::lower_reported(source)?;
         return Ok(LoweredSpec::new(grammar, warnings, relaxed));

@@ -99,7 +99,7 @@ pub use read::SchemaSource;
 pub use read::facets::JsonTypes;
 pub use read::registry::Registry;
 pub(crate) use schema_key::SchemaKey;
-pub use warnings::warnings;
+pub use warnings::{missing_type, warnings};
 
 /// The member of a schema with options of llguidance, which change the texts of a value.
 const FOREIGN_OPTIONS: &str = "x-guidance";

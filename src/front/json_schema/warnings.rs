@@ -6,10 +6,11 @@
 use std::borrow::Cow;
 
 use super::format;
-use super::keyword::{Keyword, KeywordVocabulary, keywords, subschemas};
+use super::keyword::{Keyword, KeywordVocabulary, is_annotation, keywords, subschemas};
 use super::options::Dialect;
 use crate::front::DocumentWarning;
 use crate::front::diagnostic::{is_same_name, suggestion};
+use crate::front::regex::javascript_literal;
 use crate::hash::HashSet;
 use crate::spec::json::{Json, Object, push_token};
 
@@ -22,8 +23,9 @@ const MAX_BYTES: usize = 40;
 
 /// Warns of what JSON Schema ignores although it was probably written to constrain: misspelled
 /// keywords, such as `requried` and `min_length`, OpenAPI 3.0's `nullable`, unknown formats and
-/// dialects, and patterns between slashes. At most 20 warnings; of the unknown names, the first
-/// 1,000 are looked at. Cost: one walk over the schema.
+/// dialects, patterns between slashes, and branches of `oneOf` that another one contains. At most
+/// 20 warnings; of the unknown names, the first 1,000 are looked at. Cost: one walk over the
+/// schema, and a bounded comparison of branches.
 ///
 /// ```
 /// use louver::front::json_schema::warnings;
@@ -39,7 +41,15 @@ const MAX_BYTES: usize = 40;
 /// # }
 /// ```
 pub fn warnings(schema: &Json) -> Vec<DocumentWarning> {
-    let mut walk = Walk { pending: vec![(schema, None)], ..Walk::default() };
+    let mut walk = Walk {
+        root: schema,
+        comparison: Comparison { budget: MAX_COMPARISONS },
+        steps: Vec::new(),
+        pending: vec![(schema, None)],
+        compared: 0,
+        formats: HashSet::default(),
+        found: Vec::new(),
+    };
     while let Some((schema, at)) = walk.pending.pop() {
         walk.schema(schema, at);
         if walk.found.len() >= MAX_WARNINGS || walk.compared >= MAX_COMPARED {
@@ -51,8 +61,11 @@ pub fn warnings(schema: &Json) -> Vec<DocumentWarning> {
 }
 
 /// A walk over the subschemas of a schema.
-#[derive(Default)]
 struct Walk<'s> {
+    /// The whole schema.
+    root: &'s Json,
+    /// The comparisons of branches.
+    comparison: Comparison,
     /// The token of each place in its JSON pointer, after the place whose index it has.
     steps: Vec<(Option<usize>, Cow<'s, str>)>,
     /// Schemas that are not visited yet, with the indices of their places.
@@ -85,12 +98,34 @@ impl<'s> Walk<'s> {
                     self.warn(place, Some(message.to_owned()));
                 }
                 ("pattern", Some(pattern)) => self.warn(place, delimited(pattern)),
+                ("oneOf", _) => self.one_of(value, place),
+                ("divisibleBy" | "disallow" | "extends", _) => {
+                    self.warn(place, other_name(name, value));
+                }
                 _ => {}
             }
             for (token, schema) in subschemas(name, value) {
                 let place = token.map_or(place, |token| self.step(Some(place), token));
                 self.pending.push((schema, Some(place)));
             }
+        }
+    }
+
+    /// Warns of branches that can never be taken.
+    fn one_of(&mut self, value: &'s Json, place: usize) {
+        let branches = value.as_array().unwrap_or_default().iter().take(MAX_BRANCHES);
+        let targets: Vec<&Json> = branches.map(|branch| target(self.root, branch)).collect();
+        for (i, branch) in targets.iter().enumerate() {
+            let mut others = (0..targets.len()).filter(|&j| j != i);
+            let wider = others.find(|&j| self.comparison.is_within(branch, targets[j]));
+            let Some(j) = wider else { continue };
+            let branch = self.step(Some(place), i.to_string().into());
+            let message = format!(
+                "can never be taken: each of its values also satisfies branch {j}, and `oneOf` \
+                 wants exactly one; close that branch with `additionalProperties: false`, or \
+                 write `anyOf`"
+            );
+            self.warn(branch, Some(message));
         }
     }
 
@@ -128,25 +163,73 @@ impl<'s> Walk<'s> {
     }
 }
 
-/// Names that other libraries give to keywords, and that are not similar to these.
-const OTHER_NAMES: [(&str, &str); 5] = [
+/// Names that other libraries and drafts give to keywords, and that are not similar to these.
+const OTHER_NAMES: [(&str, &str); 27] = [
     ("min", "minimum"),
+    ("minValue", "minimum"),
+    ("ge", "minimum"),
+    ("gte", "minimum"),
     ("max", "maximum"),
+    ("maxValue", "maximum"),
+    ("le", "maximum"),
+    ("lte", "maximum"),
+    ("gt", "exclusiveMinimum"),
+    ("exclusiveMin", "exclusiveMinimum"),
+    ("lt", "exclusiveMaximum"),
+    ("exclusiveMax", "exclusiveMaximum"),
+    ("minLen", "minLength"),
+    ("maxLen", "maxLength"),
     ("property", "properties"),
+    ("additionalProps", "additionalProperties"),
     ("regex", "pattern"),
     ("regexp", "pattern"),
+    ("choices", "enum"),
+    ("values", "enum"),
+    ("options", "enum"),
+    ("allowed", "enum"),
+    ("allowedValues", "enum"),
+    ("unique", "uniqueItems"),
+    ("divisibleBy", "multipleOf"),
+    ("disallow", "not"),
+    ("extends", "allOf"),
 ];
+
+/// Names that no keyword corresponds to, with advice.
+const NO_KEYWORDS: [(&str, &str); 3] = [
+    ("optional", "a member is optional unless the `required` of its object names it"),
+    ("formatMinimum", "texts of a format are not compared"),
+    ("formatMaximum", "texts of a format are not compared"),
+];
+
+/// What is wrong with a name of [`OTHER_NAMES`] or [`NO_KEYWORDS`].
+fn other_name(name: &str, value: &Json) -> Option<String> {
+    let ignored = "no keyword, so it constrains nothing";
+    let has_name = |(other, _): &&(&str, &str)| is_same_name(name, other);
+    if let Some((_, advice)) = NO_KEYWORDS.iter().find(has_name) {
+        return (*value != Json::Bool(false)).then(|| format!("{ignored}; {advice}"));
+    }
+    let (_, meant) = OTHER_NAMES.iter().find(has_name)?;
+    // Other values under these names are those of annotations.
+    let may_be_meant = match *meant {
+        "enum" => value.as_array().is_some(),
+        "uniqueItems" => *value == Json::Bool(true),
+        _ => true,
+    };
+    may_be_meant.then(|| format!("{ignored}{}", suggestion(Some(meant))))
+}
+
+/// What is wrong with a pattern between slashes.
+pub(super) const SLASHES: &str = "the slashes are characters of the pattern: leave them out, and \
+                                  write flags as in `(?i)`";
 
 /// What is wrong with a pattern that is written as a regular expression of JavaScript, between
 /// slashes: they are characters of the pattern.
 fn delimited(pattern: &str) -> Option<String> {
-    let (body, flags) = pattern.strip_prefix('/')?.rsplit_once('/')?;
-    let is_anchored = body.starts_with('^') || body.ends_with('$');
-    let are_flags = flags.chars().all(|flag| "dgimsuvy".contains(flag));
-    let is_delimited = are_flags && (is_anchored || !flags.is_empty());
-    let message = "the slashes are characters of the pattern: leave them out, and write flags as \
-                   in `(?i)`";
-    is_delimited.then(|| message.to_owned())
+    // A part of a path, such as `/api/`, has letters alone.
+    let (body, flags) = javascript_literal(pattern)?;
+    let is_path = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
+    let is_literal = !flags.is_empty() || !body.chars().all(is_path);
+    is_literal.then(|| SLASHES.to_owned())
 }
 
 /// What is wrong with an unknown name among the members of a schema, if it is probably meant to
@@ -157,9 +240,10 @@ fn unknown_name(name: &str, value: &Json, members: &Object) -> Option<String> {
         let message = "no keyword of JSON Schema, so it is ignored; write \"null\" among the types";
         return is_ignored.then(|| message.to_owned());
     }
-    let other = OTHER_NAMES.iter().find(|(other, _)| *other == name);
-    let meant = other.map(|(_, meant)| *meant).or_else(|| meant(name))?;
-    Some(format!("no keyword, so it constrains nothing{}", suggestion(Some(meant))))
+    other_name(name, value).or_else(|| {
+        let meant = suggestion(Some(meant(name)?));
+        Some(format!("no keyword, so it constrains nothing{meant}"))
+    })
 }
 
 /// Whether the types of a schema have `null`.
@@ -203,6 +287,117 @@ fn is_similar(name: &str, known: &str, shortest: usize) -> bool {
                 && strsim::damerau_levenshtein(name, known) <= allowed))
 }
 
+/// Keywords that constrain values of one type.
+const TYPED: [(&str, &[&str]); 4] = [
+    (
+        "object",
+        &[
+            "properties",
+            "required",
+            "additionalProperties",
+            "patternProperties",
+            "propertyNames",
+            "minProperties",
+            "maxProperties",
+        ],
+    ),
+    ("array", &["items", "prefixItems", "minItems", "maxItems", "uniqueItems", "contains"]),
+    ("string", &["minLength", "maxLength", "pattern", "format"]),
+    ("number", &["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"]),
+];
+
+/// Keywords beside which a schema needs no `type`: they choose values, or lead to schemas that do.
+const CHOOSING: [&str; 10] =
+    ["type", "enum", "const", "allOf", "anyOf", "oneOf", "not", "if", "$ref", "$dynamicRef"];
+
+/// Warns of a whole schema that says how values of a type are, but not that values are of it:
+/// `{"properties": {...}}` allows all that is no object. Not for subschemas, in which this is
+/// usual, nor where values are of a type anyway, as arguments of tools are.
+pub fn missing_type(schema: &Json) -> Option<DocumentWarning> {
+    let members = schema.as_object()?;
+    if CHOOSING.iter().any(|name| members.get(name).is_some()) {
+        return None;
+    }
+    let typed = |name: &str| TYPED.iter().find(|(_, names)| names.contains(&name));
+    let (name, of) = members.iter().find_map(|(name, _)| Some((name, typed(name)?.0)))?;
+    let message = format!(
+        "constrains values of the type `{of}` only, so all others are allowed; add \
+         `\"type\": \"{of}\"` if they are not meant"
+    );
+    Some(DocumentWarning { pointer: format!("/{name}"), message })
+}
+
+/// Branches of a `oneOf` that are compared, at most.
+const MAX_BRANCHES: usize = 64;
+/// Work of comparing the branches of all `oneOf` of a schema: values, and eighths of bytes.
+const MAX_COMPARISONS: usize = 1_000_000;
+
+/// The schema that a schema of a `$ref` alone points to in the document.
+fn target<'s>(root: &'s Json, schema: &'s Json) -> &'s Json {
+    let is_alone = |members: &&Object| members.iter().len() == 1;
+    let reference = schema.as_object().filter(is_alone).and_then(|members| members.get("$ref"));
+    let pointer = reference.and_then(|uri| uri.as_str()?.strip_prefix('#'));
+    pointer.and_then(|pointer| root.pointer(pointer)).unwrap_or(schema)
+}
+
+/// Comparison of schemas, with bounded work.
+struct Comparison {
+    /// How much may still be compared; without any, nothing is equal.
+    budget: usize,
+}
+
+impl Comparison {
+    /// Whether every value of a schema is also one of `other`, which has at most a type, members
+    /// and required names.
+    fn is_within(&mut self, schema: &Json, other: &Json) -> bool {
+        let (Some(schema), Some(other)) = (schema.as_object(), other.as_object()) else {
+            return false;
+        };
+        let equal = |this: &mut Comparison, of: Option<&Json>, value: &Json| {
+            of.is_some_and(|of| this.are_equal(of, value))
+        };
+        other.iter().all(|(name, value)| match (name, value) {
+            ("type", _) => equal(self, schema.get("type"), value),
+            ("required", Json::Array(names)) => {
+                let required = schema.get("required").and_then(Json::as_array).unwrap_or_default();
+                names.iter().all(|name| required.iter().any(|known| self.are_equal(known, name)))
+            }
+            ("properties", Json::Object(members)) => members.iter().all(|(name, value)| {
+                let declared = schema.get("properties").and_then(|members| members.get(name));
+                equal(self, declared, value)
+            }),
+            (name, _) => is_annotation(name),
+        })
+    }
+
+    fn are_equal(&mut self, a: &Json, b: &Json) -> bool {
+        let text = |json: &Json| json.as_str().map_or(0, str::len);
+        if !self.spend(1 + text(a).min(text(b)) / 8) {
+            return false;
+        }
+        match (a, b) {
+            (Json::Array(a), Json::Array(b)) => {
+                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| self.are_equal(a, b))
+            }
+            (Json::Object(a), Json::Object(b)) => {
+                a.iter().len() == b.iter().len()
+                    && a.iter().all(|(name, a)| {
+                        self.spend(name.len() / 8)
+                            && b.get(name).is_some_and(|b| self.are_equal(a, b))
+                    })
+            }
+            (a, b) => a == b,
+        }
+    }
+
+    /// Whether so much may still be compared.
+    fn spend(&mut self, work: usize) -> bool {
+        let rest = self.budget.checked_sub(work);
+        self.budget = rest.unwrap_or(0);
+        rest.is_some()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -237,6 +432,22 @@ mod tests {
             (r#"{"type": "number", "min": 1}"#, "/min", "minimum"),
             (r#"{"property": {"a": {}}}"#, "/property", "properties"),
             (r#"{"items": {"regex": "a"}}"#, "/items/regex", "pattern"),
+            (r#"{"ge": 1}"#, "/ge", "minimum"),
+            (r#"{"lt": 1}"#, "/lt", "exclusiveMaximum"),
+            (r#"{"min_value": 1}"#, "/min_value", "minimum"),
+            (r#"{"choices": ["a"]}"#, "/choices", "enum"),
+            (r#"{"maxLen": 1}"#, "/maxLen", "maxLength"),
+            (r#"{"exclusiveMin": 1}"#, "/exclusiveMin", "exclusiveMinimum"),
+            (r#"{"unique": true}"#, "/unique", "uniqueItems"),
+            (r#"{"additionalProps": false}"#, "/additionalProps", "additionalProperties"),
+            (r#"{"divisibleBy": 2}"#, "/divisibleBy", "multipleOf"),
+            (r#"{"disallow": "null"}"#, "/disallow", "not"),
+            (
+                r#"{"items": {"optional": true}}"#,
+                "/items/optional",
+                "a member is optional unless the `required` of its object names it",
+            ),
+            (r#"{"formatMinimum": "a"}"#, "/formatMinimum", "texts of a format are not compared"),
         ] {
             assert_eq!(
                 advice_by_pointer(schema),
@@ -253,6 +464,7 @@ mod tests {
             (r#"{"$schema": "draft 7"}"#, "/$schema"),
             (r#"{"items": {"pattern": "/a/i"}}"#, "/items/pattern"),
             (r#"{"pattern": "/^a$/"}"#, "/pattern"),
+            (r#"{"pattern": "/[a-z]+/"}"#, "/pattern"),
         ] {
             let found = advice_by_pointer(schema);
             assert!(found.len() == 1 && found[0].0 == pointer, "{schema}: {found:?}");
@@ -263,6 +475,7 @@ mod tests {
             r#"{"$schema": "draft-07"}"#,
             r#"{"pattern": "/api/"}"#,
             r#"{"pattern": "/api/v1"}"#,
+            r#"{"pattern": "/api/.*/"}"#,
             r#"{"pattern": "^/a/i"}"#,
         ] {
             assert_eq!(advice_by_pointer(schema), [], "{schema}");
@@ -295,6 +508,55 @@ mod tests {
         assert_eq!(advice_by_pointer(twice).len(), 1);
     }
 
+    #[test]
+    fn whole_schemas_without_a_type_are_found() {
+        for (schema, found) in [
+            (r#"{"properties": {"a": {}}}"#, Some(("/properties", "object"))),
+            (r#"{"title": "T", "required": ["a"]}"#, Some(("/required", "object"))),
+            (r#"{"items": {}}"#, Some(("/items", "array"))),
+            (r#"{"maxLength": 3}"#, Some(("/maxLength", "string"))),
+            (r#"{"minimum": 3}"#, Some(("/minimum", "number"))),
+            (r#"{"type": "object", "properties": {"a": {"minLength": 1}}}"#, None),
+            (r##"{"$ref": "#/$defs/a", "minimum": 1, "$defs": {"a": {}}}"##, None),
+            (r#"{"anyOf": [{"minLength": 1}], "required": ["a"]}"#, None),
+            (r#"{"enum": [1], "minimum": 0}"#, None),
+            ("{}", None),
+            ("true", None),
+        ] {
+            let warning = missing_type(&Json::parse(schema, &Limits::default()).unwrap());
+            let is_expected = match (&warning, found) {
+                (Some(warning), Some((pointer, of))) => {
+                    warning.pointer == pointer
+                        && warning.message.contains(&format!("`\"type\": \"{of}\"`"))
+                }
+                (warning, found) => warning.is_none() && found.is_none(),
+            };
+            assert!(is_expected, "{schema}: {warning:?}");
+        }
+    }
+
+    #[test]
+    fn branches_that_cannot_be_taken_are_found() {
+        let id = r#"{"type": "object", "properties": {"id": {}}, "required": ["id"]}"#;
+        let wide =
+            r#"{"type": "object", "properties": {"id": {}, "n": {}}, "required": ["id", "n"]}"#;
+        let closed = id.replace("]}", r#"], "additionalProperties": false}"#);
+        let other = id.replace("{}", r#"{"const": 1}"#);
+        for (branches, never) in [
+            (format!("[{id}, {wide}]"), vec!["/oneOf/1"]),
+            (format!("[{wide}, {id}]"), vec!["/oneOf/0"]),
+            (format!("[{id}, {id}]"), vec!["/oneOf/0", "/oneOf/1"]),
+            (format!(r##"[{wide}, {{"$ref": "#/$defs/id"}}]"##), vec!["/oneOf/0"]),
+            (format!("[{closed}, {wide}]"), vec![]),
+            (format!("[{other}, {wide}]"), vec![]),
+        ] {
+            let schema = format!(r#"{{"oneOf": {branches}, "$defs": {{"id": {id}}}}}"#);
+            let found = advice_by_pointer(&schema);
+            let found: Vec<&str> = found.iter().map(|(pointer, _)| &**pointer).collect();
+            assert_eq!(found, never, "{schema}");
+        }
+    }
+
     /// Names of members, data, annotations of other tools and short names are not misspellings.
     #[test]
     fn other_names_are_not_reported() {
@@ -304,6 +566,7 @@ mod tests {
             r##"{"_format": "date", "@type": "a", "#enum": [], "_$schema": "", "-": 1}"##,
             r#"{"x-requird": 1, "markdownDescription": "", "propertyOrdering": [], "no": 1, "units": 1}"#,
             r#"{"type": ["string", "null"], "nullable": true, "format": "date-time"}"#,
+            r#"{"options": {"hidden": true}, "values": 1, "unique": false, "optional": false}"#,
             r#"{"enumNames": [], "label": "", "order": 1, "name": "a", "strict": true, "is": 1}"#,
         ] {
             assert_eq!(advice_by_pointer(schema), [], "{schema}");

@@ -72,7 +72,8 @@ pub enum Dot {
 }
 
 /// Meaning of what Rust's or Python's engine reads otherwise than ECMA-262: `&&`, `--`, `~~` and a
-/// class in a class, and `\<` and `\>` outside of classes.
+/// class in a class, `[]` and `[^]` where a further `]` follows, `\<` and `\>` outside of classes,
+/// and a whole pattern between slashes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

@@ -9,10 +9,11 @@ use std::ops::Range;
 use std::str::CharIndices;
 
 use super::assertions::MAX_MARKS;
-use super::{Case, Dot, LookAround, RegexError, RegexOptions};
+use super::{Ambiguous, Case, Dot, LookAround, RegexError, RegexOptions};
 use crate::hash::{HashSet, IndexMap};
 use crate::ir::MAX_COUNT;
 use escape::EscapeMeaning;
+pub(in crate::front) use escape::javascript_literal;
 
 /// A translated pattern.
 #[derive(Clone, Debug, Default)]
@@ -229,6 +230,12 @@ impl Translator<'_> {
 
     /// Translates the whole pattern.
     fn pattern(&mut self) -> Result<(), RegexError> {
+        let is_whole = self.side == Side::Whole && self.options.ambiguous == Ambiguous::Refused;
+        if is_whole && javascript_literal(self.source).is_some() {
+            let what = "a regular expression of JavaScript: leave the slashes out and write flags \
+                        as in `(?i)`, or write a slash that is meant as `\\/`";
+            return Err(RegexError::Unsupported { offset: 0, what });
+        }
         // Whether the last item may be repeated.
         let mut atom = false;
         while let Some((at, c)) = self.chars.next() {

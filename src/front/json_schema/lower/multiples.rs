@@ -11,13 +11,23 @@ use crate::fsm::Dfa;
 /// The automaton of decimal texts that are whole multiples of a positive unit. The texts have no
 /// exponent; their syntax is not checked.
 pub(super) fn multiples_dfa(unit: &Decimal) -> Result<Dfa, String> {
-    let unit = tracked_unit(unit)
-        .ok_or_else(|| format!("multiples are tracked up to {MAX_REMAINDERS} remainders"))?;
+    let unit = tracked_unit(unit).ok_or_else(|| too_many_remainders(unit))?;
     let next = |read, symbol| next(&unit, read, symbol);
     let dfa =
         Dfa::explored(ReadDigits::None, DECIMAL_SYMBOLS, next, |read| is_multiple(&unit, read));
     // Minimised because it is combined with other automata; few states remain as a rule.
     Ok(dfa.minimize())
+}
+
+/// Why the multiples of a unit have no automaton.
+fn too_many_remainders(unit: &Decimal) -> String {
+    let place = unit.last_place();
+    let most = MAX_REMAINDERS / place.unsigned_abs().saturating_add(2);
+    let last = match place {
+        0 => String::new(),
+        place => format!(" times 1e{place}, the place of the last digit that is not 0"),
+    };
+    format!("multiples are tracked up to {MAX_REMAINDERS} remainders: of at most {most}{last}")
 }
 
 /// What has been read of a text, with the remainder of its digits.

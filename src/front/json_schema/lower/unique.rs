@@ -87,23 +87,33 @@ impl<'a> SchemaLowering<'a, '_> {
             }
             self.normalizer.reader.features.distinct_names = true;
         }
+        // How many of the positions so far have values of a set of types.
+        let mut before: Vec<(JsonTypes, u64)> = Vec::new();
         for i in 0..prefix.min(max) {
             let count = self.count_values(facets.element(i), MAX_DEPTH);
             if count.most == 0 {
                 break;
             }
-            if i > 0 && count.least <= i as u64 {
+            let types = self.compared_types(facets, i);
+            let equal = positions_of(&before, types);
+            if equal > 0 && count.least <= equal {
                 return Err("a position may have no more values than there are elements before it");
+            }
+            match before.iter_mut().find(|(known, _)| *known == types) {
+                Some((_, positions)) => *positions += 1,
+                None => before.push((types, 1)),
             }
         }
         let mut facets = ArrayFacets { unique: None, ..facets.clone() };
         if max > prefix && self.lower_value(facets.element(prefix)) != Expr::Never {
             let count = self.count_values(facets.element(prefix), MAX_DEPTH);
+            let equal = positions_of(&before, self.compared_types(&facets, prefix));
             match count.least {
                 INEXHAUSTIBLE.. => {}
-                least if max as u64 <= least => {}
-                least if least == count.most && prefix == 0 => {
-                    facets.max = Some(u32::try_from(least).unwrap_or(u32::MAX));
+                least if (max - prefix) as u64 <= least.saturating_sub(equal) => {}
+                least if least == count.most && equal == 0 => {
+                    let most = least.saturating_add(prefix as u64);
+                    facets.max = Some(u32::try_from(most).unwrap_or(u32::MAX));
                 }
                 _ => {
                     return Err(
@@ -178,10 +188,24 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// Whether an object or an array may satisfy all of the locations.
     fn may_be_container(&mut self, locs: Locs) -> bool {
-        let containers = JsonTypes::OBJECT.union(JsonTypes::ARRAY);
-        self.normalizer.alternatives_of(locs).iter().any(|facets| match &facets.values {
-            Some(values) => values.iter().any(|value| containers.meets(JsonTypes::of(value))),
-            None => containers.meets(facets.types),
+        self.value_types_of(locs).meets(JsonTypes::OBJECT.union(JsonTypes::ARRAY))
+    }
+
+    /// The types of the values at a position, whose elements no value of another type equals. All
+    /// of them beside `contains`, whose elements are counted whatever their type.
+    fn compared_types(&mut self, facets: &ArrayFacets, position: usize) -> JsonTypes {
+        match facets.contains.is_empty() {
+            true => self.value_types_of(facets.element(position)),
+            false => JsonTypes::ALL,
+        }
+    }
+
+    /// The types of the values that satisfy all of the locations.
+    fn value_types_of(&mut self, locs: Locs) -> JsonTypes {
+        let alternatives = self.normalizer.alternatives_of(locs);
+        alternatives.iter().fold(JsonTypes::default(), |types, facets| match &facets.values {
+            Some(values) => values.iter().map(|v| JsonTypes::of(v)).fold(types, JsonTypes::union),
+            None => types.union(facets.types),
         })
     }
 
@@ -330,6 +354,11 @@ impl<'a> SchemaLowering<'a, '_> {
                 .all(|(_, locs)| self.lower_value(locs) == Expr::Never);
         if exact { ValueCount::exactly(least) } else { ValueCount::UNKNOWN }
     }
+}
+
+/// How many positions may have a value of one of these types.
+fn positions_of(positions: &[(JsonTypes, u64)], types: JsonTypes) -> u64 {
+    positions.iter().filter(|(known, _)| known.meets(types)).map(|(_, count)| count).sum()
 }
 
 /// Bounds on the number of numbers.

@@ -29,7 +29,7 @@ use std::rc::Rc;
 use super::error::SchemaErrorReason as Reason;
 use super::read::doc::{LocId, Locs};
 use super::read::facets::{Facets, are_equal};
-use super::read::keywords::ParsedKeywords;
+use super::read::keywords::{INSTEAD_OF_NULL, ParsedKeywords};
 use super::read::relaxations::Attempt;
 use super::read::{SchemaReader, SchemaSource};
 use super::schema_key::SchemaHash;
@@ -255,9 +255,10 @@ impl<'a> Normalizer<'a> {
                 let parsed = self.reader.parse_keywords(loc, object);
                 self.expand_object(loc, parsed)
             }
-            _ => {
-                let what = "a schema must be an object or a boolean";
-                self.reader.report(loc, "", Reason::Malformed(what.into()));
+            json => {
+                let help = if *json == Json::Null { INSTEAD_OF_NULL } else { "" };
+                let what = format!("a schema must be an object or a boolean{help}");
+                self.reader.report(loc, "", Reason::Malformed(what));
                 self.always_true.clone()
             }
         }

@@ -208,7 +208,15 @@ impl<'a> SchemaReader<'a> {
                 let meant = synonym
                     .map(|(_, meant)| *meant)
                     .or_else(|| similar(&name.to_lowercase(), names, self.errors.len()));
-                format!(": {name:?} is not a type{}", suggestion(meant))
+                let help = match &*name.to_lowercase() {
+                    "any" => "; leave `type` out where any value may stand".to_owned(),
+                    format if format::lookup(format).is_some() => {
+                        format!(r#"; write `"type": "string", "format": "{format}"`"#)
+                    }
+                    "datetime" => r#"; write `"type": "string", "format": "date-time"`"#.to_owned(),
+                    _ => suggestion(meant),
+                };
+                format!(": {name:?} is not a type{help}")
             });
             let what = format!(
                 "must be a type name or an array of type names{}",
@@ -386,9 +394,14 @@ impl<'a> SchemaReader<'a> {
 
     /// Reports a keyword whose value has the wrong form.
     pub(crate) fn malformed(&mut self, loc: LocId, keyword: &str, what: &str) {
-        self.report(loc, keyword, Reason::Malformed(format!("`{keyword}` {what}")));
+        let value = self.doc.object(loc).and_then(|object| object.get(keyword));
+        let help = if value == Some(&Json::Null) { INSTEAD_OF_NULL } else { "" };
+        self.report(loc, keyword, Reason::Malformed(format!("`{keyword}` {what}{help}")));
     }
 }
+
+/// What to write instead of the value `null` of a keyword.
+pub(crate) const INSTEAD_OF_NULL: &str = ", not null; leave the keyword out if it has no value";
 
 /// Names of types in programming languages and databases, for suggestions.
 const TYPE_SYNONYMS: [(&str, &str); 11] = [

@@ -63,6 +63,25 @@ fn elements_differ_by_value() {
 }
 
 #[test]
+fn elements_of_different_types_are_not_counted_together() {
+    let schema = |prefix: &str, items: &str| {
+        format!(
+            r#"{{"type": "array", "prefixItems": {prefix}, "items": {{"type": "{items}"}},
+                "minItems": 2, "uniqueItems": true}}"#
+        )
+    };
+    check(
+        &schema(r#"[{"type": "integer"}, {"type": "string"}]"#, "boolean"),
+        &[r#"[1, "1"]"#, r#"[1, "1", true, false]"#],
+        &[r#"[1]"#, r#"[1, "1", true, true]"#, r#"[1, "1", true, false, true]"#],
+    );
+    let limits = Limits::default();
+    let refused = schema(r#"[{"type": ["boolean", "integer"]}]"#, "boolean");
+    let refused = Json::parse(&refused, &limits).unwrap();
+    assert!(lower(&refused, &SchemaOptions::default(), &limits).is_err());
+}
+
+#[test]
 fn unique_arrays_nest() {
     let schema = r#"{"type": "array", "uniqueItems": true, "items": {"type": "array", "uniqueItems": true, "items": {"type": "string"}}}"#;
     check(

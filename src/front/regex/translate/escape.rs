@@ -187,6 +187,7 @@ impl Translator<'_> {
         self.skip(usize::from(negated));
         if self.rest().starts_with(']') {
             self.skip(1);
+            self.check_empty_class(at, negated)?;
             // `[]` matches nothing, `[^]` any code point.
             self.out.text.push_str(if negated {
                 r"[\x{0}-\x{10FFFF}]"
@@ -232,6 +233,23 @@ impl Translator<'_> {
             }
         }
         self.out.text.push(']');
+        Ok(())
+    }
+
+    /// Rejects `[]` and `[^]`, which have been read, where a further bracket follows: in other
+    /// engines that one ends the class, and the first is a character.
+    fn check_empty_class(&mut self, offset: usize, negated: bool) -> Result<(), RegexError> {
+        let is_refused = self.options.ambiguous == Ambiguous::Refused;
+        if is_refused && first_unescaped(self.rest(), ']').is_some() {
+            let what = if negated {
+                "any character, or a class that begins with a bracket in other engines: write \
+                 `[\\s\\S]`, or the bracket as `\\]`"
+            } else {
+                "no character, or a class that begins with a bracket in other engines: write the \
+                 bracket as `\\]`"
+            };
+            return Err(RegexError::Unsupported { offset, what });
+        }
         Ok(())
     }
 
@@ -300,6 +318,41 @@ impl Translator<'_> {
             EscapeMeaning::Anchor { .. } | EscapeMeaning::Boundary { .. } => {}
         }
     }
+}
+
+/// The offset of a character that has no backslash before it.
+fn first_unescaped(text: &str, sign: char) -> Option<usize> {
+    let mut chars = text.char_indices();
+    while let Some((at, c)) = chars.next() {
+        if c == sign {
+            return Some(at);
+        }
+        if c == '\\' {
+            chars.next();
+        }
+    }
+    None
+}
+
+/// What is between the slashes of a text that is a regular expression of JavaScript, `/a/i`, and
+/// the flags. A slash inside has a backslash, or stands in a class.
+pub(in crate::front) fn javascript_literal(text: &str) -> Option<(&str, &str)> {
+    let inside = text.strip_prefix('/')?;
+    let (mut chars, mut in_class) = (inside.char_indices(), false);
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '\\' => drop(chars.next()),
+            '[' => in_class = true,
+            ']' => in_class = false,
+            '/' if !in_class => {
+                let (body, flags) = (&inside[..at], &inside[at + 1..]);
+                let are_flags = flags.chars().all(|flag| "dgimsuvy".contains(flag));
+                return (at > 0 && are_flags).then_some((body, flags));
+            }
+            _ => {}
+        }
+    }
+    None
 }
 
 /// Whether both classes end if the `[` at the beginning of the text begins a class in a class.

@@ -93,7 +93,7 @@ impl<'a> SchemaReader<'a> {
         parsed: &mut ParsedKeywords<'a>,
     ) {
         let Some(map) = value.as_object() else {
-            return self.malformed(loc, keyword, "must be an object");
+            return self.malformed(loc, keyword, "must be an object, by name");
         };
         for (trigger, brings) in map.iter() {
             let mut names = Vec::new();

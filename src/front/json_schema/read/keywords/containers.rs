@@ -64,7 +64,7 @@ impl<'a> SchemaReader<'a> {
     /// Parses `properties`.
     fn parse_properties(&mut self, loc: LocId, value: &'a Json) -> Vec<(&'a str, LocId)> {
         let Json::Object(map) = value else {
-            self.malformed(loc, "properties", "must be an object");
+            self.malformed(loc, "properties", "must be an object of schemas, by name");
             return Vec::new();
         };
         let step = |name| PointerStep::Member("properties", name);
@@ -80,7 +80,7 @@ impl<'a> SchemaReader<'a> {
     ) -> PatternProperties<'a> {
         let mut matched = PatternProperties::default();
         let Json::Object(map) = value else {
-            self.malformed(loc, "patternProperties", "must be an object");
+            self.malformed(loc, "patternProperties", "must be an object of schemas, by pattern");
             return matched;
         };
         let is_declared =
