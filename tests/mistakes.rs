@@ -70,3 +70,32 @@ fn mistakes_are_told() {
     assert!(text.lines().count() >= 60);
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
+
+/// Grammars that the references show are grammars, without warnings.
+#[test]
+fn documented_grammars_are_grammars() {
+    let lark = |text: &str| {
+        let lowered = lark::lower(text, &Default::default(), &Limits::default());
+        lowered.map(|lowered| lowered.warnings)
+    };
+    let ebnf = |text: &str| {
+        let lowered = ebnf::lower(text, &Default::default(), &Limits::default());
+        lowered.map(|lowered| lowered.warnings)
+    };
+    let mut grammars = 0;
+    for text in include_str!("../docs/LARK.md").split("```text\n").skip(1) {
+        let grammar = text.split("```").next().unwrap();
+        let warnings = lark(grammar).unwrap_or_else(|errors| panic!("{errors}"));
+        assert!(warnings.is_empty(), "{warnings}");
+        grammars += 1;
+    }
+    for text in include_str!("../docs/EBNF.md").split("```text\n").skip(1) {
+        let Some(grammar) = text.split("```").next().filter(|text| text.starts_with("root")) else {
+            continue;
+        };
+        let warnings = ebnf(grammar).unwrap_or_else(|errors| panic!("{errors}"));
+        assert!(warnings.is_empty(), "{warnings}");
+        grammars += 1;
+    }
+    assert!(grammars >= 3);
+}

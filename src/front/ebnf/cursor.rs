@@ -171,11 +171,14 @@ impl<'t> Cursor<'t> {
         rest.starts_with("::=")
     }
 
-    /// Whether a rule of another notation begins here: a name and `=`, `:=`, `->` or `:`.
+    /// Whether a rule of another notation begins here: a name and `=`, `:=`, `:`, or an
+    /// arrow.
     pub(super) fn is_foreign_head(&self) -> bool {
         let rest = self.text[self.name_end(self.offset)..].trim_start_matches([' ', '\t']);
         self.name_end(self.offset) > self.offset
-            && ["=", ":=", "->", ":"].iter().any(|sign| rest.starts_with(sign))
+            && ["=", ":", "->", "<-", "\u{2192}", "\u{2190}"]
+                .iter()
+                .any(|sign| rest.starts_with(sign))
     }
 
     /// Skips to the next line in which a rule begins, or to the end.

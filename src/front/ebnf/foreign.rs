@@ -11,6 +11,16 @@ const FOREIGN_TERMINALS: [(&str, &str); 3] = [
     ("<", "a token is written without the `#`: `<think>`"),
 ];
 
+/// Signs of other notations where no expression begins, with what to write.
+const FOREIGN_SIGNS: [(&str, &str); 6] = [
+    ("/*", "a comment is written `# ...` or `(* ... *)`"),
+    ("//", "a comment is written `# ...` or `(* ... *)`"),
+    ("/", "a regular expression is written `Regex(\"...\")`, a comment `# ...`"),
+    ("~", "expressions follow each other without a sign; a repetition is written `a{3}`"),
+    ("&", "a look-ahead or an intersection is not supported"),
+    (",", "expressions follow each other without a comma; the dialect `kbnf` reads one"),
+];
+
 impl Cursor<'_> {
     /// Rejects, in the dialect `common`, a comment without a space that could be a terminal of
     /// another notation, or that stands where an expression is expected. At the beginning of a
@@ -56,17 +66,19 @@ impl Cursor<'_> {
         )))
     }
 
-    /// Rejects `"a".."z"`, after its first string; in the dialect `gbnf`, only without blanks.
+    /// Rejects `"a".."z"` and `"a"..."z"`, after their first string; in the dialect `gbnf`, only
+    /// without blanks.
     pub(super) fn check_range(&mut self) -> Result<(), Reported> {
         let blanks: &[char] = if self.dialect == EbnfDialect::Gbnf { &[] } else { &[' ', '\t'] };
         let rest = self.rest().trim_start_matches(blanks);
-        let Some(end) = rest.strip_prefix("..") else { return Ok(()) };
-        if !end.trim_start_matches(blanks).starts_with(['"', '\'']) {
+        let end = rest.trim_start_matches('.');
+        let dots = rest.len() - end.len();
+        if !(2..=3).contains(&dots) || !end.trim_start_matches(blanks).starts_with(['"', '\'']) {
             return Ok(());
         }
         let at = self.text.len() - rest.len();
         self.error(
-            Diagnostic::error(at..at + 2, "a range of another notation, or two characters")
+            Diagnostic::error(at..at + dots, "a range of another notation, or any characters")
                 .help("a range is written `[0-9]`, and two of any character `. .`"),
         )
     }
@@ -116,6 +128,7 @@ impl Cursor<'_> {
     /// other notations, an optional expression.
     pub(super) fn check_class(&mut self, begin: usize) -> Result<(), Reported> {
         let inside = self.rest().split([']', '\n']).next().unwrap_or_default();
+        self.check_class_codes(begin, inside)?;
         let text = inside.trim_matches([' ', '\t']);
         let is_quoted =
             |quote: char| text.len() > 2 && text.starts_with(quote) && text.ends_with(quote);
@@ -128,6 +141,67 @@ impl Cursor<'_> {
                  a class has each character once: `[ab]`",
         ))
     }
+
+    /// Rejects, in the dialect `common`, the class at `begin` if it consists of codes as W3C's
+    /// notation writes them: `[#x9#xA]`, `[#x61-#x7A]`.
+    fn check_class_codes(&mut self, begin: usize, inside: &str) -> Result<(), Reported> {
+        if self.dialect != EbnfDialect::Common {
+            return Ok(());
+        }
+        let Some(class) = class_of_codes(inside) else { return Ok(()) };
+        let span = begin..begin + inside.len() + 2;
+        self.error(
+            Diagnostic::error(span, "a class of codes in another notation, or of characters")
+                .help(format!("codes are written `[{class}]`")),
+        )
+    }
+
+    /// Reports a name in angle brackets before `::=`, where a rule begins.
+    pub(super) fn check_bracketed_head(&mut self) -> Result<(), Reported> {
+        let line = self.rest().split('\n').next().unwrap_or_default();
+        let Some((name, after)) = line.strip_prefix('<').and_then(|line| line.split_once('>'))
+        else {
+            return Ok(());
+        };
+        if !after.trim_start().starts_with("::=") {
+            return Ok(());
+        }
+        let at = self.offset;
+        self.error(
+            Diagnostic::error(at..at + name.len() + 2, "a rule of another notation")
+                .help("rules are written `name ::= ...`, and `<name>` is a token"),
+        )
+    }
+
+    /// What to write in place of a sign of other notations that begins here.
+    pub(super) fn foreign_sign(&self) -> Option<(&'static str, &'static str)> {
+        FOREIGN_SIGNS.into_iter().find(|(sign, _)| self.rest().starts_with(sign))
+    }
+}
+
+/// The content of a class of codes such as `#x61-#x7A`, as it is written here.
+fn class_of_codes(inside: &str) -> Option<String> {
+    let (sign, mut rest) = match inside.strip_prefix('^') {
+        Some(rest) => ("^", rest),
+        None => ("", inside),
+    };
+    let mut class = sign.to_owned();
+    while let Some(code) = rest.strip_prefix("#x") {
+        let end = code.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(code.len());
+        let digits = &code[..end];
+        class += &match end {
+            1 => format!("\\x0{digits}"),
+            2 => format!("\\x{digits}"),
+            3.. => format!("\\u{{{digits}}}"),
+            0 => return None,
+        };
+        rest = code[end..].trim_start_matches(' ');
+        if let Some(high) = rest.strip_prefix('-').filter(|high| high.starts_with("#x")) {
+            class.push('-');
+            rest = high;
+        }
+    }
+    (rest.is_empty() && class.len() > sign.len()).then_some(class)
 }
 
 /// How the dialect `kbnf` writes a class.

@@ -265,6 +265,10 @@ impl EbnfLowering<'_> {
         if before.ends_with('[') && after.starts_with(']') && name.contains('-') {
             return Some(kbnf_class_help(name));
         }
+        if name == "i" && before.ends_with(['"', '\'']) {
+            let help = "a text in either case is written `Regex(\"(?i:abc)\")`";
+            return Some(help.to_owned());
+        }
         let macros: &[&str] = if after.starts_with('(') { &MACROS } else { &[] };
         let rules = self.candidates.iter().map(String::as_str);
         self.diagnostics.suggest(name, rules.chain(macros.iter().copied()))

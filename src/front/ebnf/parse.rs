@@ -92,6 +92,10 @@ impl Parser<'_> {
         }
         let begin = self.cursor.offset;
         let Some(name) = self.cursor.name()? else {
+            self.cursor.check_bracketed_head()?;
+            if self.cursor.foreign_sign().is_some() {
+                return self.unexpected();
+            }
             return self.cursor.expected(match self.cursor.dialect {
                 EbnfDialect::Kbnf => "a rule: `name ::= ...;`; comments are `(* ... *)`",
                 _ => "a rule: `name ::= ...`",
@@ -194,18 +198,18 @@ impl Parser<'_> {
                 Diagnostic::error(at..at + 1, format!("unexpected `{c}`"))
                     .help("rules are written `name ::= ...`"),
             ),
-            Some('/') => self.cursor.error(
-                Diagnostic::error(at..at + 1, "unexpected `/`")
-                    .help("a regular expression is written `Regex(\"...\")`, a comment `# ...`"),
-            ),
-            Some(',') => self.cursor.error(Diagnostic::error(at..at + 1, "unexpected `,`").help(
-                "expressions follow each other without a comma; the dialect `kbnf` reads one",
-            )),
             Some('-') => self.cursor.error(Diagnostic::error(
                 at..at + 1,
                 "a difference of two expressions is not supported",
             )),
-            _ => self.cursor.expected("an expression"),
+            _ => {
+                let Some((sign, help)) = self.cursor.foreign_sign() else {
+                    return self.cursor.expected("an expression");
+                };
+                let span = at..at + sign.len();
+                self.cursor
+                    .error(Diagnostic::error(span, format!("unexpected `{sign}`")).help(help))
+            }
         }
     }
 

@@ -137,6 +137,13 @@ impl<'t> Parser<'t, '_> {
 
     /// Reports the parameters of a rule at the current token.
     fn refuse_parameters<T>(&mut self) -> Parsed<T> {
+        let next = self.tokens.get(self.position + 1).map(|token| &token.kind);
+        if next == Some(&TokenKind::Sign('=')) {
+            let error = Diagnostic::error(self.span(), "a rule of EBNF");
+            let help = "a rule of Lark is written `name: ...`; a text with `::=` is of the kind \
+                        `ebnf`";
+            return self.fail(error.help(help));
+        }
         let error = Diagnostic::error(self.span(), "rules with parameters are not supported");
         self.fail(error.help("write one rule for each value"))
     }

@@ -112,6 +112,17 @@ impl<'a, 't> FileLowering<'_, '_, 'a, 't> {
                 dependencies.push((dependency, span.clone()));
             }
         });
+        let of_terminal = is_terminal(self.file.definitions[i].name.value);
+        for (dependency, span) in dependencies.iter().filter(|_| of_terminal) {
+            let name = self.file.definitions[*dependency].name.value;
+            if !is_terminal(name) {
+                let message = format!("rule `{name}` in a terminal");
+                self.session.report(Diagnostic::error(span.clone(), message).help(
+                    "a terminal consists of terminals and text: begin the name with a \
+                               capital",
+                ));
+            }
+        }
         dependencies
     }
 
