@@ -60,8 +60,9 @@ impl fmt::Display for CaseId {
 
 /// Prints why the first line that is not a case is none. Fails if no line is a case.
 pub(crate) fn report_invalid(path: &Path, lines: usize, invalid: &[String]) -> Result<()> {
-    let Some(first) = invalid.first() else { return Ok(()) };
     let path = path.display();
+    anyhow::ensure!(lines > 0, "no line of {path} is a case: none was read");
+    let Some(first) = invalid.first() else { return Ok(()) };
     if invalid.len() == lines {
         anyhow::bail!("no line of {path} is a case: {first}");
     }

@@ -67,6 +67,8 @@ fn files_without_a_case_are_refused() {
     assert_eq!(check(&(case("1") + &case("\"b\""))).0, Some(0));
     let (code, said) = check(&(case("1") + &case("[]")));
     assert!(code == Some(0) && said.contains("1 of 2 lines are not cases: line 2"), "{said}");
+    let (code, said) = check("\n");
+    assert!(code == Some(2) && said.contains("is a case: none was read"), "{said}");
     let (code, said) = check(&case("null"));
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("is a case: line 1 is not a case: `id` must be a string or"), "{said}");

@@ -157,6 +157,36 @@ impl<'s> CheckedSpec<'s> {
         if is_valid { Ok(()) } else { Err(format!("not valid: {}", lines.join("\n"))) }
     }
 
+    /// Why a value is not generated although it is valid: an option without which it would be, or
+    /// its spelling.
+    fn refusing_option(&self, bytes: &[u8]) -> String {
+        let given = self.source.options.as_object().into_iter().flatten();
+        let refusing = given.map(|(name, _)| &**name).find(|name| {
+            let mut options = self.source.options.clone();
+            options.as_object_mut().and_then(|options| options.remove(*name));
+            let (kind, text) = (self.source.kind, self.source.text.clone());
+            let source = SpecSource { kind, name: String::new(), text, options };
+            CheckedSpec::new(&source, self.registry).is_ok_and(|without| {
+                let mut recognizer = without.spec.recognizer();
+                recognizer.push(bytes).is_ok() && recognizer.is_complete()
+            })
+        });
+        let Some(option) = refusing else {
+            return "the value is valid, but not spelled as it is generated \
+                    (docs/JSON_SCHEMA.md, Spelling and Numbers)"
+                .to_owned();
+        };
+        let section = match option {
+            "undeclared" | "order" => "Order of members",
+            "integers" | "exponents" | "max_digits" => "Numbers",
+            _ => "Spelling",
+        };
+        format!(
+            "the value is valid, but the option `{option}` forbids it (docs/JSON_SCHEMA.md, \
+             {section})"
+        )
+    }
+
     /// The keywords that a complete instance violates. If there are none, the value is valid, but
     /// written in a form that is never generated. `Err`: the instance cannot be validated.
     fn violated_keywords(&self, bytes: &[u8]) -> Result<Vec<ViolatedKeyword>, String> {
@@ -171,9 +201,7 @@ impl<'s> CheckedSpec<'s> {
             let text = std::str::from_utf8(bytes).ok();
             let reason = match text.map(|text| Json::parse(text, &Limits::default())) {
                 Some(Err(error)) => error.to_string(),
-                _ => "the value is valid, but not spelled as it is generated \
-                      (docs/JSON_SCHEMA.md, Spelling and Numbers)"
-                    .to_owned(),
+                _ => self.refusing_option(bytes),
             };
             return Ok(vec![ViolatedKeyword { reason, ..Default::default() }]);
         }
@@ -444,6 +472,15 @@ mod tests {
             reason.contains("the value is valid, but not spelled as it is generated"),
             "{reason}"
         );
+        let schema = r#"{"type": "object", "properties": {"a": {}, "b": {}}}"#;
+        for (options, input, option) in [
+            (json!({"undeclared": "forbidden"}), r#"{"c": 1}"#, "undeclared"),
+            (json!({"order": "fixed"}), r#"{"b": 1, "a": 1}"#, "order"),
+            (json!({"order": "fixed", "whitespace": "compact"}), r#"{"a": 1}"#, "whitespace"),
+        ] {
+            let reason = explain_with(schema, input, options);
+            assert!(reason.contains(&format!("the option `{option}` forbids it")), "{reason}");
+        }
         let reason = explain(r#"{"type": "object", "required": ["a"]}"#, "{}");
         assert!(reason.contains("\"a\" is a required property; keyword \"/required\""), "{reason}");
     }

@@ -161,6 +161,10 @@ impl TagReader {
         if let Some(kind) = object.get("type")
             && kind.as_str() != Some("structural_tag")
         {
+            let is_format = FORMAT_TYPES.iter().any(|(known, ..)| Some(*known) == kind.as_str());
+            if is_format && object.get("format").is_none() {
+                return self.malformed("", "a format alone: put it in `format`");
+            }
             return self.malformed("/type", "must be \"structural_tag\"");
         }
         self.check_members(object, "", &["type", "format"]);
