@@ -63,6 +63,7 @@ fn write_tiny(to: &Path) {
         ("llama.rope.dimension_count", Metadata::U32(rope as u32)),
         ("llama.rope.freq_base", Metadata::F32(10_000.0)),
         ("tokenizer.ggml.model", text("gpt2")),
+        ("tokenizer.ggml.pre", text("gpt-2")),
         ("tokenizer.ggml.eos_token_id", number("eos_token_id")),
         ("tokenizer.ggml.merges", Metadata::Array(merges.map(Metadata::String).collect())),
         (
