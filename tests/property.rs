@@ -4,6 +4,7 @@
 mod algebra;
 mod api;
 mod budget;
+mod combined;
 mod counts;
 mod distinct_values;
 mod duplicate_keys;

@@ -190,22 +190,11 @@ impl GrammarMasks {
         }
         let FoundMask { mask, is_new } = match self.compiled.has_bounded_white_space {
             true => self.mask_with_white_space_bound(state, config)?,
-            false => FoundMask::new(self.build_and_clear(state, config)?),
+            false => FoundMask::new(self.build(state, config)?),
         };
         let repeating = self.tokens_repeating_a_key(state, config, &mask)?;
         let remaining = self.subtract((state, config), mask, repeating)?;
         Ok(FoundMask { is_new: is_new || remaining.is_new, ..remaining })
-    }
-
-    /// Builds a mask, and clears the walk's buffers.
-    pub(super) fn build_and_clear(
-        &self,
-        state: &mut MaskState,
-        config: ConfigId,
-    ) -> Result<TokenSet, ParserLimit> {
-        let built = self.build(state, config);
-        state.walk.clear();
-        built
     }
 
     /// Those of some tokens that are in a mask, in their order.
@@ -311,7 +300,11 @@ impl GrammarMasks {
 
     /// Builds the mask of a relaxed configuration without comparisons, by the cheapest way. With
     /// `direct_walk` 0, independent items never take a direct walk: tests force entries so.
-    fn build(&self, state: &mut MaskState, config: ConfigId) -> Result<TokenSet, ParserLimit> {
+    pub(super) fn build(
+        &self,
+        state: &mut MaskState,
+        config: ConfigId,
+    ) -> Result<TokenSet, ParserLimit> {
         state.walk.clear();
         if let Some(chars) = state.parser.chars_left(config) {
             return self.build_near_code_point_budget(state, config, chars);
@@ -388,6 +381,7 @@ impl GrammarMasks {
         state: &mut MaskState,
         config: ConfigId,
     ) -> Result<TokenSet, ParserLimit> {
+        state.walk.clear();
         let walked = state.walk_directly(&self.vocab, config, usize::MAX)?;
         debug_assert!(walked, "a walk without bound ends");
         let sets = self.special_and_stop_tokens(state, config);

@@ -31,7 +31,7 @@ impl GrammarMasks {
         let relaxed_mask = match state.masks.get(relaxed) {
             Some(mask) => mask,
             None => {
-                let built = with_relaxed(state, |state| self.build_and_clear(state, relaxed))?;
+                let built = with_relaxed(state, |state| self.build(state, relaxed))?;
                 let (mask, bytes) = self.intern_mask(state, Arc::new(built));
                 state.insert_mask(relaxed, &mask, bytes);
                 mask

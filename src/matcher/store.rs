@@ -280,8 +280,8 @@ impl Store {
             group_bytes: 0,
             registers: Registers::new(),
         };
-        let dead = store.intern_config(&[], ConfigFlags::default());
-        debug_assert_eq!(dead, ConfigId::DEAD);
+        let flags = ConfigFlags::default();
+        store.push_config(hash_items(&[], flags), empty, flags, ConfigId::DEAD);
         store
     }
 
@@ -364,8 +364,12 @@ impl Store {
         ArenaSpan { start: at, len: items.len() as u32 }
     }
 
-    /// Interns a configuration. `items` must be sorted and without duplicates.
+    /// Interns a configuration. `items` must be sorted and without duplicates. Where there are none
+    /// and nothing has ended, the configuration is dead, relaxed or not.
     pub(crate) fn intern_config(&mut self, items: &[Item], flags: ConfigFlags) -> ConfigId {
+        if items.is_empty() && !flags.start_completed && !flags.isolated_rule_ended() {
+            return ConfigId::DEAD;
+        }
         let hash = hash_items(items, flags);
         let found = self.config_ids.find(hash, |index| {
             let c = &self.configs[index as usize];

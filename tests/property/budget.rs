@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use louver::engine::{Constraint, Engine};
+use louver::engine::{Constraint, Engine, Matcher};
 use louver::fsm::ByteSet;
 use louver::ids::{RuleId, TokenId};
 use louver::internals::MaskTuning;
@@ -158,6 +158,30 @@ fn a_rule_cut_inside_a_token_ends_there() {
     );
 }
 
+/// Checks that a mask after a prefix allows what `advance` takes, also of a matcher that came to
+/// the prefix in another way. Returns the mask, or None where a limit was reached.
+pub(super) fn check_step(
+    matcher: &mut Matcher,
+    constraint: &Constraint,
+    prefix: &[TokenId],
+    choice: u16,
+) -> Result<Option<Vec<bool>>, TestCaseError> {
+    let vocab = constraint.vocab();
+    let got = mask(matcher, vocab);
+    let taken: Vec<_> =
+        (0..vocab.width()).map(|id| matcher.clone().advance(TokenId::new(id))).collect();
+    let is_limit = |taken: &Result<_, _>| matches!(taken, Err(AdvanceError::Limit { .. }));
+    if matcher.limit().is_some() || taken.iter().any(is_limit) {
+        return Ok(None);
+    }
+    let allowed: Vec<bool> = taken.iter().map(Result::is_ok).collect();
+    prop_assert_eq!(&got, &allowed, "mask after {:?}", show(vocab, prefix));
+    let column = COLUMNS[usize::from(choice) % COLUMNS.len()];
+    let other = mask(&mut column.matcher(constraint, prefix, &[]), vocab);
+    prop_assert_eq!(&other, &allowed, "{:?} mask after {:?}", column, show(vocab, prefix));
+    Ok(Some(got))
+}
+
 /// Checks masks along a walk; with the oracle of the grammar without budgets, if given.
 fn check_walk(
     constraint: &Constraint,
@@ -168,20 +192,9 @@ fn check_walk(
     let mut matcher = constraint.matcher();
     let mut prefix: Vec<TokenId> = Vec::new();
     for &choice in path {
-        let got = mask(&mut matcher, vocab);
-        if matcher.limit().is_some() {
+        let Some(got) = check_step(&mut matcher, constraint, &prefix, choice)? else {
             return Ok(());
-        }
-        let taken: Vec<_> =
-            (0..vocab.width()).map(|id| matcher.clone().advance(TokenId::new(id))).collect();
-        if taken.iter().any(|taken| matches!(taken, Err(AdvanceError::Limit { .. }))) {
-            return Ok(());
-        }
-        let allowed: Vec<bool> = taken.iter().map(Result::is_ok).collect();
-        prop_assert_eq!(&got, &allowed, "mask after {:?}", show(vocab, &prefix));
-        let column = COLUMNS[usize::from(choice) % COLUMNS.len()];
-        let other = mask(&mut column.matcher(constraint, &prefix, &[]), vocab);
-        prop_assert_eq!(&other, &allowed, "{:?} mask after {:?}", column, show(vocab, &prefix));
+        };
         if let Some(oracle) = plain.as_deref_mut() {
             let without = oracle.mask(vocab);
             for id in 0..vocab.width() {
