@@ -15,7 +15,7 @@ use self::scan::Scan;
 use super::dispatch::UnresolvedDispatch;
 use super::rule_facts::RuleFacts;
 use super::{ByteClasses, CompileError, Compiled, CompiledRuleId, thompson};
-use crate::fsm::Components;
+use crate::fsm::{Components, Csr};
 use crate::hash::HashMap;
 use crate::ir::{Expr, Grammar, GrammarError, Members};
 use crate::limits::Limits;
@@ -75,6 +75,7 @@ pub(super) fn analyze(compiled: &mut Compiled, limits: &Limits) -> Result<(), Co
     compiled.check_empty_calls(&bodies, |rule| calls(rule).len())?;
     compiled.assign_ranks(&bodies, &components);
     compiled.budgets.keys().for_each(|&rule| compiled.rules[rule.index()].tracked = true);
+    find_interdependence(compiled, &calls);
     super::distinct_scopes::check_scopes(compiled, &calls)?;
     find_unique_keys(&mut compiled.rules, grammar.rules.len(), &calls);
     let resolved = |(&rule, pending): (&CompiledRuleId, &UnresolvedDispatch)| {
@@ -123,6 +124,25 @@ fn build_auxiliary(compiled: &mut Compiled, bodies: &[&Expr]) -> Result<(), Comp
         compiled.auxiliary.nfas.insert(rule, rule_nfa.into());
     }
     Ok(())
+}
+
+/// Finds the rules that may begin a budget that makes items interdependent.
+fn find_interdependence<'c>(
+    compiled: &mut Compiled,
+    calls: &impl Fn(CompiledRuleId) -> &'c [CompiledRuleId],
+) {
+    let budgets = compiled.budgets.iter().filter(|(_, meter)| meter.makes_items_interdependent());
+    let budgets: Vec<u32> = budgets.map(|(&rule, _)| rule.into()).collect();
+    if budgets.is_empty() {
+        return;
+    }
+    let callers = Csr::new(compiled.rules.len(), || {
+        let rules = (0..compiled.rules.len()).map(CompiledRuleId::new);
+        rules.flat_map(|rule| calls(rule).iter().map(move |&callee| (callee.into(), rule.into())))
+    });
+    for (facts, begins) in compiled.rules.iter_mut().zip(callers.reached(budgets)) {
+        facts.may_begin_interdependence = begins;
+    }
 }
 
 /// Finds the rules that call unique keys, also through auxiliary rules. Those have the largest

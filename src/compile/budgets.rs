@@ -77,6 +77,13 @@ impl BudgetMeter {
         Some(remaining | missing)
     }
 
+    /// Whether one item's continuation can depend on the other items of its configuration: an
+    /// occurrence whose code points are spent, but which must be finished, goes on only if nothing
+    /// else can. Masks of such configurations cannot be assembled item by item.
+    pub(crate) fn makes_items_interdependent(self) -> bool {
+        self.unit == BudgetUnit::Char && self.on_exhausted == BudgetPolicy::Finish
+    }
+
     /// Whether only the rest of the current code point may come.
     fn is_finishing(self, count: u32) -> bool {
         (1..4).contains(&count)

@@ -49,7 +49,7 @@ use crate::fsm::ByteSet;
 use crate::fuel::{self, OutOfFuel};
 use crate::hash::HashMap;
 use crate::ids::id;
-use crate::ir::{BudgetPolicy, Expr, Grammar, GrammarError, SpecialToken};
+use crate::ir::{Expr, Grammar, GrammarError, SpecialToken};
 use crate::limits::Limits;
 
 /// An error of compilation.
@@ -349,15 +349,6 @@ impl Compiled {
     #[inline]
     pub(crate) fn frames_hold_no_counts(&self) -> bool {
         self.budgets.is_empty() && self.scopes.is_empty()
-    }
-
-    /// Whether one item's continuation can depend on the other items of its configuration. With
-    /// [`BudgetPolicy::Finish`], an occurrence whose code points are spent goes on only if nothing
-    /// else can. Masks of such a grammar cannot be assembled item by item.
-    pub(crate) fn has_interdependent_items(&self) -> bool {
-        self.budgets.values().any(|meter| {
-            meter.unit == BudgetUnit::Char && meter.on_exhausted == BudgetPolicy::Finish
-        })
     }
 
     /// The size of the largest strongly connected component of the call graph: a few rules in

@@ -39,6 +39,9 @@ use state_table::{EdgeLists, StateTable};
 
 pub(crate) use state_table::{State, StateId};
 
+/// Most states that [`Program::may_call`] visits.
+const MAX_CALLING_STATES: usize = 256;
+
 /// The serial of the next program.
 static SERIAL: AtomicU64 = AtomicU64::new(0);
 
@@ -418,6 +421,39 @@ impl Program {
             }
             let specials = self.special_edges(state).iter().map(|&(_, to)| to);
             pending.extend(self.byte_edges(state).iter().map(|edge| edge.to).chain(specials));
+        }
+        false
+    }
+
+    /// Whether a rule may, from this state on, call one that passes a test. Also true for
+    /// dispatches, and where too many states follow. Cost: those states of the rule.
+    pub(crate) fn may_call(
+        &mut self,
+        state: StateId,
+        passes: &dyn Fn(&Program, CompiledRuleId) -> bool,
+    ) -> bool {
+        let mut seen: HashSet<StateId> = HashSet::default();
+        let mut pending = vec![state];
+        while let Some(state) = pending.pop() {
+            if !seen.insert(state) {
+                continue;
+            }
+            if seen.len() > MAX_CALLING_STATES || self.is_dispatch(state) || fuel::spend(1).is_err()
+            {
+                return true;
+            }
+            self.expand(state);
+            if self.calls(state).iter().any(|&(rule, _)| passes(self, rule)) {
+                return true;
+            }
+            pending.extend(self.byte_edges(state).iter().map(|edge| edge.to));
+            pending.extend(self.special_edges(state).iter().map(|&(_, to)| to));
+            pending.extend(self.calls(state).iter().map(|&(_, to)| to));
+            let ended = Some(self.state(state)).filter(|state| state.is_final);
+            let blocks = self.block_entries(state).iter().copied();
+            let blocks = blocks.chain(ended.map(|state| state.block));
+            let blocks = blocks.filter(|&block| block != BlockId::NONE);
+            pending.extend(blocks.map(|block| self.block(block)).flat_map(|b| [b.start, b.exit]));
         }
         false
     }

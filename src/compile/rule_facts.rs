@@ -57,6 +57,10 @@ pub(crate) struct RuleFacts {
     pub(crate) only_unique_key: bool,
     /// It calls unique keys, directly or through auxiliary rules.
     pub(crate) has_unique_keys: bool,
+    /// It, or a rule that it calls directly or indirectly, has a budget for which
+    /// [`BudgetMeter::makes_items_interdependent`](super::BudgetMeter::makes_items_interdependent)
+    /// holds.
+    pub(crate) may_begin_interdependence: bool,
     /// It derives at least one finite text.
     pub(crate) productive: bool,
     /// It derives the empty string.

@@ -31,7 +31,7 @@ impl GrammarMasks {
         state: &mut MaskState,
         config: ConfigId,
     ) -> Result<FoundMask, ParserLimit> {
-        if self.compiled.has_interdependent_items() {
+        if state.parser.has_interdependent_items(config) {
             return Ok(FoundMask::new(self.build_by_walk(state, config)?));
         }
         let base_config = state.parser.canonical(config);

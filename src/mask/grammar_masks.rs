@@ -309,7 +309,7 @@ impl GrammarMasks {
         if let Some(chars) = state.parser.chars_left(config) {
             return self.build_near_code_point_budget(state, config, chars);
         }
-        if self.compiled.has_interdependent_items() {
+        if state.parser.has_interdependent_items(config) {
             return self.build_by_walk(state, config);
         }
         let mut entries: Vec<Arc<MaskEntry>> = Vec::new();

@@ -11,7 +11,7 @@ use super::parser::Parser;
 use super::store::{ConfigFlags, ConfigId, FrameId, Item, Tracked};
 use super::symbol::SymbolCode;
 use super::value_constraints::registers::Registers;
-use crate::compile::{BudgetMeter, BudgetUnit, Program, ReturnRole};
+use crate::compile::{BudgetMeter, BudgetUnit, Program, ReturnRole, StateId};
 use crate::hash::HashSet;
 use crate::ir::BudgetPolicy;
 
@@ -202,6 +202,32 @@ impl Parser {
                 walk.enter(item.frame);
             }
         }
+    }
+
+    /// Whether one item's continuation can depend on the other items of a configuration within one
+    /// token; see [`BudgetMeter::makes_items_interdependent`]. Cost where the grammar has such
+    /// budgets: the configuration's frames, and the states of each rule that may begin one.
+    pub(crate) fn has_interdependent_items(&mut self, config: ConfigId) -> bool {
+        if !self.compiled().budgets.values().any(|meter| meter.makes_items_interdependent()) {
+            return false;
+        }
+        let mut states: HashSet<StateId> = HashSet::default();
+        let mut walk = self.store().walk(self.store().items(config));
+        while let Some(item) = walk.next_item() {
+            let meter = self.program().budget_meter(item.state);
+            if item.count != BudgetMeter::FAR_FROM_BOUNDS
+                && meter.is_some_and(BudgetMeter::makes_items_interdependent)
+            {
+                return true;
+            }
+            let facts = self.program().facts_of(self.program().rule(item.state));
+            if facts.is_some_and(|facts| facts.may_begin_interdependence) {
+                states.insert(item.state);
+            }
+            walk.enter(item.frame);
+        }
+        let begins = |program: &Program, rule| program.facts(rule).may_begin_interdependence;
+        states.into_iter().any(|state| self.program_mut().may_call(state, &begins))
     }
 
     /// Whether any frame of a configuration has a budget.

@@ -53,7 +53,7 @@ impl Program {
     }
 
     /// Analysis results of a rule; `None` for [`CompiledRuleId::NONE`].
-    pub(super) fn facts_of(&self, rule: CompiledRuleId) -> Option<&RuleFacts> {
+    pub(crate) fn facts_of(&self, rule: CompiledRuleId) -> Option<&RuleFacts> {
         let static_facts = &self.compiled.rules;
         static_facts
             .get(rule.index())

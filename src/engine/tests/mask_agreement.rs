@@ -92,3 +92,28 @@ fn rules_that_no_token_reaches_are_described_within_a_bound() {
     let (some, many) = (spent(100), spent(300));
     assert!(many < some + some / 4, "{some} {many}");
 }
+
+/// A budget that must be finished makes items depend on each other while it is open or may begin,
+/// and nowhere else in its grammar.
+#[test]
+fn budgets_that_are_over_cost_later_masks_nothing() {
+    let words: Vec<String> = (0..20_000u32).map(|i| format!("{:x}", i * 7919)).collect();
+    let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+    let engine = engine(&words, Limits::default().with_mask_fuel(u64::MAX));
+    let list = r#"{"type":"array","items":{"type":"string"},"uniqueItems":true}"#;
+    let spent = |budget: &str| {
+        let text = format!("start: text list\ntext{budget}: /[a-z]*/\nlist: %json {list}\n");
+        let constraint = engine.compile_lark(&text, &LarkOptions::default()).unwrap();
+        let mut matcher = constraint.matcher();
+        let mut mask = vec![0; matcher.vocab().mask_words()];
+        let mut spent = 0;
+        for byte in b"ab[\"a\",\"bcd\", \"" {
+            matcher.advance(TokenId::from_raw((*byte).into())).unwrap();
+            let (_, fuel) = crate::fuel::measure(|| matcher.fill_mask(&mut mask));
+            spent += if matcher.tokens().len() > 2 { fuel } else { 0 };
+        }
+        spent
+    };
+    let (with, without) = (spent("[max_chars=50]"), spent(""));
+    assert!(with < 2 * without, "{with} {without}");
+}
