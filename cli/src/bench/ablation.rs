@@ -80,12 +80,15 @@ pub(super) fn run(
     let cases = workers::cases(common)?;
     let rows = rows(common);
     let mut out = jsonl::JsonlWriter::create(&common.out)?;
+    let mut consistent = Ok(());
     let mut figures: Vec<Vec<Figures>> = rows.iter().map(|_| Vec::new()).collect();
     for round in 0..rounds.get() {
         let records = run_round(common, vocab, &cases, round, &rows, &run_case);
         if round == 0 {
             workers::report_invalid(common, &records[0][0])?;
         }
+        let all = records.iter().flatten().flatten();
+        consistent = consistent.and_then(|()| workers::check_consistency(all));
         for (row, records) in records.iter().enumerate() {
             for (again, records) in records.iter().enumerate() {
                 for record in records {
@@ -97,7 +100,7 @@ pub(super) fn run(
     }
     out.finish()?;
     eprintln!("{} cases, {rounds} rounds\n\n{}", cases.len(), Table { rows: &rows, figures });
-    Ok(())
+    consistent
 }
 
 /// The rows in the order of the run with this number: another row is first, and rows follow others.

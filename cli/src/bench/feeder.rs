@@ -7,6 +7,7 @@ use louver::front::json_schema::{Exponents, Integers, SchemaOptions};
 use louver::fuel;
 use louver::ids::TokenId;
 use louver::mask::MaskRow;
+use louver::matcher::AdvanceError;
 
 use super::CommonArgs;
 use super::record::{CaseRecord, PreparationStats};
@@ -27,6 +28,8 @@ struct SequenceResult {
     fuel: u64,
     /// The limit that was reached, if any.
     limit: Option<&'static str>,
+    /// Whether the mask allowed the last token, but the matcher rejected it.
+    is_inconsistent: bool,
 }
 
 /// Feeds token sequences to matchers, on one thread.
@@ -79,6 +82,7 @@ impl<'e> Feeder<'e> {
             masks.extend(result.masks_ns);
             record.mask_fuel = record.mask_fuel.max(Some(result.fuel));
             record.limit = record.limit.or(result.limit);
+            record.inconsistent += usize::from(result.is_inconsistent);
             if result.accepted != *valid {
                 wrong.push((i, *valid, result.consumed));
             }
@@ -127,21 +131,41 @@ fn feed(mut matcher: Matcher, tokens: &[u32], mask: &mut MaskRow) -> SequenceRes
     for (i, &token) in tokens.iter().enumerate() {
         let started = Instant::now();
         let token = TokenId::from_raw(token);
-        let (is_allowed, fuel) = fuel::measure(|| {
+        let (taken, fuel) = fuel::measure(|| {
             matcher.update_mask(mask);
             if i == 0 {
                 result.first_mask_ns = Some(nanos(started.elapsed()));
             }
-            mask.allows(token) && matcher.advance(token).is_ok()
+            mask.allows(token).then(|| matcher.advance(token))
         });
         result.masks_ns.push(nanos(started.elapsed()));
         result.fuel = result.fuel.max(fuel);
-        if !is_allowed {
+        if taken != Some(Ok(())) {
             result.consumed = false;
             result.limit = matcher.limit();
+            result.is_inconsistent = contradicts_mask(&taken);
             return result;
         }
     }
     result.accepted = matcher.is_complete();
     result
+}
+
+/// Whether a matcher rejected a token that its mask allows, without having reached a limit. `taken`
+/// is what `advance` returned, if the mask allows the token.
+fn contradicts_mask(taken: &Option<Result<(), AdvanceError>>) -> bool {
+    matches!(taken, Some(Err(error)) if !matches!(error, AdvanceError::Limit { .. }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rejections_contradict_masks_and_limits_do_not() {
+        let rejected = AdvanceError::Rejected { token: TokenId::from_raw(7), offset: 0 };
+        assert!(contradicts_mask(&Some(Err(rejected))));
+        let harmless = [None, Some(Ok(())), Some(Err(AdvanceError::Limit { what: "fuel" }))];
+        assert!(!harmless.iter().any(contradicts_mask));
+    }
 }

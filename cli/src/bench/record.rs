@@ -48,6 +48,9 @@ pub(super) struct CaseRecord {
     /// The limit that a mask or token reached.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) limit: Option<&'static str>,
+    /// Number of tokens that a mask allowed and the matcher rejected: errors of the engine.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(super) inconsistent: usize,
     /// Time of preparation, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) prepare_ns: Option<u64>,

@@ -60,6 +60,7 @@ fn run_all_families(
     ensure!(args.common.ablation.is_none(), "--ablation runs one format: name it with --format");
     let cases = workers::cases(&args.common)?;
     let mut out = jsonl::JsonlWriter::create(&args.common.out)?;
+    let mut consistent = Ok(());
     for (k, family) in Catalog::shipped().formats().iter().enumerate() {
         let (engine, format) = bind(args, family, vocab)?;
         let run_case = run_case(args, &format, encoder);
@@ -73,9 +74,10 @@ fn run_all_families(
             eprintln!("{}", SummaryRow::HEADING);
         }
         eprintln!("{}", SummaryRow::new(&family.name, &records));
+        consistent = consistent.and_then(|()| workers::check_consistency(&records));
     }
     out.finish()?;
-    Ok(ExitCode::SUCCESS)
+    consistent.map(|()| ExitCode::SUCCESS)
 }
 
 /// An engine for a family, and the family's format on its vocabulary. Special tokens that the

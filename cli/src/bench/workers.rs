@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use louver::engine::Engine;
 
 use super::CommonArgs;
@@ -30,7 +30,20 @@ pub(super) fn run(
     }
     out.finish()?;
     eprint!("{}", Summary::new(&records, unit));
-    report_invalid(common, &records)
+    report_invalid(common, &records)?;
+    check_consistency(&records)
+}
+
+/// Fails if a mask allowed a token that the matcher rejected.
+pub(super) fn check_consistency<'r>(
+    records: impl IntoIterator<Item = &'r CaseRecord>,
+) -> Result<()> {
+    let inconsistent = records.into_iter().filter(|record| record.inconsistent > 0);
+    let inconsistent: Vec<(&str, usize)> =
+        inconsistent.map(|record| (&*record.id, record.inconsistent)).collect();
+    let Some((first, _)) = inconsistent.first() else { return Ok(()) };
+    let tokens: usize = inconsistent.iter().map(|(_, tokens)| tokens).sum();
+    bail!("masks allowed {tokens} tokens that the matcher rejected, the first in case {first}")
 }
 
 /// Prints why the first line that is not a case is none. Fails if no line is a case.
@@ -79,4 +92,22 @@ pub(super) fn records(
     };
     done.sort_unstable_by_key(|(i, _)| *i);
     Ok(done.into_iter().map(|(_, record)| record).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inconsistent_masks_are_an_error() {
+        let record = |id: &str, inconsistent| CaseRecord {
+            id: id.to_owned(),
+            inconsistent,
+            ..CaseRecord::default()
+        };
+        let records = [record("a", 0), record("b", 2), record("c", 1)];
+        assert!(check_consistency(&records[..1]).is_ok());
+        let error = check_consistency(&records).unwrap_err().to_string();
+        assert!(error.contains("3 tokens") && error.ends_with("case b"), "{error}");
+    }
 }
