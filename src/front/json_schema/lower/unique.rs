@@ -8,6 +8,8 @@
 
 use std::sync::Arc;
 
+use smallvec::smallvec;
+
 use super::super::normalize::EMPTINESS_DEPTH;
 use super::super::options::UniqueItems;
 use super::super::read::doc::{LocId, Locs};
@@ -17,7 +19,7 @@ use super::super::read::facets::{
 use super::SchemaLowering;
 use crate::decimal::{Decimal, common_multiple};
 use crate::fsm::{Combine, Dfa};
-use crate::ir::Expr;
+use crate::ir::{Expr, ProductiveRules};
 
 /// A number of values that no text can exhaust.
 const INEXHAUSTIBLE: u64 = 1 << 32;
@@ -243,6 +245,31 @@ impl<'a> SchemaLowering<'a, '_> {
         Some(count_words(&union, 0, None))
     }
 
+    /// Whether some value may satisfy all of the locations. That one does is checked once all rules
+    /// have bodies; see [`SchemaLowering::report_missing_values`].
+    fn assume_value(&mut self, locs: Locs) -> bool {
+        let value = self.lower_value(locs);
+        if value == Expr::Never {
+            return false;
+        }
+        self.containers.assumed_values.push((self.location, value));
+        true
+    }
+
+    /// Reports the arrays whose elements were counted as if a part of them had a value, although it
+    /// has none. Returns whether there are any.
+    pub(super) fn report_missing_values(&mut self, productive: &ProductiveRules) -> bool {
+        let assumed = std::mem::take(&mut self.containers.assumed_values);
+        let missing = assumed.into_iter().filter(|(_, value)| !productive.derives_text(value));
+        let places: Vec<LocId> = missing.map(|(loc, _)| loc).collect();
+        for &loc in &places {
+            let what =
+                "a part of the elements has no value, so they may run out of distinct values";
+            self.normalizer.reader.report_limit(loc, &["uniqueItems"], what.to_owned());
+        }
+        !places.is_empty()
+    }
+
     /// Bounds on the number of values that satisfy facets.
     fn count_facets(&mut self, facets: &Facets<'a>, depth: u32) -> ValueCount {
         if let Some(values) = &facets.values {
@@ -307,11 +334,15 @@ impl<'a> SchemaLowering<'a, '_> {
             return ValueCount::UNKNOWN;
         }
         let grows = facets.max.is_none() && facets.unique.is_none() && facets.contains.is_empty();
-        if grows && self.lower_value(facets.element(facets.prefix())) != Expr::Never {
+        let positions = facets.prefix() + 1;
+        if grows && (0..positions).all(|i| self.assume_value(facets.element(i))) {
             return ValueCount::inexhaustible();
         }
         let first = depth > 0 && facets.contains.is_empty();
-        if first && self.count_values(facets.element(0), depth - 1).least >= INEXHAUSTIBLE {
+        if first
+            && self.count_values(facets.element(0), depth - 1).least >= INEXHAUSTIBLE
+            && (0..positions.min(facets.min as usize)).all(|i| self.assume_value(facets.element(i)))
+        {
             return ValueCount::inexhaustible();
         }
         ValueCount::UNKNOWN
@@ -322,13 +353,20 @@ impl<'a> SchemaLowering<'a, '_> {
         if depth == 0 || !facets.clauses.is_empty() {
             return ValueCount::UNKNOWN;
         }
+        let needed =
+            facets.required.iter().map(|name| self.normalizer.member_schemas(facets, name));
+        let needed: Vec<Locs> =
+            needed.chain(facets.witnesses.iter().map(|w| smallvec![w.schema])).collect();
+        if !needed.into_iter().all(|locs| self.assume_value(locs)) {
+            return ValueCount::UNKNOWN;
+        }
         // Whether one more member of any name is possible.
         let needed = facets.required.len() + facets.witnesses.len();
         let more = facets.max.is_none_or(|max| max as usize > needed);
         let additional: Locs = facets.parts.iter().filter_map(|part| part.additional).collect();
         let named =
             !facets.names.is_empty() || facets.parts.iter().any(|part| !part.patterns.is_empty());
-        if more && !named && self.lower_value(additional) != Expr::Never {
+        if more && !named && self.assume_value(additional) {
             return ValueCount::inexhaustible();
         }
         let (mut least, mut exact) =
