@@ -7,13 +7,13 @@
 
 use std::collections::hash_map::Entry;
 
-use super::Csr;
+use super::{Csr, TooLarge};
 use crate::fuel;
 use crate::hash::HashMap;
 
 /// Most levels that are stored.
 const MAX_STORED_LEVELS: usize = 4_096;
-/// Most words of all levels together.
+/// Most words of all levels together, each for 64 nodes.
 const MAX_STORED_WORDS: usize = 1 << 20;
 /// The distance of a node from which no end is reached.
 const UNREACHED: u32 = u32::MAX;
@@ -36,15 +36,15 @@ pub(crate) struct PathLengths {
 
 impl PathLengths {
     /// The levels of a graph with this many nodes, for bounds of at most `min` and `max` steps.
-    /// `None` if they are too many to be stored, or out of fuel. Cost: the edges; with a lower
-    /// bound above 1, times the levels before they repeat.
+    /// Errors: they are too many to be stored, or out of fuel. Cost: the edges; with a lower bound
+    /// above 1, times the levels before they repeat.
     pub(crate) fn new(
         nodes: usize,
         edges: &[(u32, u32)],
         ends: &[u32],
         (min, max): (u32, Option<u32>),
-    ) -> Option<PathLengths> {
-        fuel::spend(nodes / 8 + edges.len()).ok()?;
+    ) -> Result<PathLengths, TooLarge> {
+        fuel::spend(nodes / 8 + edges.len())?;
         let back = Csr::new(nodes, || edges.iter().map(|&(from, to)| (to, from)));
         let mut nearest = vec![UNREACHED; nodes];
         ends.iter().for_each(|&end| nearest[end as usize] = 0);
@@ -67,7 +67,7 @@ impl PathLengths {
         let farthest = nearest.iter().copied().filter(|&steps| steps <= most).max().unwrap_or(0);
         let (table, repeat_from) =
             if min > 1 { levels(nodes, edges, ends, max)? } else { (Vec::new(), None) };
-        Some(PathLengths { nearest, nearest_nonempty, farthest, table, repeat_from })
+        Ok(PathLengths { nearest, nearest_nonempty, farthest, table, repeat_from })
     }
 
     /// The greatest of the nodes' fewest numbers of steps, within the upper bound.
@@ -109,35 +109,36 @@ impl PathLengths {
     }
 }
 
-/// The levels up to `horizon` steps, and the one from which on they repeat. `None` if they are too
+/// The levels up to `horizon` steps, and the one from which on they repeat. Errors: they are too
 /// many to be stored, or out of fuel.
 fn levels(
     nodes: usize,
     edges: &[(u32, u32)],
     ends: &[u32],
     horizon: Option<u32>,
-) -> Option<(Vec<Box<[u64]>>, Option<usize>)> {
+) -> Result<(Vec<Box<[u64]>>, Option<usize>), TooLarge> {
     let words = nodes.div_ceil(64);
+    let limit = MAX_STORED_LEVELS.min(MAX_STORED_WORDS / words.max(1));
     let mut level: Box<[u64]> = vec![0; words].into();
     ends.iter().for_each(|&end| level[end as usize / 64] |= 1 << (end % 64));
     let mut numbers: HashMap<Box<[u64]>, usize> = HashMap::default();
     let mut table = Vec::new();
     loop {
         match numbers.entry(level.clone()) {
-            Entry::Occupied(before) => return Some((table, Some(*before.get()))),
+            Entry::Occupied(before) => return Ok((table, Some(*before.get()))),
             Entry::Vacant(new) => new.insert(table.len()),
         };
         let mut next: Box<[u64]> = vec![0; words].into();
         for &(from, to) in edges {
             next[from as usize / 64] |= (level[to as usize / 64] >> (to % 64) & 1) << (from % 64);
         }
-        fuel::spend(words + edges.len() / 4).ok()?;
+        fuel::spend(words + edges.len() / 4)?;
         table.push(std::mem::replace(&mut level, next));
         if horizon.is_some_and(|horizon| table.len() > horizon as usize) {
-            return Some((table, None));
+            return Ok((table, None));
         }
-        if table.len() >= MAX_STORED_LEVELS || table.len() * words >= MAX_STORED_WORDS {
-            return None;
+        if table.len() >= limit {
+            return Err(TooLarge::States { limit });
         }
     }
 }
@@ -146,6 +147,19 @@ fn levels(
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    /// Two cycles whose common period is longer than the levels that are stored.
+    #[test]
+    fn too_many_levels_and_little_fuel_are_told_apart() {
+        let cycle = |first: u32, length: u32| {
+            (0..length).map(move |i| (first + i, first + (i + 1) % length))
+        };
+        let edges: Vec<(u32, u32)> = cycle(0, 67).chain(cycle(67, 71)).collect();
+        let levels = || PathLengths::new(138, &edges, &[0, 67], (5_000, None)).err();
+        assert_eq!(levels(), Some(TooLarge::States { limit: MAX_STORED_LEVELS }));
+        let out_of_fuel = fuel::with_budget(100, levels);
+        assert!(matches!(out_of_fuel, Some(TooLarge::Fuel(_))), "{out_of_fuel:?}");
+    }
 
     proptest! {
         #[test]

@@ -29,16 +29,21 @@ pub struct WordSearch {
 }
 
 impl WordSearch {
-    /// The search for these words. Cost: the number of their symbols, times that of different ones.
+    /// The search for these words; for none if the fuel does not suffice. Cost: the number of their
+    /// symbols, times that of different ones.
     pub fn new<W>(words: impl IntoIterator<Item = W>) -> WordSearch
     where
         W: IntoIterator<Item: Into<u32>>,
     {
         let symbols = |word: W| word.into_iter().map(Into::into).collect();
-        let words: Vec<Vec<u32>> = words.into_iter().map(symbols).collect();
+        let mut words: Vec<Vec<u32>> = words.into_iter().map(symbols).collect();
         let mut symbols = words.concat();
+        let most_nodes = 1 + symbols.len();
         symbols.sort_unstable();
         symbols.dedup();
+        if fuel::spend(most_nodes * symbols.len()).is_err() {
+            (words, symbols) = (Vec::new(), Vec::new());
+        }
         let (mut children, mut is_end) = (vec![vec![None; symbols.len()]], vec![false]);
         for word in &words {
             let mut at = 0;
@@ -54,7 +59,6 @@ impl WordSearch {
             }
             is_end[at] = true;
         }
-        fuel::charge(children.len());
         let mut next: Vec<Vec<usize>> = vec![vec![0; symbols.len()]; children.len()];
         // By node: that of its longest proper suffix.
         let mut suffix = vec![0; children.len()];
@@ -114,6 +118,15 @@ mod tests {
     use proptest::prelude::*;
 
     use super::WordSearch;
+    use crate::fuel;
+
+    #[test]
+    fn tables_are_not_made_without_fuel() {
+        fuel::with_budget(1_000_000, || {
+            let search = WordSearch::new(std::iter::once(0..20_000u32));
+            assert_eq!((search.next.len(), fuel::is_exhausted()), (1, true));
+        });
+    }
 
     proptest! {
         #[test]

@@ -326,21 +326,19 @@ impl<'g> Scan<'g> {
     ) -> Result<usize, CompileError> {
         self.content.has_counters = true;
         let graph = &counted.graph;
-        let levels = PathLengths::new(
+        let path_lengths = PathLengths::new(
             graph.nodes as usize,
             &counted.steps(),
             &graph.ends,
             (counted.min, counted.max),
         );
-        let Some(levels) = levels else {
-            let limit = self.limits.automaton_states;
-            return Err(CompileError::Limit {
-                rule: self.name(owner),
-                what: "states for numbers of steps",
-                limit,
-            });
-        };
-        self.auxiliary.path_lengths.insert(ExprId::of(expr), levels.into());
+        let path_lengths = path_lengths.map_err(|error| match error {
+            TooLarge::Fuel(out) => CompileError::fuel(self.bodies.grammar, owner, out),
+            TooLarge::States { limit } => {
+                CompileError::Limit { rule: self.name(owner), what: "numbers of steps", limit }
+            }
+        })?;
+        self.auxiliary.path_lengths.insert(ExprId::of(expr), path_lengths.into());
         let mut nodes = graph.nodes as usize;
         for (_, e, _) in &graph.edges {
             nodes += self.expr(owner, e, Nesting::Block)? + 1;

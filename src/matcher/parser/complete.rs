@@ -18,7 +18,14 @@ struct KernelSet<'s> {
     is_hashed: bool,
 }
 
-impl KernelSet<'_> {
+impl<'s> KernelSet<'s> {
+    fn new(
+        items: &'s mut Vec<Item>,
+        seen: &'s mut hashbrown::HashSet<Item, Seeded>,
+    ) -> KernelSet<'s> {
+        KernelSet { items, seen, is_hashed: false }
+    }
+
     /// Adds an item, unless the kernel has it.
     #[inline]
     fn insert(&mut self, item: Item) {
@@ -85,13 +92,13 @@ impl Parser {
         let mut at = 0;
         loop {
             at = self.complete_from(at, flags)?;
+            let mut returns = Vec::new();
             while let Some(frame) = self.scratch.ended.pop() {
-                for back in self.end_element(frame)? {
-                    if !self.scratch.kernel.contains(&back) {
-                        self.scratch.kernel.push(back);
-                    }
-                }
+                returns.extend(self.end_element(frame)?);
             }
+            fuel::spend(2 * returns.len())?;
+            let mut kernel = KernelSet::new(&mut self.scratch.kernel, &mut self.scratch.seen);
+            returns.into_iter().for_each(|back| kernel.insert(back));
             if at == self.scratch.kernel.len() {
                 return Ok(());
             }
@@ -107,7 +114,7 @@ impl Parser {
         let Scratch { kernel, seen, restarts, ended, .. } = &mut self.scratch;
         let (program, relaxed, duplicates) =
             (&self.program, self.relaxed, &self.keys.current_step.duplicates);
-        let mut kernel = KernelSet { items: kernel, seen, is_hashed: false };
+        let mut kernel = KernelSet::new(kernel, seen);
         while let Some(&item) = kernel.items.get(at) {
             at += 1;
             fuel::charge(2);

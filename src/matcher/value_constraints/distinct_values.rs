@@ -21,7 +21,7 @@ use crate::matcher::limit::ParserLimit;
 use crate::matcher::parser::Parser;
 use crate::matcher::store::{ConfigId, FrameId, FrameWalk, Item, Tracked};
 
-/// Most configurations that a search visits; without a result, there is no continuation.
+/// Most configurations that a search visits.
 const MAX_SEARCHED_CONFIGS: usize = 4096;
 /// Longest text of the greedy attempt before a search, in bytes.
 const MAX_GREEDY_BYTES: usize = 100;
@@ -203,8 +203,8 @@ impl Parser {
 
     /// Looks for a continuation breadth first, along texts that may still equal a rival. White
     /// space is tried last, because it can repeat without end. Configurations that differ only in
-    /// the spelling of what was read are visited once. A result holds for every configuration on
-    /// the way, whose own search would be a part of this one.
+    /// the spelling of what was read are visited once. Errors: the search visited
+    /// [`MAX_SEARCHED_CONFIGS`] configurations without a result, among others.
     fn search_continuation(&mut self, config: ConfigId) -> Result<bool, ParserLimit> {
         let mut seen: HashSet<(ConfigId, Vec<RivalState>)> = HashSet::default();
         let mut queue: VecDeque<(ConfigId, u32)> = [(config, 0)].into_iter().collect();
@@ -237,7 +237,7 @@ impl Parser {
                 }
             }
             if seen.len() > MAX_SEARCHED_CONFIGS {
-                return Ok(false);
+                return Err(ParserLimit::Search);
             }
         }
         Ok(false)

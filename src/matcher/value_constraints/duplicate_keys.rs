@@ -214,8 +214,9 @@ impl Parser {
         Ok(self.join_after_step(list, (base, next)))
     }
 
-    /// The union of two configurations. Where both have keys of a rule occurrence, those of the
-    /// first one are used.
+    /// The union of two configurations that a token leads to: `a` as a text, and `b` as special
+    /// tokens, which begin and end no keys. Where both have keys of a rule occurrence, those of `a`
+    /// are all of those of `b` and perhaps more, so they are used: no duplicate key is allowed.
     pub(in crate::matcher) fn union_with_keys(&mut self, a: ConfigId, b: ConfigId) -> ConfigId {
         let store = self.store();
         let (mut list, others) =
