@@ -1,7 +1,7 @@
 //! How single expressions become parts of automata: inlined, unrolled or counted.
 
 use crate::fsm::{ByteSet, LONG_WHITE_SPACE_RUN};
-use crate::ir::{Expr, MAX_COUNT};
+use crate::ir::{Expr, MAX_COUNT, Rule};
 
 /// A counted repeat that costs at most this many states is unrolled; larger ones become counted
 /// blocks.
@@ -20,9 +20,14 @@ impl ExprId {
     }
 }
 
-/// Whether a rule is inlined where it is called. A call of a single class, such as white space,
-/// costs more than its state. Counts are not inlined: callers share one copy of their states.
-pub(super) fn is_tiny(body: &Expr) -> bool {
+/// The body of a rule that is inlined where it is called. A call of a single class, such as white
+/// space, costs more than its state. Counts are not inlined: callers share one copy of their
+/// states.
+pub(super) fn inlined_body(rule: &Rule) -> Option<&Expr> {
+    (rule.attributes.is_empty() && is_tiny(&rule.body)).then_some(&rule.body)
+}
+
+fn is_tiny(body: &Expr) -> bool {
     match body {
         Expr::Class(_) | Expr::Special(_) => true,
         Expr::Bytes(bytes) => bytes.len() <= TINY_STATES,

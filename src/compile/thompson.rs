@@ -7,7 +7,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use super::counted_graph::{GraphNode, StepCounts, StepRole};
-use super::expressions::{ExprId, Repeat, is_tiny};
+use super::expressions::{ExprId, Repeat, inlined_body};
 use super::live_nfa::LiveNfa;
 use super::member_sets::{MemberFragments, MemberSets};
 use super::rule_nfa::{BlockNfa, BlockNfaId, EdgeSymbol, RuleNfa};
@@ -129,10 +129,10 @@ impl Thompson<Expr> for RuleNfaBuilder<'_> {
             Expr::Special(special) => self.edge(from, EdgeSymbol::Special(*special)),
             Expr::Ref(r) => {
                 let rule = &self.compiled.split_grammar.rules[r.index()];
-                if rule.attributes.is_empty() && is_tiny(&rule.body) {
-                    return self.append(from, &rule.body);
+                match inlined_body(rule) {
+                    Some(body) => self.append(from, body)?,
+                    None => self.call(from, (*r).into()),
                 }
-                self.call(from, (*r).into())
             }
             Expr::Seq(parts) => self.append_sequence(from, parts)?,
             Expr::Alt(parts) => self.append_alternatives(from, parts)?,

@@ -1,7 +1,7 @@
 //! Productive and nullable rules: which rules derive a finite text, and which the empty text.
 
 use super::RuleBodies;
-use crate::compile::expressions::is_tiny;
+use crate::compile::expressions::inlined_body;
 use crate::compile::{Compiled, CompiledRuleId};
 use crate::fsm::Components;
 use crate::ids::RuleId;
@@ -83,7 +83,6 @@ impl Compiled {
 
     /// The body of a rule that is inlined where it is called.
     pub(super) fn inlined_rule(&self, rule: RuleId) -> Option<&Expr> {
-        let rule = &self.split_grammar.rules[rule.index()];
-        (rule.attributes.is_empty() && is_tiny(&rule.body)).then_some(&rule.body)
+        inlined_body(&self.split_grammar.rules[rule.index()])
     }
 }

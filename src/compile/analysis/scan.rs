@@ -3,7 +3,7 @@
 use super::RuleBodies;
 use crate::compile::auxiliary_rules::AuxiliaryRules;
 use crate::compile::dispatch::UnresolvedDispatch;
-use crate::compile::expressions::{ExprId, Repeat, is_tiny};
+use crate::compile::expressions::{ExprId, Repeat, inlined_body};
 use crate::compile::rule_facts::{Regularity, RuleFacts};
 use crate::compile::thompson::Nesting;
 use crate::compile::{CompileError, CompiledRuleId};
@@ -282,9 +282,9 @@ impl<'g> Scan<'g> {
         nesting: Nesting,
     ) -> Result<usize, CompileError> {
         let called = &self.bodies.grammar.rules[rule.index()];
-        if called.attributes.is_empty() && is_tiny(&called.body) {
+        if let Some(body) = inlined_body(called) {
             self.content.has_inlined = true;
-            return self.expr(owner, &called.body, nesting);
+            return self.expr(owner, body, nesting);
         }
         self.calls.callees.push(rule.into());
         Ok(1)
