@@ -47,7 +47,8 @@ mod trie_walk;
 mod white_space_bounds;
 
 pub use incremental_row::{MaskIdentity, MaskRow};
-pub use pool_scope::{PoolScope, PoolStats};
+pub use pool_counters::PoolStats;
+pub use pool_scope::PoolScope;
 pub use token_set::bit;
 
 pub(crate) use grammar_masks::GrammarMasks;

@@ -1,13 +1,12 @@
 //! Scopes of mask pools: entries are shared by all engines of one vocabulary in the process, by the
 //! grammars of one engine, or not at all.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
 use super::pool::MaskPool;
-use super::pool_counters::PoolCounters;
+use super::pool_counters::{PoolCounters, PoolStats};
 use super::token_set::set_bit;
 use crate::vocab::{NodeId, Vocabulary};
 
@@ -24,53 +23,6 @@ pub enum PoolScope {
     Engine,
     /// Every constraint has a pool of its own, with the whole budget: grammars share nothing.
     Constraint,
-}
-
-/// How often masks and mask entries were found, and what is held.
-///
-/// A mask that is asked for and memoised is a *perfect* hit. A mask that is put together from
-/// entries in the pool is a *partial* hit: only their suffixes are resolved, and less where the
-/// same suffixes were resolved with the same following configuration (`resolved_hits`). Otherwise,
-/// entries have to be built.
-// Many fields: one reading of all statistics of a pool, for reports.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct PoolStats {
-    /// Entries that the engine found in its pool.
-    pub hits: u64,
-    /// Entries that the engine built.
-    pub misses: u64,
-    /// Of those, entries derived from another one by walking only where the two differ.
-    pub derived: u64,
-    /// Suffixes that were asked for with a following configuration, and were memoised.
-    pub resolved_hits: u64,
-    /// Suffixes that had to be resolved.
-    pub resolved_misses: u64,
-    /// Masks that the engine was asked for and had.
-    pub mask_hits: u64,
-    /// Of those, masks memoised for another configuration that no token can tell from the one asked
-    /// for.
-    pub representatives_used: u64,
-    /// Masks that the engine built, prepared or on demand. A mask that is built from another one
-    /// (where white space has a bound, or near the end of a budget) counts that one too.
-    pub mask_misses: u64,
-    /// Of those, masks that equalled one already held by the grammar or by another one. Equal masks
-    /// are held once.
-    pub equal_masks: u64,
-    /// Prepared masks that were then asked for.
-    pub background_masks_used: u64,
-    /// Entries that the pool holds now, whichever engine built them. 0 here and below if every
-    /// constraint has a pool of its own.
-    pub entries: usize,
-    /// Memory of the pool, in bytes, approximately: entries, counter profiles, structural ids of
-    /// rules, and finished masks.
-    pub bytes: usize,
-    /// The pool's budget, in bytes.
-    pub max_bytes: usize,
-    /// Values evicted from the pool.
-    pub evicted: u64,
-    /// Engines that share the pool, this one included.
-    pub engines: usize,
 }
 
 /// The pools of scope [`PoolScope::Process`].
@@ -158,8 +110,6 @@ impl EnginePool {
 
     /// What was counted, and what is held now.
     pub(crate) fn stats(&self) -> PoolStats {
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let c = &self.counters;
         let (cache_stats, max_bytes, engines) = match &self.location {
             PoolLocation::Process(process_pool) => {
                 let budgets = process_pool.budgets.lock();
@@ -173,21 +123,12 @@ impl EnginePool {
             PoolLocation::Constraint { .. } => (Default::default(), self.max_bytes, 1),
         };
         PoolStats {
-            hits: read(&c.hits),
-            misses: read(&c.misses),
-            derived: read(&c.derived),
-            resolved_hits: read(&c.resolved_hits),
-            resolved_misses: read(&c.resolved_misses),
-            mask_hits: read(&c.mask_hits),
-            representatives_used: read(&c.representatives_used),
-            mask_misses: read(&c.mask_misses),
-            equal_masks: read(&c.equal_masks),
-            background_masks_used: read(&c.background_masks_used),
             entries: cache_stats[0].entries,
             bytes: cache_stats.iter().map(|cache| cache.bytes).sum(),
             max_bytes,
             evicted: cache_stats.iter().map(|cache| cache.evicted).sum(),
             engines,
+            ..self.counters.read()
         }
     }
 }
