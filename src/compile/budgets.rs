@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use super::CompiledRuleId;
+use super::counted_graph::FAR_FROM_BOUNDS;
 use crate::fsm::utf8;
 use crate::hash::HashMap;
 use crate::ir::{BudgetPolicy, Grammar};
@@ -35,13 +36,10 @@ pub(crate) enum BudgetUnit {
 /// A count is `4 * units + missing`: the units that may still come, and the bytes that the current
 /// code point lacks. Below 4, only the rest of that code point may come.
 impl BudgetMeter {
-    /// A count that cannot run out.
-    pub(crate) const FAR_FROM_BOUNDS: u32 = u32::MAX;
-
     /// A budget of `most` units.
     fn new(unit: BudgetUnit, most: u32, on_exhausted: BudgetPolicy) -> BudgetMeter {
         let units = most.saturating_add(u32::from(unit == BudgetUnit::Token));
-        let full = if units > u32::MAX / 8 { BudgetMeter::FAR_FROM_BOUNDS } else { units * 4 };
+        let full = if units > u32::MAX / 8 { FAR_FROM_BOUNDS } else { units * 4 };
         BudgetMeter { unit, full, on_exhausted }
     }
 
@@ -52,7 +50,7 @@ impl BudgetMeter {
 
     /// The count after the end of a token. A budget of tokens never ends inside a code point.
     pub(crate) fn count_after_token(self, count: u32) -> u32 {
-        if self.unit == BudgetUnit::Char || count == BudgetMeter::FAR_FROM_BOUNDS {
+        if self.unit == BudgetUnit::Char || count == FAR_FROM_BOUNDS {
             count
         } else {
             count.checked_sub(4).unwrap_or(count)
@@ -62,7 +60,7 @@ impl BudgetMeter {
     /// The count after a byte of UTF-8. `None`: the budget is spent, and the byte is not part of
     /// the current code point.
     pub(crate) fn count_after_byte(self, byte: u8, count: u32) -> Option<u32> {
-        if count == BudgetMeter::FAR_FROM_BOUNDS {
+        if count == FAR_FROM_BOUNDS {
             return Some(count);
         }
         if byte & 0xC0 == 0x80 {
@@ -91,9 +89,8 @@ impl BudgetMeter {
 
     /// Code points that may still come; `None` if no bound is near.
     pub(crate) fn chars_left(self, count: u32) -> Option<u32> {
-        (self.unit == BudgetUnit::Char && count != BudgetMeter::FAR_FROM_BOUNDS
-            || self.is_finishing(count))
-        .then_some(count / 4)
+        (self.unit == BudgetUnit::Char && count != FAR_FROM_BOUNDS || self.is_finishing(count))
+            .then_some(count / 4)
     }
 
     /// The representative of a count for tokens of at most `max_token_bytes` bytes. A token budget
@@ -101,8 +98,8 @@ impl BudgetMeter {
     pub(crate) fn canonical_count(self, count: u32, max_token_bytes: u32) -> u32 {
         match self.unit {
             BudgetUnit::Token if self.is_finishing(count) => count,
-            BudgetUnit::Token => BudgetMeter::FAR_FROM_BOUNDS,
-            BudgetUnit::Char if count / 4 > max_token_bytes => BudgetMeter::FAR_FROM_BOUNDS,
+            BudgetUnit::Token => FAR_FROM_BOUNDS,
+            BudgetUnit::Char if count / 4 > max_token_bytes => FAR_FROM_BOUNDS,
             BudgetUnit::Char => count,
         }
     }

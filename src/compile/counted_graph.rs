@@ -27,7 +27,8 @@ pub(super) enum StepRole {
     End,
 }
 
-/// A step count of which only one thing is known: no bound is within reach.
+/// A count of which only one thing is known: no bound is within reach. Of the steps of a counted
+/// graph, the runs of a counted block, or the units of a budget.
 pub(crate) const FAR_FROM_BOUNDS: u32 = u32::MAX;
 
 /// Step counting of a rule's automaton: the role of each of its states.

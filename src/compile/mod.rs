@@ -30,6 +30,7 @@ mod thompson;
 
 pub(crate) use budgets::{BudgetMeter, BudgetUnit};
 pub(crate) use byte_classes::ByteClasses;
+pub(crate) use counted_graph::FAR_FROM_BOUNDS;
 pub(crate) use dispatch::DispatchStateId;
 pub(crate) use distinct_scopes::{DistinctRole, DistinctScopes, RegisterId, ReturnRole};
 #[doc(hidden)]

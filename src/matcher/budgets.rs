@@ -11,7 +11,7 @@ use super::parser::Parser;
 use super::store::{ConfigFlags, ConfigId, FrameId, Item, Tracked};
 use super::symbol::SymbolCode;
 use super::value_constraints::registers::Registers;
-use crate::compile::{BudgetMeter, BudgetUnit, Program, ReturnRole, StateId};
+use crate::compile::{BudgetMeter, BudgetUnit, FAR_FROM_BOUNDS, Program, ReturnRole, StateId};
 use crate::hash::HashSet;
 use crate::ir::BudgetPolicy;
 
@@ -187,7 +187,7 @@ impl Parser {
     /// The configuration with all budgets of code points out of reach.
     pub(crate) fn without_char_budgets(&mut self, config: ConfigId) -> ConfigId {
         self.map_counts(config, |meter, count| {
-            if meter.chars_left(count).is_some() { BudgetMeter::FAR_FROM_BOUNDS } else { count }
+            if meter.chars_left(count).is_some() { FAR_FROM_BOUNDS } else { count }
         })
     }
 
@@ -215,7 +215,7 @@ impl Parser {
         let mut walk = self.store().walk(self.store().items(config));
         while let Some(item) = walk.next_item() {
             let meter = self.program().budget_meter(item.state);
-            if item.count != BudgetMeter::FAR_FROM_BOUNDS
+            if item.count != FAR_FROM_BOUNDS
                 && meter.is_some_and(BudgetMeter::makes_items_interdependent)
             {
                 return true;

@@ -5,6 +5,14 @@
 //! of counted graphs. Canonical configurations replace each such counter and state by a
 //! representative. See `docs/internals/COUNTERS.md`.
 //!
+//! What each function replaces by a representative:
+//!
+//! | | counters and graph nodes of items | counts of frames | member sets |
+//! |---|---|---|---|
+//! | [`Parser::canonical_keeping_frames`] | yes | | |
+//! | [`Parser::canonical`] | yes | yes | |
+//! | [`Parser::mask_representative`] | yes | yes | yes |
+//!
 //! Invariant: the mask of a configuration equals the mask of its canonical configuration.
 
 use super::limit::ParserLimit;
@@ -16,24 +24,29 @@ use crate::compile::StateId;
 impl Parser {
     /// The canonical configuration.
     pub(crate) fn canonical(&mut self, config: ConfigId) -> ConfigId {
-        if self.tracks_keys(config) {
-            self.canonical_with_frames(config)
-        } else {
-            self.memoised(config, Parser::canonical_with_frames)
+        let known = self.store_mut().representatives(config).canonical;
+        if known != ConfigId::UNKNOWN {
+            return known;
         }
+        let (store, program, max_token_bytes) = self.store_and_program();
+        let Some(max_token_bytes) = max_token_bytes else { return config };
+        let canonical = store.canonical_config(program, config, max_token_bytes);
+        let canonical = self.with_canonical_nodes(canonical, max_token_bytes);
+        self.store_mut().representatives(config).canonical = canonical;
+        canonical
     }
 
-    /// The representative of a base configuration for mask construction: canonical, and with
-    /// representative states, also in frames. It drops what no token can reach, such as the object
-    /// members already present. Only the masks are equal; the configurations after a token may
-    /// differ.
+    /// The representative of a base configuration for mask construction. It drops what no token can
+    /// reach, such as the object members already present. Only the masks are equal; the
+    /// configurations after a token may differ.
     pub(crate) fn mask_representative(&mut self, config: ConfigId) -> ConfigId {
         let canonical = self.canonical(config);
         if !self.program().has_members() {
             return canonical;
         }
-        if let Some(cached) = self.store().cached_representative(canonical) {
-            return cached;
+        let known = self.store_mut().representatives(canonical).mask;
+        if known != ConfigId::UNKNOWN {
+            return known;
         }
         let Some(vocab) = self.vocab().cloned() else { return canonical };
         let representative_state = |parser: &mut Parser, state| {
@@ -41,44 +54,17 @@ impl Parser {
         };
         let mapped = self.map_states(canonical, representative_state).unwrap_or(canonical);
         let representative = self.store_mut().representative_config(mapped);
-        self.store_mut().set_config_representative(canonical, representative);
+        self.store_mut().representatives(canonical).mask = representative;
         representative
     }
 
-    /// The canonical configuration with frames unchanged, for callers that keep data by frame.
+    /// The canonical configuration with frames and keys unchanged, for callers that keep data by
+    /// frame.
     pub(crate) fn canonical_keeping_frames(&mut self, config: ConfigId) -> ConfigId {
-        if self.tracks_keys(config) {
-            self.memoised(config, Parser::compute_canonical_keeping_frames)
-        } else {
-            self.compute_canonical_keeping_frames(config)
+        let known = self.store_mut().representatives(config).keeping_frames;
+        if known != ConfigId::UNKNOWN {
+            return known;
         }
-    }
-
-    /// Memoises a canonical configuration: with keys, the one that keeps frames; otherwise the
-    /// full one.
-    fn memoised(
-        &mut self,
-        config: ConfigId,
-        compute: fn(&mut Parser, ConfigId) -> ConfigId,
-    ) -> ConfigId {
-        if let Some(cached) = self.store().cached_canonical(config) {
-            return cached;
-        }
-        let canonical = compute(self, config);
-        self.store_mut().set_config_canonical(config, canonical);
-        canonical
-    }
-
-    /// Canonical counters in items and frames, and representative states.
-    fn canonical_with_frames(&mut self, config: ConfigId) -> ConfigId {
-        let (store, program, max_token_bytes) = self.store_and_program();
-        let Some(max_token_bytes) = max_token_bytes else { return config };
-        let canonical = store.canonical_config(program, config, max_token_bytes);
-        self.with_canonical_nodes(canonical, max_token_bytes)
-    }
-
-    /// Canonical counters in items only, and representative states.
-    fn compute_canonical_keeping_frames(&mut self, config: ConfigId) -> ConfigId {
         let (store, program, max_token_bytes) = self.store_and_program();
         let Some(max_token_bytes) = max_token_bytes else { return config };
         let canonical_item = |item: &Item| Item {
@@ -89,12 +75,12 @@ impl Parser {
         if let Some(items) = map_items(store.items(config), canonical_item) {
             base = store.intern_config(&items, store.flags(base));
         }
-        let representative = self.with_canonical_nodes(base, max_token_bytes);
-        if representative == self.store().base(config) {
-            config
-        } else {
-            self.with_keys_of(config, representative)
+        let mut canonical = self.with_canonical_nodes(base, max_token_bytes);
+        if self.tracks_keys(config) {
+            canonical = self.with_keys_of(config, canonical);
         }
+        self.store_mut().representatives(config).keeping_frames = canonical;
+        canonical
     }
 
     /// Replaces states of counted graphs by representatives.

@@ -87,7 +87,7 @@ impl Parser {
     /// Memoises the canonical configuration of a counter that no token can take to a bound. All
     /// configurations that differ only in such counters share it; `key` identifies them.
     fn memoise_canonical(&mut self, config: ConfigId, key: (ConfigId, FrameId)) {
-        if self.store().cached_canonical(config).is_some() {
+        if self.store_mut().representatives(config).canonical != ConfigId::UNKNOWN {
             return;
         }
         let canonical = match self.queries.far_canonical.get(&key) {
@@ -98,7 +98,7 @@ impl Parser {
                 canonical
             }
         };
-        self.store_mut().set_config_canonical(config, canonical);
+        self.store_mut().representatives(config).canonical = canonical;
     }
 
     /// The position of a base configuration, if all its items are in one rule and one block, track

@@ -19,11 +19,13 @@ use predict::CalledRule;
 
 use super::limit::ParserLimit;
 use super::query_caches::{DistinctCaches, QueryCaches, StepCaches};
-use super::store::{ConfigFlags, ConfigId, FAR_FROM_BOUNDS, FrameId, INITIAL_CONFIGS, Item, Store};
+use super::store::{ConfigFlags, ConfigId, FrameId, INITIAL_CONFIGS, Item, Store};
 use super::symbol::Symbol;
 use super::transition_cache::TransitionCache;
 use super::value_constraints::key_tracker::KeyTracker;
-use crate::compile::{Compiled, CompiledRuleId, DispatchStateId, Program, StateId};
+use crate::compile::{
+    Compiled, CompiledRuleId, DispatchStateId, FAR_FROM_BOUNDS, Program, StateId,
+};
 use crate::fsm::ByteSet;
 use crate::fuel;
 use crate::ids::SpecialId;

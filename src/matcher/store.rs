@@ -23,7 +23,7 @@ use std::hash::{Hash, Hasher};
 
 use super::value_constraints::registers::Registers;
 use crate::capacity::ReserveMore;
-use crate::compile::{Program, RegisterId, ReturnRole, State, StateId};
+use crate::compile::{FAR_FROM_BOUNDS, Program, RegisterId, ReturnRole, State, StateId};
 use crate::hash::{Seeded, hasher};
 use crate::ids::{Label, id};
 use crate::interner::InternIndex;
@@ -89,9 +89,8 @@ impl Default for KeyListId {
 /// Flag in an item's count: the block has no bounds, and runs are only counted. Mask profiles use
 /// it to examine a block for all counter values at once.
 pub(crate) const UNBOUNDED_COUNT: u32 = 0x8000_0000;
-/// Count of an item whose counter is out of reach of both bounds. It never changes, and has the
-/// flag [`UNBOUNDED_COUNT`], so that runs end as in a block without bounds.
-pub(crate) const FAR_FROM_BOUNDS: u32 = u32::MAX;
+// A count that is far from both bounds never changes, and has the flag, so that runs end as in a
+// block without bounds.
 const _: () = assert!(FAR_FROM_BOUNDS & UNBOUNDED_COUNT != 0);
 /// Initial capacity for configurations; enough for a small schema.
 pub(super) const INITIAL_CONFIGS: usize = 448;
@@ -231,10 +230,19 @@ struct InternedConfig {
     flags: ConfigFlags,
     /// The same configuration without keys.
     base: ConfigId,
-    /// The configuration with canonical counters, if computed; see [`super::canonical`].
-    canonical: ConfigId,
-    /// The representative for mask construction, if computed.
-    representative: ConfigId,
+    representatives: Representatives,
+}
+
+/// The configurations that stand for one in mask construction, each [`ConfigId::UNKNOWN`] until it
+/// is computed; see [`super::canonical`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Representatives {
+    /// See [`Parser::canonical`](super::parser::Parser::canonical).
+    pub(super) canonical: ConfigId,
+    /// See [`Parser::canonical_keeping_frames`](super::parser::Parser::canonical_keeping_frames).
+    pub(super) keeping_frames: ConfigId,
+    /// See [`Parser::mask_representative`](super::parser::Parser::mask_representative).
+    pub(super) mask: ConfigId,
 }
 
 /// Interner of all frames and configurations of one parser. It only grows; the parser drops it as a
@@ -391,8 +399,9 @@ impl Store {
         base: ConfigId,
     ) -> ConfigId {
         let id = ConfigId::new(self.configs.len());
-        let (canonical, representative) = (ConfigId::UNKNOWN, ConfigId::UNKNOWN);
-        self.configs.push(InternedConfig { items, flags, base, canonical, representative });
+        let [canonical, keeping_frames, mask] = [ConfigId::UNKNOWN; 3];
+        let representatives = Representatives { canonical, keeping_frames, mask };
+        self.configs.push(InternedConfig { items, flags, base, representatives });
         self.config_ids.insert(hash, id.raw());
         id
     }
@@ -421,28 +430,10 @@ impl Store {
         self.configs[config.index()].base
     }
 
-    /// The configuration with canonical counters, if computed.
+    /// The configurations that stand for one.
     #[inline]
-    pub(super) fn cached_canonical(&self, config: ConfigId) -> Option<ConfigId> {
-        Some(self.configs[config.index()].canonical)
-            .filter(|&canonical| canonical != ConfigId::UNKNOWN)
-    }
-
-    /// The representative for mask construction, if computed.
-    #[inline]
-    pub(super) fn cached_representative(&self, config: ConfigId) -> Option<ConfigId> {
-        Some(self.configs[config.index()].representative)
-            .filter(|&representative| representative != ConfigId::UNKNOWN)
-    }
-
-    /// Stores the representative for mask construction.
-    pub(super) fn set_config_representative(&mut self, config: ConfigId, representative: ConfigId) {
-        self.configs[config.index()].representative = representative;
-    }
-
-    /// Stores the configuration with canonical counters.
-    pub(super) fn set_config_canonical(&mut self, config: ConfigId, canonical: ConfigId) {
-        self.configs[config.index()].canonical = canonical;
+    pub(super) fn representatives(&mut self, config: ConfigId) -> &mut Representatives {
+        &mut self.configs[config.index()].representatives
     }
 
     /// The frame with these items, if it is interned.
