@@ -2,8 +2,10 @@
 //!
 //! Keys come from requests: names and byte strings directly, sets of states and pairs of numbers by
 //! choice of the grammar. An attacker who knows a hash function can choose n keys that collide,
-//! which cost n² steps. So nothing in this crate hashes with a fixed seed: the seed is drawn once a
-//! process from the operating system's random numbers.
+//! which cost n² steps. So no map has a fixed seed: the seed is drawn once a process from the
+//! operating system's random numbers. Two hashes of sets are sums with fixed factors, as order must
+//! not matter: those of `fsm::alphabet` and `mask::interned_masks`. Both compare what has equal
+//! hashes, so a collision costs compression or sharing, and no more.
 //!
 //! The order of a map's entries therefore differs from run to run. Code that iterates over a map
 //! either sorts or does not depend on the order.

@@ -318,11 +318,12 @@ impl ProfileBuilder {
 
     /// Sorts the results into a profile.
     fn finish(self, vocab: &Vocabulary) -> CounterProfile {
-        let words = |range: &RunRange| {
+        let tokens = |range: &RunRange| {
             let tree = TreeNode { node: NodeId::ROOT, in_shapes: range.in_shapes }.tree(vocab);
             tree.tokens(range.tokens.clone())
         };
-        let inside = TokensByCount::new(self.inside.iter().map(|range| (range.runs, words(range))));
+        let inside =
+            TokensByCount::new(self.inside.iter().map(|range| (range.runs, tokens(range))));
         let mut row = vec![0; vocab.mask_words()];
         inside.all().iter().for_each(|&id| set_bit(&mut row, id));
         let (mut suffix_runs, mut suffixes) = (Vec::new(), Vec::new());

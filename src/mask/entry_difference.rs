@@ -46,7 +46,7 @@ impl EntryDifference {
     ) -> Result<(), WalkError> {
         let (mut this_exits, mut base_exits): (Vec<Exit>, Vec<Exit>) = Default::default();
         let mut visited = 0;
-        let query_budget = QueryAllowance::new(parser, 0);
+        let allowance = QueryAllowance::new(parser, 0);
         descend(trie, (this, base, false), |node, byte, (this, base, excluded_above)| {
             let this_config = parser.step(this, byte)?;
             let base_config = if this == base { this_config } else { parser.step(base, byte)? };
@@ -62,7 +62,7 @@ impl EntryDifference {
                 // Both accept everything below, whatever stays context-dependent on the way.
                 let (any_text, query) = (
                     (trie.byte_kinds_below(node), trie.longest_below(node)),
-                    (&query_budget, visited),
+                    (&allowance, visited),
                 );
                 if parser.reads_all_texts(this_config, any_text, query)?
                     && parser.reads_all_texts(base_config, any_text, query)?

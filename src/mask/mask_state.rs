@@ -152,7 +152,7 @@ pub(crate) struct MaskState {
     budgets: ConfigBudgets,
     /// Results and buffers of trie walks.
     pub(super) walk: TrieWalk,
-    /// Optimisations that are switched off.
+    /// Which optimisations are on.
     switches: Switches,
     /// Lengths of shortest completions; made on demand.
     pub(crate) shortest_paths: Option<Box<ShortestPaths>>,

@@ -503,7 +503,7 @@ impl RuleWalker<'_> {
             && !(exit_nodes.is_empty() && calls.is_empty()))
         .then(|| {
             let mut row = vec![0; mask_words];
-            walk.tokens.iter().for_each(|&word| set_bit(&mut row, word));
+            walk.tokens.iter().for_each(|&token| set_bit(&mut row, token));
             row
         });
         if walk.tokens.len() > mask_words / ROW_FRACTION {

@@ -57,8 +57,7 @@ impl ShapeWalk {
         self.visited += 1;
         let shapes = vocab.shape_tree();
         let (nodes, length) = (shapes.tree().subtree_len(node), shapes.tree().longest_below(node));
-        let allowance = self.on_trie.queries;
-        let (large, query) = (nodes >= MIN_SKIP_NODES, (&allowance, self.visited()));
+        let (large, allowance) = (nodes >= MIN_SKIP_NODES, self.on_trie.allowance);
         let kinds = shapes.byte_kinds_below(node);
         if !parser.is_uniform_shape(config, shape)? {
             self.walk_sources(parser, vocab, node, config)?;
@@ -71,7 +70,8 @@ impl ShapeWalk {
         }
         let again = large && may_be_self_loop(config, next, byte);
         if again && parser.loops_on(next, kinds)?
-            || large && parser.reads_all_texts(next, (kinds, length), query)?
+            || large
+                && parser.reads_all_texts(next, (kinds, length), (&allowance, self.visited()))?
         {
             self.add_range(shapes.range_of_subtree(node));
             return Ok(None);

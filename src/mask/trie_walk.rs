@@ -107,7 +107,7 @@ pub(crate) struct TrieWalk {
     pub(crate) pending_follow: Vec<(NodeSetId, ConfigId)>,
     meter: NodeMeter,
     /// When queries about any text are worth their cost.
-    pub(super) queries: QueryAllowance,
+    pub(super) allowance: QueryAllowance,
     /// Nodes that the walk may still visit or take.
     pub(super) nodes_left: usize,
     /// A scratch row; all zeros between uses.
@@ -184,7 +184,7 @@ impl TrieWalk {
     pub(crate) fn begin(&mut self, parser: &Parser, budget: usize) {
         self.nodes_left = budget;
         self.stack.clear();
-        self.queries = QueryAllowance::new(parser, self.visited());
+        self.allowance = QueryAllowance::new(parser, self.visited());
     }
 
     /// Adds every token strictly below `node` that `config` accepts. Gives up after `budget` nodes.
@@ -308,11 +308,12 @@ impl TrieWalk {
         if nodes < MIN_SKIP_NODES {
             return Ok(false);
         }
-        let (kinds, query) = (trie.byte_kinds_below(node), (&self.queries, self.visited()));
+        let kinds = trie.byte_kinds_below(node);
+        let allowance = (&self.allowance, self.visited());
         let loops = may_loop && parser.loops_on(config, kinds)?;
         if !loops
             && (self.rule_only
-                || !parser.reads_all_texts(config, (kinds, trie.longest_below(node)), query)?)
+                || !parser.reads_all_texts(config, (kinds, trie.longest_below(node)), allowance)?)
         {
             return Ok(false);
         }

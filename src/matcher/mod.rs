@@ -5,15 +5,15 @@
 //! memoised. See `docs/internals/CONFIGURATIONS.md`.
 //!
 //! * Core: `store` interns items, frames and configurations; `parser` scans, completes and
-//!   predicts; `transition_cache` memoises; `token_step` steps over whole tokens; `frame_rewrite`
-//!   maps the items of frames.
+//!   predicts over a `symbol` (a byte or a special token), within a `limit`; `transition_cache`
+//!   memoises; `token_step` steps over whole tokens; `frame_rewrite` maps the items of frames.
 //! * Constraints beyond context-free grammars: `budgets` of tokens, and `value_constraints`, which
 //!   compare JSON values and names. Grammars without them run none of their code.
 //! * Queries for mask construction (`query_caches`): `canonical`, `counted_runs` and
 //!   `counted_steps` (`docs/internals/COUNTERS.md`), `self_loops`, `universal`, `lookahead`,
 //!   `tail_calls` and `white_space_bounds`.
-//! * Offline queries: `chart` (captures), `shortest` (shortest completion), `trace` (labelled
-//!   spans).
+//! * Other queries: `temperature` of the rules under way, `chart` (captures), `shortest` (shortest
+//!   completion), `trace` (labelled spans). `recognizer` is a parser of bytes without a vocabulary.
 
 mod budgets;
 mod canonical;

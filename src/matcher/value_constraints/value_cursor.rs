@@ -394,12 +394,11 @@ impl CursorTable {
                     .fold(ByteSet::EMPTY, |all, next| all.union(&next))
             }
             (CursorPosition::Other(read), _) => match value.node(JsonNodeId::ROOT) {
-                // Special tokens are not bytes.
+                // White space may follow the value. In front of a special token it is more than
+                // needed, which is allowed.
                 JsonNode::Other(node_value) => {
-                    match node_value.get(read as usize).map(|symbol| symbol.byte()) {
-                        Some(Some(byte)) => ByteSet::range(byte, byte),
-                        _ => ByteSet::WHITE_SPACE,
-                    }
+                    let next = node_value.get(read as usize).and_then(|symbol| symbol.byte());
+                    next.map_or(ByteSet::WHITE_SPACE, |byte| ByteSet::range(byte, byte))
                 }
                 _ => ByteSet::EMPTY,
             },
