@@ -40,7 +40,7 @@ pub(crate) use lengths::Lengths;
 pub use options::{Ambiguous, Case, Classes, Dot, LookAround, RegexOptions, Scope};
 pub(crate) use spell::{edges_by_target, spell_not_ascii};
 pub use spell::{spell_dfa, spell_utf8};
-pub(in crate::front) use translate::javascript_literal;
+pub(in crate::front) use translate::is_javascript_literal;
 use translate::{AssertionMark, Side, translate};
 
 /// All Unicode scalar values: the alphabet of the code-point automata.

@@ -15,12 +15,16 @@ pub enum PlanError {
     /// The model's wire format is unknown.
     #[error(transparent)]
     Format(#[from] ResolveError),
-    /// Reasoning was disabled, but the model's chat template always opens it.
-    #[error("reasoning cannot be off: the model's chat template always opens it")]
+    /// Reasoning was disabled, but the model's chat template opens it, always or with the variables
+    /// that were given.
+    #[error("reasoning cannot be off: the model's chat template opens it")]
     AlwaysReasons,
     /// A variable for the chat template is one that the conversation, the tools or the tokenizer
     /// give.
-    #[error("the chat template's variable `{0}` cannot be set: the request's members give it")]
+    #[error(
+        "the chat template's variable `{0}` cannot be set: the conversation, the tools or the \
+         tokenizer give it"
+    )]
     ReservedVariable(String),
     /// Part of the request cannot be enforced.
     #[error(transparent)]

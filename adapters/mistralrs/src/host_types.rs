@@ -90,8 +90,12 @@ fn finish_reason(response: Response) -> Option<Result<String, String>> {
         Response::ModelError(message, _) | Response::CompletionModelError(message, _) => {
             Some(Err(message))
         }
-        // Not an end: the progress that 0.9 reports of its own tools, and the results of requests of
-        // other kinds, which are never sent.
+        Response::ImageGeneration(_)
+        | Response::Speech { .. }
+        | Response::Raw { .. }
+        | Response::Embeddings { .. } => Some(Err("an unexpected kind of response".to_owned())),
+        // The progress of the host's own tools is no end.
+        #[cfg(feature = "mistralrs-0-9")]
         _ => None,
     }
 }

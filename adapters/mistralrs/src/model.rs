@@ -102,8 +102,8 @@ impl LouverInner {
     /// template writes the opening marker.
     pub(crate) fn opens_reasoning(&self, input: &TemplateInput) -> bool {
         let (Ok(template), Ok(format)) = (&self.template, &self.format) else { return false };
-        let mut input = input.clone();
-        input.clear();
+        let without_tools = TemplateInput::new(&[], input.enable_thinking);
+        let input = without_tools.with_variables(input.variables.clone());
         let messages = [serde_json::json!({"role": "user", "content": ""})];
         let prompt = template.render(&messages, &input);
         prompt.is_ok_and(|prompt| format.prompt_opens_reasoning(&prompt))

@@ -75,7 +75,8 @@ impl PlanBuilder {
     }
 
     /// Sets whether and which tools must be called.
-    pub fn choice(self, choice: ToolChoice) -> Self {
+    pub fn choice(mut self, choice: ToolChoice) -> Self {
+        self.errors.clear();
         self.with(|request| request.tool_choice = choice)
     }
 
@@ -134,7 +135,8 @@ impl PlanBuilder {
         self.with(|request| request.reasoning_budget = Some(max))
     }
 
-    /// Sets a variable of the chat template, such as `reasoning_effort`: see [`TemplateInput`].
+    /// Sets a variable of the chat template, such as `reasoning_effort`. [`PlanBuilder::build`]
+    /// refuses those that the conversation, the tools or the tokenizer give.
     pub fn template_variable(
         mut self,
         name: impl Into<String>,
@@ -158,8 +160,8 @@ impl PlanBuilder {
     /// Compiles the plan. Constraints that cannot be enforced are errors with the JSON pointers of
     /// all faults. Masks are computed later, on first use.
     pub fn build(self) -> Result<Plan, PlanError> {
-        let PlanBuilder { louver, tools: ToolList(tools), mut request, template_variables, errors } =
-            self;
+        let PlanBuilder { louver, tools, mut request, template_variables, errors } = self;
+        let ToolList(tools) = tools;
         if !errors.is_empty() {
             return Err(RequestErrors(errors.into_iter().map(Into::into).collect()).into());
         }
@@ -478,6 +480,13 @@ impl Plan {
         let mut input = self.template_input.clone();
         input.enable_thinking = input.enable_thinking.or(enable_thinking);
         if let Some(effort) = effort {
+            // mistral.rs 0.9 has the effort `off`.
+            let is_on = effort.as_str() != "off";
+            if *input.enable_thinking.get_or_insert(is_on) != is_on {
+                return Err(RequestError::Unsupported(
+                    "a reasoning effort against enable_thinking",
+                ));
+            }
             let variable = input.variables.entry("reasoning_effort");
             variable.or_insert_with(|| effort.as_str().into());
         }

@@ -27,7 +27,7 @@ use louver_mistralrs::{
 use mistralrs::SamplingParams;
 use serde_json::Value;
 
-use crate::error::{ApiError, ApiFault};
+use crate::error::{ApiError, ApiFault, ErrorKind};
 use crate::http::body::BodyShare;
 use crate::request::members::Faults;
 use crate::request::options::{RequestExtension, Sampling, StreamOptions};
@@ -270,6 +270,10 @@ impl GenerationRequest {
     fn request_error(&self, error: RequestError) -> ApiError {
         match error {
             RequestError::Plan(error) => self.plan_error(*error),
+            // The messages are not the only input of the template.
+            RequestError::Template(error) if !self.template.variables.is_empty() => {
+                ApiError::general(ErrorKind::Invalid, "chat_template", error.to_string())
+            }
             error => error.into(),
         }
     }

@@ -82,7 +82,7 @@ pub(crate) const MEMBER_TABLE: MemberTable = MemberTable {
         ("text", OUTPUT_FORMAT),
         ("reasoning_effort", THINKING),
         ("enable_thinking", THINKING),
-        ("chat_template_kwargs", THINKING),
+        ("chat_template_kwargs", "use `thinking`, or /v1/chat/completions"),
         ("input", "use `messages`"),
         ("prompt", "use `messages`"),
         ("instructions", "use `system`"),

@@ -106,7 +106,7 @@ pub(crate) const UNSUPPORTED: [(&str, Advice); 60] = {
         ("json", Structure),
         ("schema", Structure),
         ("json_mode", Structure),
-        ("strict", Text("belongs beside the schema, or in a tool's function")),
+        ("strict", Text("belongs beside the schema, or in the tool")),
         ("response_schema", Structure),
         ("responseSchema", Structure),
         ("response_mime_type", Structure),

@@ -23,8 +23,8 @@ pub(crate) struct TemplateOptions {
 
 impl TemplateOptions {
     /// Reads `reasoning_effort`, `enable_thinking`, `documents` and `chat_template_kwargs`. Every
-    /// effort besides `none` turns reasoning on. Maps `/reasoning_effort`, where later errors of reasoning are, to
-    /// the first member that turns it on or off.
+    /// effort besides `none` turns reasoning on. Errors of later stages that concern reasoning have
+    /// the pointer `/reasoning_effort`, which is mapped to the first member that was sent.
     pub(crate) fn read(
         members: &Members<'_>,
         pointers: &mut PointerMap,
@@ -147,6 +147,12 @@ mod tests {
         let want =
             json!({"reasoning_effort": "high", "thinking_budget": 512, "list": [1, {"a": null}]});
         assert_eq!((Value::Object(options.variables), faults), (want, vec![]));
+        let (options, _, faults) = read(r#"{"documents": [{"text": "a"}]}"#);
+        assert_eq!(Value::Object(options.variables), json!({"documents": [{"text": "a"}]}));
+        assert!(faults.is_empty());
+        let text = r#"{"documents": [], "chat_template_kwargs": {"documents": [1]}}"#;
+        assert_eq!(read(text).2, ["/chat_template_kwargs/documents"]);
+        assert_eq!(read(r#"{"documents": "a"}"#).2, ["/documents"]);
         let text = r#"{"reasoning_effort": "high", "chat_template_kwargs": {"reasoning_effort": "low",
             "tools": [], "messages": [], "add_generation_prompt": false, "bos_token": ""}}"#;
         let names = ["reasoning_effort", "tools", "messages", "add_generation_prompt", "bos_token"];

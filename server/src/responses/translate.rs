@@ -66,7 +66,7 @@ pub(crate) const MEMBER_TABLE: MemberTable = MemberTable {
         ("max_completion_tokens", "use `max_output_tokens`"),
         ("reasoning_effort", "use `reasoning.effort`"),
         ("enable_thinking", "use `reasoning.effort`"),
-        ("chat_template_kwargs", "use `reasoning.effort`"),
+        ("chat_template_kwargs", "use `reasoning.effort`, or /v1/chat/completions"),
         ("system", "use `instructions`"),
     ],
     advice: RouteAdvice {

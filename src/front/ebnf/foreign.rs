@@ -73,13 +73,15 @@ impl Cursor<'_> {
         let rest = self.rest().trim_start_matches(blanks);
         let end = rest.trim_start_matches('.');
         let dots = rest.len() - end.len();
-        if !(2..=3).contains(&dots) || !end.trim_start_matches(blanks).starts_with(['"', '\'']) {
+        // llama.cpp reads three as three characters.
+        let most = if self.dialect == EbnfDialect::Gbnf { 2 } else { 3 };
+        if !(2..=most).contains(&dots) || !end.trim_start_matches(blanks).starts_with(['"', '\'']) {
             return Ok(());
         }
         let at = self.text.len() - rest.len();
         self.error(
             Diagnostic::error(at..at + dots, "a range of another notation, or any characters")
-                .help("a range is written `[0-9]`, and two of any character `. .`"),
+                .help("a range is written `[0-9]`, and any characters with blanks: `. .`"),
         )
     }
 
@@ -189,6 +191,7 @@ fn class_of_codes(inside: &str) -> Option<String> {
     while let Some(code) = rest.strip_prefix("#x") {
         let end = code.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(code.len());
         let digits = &code[..end];
+        u32::from_str_radix(digits, 16).ok().and_then(char::from_u32)?;
         class += &match end {
             1 => format!("\\x0{digits}"),
             2 => format!("\\x{digits}"),

@@ -6,11 +6,11 @@
 use std::borrow::Cow;
 
 use super::format;
-use super::keyword::{Keyword, KeywordVocabulary, is_annotation, keywords, subschemas};
+use super::keyword::{Keyword, KeywordVocabulary, keywords, subschemas};
 use super::options::Dialect;
 use crate::front::DocumentWarning;
 use crate::front::diagnostic::{is_same_name, suggestion};
-use crate::front::regex::javascript_literal;
+use crate::front::regex::is_javascript_literal;
 use crate::hash::HashSet;
 use crate::spec::json::{Json, Object, push_token};
 
@@ -23,9 +23,8 @@ const MAX_BYTES: usize = 40;
 
 /// Warns of what JSON Schema ignores although it was probably written to constrain: misspelled
 /// keywords, such as `requried` and `min_length`, OpenAPI 3.0's `nullable`, unknown formats and
-/// dialects, patterns between slashes, and branches of `oneOf` that another one contains. At most
-/// 20 warnings; of the unknown names, the first 1,000 are looked at. Cost: one walk over the
-/// schema, and a bounded comparison of branches.
+/// dialects, and patterns between slashes. At most 20 warnings; of the unknown names, the first
+/// 1,000 are looked at. Cost: one walk over the schema.
 ///
 /// ```
 /// use louver::front::json_schema::warnings;
@@ -41,15 +40,7 @@ const MAX_BYTES: usize = 40;
 /// # }
 /// ```
 pub fn warnings(schema: &Json) -> Vec<DocumentWarning> {
-    let mut walk = Walk {
-        root: schema,
-        comparison: Comparison { budget: MAX_COMPARISONS },
-        steps: Vec::new(),
-        pending: vec![(schema, None)],
-        compared: 0,
-        formats: HashSet::default(),
-        found: Vec::new(),
-    };
+    let mut walk = Walk { pending: vec![(schema, None)], ..Walk::default() };
     while let Some((schema, at)) = walk.pending.pop() {
         walk.schema(schema, at);
         if walk.found.len() >= MAX_WARNINGS || walk.compared >= MAX_COMPARED {
@@ -61,11 +52,8 @@ pub fn warnings(schema: &Json) -> Vec<DocumentWarning> {
 }
 
 /// A walk over the subschemas of a schema.
+#[derive(Default)]
 struct Walk<'s> {
-    /// The whole schema.
-    root: &'s Json,
-    /// The comparisons of branches.
-    comparison: Comparison,
     /// The token of each place in its JSON pointer, after the place whose index it has.
     steps: Vec<(Option<usize>, Cow<'s, str>)>,
     /// Schemas that are not visited yet, with the indices of their places.
@@ -98,7 +86,6 @@ impl<'s> Walk<'s> {
                     self.warn(place, Some(message.to_owned()));
                 }
                 ("pattern", Some(pattern)) => self.warn(place, delimited(pattern)),
-                ("oneOf", _) => self.one_of(value, place),
                 ("divisibleBy" | "disallow" | "extends", _) => {
                     self.warn(place, other_name(name, value));
                 }
@@ -108,24 +95,6 @@ impl<'s> Walk<'s> {
                 let place = token.map_or(place, |token| self.step(Some(place), token));
                 self.pending.push((schema, Some(place)));
             }
-        }
-    }
-
-    /// Warns of branches that can never be taken.
-    fn one_of(&mut self, value: &'s Json, place: usize) {
-        let branches = value.as_array().unwrap_or_default().iter().take(MAX_BRANCHES);
-        let targets: Vec<&Json> = branches.map(|branch| target(self.root, branch)).collect();
-        for (i, branch) in targets.iter().enumerate() {
-            let mut others = (0..targets.len()).filter(|&j| j != i);
-            let wider = others.find(|&j| self.comparison.is_within(branch, targets[j]));
-            let Some(j) = wider else { continue };
-            let branch = self.step(Some(place), i.to_string().into());
-            let message = format!(
-                "can never be taken: each of its values also satisfies branch {j}, and `oneOf` \
-                 wants exactly one; close that branch with `additionalProperties: false`, or \
-                 write `anyOf`"
-            );
-            self.warn(branch, Some(message));
         }
     }
 
@@ -225,11 +194,7 @@ pub(super) const SLASHES: &str = "the slashes are characters of the pattern: lea
 /// What is wrong with a pattern that is written as a regular expression of JavaScript, between
 /// slashes: they are characters of the pattern.
 fn delimited(pattern: &str) -> Option<String> {
-    // A part of a path, such as `/api/`, has letters alone.
-    let (body, flags) = javascript_literal(pattern)?;
-    let is_path = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
-    let is_literal = !flags.is_empty() || !body.chars().all(is_path);
-    is_literal.then(|| SLASHES.to_owned())
+    is_javascript_literal(pattern).then(|| SLASHES.to_owned())
 }
 
 /// What is wrong with an unknown name among the members of a schema, if it is probably meant to
@@ -325,77 +290,6 @@ pub fn missing_type(schema: &Json) -> Option<DocumentWarning> {
          `\"type\": \"{of}\"` if they are not meant"
     );
     Some(DocumentWarning { pointer: format!("/{name}"), message })
-}
-
-/// Branches of a `oneOf` that are compared, at most.
-const MAX_BRANCHES: usize = 64;
-/// Work of comparing the branches of all `oneOf` of a schema: values, and eighths of bytes.
-const MAX_COMPARISONS: usize = 1_000_000;
-
-/// The schema that a schema of a `$ref` alone points to in the document.
-fn target<'s>(root: &'s Json, schema: &'s Json) -> &'s Json {
-    let is_alone = |members: &&Object| members.iter().len() == 1;
-    let reference = schema.as_object().filter(is_alone).and_then(|members| members.get("$ref"));
-    let pointer = reference.and_then(|uri| uri.as_str()?.strip_prefix('#'));
-    pointer.and_then(|pointer| root.pointer(pointer)).unwrap_or(schema)
-}
-
-/// Comparison of schemas, with bounded work.
-struct Comparison {
-    /// How much may still be compared; without any, nothing is equal.
-    budget: usize,
-}
-
-impl Comparison {
-    /// Whether every value of a schema is also one of `other`, which has at most a type, members
-    /// and required names.
-    fn is_within(&mut self, schema: &Json, other: &Json) -> bool {
-        let (Some(schema), Some(other)) = (schema.as_object(), other.as_object()) else {
-            return false;
-        };
-        let equal = |this: &mut Comparison, of: Option<&Json>, value: &Json| {
-            of.is_some_and(|of| this.are_equal(of, value))
-        };
-        other.iter().all(|(name, value)| match (name, value) {
-            ("type", _) => equal(self, schema.get("type"), value),
-            ("required", Json::Array(names)) => {
-                let required = schema.get("required").and_then(Json::as_array).unwrap_or_default();
-                names.iter().all(|name| required.iter().any(|known| self.are_equal(known, name)))
-            }
-            ("properties", Json::Object(members)) => members.iter().all(|(name, value)| {
-                let declared = schema.get("properties").and_then(|members| members.get(name));
-                equal(self, declared, value)
-            }),
-            (name, _) => is_annotation(name),
-        })
-    }
-
-    fn are_equal(&mut self, a: &Json, b: &Json) -> bool {
-        let text = |json: &Json| json.as_str().map_or(0, str::len);
-        if !self.spend(1 + text(a).min(text(b)) / 8) {
-            return false;
-        }
-        match (a, b) {
-            (Json::Array(a), Json::Array(b)) => {
-                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| self.are_equal(a, b))
-            }
-            (Json::Object(a), Json::Object(b)) => {
-                a.iter().len() == b.iter().len()
-                    && a.iter().all(|(name, a)| {
-                        self.spend(name.len() / 8)
-                            && b.get(name).is_some_and(|b| self.are_equal(a, b))
-                    })
-            }
-            (a, b) => a == b,
-        }
-    }
-
-    /// Whether so much may still be compared.
-    fn spend(&mut self, work: usize) -> bool {
-        let rest = self.budget.checked_sub(work);
-        self.budget = rest.unwrap_or(0);
-        rest.is_some()
-    }
 }
 
 #[cfg(test)]

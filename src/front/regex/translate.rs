@@ -13,7 +13,7 @@ use super::{Ambiguous, Case, Dot, LookAround, RegexError, RegexOptions};
 use crate::hash::{HashSet, IndexMap};
 use crate::ir::MAX_COUNT;
 use escape::EscapeMeaning;
-pub(in crate::front) use escape::javascript_literal;
+pub(in crate::front) use escape::is_javascript_literal;
 
 /// A translated pattern.
 #[derive(Clone, Debug, Default)]
@@ -231,7 +231,7 @@ impl Translator<'_> {
     /// Translates the whole pattern.
     fn pattern(&mut self) -> Result<(), RegexError> {
         let is_whole = self.side == Side::Whole && self.options.ambiguous == Ambiguous::Refused;
-        if is_whole && javascript_literal(self.source).is_some() {
+        if is_whole && is_javascript_literal(self.source) {
             let what = "a regular expression of JavaScript: leave the slashes out and write flags \
                         as in `(?i)`, or write a slash that is meant as `\\/`";
             return Err(RegexError::Unsupported { offset: 0, what });

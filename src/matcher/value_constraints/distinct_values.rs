@@ -203,8 +203,9 @@ impl Parser {
 
     /// Looks for a continuation breadth first, along texts that may still equal a rival. White
     /// space is tried last, because it can repeat without end. Configurations that differ only in
-    /// the spelling of what was read are visited once. Errors: the search visited
-    /// [`MAX_SEARCHED_CONFIGS`] configurations without a result, among others.
+    /// the spelling of what was read are visited once. A search that visits
+    /// [`MAX_SEARCHED_CONFIGS`] configurations has found none: the value is rejected, although one
+    /// may exist. An error would end the sequence, where other values are often possible.
     fn search_continuation(&mut self, config: ConfigId) -> Result<bool, ParserLimit> {
         let mut seen: HashSet<(ConfigId, Vec<RivalState>)> = HashSet::default();
         let mut queue: VecDeque<(ConfigId, u32)> = [(config, 0)].into_iter().collect();
@@ -237,7 +238,7 @@ impl Parser {
                 }
             }
             if seen.len() > MAX_SEARCHED_CONFIGS {
-                return Err(ParserLimit::Search);
+                return Ok(false);
             }
         }
         Ok(false)

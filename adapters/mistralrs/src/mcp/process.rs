@@ -115,7 +115,11 @@ impl ProcessSession {
                 _ = dropped => return Ok(()),
             };
             let error = ended.as_ref().err().map(tracing::field::display);
-            tracing::warn!(server = name, error, "the MCP server's process has ended its output");
+            tracing::warn!(
+                server = name,
+                error,
+                "the connection to the MCP server's process has ended"
+            );
             ended
         };
         tokio::spawn(run(child, io, FailedAtEnd(Arc::clone(&replies))));

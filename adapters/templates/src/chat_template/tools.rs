@@ -5,8 +5,8 @@ use louver::with_methods;
 use louver_formats::Tool;
 use serde_json::{Map, Value, json};
 
-/// The variables of a template that are not [`TemplateInput::variables`].
-const RESERVED: [&str; 7] = [
+/// The variables and functions of a template that are not [`TemplateInput::variables`].
+const RESERVED: [&str; 12] = [
     "messages",
     "tools",
     "builtin_tools",
@@ -14,6 +14,11 @@ const RESERVED: [&str; 7] = [
     "bos_token",
     "eos_token",
     "unk_token",
+    "raise_exception",
+    "strftime_now",
+    "namespace",
+    "range",
+    "dict",
 ];
 
 /// Inputs of the chat template besides the messages. A turn that may not call tools shows none.
@@ -59,7 +64,8 @@ impl TemplateInput {
         input
     }
 
-    /// Whether a variable of the template is given by the conversation, the tools or the tokenizer.
+    /// Whether a variable of the template is given by the conversation, the tools or the tokenizer,
+    /// or is a function that templates call.
     pub fn is_reserved(variable: &str) -> bool {
         RESERVED.contains(&variable)
     }

@@ -37,8 +37,6 @@ pub(super) struct ContainerRules<'a> {
     pub(super) python: PythonRules<'a>,
     /// Where rules come from, for the names of large grammars.
     pub(super) places: Vec<(RuleId, LocId)>,
-    /// Values of which one must exist, where distinct values were counted, and the array.
-    pub(super) assumed_values: Vec<(LocId, Expr)>,
     /// Nodes of the graphs that count elements or keep sets of values.
     pub(super) counting_nodes: usize,
 }

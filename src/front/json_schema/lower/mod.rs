@@ -149,10 +149,6 @@ impl<'a, 'b> SchemaLowering<'a, 'b> {
             }
             return Err(LoweringError::Refused(SchemaErrors(errors)));
         }
-        if self.report_missing_values(&productive) {
-            self.builder.truncate(caller_rules);
-            return Err(self.refuse_or_relax());
-        }
         self.name_rules_by_place(caller_rules);
         let rule = match value {
             Expr::Ref(rule) => rule,

@@ -13,7 +13,9 @@ use super::super::warnings::SLASHES;
 use super::SchemaLowering;
 use super::spelling::{Spelling, plain_ascii};
 use super::value_syntax::TextSpelling;
-use crate::front::regex::{Lengths, SCALARS, edges_by_target, javascript_literal, spell_not_ascii};
+use crate::front::regex::{
+    Lengths, SCALARS, edges_by_target, is_javascript_literal, spell_not_ascii,
+};
 use crate::fsm::{ByteSet, Dfa, PathLengths, TooLarge};
 use crate::fuel;
 use crate::hash::HashMap;
@@ -96,7 +98,7 @@ impl<'a> SchemaLowering<'a, '_> {
     /// Notes that the constraints on a string contradict each other.
     fn note_no_text(&mut self, PatternUse { loc, keyword, source, .. }: &PatternUse<'a>) {
         let mut what = "no text matches all patterns and lengths that hold here".to_owned();
-        if *keyword == "pattern" && javascript_literal(source).is_some() {
+        if *keyword == "pattern" && is_javascript_literal(source) {
             what = format!("{what}: {SLASHES}");
         }
         self.normalizer.reader.note_contradiction(*loc, keyword, &what);

@@ -8,8 +8,6 @@
 
 use std::sync::Arc;
 
-use smallvec::smallvec;
-
 use super::super::normalize::EMPTINESS_DEPTH;
 use super::super::options::UniqueItems;
 use super::super::read::doc::{LocId, Locs};
@@ -19,7 +17,7 @@ use super::super::read::facets::{
 use super::SchemaLowering;
 use crate::decimal::{Decimal, common_multiple};
 use crate::fsm::{Combine, Dfa};
-use crate::ir::{Expr, ProductiveRules};
+use crate::ir::Expr;
 
 /// A number of values that no text can exhaust.
 const INEXHAUSTIBLE: u64 = 1 << 32;
@@ -89,33 +87,23 @@ impl<'a> SchemaLowering<'a, '_> {
             }
             self.normalizer.reader.features.distinct_names = true;
         }
-        // How many of the positions so far have values of a set of types.
-        let mut before: Vec<(JsonTypes, u64)> = Vec::new();
         for i in 0..prefix.min(max) {
             let count = self.count_values(facets.element(i), MAX_DEPTH);
             if count.most == 0 {
                 break;
             }
-            let types = self.compared_types(facets, i);
-            let equal = positions_of(&before, types);
-            if equal > 0 && count.least <= equal {
+            if i > 0 && count.least <= i as u64 {
                 return Err("a position may have no more values than there are elements before it");
-            }
-            match before.iter_mut().find(|(known, _)| *known == types) {
-                Some((_, positions)) => *positions += 1,
-                None => before.push((types, 1)),
             }
         }
         let mut facets = ArrayFacets { unique: None, ..facets.clone() };
         if max > prefix && self.lower_value(facets.element(prefix)) != Expr::Never {
             let count = self.count_values(facets.element(prefix), MAX_DEPTH);
-            let equal = positions_of(&before, self.compared_types(&facets, prefix));
             match count.least {
                 INEXHAUSTIBLE.. => {}
-                least if (max - prefix) as u64 <= least.saturating_sub(equal) => {}
-                least if least == count.most && equal == 0 => {
-                    let most = least.saturating_add(prefix as u64);
-                    facets.max = Some(u32::try_from(most).unwrap_or(u32::MAX));
+                least if max as u64 <= least => {}
+                least if least == count.most && prefix == 0 => {
+                    facets.max = Some(u32::try_from(least).unwrap_or(u32::MAX));
                 }
                 _ => {
                     return Err(
@@ -190,24 +178,10 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// Whether an object or an array may satisfy all of the locations.
     fn may_be_container(&mut self, locs: Locs) -> bool {
-        self.value_types_of(locs).meets(JsonTypes::OBJECT.union(JsonTypes::ARRAY))
-    }
-
-    /// The types of the values at a position, whose elements no value of another type equals. All
-    /// of them beside `contains`, whose elements are counted whatever their type.
-    fn compared_types(&mut self, facets: &ArrayFacets, position: usize) -> JsonTypes {
-        match facets.contains.is_empty() {
-            true => self.value_types_of(facets.element(position)),
-            false => JsonTypes::ALL,
-        }
-    }
-
-    /// The types of the values that satisfy all of the locations.
-    fn value_types_of(&mut self, locs: Locs) -> JsonTypes {
-        let alternatives = self.normalizer.alternatives_of(locs);
-        alternatives.iter().fold(JsonTypes::default(), |types, facets| match &facets.values {
-            Some(values) => values.iter().map(|v| JsonTypes::of(v)).fold(types, JsonTypes::union),
-            None => types.union(facets.types),
+        let containers = JsonTypes::OBJECT.union(JsonTypes::ARRAY);
+        self.normalizer.alternatives_of(locs).iter().any(|facets| match &facets.values {
+            Some(values) => values.iter().any(|value| containers.meets(JsonTypes::of(value))),
+            None => containers.meets(facets.types),
         })
     }
 
@@ -243,31 +217,6 @@ impl<'a> SchemaLowering<'a, '_> {
             union = union.combine(&strings, Combine::Or, limit).ok()?;
         }
         Some(count_words(&union, 0, None))
-    }
-
-    /// Whether some value may satisfy all of the locations. That one does is checked once all rules
-    /// have bodies; see [`SchemaLowering::report_missing_values`].
-    fn assume_value(&mut self, locs: Locs) -> bool {
-        let value = self.lower_value(locs);
-        if value == Expr::Never {
-            return false;
-        }
-        self.containers.assumed_values.push((self.location, value));
-        true
-    }
-
-    /// Reports the arrays whose elements were counted as if a part of them had a value, although it
-    /// has none. Returns whether there are any.
-    pub(super) fn report_missing_values(&mut self, productive: &ProductiveRules) -> bool {
-        let assumed = std::mem::take(&mut self.containers.assumed_values);
-        let missing = assumed.into_iter().filter(|(_, value)| !productive.derives_text(value));
-        let places: Vec<LocId> = missing.map(|(loc, _)| loc).collect();
-        for &loc in &places {
-            let what =
-                "a part of the elements has no value, so they may run out of distinct values";
-            self.normalizer.reader.report_limit(loc, &["uniqueItems"], what.to_owned());
-        }
-        !places.is_empty()
     }
 
     /// Bounds on the number of values that satisfy facets.
@@ -334,15 +283,11 @@ impl<'a> SchemaLowering<'a, '_> {
             return ValueCount::UNKNOWN;
         }
         let grows = facets.max.is_none() && facets.unique.is_none() && facets.contains.is_empty();
-        let positions = facets.prefix() + 1;
-        if grows && (0..positions).all(|i| self.assume_value(facets.element(i))) {
+        if grows && self.lower_value(facets.element(facets.prefix())) != Expr::Never {
             return ValueCount::inexhaustible();
         }
         let first = depth > 0 && facets.contains.is_empty();
-        if first
-            && self.count_values(facets.element(0), depth - 1).least >= INEXHAUSTIBLE
-            && (0..positions.min(facets.min as usize)).all(|i| self.assume_value(facets.element(i)))
-        {
+        if first && self.count_values(facets.element(0), depth - 1).least >= INEXHAUSTIBLE {
             return ValueCount::inexhaustible();
         }
         ValueCount::UNKNOWN
@@ -353,20 +298,13 @@ impl<'a> SchemaLowering<'a, '_> {
         if depth == 0 || !facets.clauses.is_empty() {
             return ValueCount::UNKNOWN;
         }
-        let needed =
-            facets.required.iter().map(|name| self.normalizer.member_schemas(facets, name));
-        let needed: Vec<Locs> =
-            needed.chain(facets.witnesses.iter().map(|w| smallvec![w.schema])).collect();
-        if !needed.into_iter().all(|locs| self.assume_value(locs)) {
-            return ValueCount::UNKNOWN;
-        }
         // Whether one more member of any name is possible.
         let needed = facets.required.len() + facets.witnesses.len();
         let more = facets.max.is_none_or(|max| max as usize > needed);
         let additional: Locs = facets.parts.iter().filter_map(|part| part.additional).collect();
         let named =
             !facets.names.is_empty() || facets.parts.iter().any(|part| !part.patterns.is_empty());
-        if more && !named && self.assume_value(additional) {
+        if more && !named && self.lower_value(additional) != Expr::Never {
             return ValueCount::inexhaustible();
         }
         let (mut least, mut exact) =
@@ -392,11 +330,6 @@ impl<'a> SchemaLowering<'a, '_> {
                 .all(|(_, locs)| self.lower_value(locs) == Expr::Never);
         if exact { ValueCount::exactly(least) } else { ValueCount::UNKNOWN }
     }
-}
-
-/// How many positions may have a value of one of these types.
-fn positions_of(positions: &[(JsonTypes, u64)], types: JsonTypes) -> u64 {
-    positions.iter().filter(|(known, _)| known.meets(types)).map(|(_, count)| count).sum()
 }
 
 /// Bounds on the number of numbers.

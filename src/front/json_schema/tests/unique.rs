@@ -1,14 +1,10 @@
 //! Tests of `uniqueItems`, and of distinct names of members.
 
-use std::sync::Arc;
-
 use super::{check, check_with, recognizer_with};
-use crate::compile::Compiled;
 use crate::front::json_schema::{
     AdditionalNames, MemberOrder, SchemaErrorReason, SchemaOptions, UniqueItems, lower,
 };
 use crate::limits::Limits;
-use crate::matcher::Recognizer;
 use crate::spec::json::Json;
 
 #[test]
@@ -64,25 +60,6 @@ fn elements_differ_by_value() {
     ];
     check(r#"{"type": "array", "uniqueItems": true}"#, &valid, &invalid);
     check(r#"{"type": "array", "uniqueItems": true, "items": {}}"#, &valid, &invalid);
-}
-
-#[test]
-fn elements_of_different_types_are_not_counted_together() {
-    let schema = |prefix: &str, items: &str| {
-        format!(
-            r#"{{"type": "array", "prefixItems": {prefix}, "items": {{"type": "{items}"}},
-                "minItems": 2, "uniqueItems": true}}"#
-        )
-    };
-    check(
-        &schema(r#"[{"type": "integer"}, {"type": "string"}]"#, "boolean"),
-        &[r#"[1, "1"]"#, r#"[1, "1", true, false]"#],
-        &[r#"[1]"#, r#"[1, "1", true, true]"#, r#"[1, "1", true, false, true]"#],
-    );
-    let limits = Limits::default();
-    let refused = schema(r#"[{"type": ["boolean", "integer"]}]"#, "boolean");
-    let refused = Json::parse(&refused, &limits).unwrap();
-    assert!(lower(&refused, &SchemaOptions::default(), &limits).is_err());
 }
 
 #[test]
@@ -447,80 +424,6 @@ fn bounded_multiples_are_counted() {
             let schema = Json::parse(&schema, &Limits::default()).unwrap();
             let lowered = lower(&schema, &SchemaOptions::default(), &Limits::default());
             assert_eq!(lowered.is_ok(), is_possible, "{items} {min}: {:?}", lowered.err());
-        }
-    }
-}
-
-/// Schemas without a value, of which only the grammar tells.
-const UNSATISFIABLE: [&str; 4] = [
-    r##"{"type": "object", "properties": {"e": {"type": "string", "minLength": 5, "maxLength": 1}},
-        "required": ["e"]}"##,
-    r##"{"$ref": "#/$defs/endless"}"##,
-    r##"{"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/endless"}}"##,
-    r##"{"$ref": "#/$defs/chain"}"##,
-];
-
-/// Values that have only one value, as a part of them has none, are not taken to be distinct.
-#[test]
-fn elements_with_a_part_without_a_value_do_not_run_out() {
-    let limits = Limits::default();
-    let definitions = r##""endless": {"type": "object", "required": ["a"],
-            "properties": {"a": {"$ref": "#/$defs/endless"}}},
-        "tree": {"type": "object", "properties": {"children": {"type": "array",
-            "uniqueItems": true, "items": {"$ref": "#/$defs/tree"}}}, "required": ["children"]},
-        "deep": {"type": "object", "required": ["a"], "properties": {"a": {"type": "object",
-            "required": ["b"], "properties": {"b": {"type": "object", "required": ["c"],
-            "properties": {"c": {"type": "object", "required": ["d"]}}}}}}},
-        "chain": {"type": "object", "required": ["a"], "properties": {"a": {"type": "object",
-            "required": ["b"], "properties": {"b": {"type": "object", "required": ["c"],
-            "properties": {"c": {"$ref": "#/$defs/endless"}}}}}}}"##;
-    let shapes = [
-        (r##"{"type": "array", "items": PART}"##, "[[],"),
-        (r##"{"type": "array", "prefixItems": [PART], "items": {"type": "string"}}"##, "[[],"),
-        (
-            r##"{"type": "array", "items": {"type": "array", "minItems": 1, "items": PART}}"##,
-            "[[],",
-        ),
-        (r##"{"type": "object", "additionalProperties": PART}"##, "[{},"),
-        (
-            r##"{"type": "array", "items": {"type": "object", "required": ["p"],
-            "additionalProperties": PART}}"##,
-            "[[],",
-        ),
-        (
-            r##"{"anyOf": [{"const": 1}, {"type": "object", "required": ["p"],
-            "properties": {"p": PART}}]}"##,
-            "[1,",
-        ),
-        (
-            r##"{"anyOf": [{"const": 1}, {"type": "array", "minItems": 2, "maxItems": 3,
-            "prefixItems": [{"type": "string"}, PART]}]}"##,
-            "[1,",
-        ),
-    ];
-    for (shape, text) in shapes {
-        let schema = |part: &str| {
-            let shape = shape.replace("PART", part);
-            let text = format!(
-                r##"{{"$defs": {{{definitions}}}, "type": "array", "uniqueItems": true, "items": {shape}}}"##
-            );
-            Json::parse(&text, &limits).expect("JSON")
-        };
-        let lowered = |part| lower(&schema(part), &SchemaOptions::default(), &limits);
-        for part in UNSATISFIABLE {
-            match lowered(part) {
-                Err(errors) => assert_eq!(errors.0[0].pointer, "/uniqueItems", "{errors}"),
-                Ok(grammar) => {
-                    let compiled = Compiled::new(grammar, &limits).expect("compiles");
-                    let mut recognizer = Recognizer::new(Arc::new(compiled));
-                    assert!(recognizer.push(text.as_bytes()).is_err(), "{shape} {part}");
-                }
-            }
-        }
-        for part in [r##"{"$ref": "#/$defs/tree"}"##, r##"{"$ref": "#/$defs/deep"}"##] {
-            let grammar = lowered(part).unwrap_or_else(|errors| panic!("{shape} {part} {errors}"));
-            let compiled = Compiled::new(grammar, &limits).expect("compiles");
-            assert!(Recognizer::new(Arc::new(compiled)).push(text.as_bytes()).is_ok());
         }
     }
 }

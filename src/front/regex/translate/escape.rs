@@ -334,10 +334,11 @@ fn first_unescaped(text: &str, sign: char) -> Option<usize> {
     None
 }
 
-/// What is between the slashes of a text that is a regular expression of JavaScript, `/a/i`, and
-/// the flags. A slash inside has a backslash, or stands in a class.
-pub(in crate::front) fn javascript_literal(text: &str) -> Option<(&str, &str)> {
-    let inside = text.strip_prefix('/')?;
+/// Whether a text is a regular expression of JavaScript, `/a+/i` or `/^a$/`, rather than a path. A
+/// slash inside has a backslash, or stands in a class. Without an anchor, it has flags and a sign of
+/// expressions: `/usr/`, `/dev/sd` and `/.*/` are paths.
+pub(in crate::front) fn is_javascript_literal(text: &str) -> bool {
+    let Some(inside) = text.strip_prefix('/') else { return false };
     let (mut chars, mut in_class) = (inside.char_indices(), false);
     while let Some((at, c)) = chars.next() {
         match c {
@@ -346,13 +347,17 @@ pub(in crate::front) fn javascript_literal(text: &str) -> Option<(&str, &str)> {
             ']' => in_class = false,
             '/' if !in_class => {
                 let (body, flags) = (&inside[..at], &inside[at + 1..]);
-                let are_flags = flags.chars().all(|flag| "dgimsuvy".contains(flag));
-                return (at > 0 && are_flags).then_some((body, flags));
+                let are_flags = flags
+                    .char_indices()
+                    .all(|(at, c)| "dgimsuvy".contains(c) && !flags[..at].contains(c));
+                let is_anchored = body.starts_with('^') || body.ends_with('$');
+                let has_sign = body.contains(['\\', '[', '(', '+', '*', '?', '|', '{', '^', '$']);
+                return are_flags && (is_anchored || has_sign && !flags.is_empty());
             }
             _ => {}
         }
     }
-    None
+    false
 }
 
 /// Whether both classes end if the `[` at the beginning of the text begins a class in a class.
