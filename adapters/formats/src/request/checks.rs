@@ -123,19 +123,15 @@ impl ToolRequest {
             return Ok(());
         }
         // The free text of the tag could be taken for calls.
+        let may_call = self.tool_choice != ToolChoice::None && !self.tools.is_empty();
         let what = "a structural tag, regular expression, choice or grammar for the response, and \
                     tools that may be called";
-        refuse(self.may_have_calls(), TOOLS, what)?;
+        refuse(may_call, TOOLS, what)?;
         let frame_end = format.frame.as_ref().map(|frame| &frame.end);
         let mut ends = format.text.end.iter().chain(frame_end).flat_map(Marker::plain_texts);
         let what = "a structural tag, regular expression, choice or grammar for the response, in \
                     a format that ends text with a written marker";
         refuse(ends.next().is_some(), RESPONSE, what)
-    }
-
-    /// Whether the output may have calls.
-    fn may_have_calls(&self) -> bool {
-        self.tool_choice != ToolChoice::None && !self.tools.is_empty()
     }
 
     /// Checks stop strings and bans.
@@ -157,12 +153,14 @@ impl ToolRequest {
         }
         refuse(texts().any(String::is_empty), STOP, "an empty stop string or ban")?;
         let frame = format.frame.iter().flat_map(|frame| [&frame.begin, &frame.end]);
-        let separator = format.messages.iter().map(|messages| &messages.separator);
         let section = format.section.iter().map(|section| &section.begin);
-        let calls = section.chain(&format.call.begin).chain(format.builtin_begin());
-        // Without calls, these markers are never written.
-        let calls = calls.filter(|_| self.may_have_calls());
-        let markers = separator.chain(&format.text.end).chain(frame).chain(calls);
+        let separator = format.messages.iter().map(|messages| &messages.separator);
+        let markers = section
+            .chain(separator)
+            .chain(&format.call.begin)
+            .chain(&format.text.end)
+            .chain(format.builtin_begin())
+            .chain(frame);
         let markers: Vec<String> = markers.flat_map(Marker::plain_texts).collect();
         // The stop strings of a response are no part of the grammar.
         let from = self.response_stops().len();

@@ -2,10 +2,7 @@
 //! requests that they cannot be combined with.
 
 use louver::spec::json::Json;
-use louver_formats::{
-    Catalog, LowerError, Marker, Reasoning, RequestErrors, Tool, ToolChoice, ToolRequest, Turn,
-    WireFormat,
-};
+use louver_formats::{Catalog, LowerError, Reasoning, RequestErrors, ToolRequest, Turn};
 use serde_json::{Value, json};
 
 use crate::rig::{BOTH, Rig};
@@ -123,48 +120,6 @@ fn stop_texts_cut_constrained_responses() {
         }
     }
     assert!(checked > 100, "{checked}");
-}
-
-/// In every family: where no tool may be called, a stop text may be a part of what begins calls.
-#[test]
-fn stop_texts_may_be_parts_of_the_markers_of_calls_without_tools() {
-    let tools = Tool::parse_list(&Json::from(json!([{"name": "f"}]))).expect("tools");
-    let mut checked = 0;
-    for format in Catalog::shipped().formats() {
-        for rig in BOTH.map(|which| Rig::new(format, which)) {
-            let section = rig.format.section.as_ref().map(|section| &section.begin);
-            let begin = section.or(rig.format.call.begin.as_ref());
-            let Some(Marker::Text(begin) | Marker::Either(begin)) = begin else { continue };
-            let chars: Vec<char> = begin.chars().collect();
-            for part in [&chars[..1], &chars[chars.len() / 2..], &chars[..]] {
-                let part: String = part.iter().collect();
-                let request = ToolRequest::default()
-                    .with_tools(tools.clone())
-                    .with_tool_choice(ToolChoice::None)
-                    .with_reasoning(Reasoning::Off)
-                    .with_stop(vec![part.clone()]);
-                let lowered = match rig.format.lower(&request) {
-                    Ok(lowered) => lowered,
-                    // It is a part of a marker around text.
-                    Err(LowerError::Combination { what, .. }) => {
-                        let WireFormat { frame, messages, text, .. } = &rig.format;
-                        assert!(frame.is_some() || messages.is_some() || text.end.is_some());
-                        assert!(what.contains("of which it is a part"), "{what}");
-                        continue;
-                    }
-                    Err(error) => panic!("{}: {error}", format.name),
-                };
-                let turn = Turn::default().with_text(format!("12{part}34"));
-                let wire = rig.format.render(&turn).expect("writable");
-                let units = rig.units(&wire);
-                let session = rig.session(&lowered, &units, &[0]);
-                let run = session.run(&session.tokens(&units, 0), 1);
-                assert_eq!(run.turn.text, "12", "{} {part:?}", format.name);
-                checked += 1;
-            }
-        }
-    }
-    assert!(checked > 300, "{checked}");
 }
 
 #[test]
