@@ -356,9 +356,8 @@ mod tests {
         for (schema, pointer) in [
             (r#"{"$schema": "http://json-schema.org/draft-05/schema"}"#, "/$schema"),
             (r#"{"$schema": "draft 7"}"#, "/$schema"),
-            (r#"{"items": {"pattern": "/a/i"}}"#, "/items/pattern"),
+            (r#"{"items": {"pattern": "/a+/i"}}"#, "/items/pattern"),
             (r#"{"pattern": "/^a$/"}"#, "/pattern"),
-            (r#"{"pattern": "/[a-z]+/"}"#, "/pattern"),
         ] {
             let found = advice_by_pointer(schema);
             assert!(found.len() == 1 && found[0].0 == pointer, "{schema}: {found:?}");
@@ -370,7 +369,9 @@ mod tests {
             r#"{"pattern": "/api/"}"#,
             r#"{"pattern": "/api/v1"}"#,
             r#"{"pattern": "/api/.*/"}"#,
-            r#"{"pattern": "^/a/i"}"#,
+            r#"{"pattern": "^/a+/i"}"#,
+            r#"{"pattern": "/dev/sd"}"#,
+            r#"{"pattern": "/[^/]+/"}"#,
         ] {
             assert_eq!(advice_by_pointer(schema), [], "{schema}");
         }
@@ -426,28 +427,6 @@ mod tests {
                 (warning, found) => warning.is_none() && found.is_none(),
             };
             assert!(is_expected, "{schema}: {warning:?}");
-        }
-    }
-
-    #[test]
-    fn branches_that_cannot_be_taken_are_found() {
-        let id = r#"{"type": "object", "properties": {"id": {}}, "required": ["id"]}"#;
-        let wide =
-            r#"{"type": "object", "properties": {"id": {}, "n": {}}, "required": ["id", "n"]}"#;
-        let closed = id.replace("]}", r#"], "additionalProperties": false}"#);
-        let other = id.replace("{}", r#"{"const": 1}"#);
-        for (branches, never) in [
-            (format!("[{id}, {wide}]"), vec!["/oneOf/1"]),
-            (format!("[{wide}, {id}]"), vec!["/oneOf/0"]),
-            (format!("[{id}, {id}]"), vec!["/oneOf/0", "/oneOf/1"]),
-            (format!(r##"[{wide}, {{"$ref": "#/$defs/id"}}]"##), vec!["/oneOf/0"]),
-            (format!("[{closed}, {wide}]"), vec![]),
-            (format!("[{other}, {wide}]"), vec![]),
-        ] {
-            let schema = format!(r#"{{"oneOf": {branches}, "$defs": {{"id": {id}}}}}"#);
-            let found = advice_by_pointer(&schema);
-            let found: Vec<&str> = found.iter().map(|(pointer, _)| &**pointer).collect();
-            assert_eq!(found, never, "{schema}");
         }
     }
 

@@ -335,8 +335,8 @@ fn first_unescaped(text: &str, sign: char) -> Option<usize> {
 }
 
 /// Whether a text is a regular expression of JavaScript, `/a+/i` or `/^a$/`, rather than a path. A
-/// slash inside has a backslash, or stands in a class. Without an anchor, it has flags and a sign of
-/// expressions: `/usr/`, `/dev/sd` and `/.*/` are paths.
+/// slash inside has a backslash, or stands in a class. Without an anchor, it has flags and a sign
+/// of expressions: `/usr/`, `/dev/sd` and `/.*/` are paths.
 pub(in crate::front) fn is_javascript_literal(text: &str) -> bool {
     let Some(inside) = text.strip_prefix('/') else { return false };
     let (mut chars, mut in_class) = (inside.char_indices(), false);
