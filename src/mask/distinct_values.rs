@@ -33,10 +33,8 @@ impl GrammarMasks {
     ) -> Result<FoundMask, ParserLimit> {
         if state.parser.has_interdependent_items(config) {
             // The walk begins no keys.
-            let mask = Arc::new(self.build_by_walk(state, config)?);
-            let repeating = self.tokens_repeating_a_key(state, config, &mask)?;
-            let remaining = self.subtract((state, config), mask, repeating)?;
-            return Ok(FoundMask { is_new: true, ..remaining });
+            let found = FoundMask::new(self.build_by_walk(state, config)?);
+            return self.without_repeated_keys(state, config, found);
         }
         let base_config = state.parser.canonical(config);
         let mask = self.mask(state, base_config)?;

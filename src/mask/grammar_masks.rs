@@ -188,10 +188,20 @@ impl GrammarMasks {
         if let Some(near_limit) = self.mask_near_length_limit(state, config)? {
             return Ok(near_limit);
         }
-        let FoundMask { mask, is_new } = match self.compiled.has_bounded_white_space {
+        let found = match self.compiled.has_bounded_white_space {
             true => self.mask_with_white_space_bound(state, config)?,
             false => FoundMask::new(self.build(state, config)?),
         };
+        self.without_repeated_keys(state, config, found)
+    }
+
+    /// A mask of a configuration, less the tokens that repeat a key of an object.
+    pub(super) fn without_repeated_keys(
+        &self,
+        state: &mut MaskState,
+        config: ConfigId,
+        FoundMask { mask, is_new }: FoundMask,
+    ) -> Result<FoundMask, ParserLimit> {
         let repeating = self.tokens_repeating_a_key(state, config, &mask)?;
         let remaining = self.subtract((state, config), mask, repeating)?;
         Ok(FoundMask { is_new: is_new || remaining.is_new, ..remaining })
