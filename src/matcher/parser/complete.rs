@@ -92,6 +92,9 @@ impl Parser {
         let mut at = 0;
         loop {
             at = self.complete_from(at, flags)?;
+            if self.scratch.ended.is_empty() {
+                return Ok(());
+            }
             let mut returns = Vec::new();
             while let Some(frame) = self.scratch.ended.pop() {
                 returns.extend(self.end_element(frame)?);
@@ -99,9 +102,6 @@ impl Parser {
             fuel::spend(2 * returns.len())?;
             let mut kernel = KernelSet::new(&mut self.scratch.kernel, &mut self.scratch.seen);
             returns.into_iter().for_each(|back| kernel.insert(back));
-            if at == self.scratch.kernel.len() {
-                return Ok(());
-            }
         }
     }
 
