@@ -85,7 +85,9 @@ impl<'s> Walk<'s> {
                                    registry, the schema is read as one of draft 2020-12";
                     self.warn(place, Some(message.to_owned()));
                 }
-                ("pattern", Some(pattern)) => self.warn(place, delimited(pattern)),
+                ("pattern", Some(pattern)) if is_javascript_literal(pattern) => {
+                    self.warn(place, Some(SLASHES.to_owned()));
+                }
                 ("divisibleBy" | "disallow" | "extends", _) => {
                     self.warn(place, other_name(name, value));
                 }
@@ -170,12 +172,14 @@ const NO_KEYWORDS: [(&str, &str); 3] = [
     ("formatMaximum", "texts of a format are not compared"),
 ];
 
+/// What is wrong with a name that is not a keyword and was probably meant to be one.
+const NO_KEYWORD: &str = "no keyword, so it constrains nothing";
+
 /// What is wrong with a name of [`OTHER_NAMES`] or [`NO_KEYWORDS`].
 fn other_name(name: &str, value: &Json) -> Option<String> {
-    let ignored = "no keyword, so it constrains nothing";
     let has_name = |(other, _): &&(&str, &str)| is_same_name(name, other);
     if let Some((_, advice)) = NO_KEYWORDS.iter().find(has_name) {
-        return (*value != Json::Bool(false)).then(|| format!("{ignored}; {advice}"));
+        return (*value != Json::Bool(false)).then(|| format!("{NO_KEYWORD}; {advice}"));
     }
     let (_, meant) = OTHER_NAMES.iter().find(has_name)?;
     // Other values under these names are those of annotations.
@@ -184,18 +188,12 @@ fn other_name(name: &str, value: &Json) -> Option<String> {
         "uniqueItems" => *value == Json::Bool(true),
         _ => true,
     };
-    may_be_meant.then(|| format!("{ignored}{}", suggestion(Some(meant))))
+    may_be_meant.then(|| format!("{NO_KEYWORD}{}", suggestion(Some(meant))))
 }
 
-/// What is wrong with a pattern between slashes.
+/// What is wrong with a pattern that is written as a regular expression of JavaScript.
 pub(super) const SLASHES: &str = "the slashes are characters of the pattern: leave them out, and \
                                   write flags as in `(?i)`";
-
-/// What is wrong with a pattern that is written as a regular expression of JavaScript, between
-/// slashes: they are characters of the pattern.
-fn delimited(pattern: &str) -> Option<String> {
-    is_javascript_literal(pattern).then(|| SLASHES.to_owned())
-}
 
 /// What is wrong with an unknown name among the members of a schema, if it is probably meant to
 /// constrain.
@@ -207,7 +205,7 @@ fn unknown_name(name: &str, value: &Json, members: &Object) -> Option<String> {
     }
     other_name(name, value).or_else(|| {
         let meant = suggestion(Some(meant(name)?));
-        Some(format!("no keyword, so it constrains nothing{meant}"))
+        Some(format!("{NO_KEYWORD}{meant}"))
     })
 }
 
