@@ -175,7 +175,6 @@ impl EnforcementError {
 #[test]
 fn exceeded_limits_are_not_attributed_to_the_host() {
     let limit = AdvanceError::Limit { what: "fuel for one mask or token" };
-    assert!(
-        matches!(EnforcementError::rejected_token(91, &limit), EnforcementError::Limit(what) if what.starts_with("fuel"))
-    );
+    let error = EnforcementError::rejected_token(91, &limit);
+    assert!(matches!(error, EnforcementError::Limit(what) if what.starts_with("fuel")));
 }

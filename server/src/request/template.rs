@@ -122,7 +122,8 @@ mod tests {
             (r#"{"chat_template_kwargs": {"enable_thinking": false}}"#, Some(false), vec![]),
             (r#"{"chat_template_kwargs": {"thinking": true}}"#, Some(true), vec![]),
             (
-                r#"{"reasoning_effort": "low", "chat_template_kwargs": {"enable_thinking": false, "thinking": 1}}"#,
+                r#"{"reasoning_effort": "low",
+                    "chat_template_kwargs": {"enable_thinking": false, "thinking": 1}}"#,
                 Some(true),
                 vec!["/chat_template_kwargs/enable_thinking", "/chat_template_kwargs/thinking"],
             ),
@@ -142,7 +143,8 @@ mod tests {
     #[test]
     fn variables_are_passed_on_unless_the_request_gives_them_otherwise() {
         let text = r#"{"reasoning_effort": "high", "chat_template_kwargs":
-            {"reasoning_effort": "high", "thinking_budget": 512, "list": [1, {"a": null}], "thinking": true}}"#;
+            {"reasoning_effort": "high", "thinking_budget": 512, "list": [1, {"a": null}],
+             "thinking": true}}"#;
         let (options, _, faults) = read(text);
         let want =
             json!({"reasoning_effort": "high", "thinking_budget": 512, "list": [1, {"a": null}]});
@@ -153,8 +155,9 @@ mod tests {
         let text = r#"{"documents": [], "chat_template_kwargs": {"documents": [1]}}"#;
         assert_eq!(read(text).2, ["/chat_template_kwargs/documents"]);
         assert_eq!(read(r#"{"documents": "a"}"#).2, ["/documents"]);
-        let text = r#"{"reasoning_effort": "high", "chat_template_kwargs": {"reasoning_effort": "low",
-            "tools": [], "messages": [], "add_generation_prompt": false, "bos_token": ""}}"#;
+        let text = r#"{"reasoning_effort": "high", "chat_template_kwargs": {
+            "reasoning_effort": "low", "tools": [], "messages": [], "add_generation_prompt": false,
+             "bos_token": ""}}"#;
         let names = ["reasoning_effort", "tools", "messages", "add_generation_prompt", "bos_token"];
         let want = names.map(|name| format!("/chat_template_kwargs/{name}"));
         assert_eq!(read(text).2, want);
