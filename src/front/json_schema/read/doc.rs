@@ -1,8 +1,8 @@
 //! Locations: interned subschemas of a schema document, with JSON pointers, dialects and
 //! vocabularies.
 //!
-//! Every other file names a subschema by its [`LocId`]. Equal addresses in the parsed document give
-//! equal ids, so a conjunction of schemas is a sorted list of ids, and memo tables are arrays. A
+//! Every other file names a subschema by its [`LocId`]. One value of the parsed document has one
+//! id, so a conjunction of schemas is a sorted list of ids, and memo tables are arrays. A
 //! location is made when it is first reached; subschemas that nothing refers to cost nothing.
 //!
 //! The lowest bit of an id means negation: `not S` has a location without having a place in the
@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 
 use super::super::options::Dialect;
 use super::registry::Registry;
-use super::resources::{NamedSchema, ResourceIndex, address, dialect_of, resource_id};
+use super::resources::{JsonId, NamedSchema, ResourceIndex, dialect_of, resource_id};
 use super::vocabulary::{Vocabularies, vocabularies_of};
 use crate::fuel;
 use crate::hash::{HashMap, IndexSet};
@@ -141,18 +141,18 @@ impl DynamicScopeId {
     const EMPTY: DynamicScopeId = DynamicScopeId::from_raw(0);
 }
 
-/// The dynamic scope of a location: for each dynamic anchor, the address of the outermost entered
-/// resource that declares it; sorted.
-pub(super) type DynamicScope<'a> = Vec<(&'a str, usize)>;
+/// The dynamic scope of a location: for each dynamic anchor, the outermost entered resource that
+/// declares it; sorted.
+pub(super) type DynamicScope<'a> = Vec<(&'a str, JsonId)>;
 
 /// A schema document and its interned locations.
 pub(crate) struct Doc<'a> {
     /// By index.
     pub(super) locs: Vec<Location<'a>>,
-    /// By address in the document and dynamic scope.
-    pub(super) by_address: HashMap<(usize, DynamicScopeId), LocId>,
-    /// Locations of constants, by address.
-    values: HashMap<usize, LocId>,
+    /// Locations of subschemas, by dynamic scope.
+    by_schema: HashMap<(JsonId, DynamicScopeId), LocId>,
+    /// Locations of constants.
+    values: HashMap<JsonId, LocId>,
     /// Locations of disjunctions.
     unions: HashMap<Rc<[LocId]>, LocId>,
     /// Documents that references may lead to.
@@ -171,7 +171,7 @@ pub(crate) struct Doc<'a> {
 const FUEL_PER_BINDING: usize = 16;
 
 /// The resource to which a dynamic scope binds an anchor.
-pub(super) fn binding(scope: &[(&str, usize)], anchor: &str) -> Option<usize> {
+pub(super) fn binding(scope: &[(&str, JsonId)], anchor: &str) -> Option<JsonId> {
     let found = scope.binary_search_by_key(&anchor, |&(name, _)| name).ok()?;
     Some(scope[found].1)
 }
@@ -202,7 +202,7 @@ impl<'a> Doc<'a> {
     ) -> Doc<'a> {
         let mut doc = Doc {
             locs: Vec::with_capacity(INITIAL_LOCATIONS),
-            by_address: HashMap::with_capacity_and_hasher(INITIAL_LOCATIONS, Default::default()),
+            by_schema: HashMap::with_capacity_and_hasher(INITIAL_LOCATIONS, Default::default()),
             values: HashMap::default(),
             unions: HashMap::default(),
             registry,
@@ -235,7 +235,7 @@ impl<'a> Doc<'a> {
     ) -> LocId {
         let id = self.next_id();
         if let LocationKind::Schema(json) = kind {
-            self.by_address.insert((address(json), context.scope), id);
+            self.by_schema.insert((JsonId::of(json), context.scope), id);
         }
         let depth = path.depth(parent.map_or(1, |parent| self.locs[parent.index()].depth));
         let parent = parent.unwrap_or(id);
@@ -328,11 +328,11 @@ impl<'a> Doc<'a> {
 
     /// Interns the location that allows exactly this value. Errors about it point to `parent`.
     pub(crate) fn constant_location(&mut self, parent: LocId, json: &'a Json) -> LocId {
-        if let Some(&id) = self.values.get(&address(json)) {
+        if let Some(&id) = self.values.get(&JsonId::of(json)) {
             return id;
         }
         let id = self.synthetic(parent, LocationKind::Constant(json));
-        self.values.insert(address(json), id);
+        self.values.insert(JsonId::of(json), id);
         id
     }
 
@@ -349,7 +349,12 @@ impl<'a> Doc<'a> {
 
     /// The location of a subschema of `parent`, if it has been reached.
     pub(super) fn reached(&self, parent: LocId, json: &Json) -> Option<LocId> {
-        self.by_address.get(&(address(json), self.context(parent).scope)).copied()
+        self.known(json, self.context(parent).scope)
+    }
+
+    /// The location of a subschema in a dynamic scope, if it has been reached.
+    fn known(&self, json: &Json, scope: DynamicScopeId) -> Option<LocId> {
+        self.by_schema.get(&(JsonId::of(json), scope)).copied()
     }
 
     /// The location around a location; the root of a document is its own.
@@ -382,8 +387,7 @@ impl<'a> Doc<'a> {
         self.add(kind, Some(parent), LocationPath::Parent, self.context(parent))
     }
 
-    /// The location of a subschema: the known one for its address (and dynamic scope), or a new
-    /// one. `base` is the resource that contains it.
+    /// The location of a subschema: the known one (in its dynamic scope), or a new one. `base` is the resource that contains it.
     pub(super) fn intern(
         &mut self,
         json: &'a Json,
@@ -393,7 +397,7 @@ impl<'a> Doc<'a> {
     ) -> LocId {
         let mut context = ReadContext { base, ..self.context(base) };
         if !self.dynamic
-            && let Some(&id) = self.by_address.get(&(address(json), context.scope))
+            && let Some(id) = self.known(json, context.scope)
         {
             return id;
         }
@@ -404,7 +408,7 @@ impl<'a> Doc<'a> {
             context = self.resource_context(context, json);
         }
         if self.dynamic
-            && let Some(&id) = self.by_address.get(&(address(json), context.scope))
+            && let Some(id) = self.known(json, context.scope)
         {
             return id;
         }
@@ -418,11 +422,11 @@ impl<'a> Doc<'a> {
         resource: &NamedSchema<'a>,
     ) -> LocId {
         let json = resource.json;
-        if address(json) == address(self.json(from.base)) {
+        if JsonId::of(json) == JsonId::of(self.json(from.base)) {
             return from.base;
         }
         let context = self.resource_context(from, json);
-        if let Some(&id) = self.by_address.get(&(address(json), context.scope)) {
+        if let Some(id) = self.known(json, context.scope) {
             return id;
         }
         let path = LocationPath::Absolute(resource.pointer.clone());
@@ -450,10 +454,10 @@ impl<'a> Doc<'a> {
         scope: DynamicScopeId,
         resource: &Json,
     ) -> DynamicScopeId {
-        let Some(anchors) = self.resources.dynamic.get(&address(resource)) else { return scope };
+        let Some(anchors) = self.resources.dynamic.get(&JsonId::of(resource)) else { return scope };
         let outer = &self.scopes[scope.index()];
         let more = anchors.iter().filter(|&anchor| binding(outer, anchor).is_none());
-        let more: Vec<_> = more.map(|&anchor| (anchor, address(resource))).collect();
+        let more: Vec<_> = more.map(|&anchor| (anchor, JsonId::of(resource))).collect();
         let size = outer.len() + more.len();
         if more.is_empty() || fuel::spend(FUEL_PER_BINDING * size).is_err() {
             return scope;

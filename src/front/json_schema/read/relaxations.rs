@@ -7,15 +7,15 @@
 //!
 //! A relaxed keyword is an [`UnenforcedKeyword`]: every value
 //! satisfies it, and the negation of its schema allows every value. So a relaxation allows more
-//! under any number of negations. Schemas are identified by their addresses in the document, which
-//! do not change from one attempt to the next.
+//! under any number of negations. Schemas are known by their [`JsonId`], which does not change from
+//! one attempt to the next.
 
 use super::super::error::SchemaErrorReason as Reason;
 use super::super::keyword::{Keyword, RelaxationLevel, subschemas};
 use super::super::options::Undeclared;
 use super::doc::LocId;
 use super::facets::{Facets, JsonTypes, UnenforcedKeyword};
-use super::resources::address;
+use super::resources::JsonId;
 use super::{Features, SchemaReader};
 use crate::fuel;
 use crate::hash::{HashMap, IndexSet};
@@ -75,8 +75,8 @@ const MAX_ROUNDS: usize = 12;
 /// What is relaxed.
 #[derive(Clone, Default)]
 pub(crate) struct Relaxations {
-    /// Schema objects, by address.
-    objects: HashMap<usize, ObjectRelaxation>,
+    /// What is relaxed of each schema object.
+    objects: HashMap<JsonId, ObjectRelaxation>,
     /// The number of attempts that reached limits.
     rounds: usize,
     /// The number of attempts that ended early. Each relaxes more than the one before.
@@ -89,7 +89,7 @@ impl Relaxations {
         if keyword.is_empty() || schema.get(keyword).is_none() {
             return false;
         }
-        let relaxation = self.objects.entry(address(schema)).or_default();
+        let relaxation = self.objects.entry(JsonId::of(schema)).or_default();
         let before = relaxation.treatment(keyword);
         relaxation.keywords.push(keyword.to_owned());
         before < relaxation.treatment(keyword)
@@ -98,7 +98,7 @@ impl Relaxations {
     /// Relaxes a schema to a level. Returns whether that changes anything.
     fn raise(&mut self, schema: &Json, level: RelaxationLevel) -> bool {
         let Some(object) = schema.as_object() else { return false };
-        let relaxation = self.objects.entry(address(schema)).or_default();
+        let relaxation = self.objects.entry(JsonId::of(schema)).or_default();
         let raised = ObjectRelaxation {
             level: level.max(relaxation.level),
             keywords: relaxation.keywords.clone(),
@@ -164,7 +164,7 @@ impl<'a> SchemaReader<'a> {
     /// The relaxation of the schema object at a location.
     fn relaxation(&self, loc: LocId) -> Option<&ObjectRelaxation> {
         let objects = &self.relaxations.objects;
-        (!objects.is_empty()).then(|| objects.get(&address(self.doc.json(loc))))?
+        (!objects.is_empty()).then(|| objects.get(&JsonId::of(self.doc.json(loc))))?
     }
 
     /// Whether only the types of the schema at a location are enforced.

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use super::doc::{Doc, LocId, LocationPath, ReadContext, binding};
 use super::metaschemas::metaschema;
 use super::resources::{
-    BYTES_A_UNIT, NamedSchema, RECURSIVE_ANCHOR, address, dialect_of, resolve_uri, resource_id,
+    BYTES_A_UNIT, JsonId, NamedSchema, RECURSIVE_ANCHOR, dialect_of, resolve_uri, resource_id,
 };
 use crate::fuel;
 use crate::spec::json::{Json, push_token, unescape_token};
@@ -132,7 +132,7 @@ impl<'a> Doc<'a> {
     ) -> Result<LocId, ResolveError> {
         let context = self.context(from);
         let bound = binding(&self.scopes[context.scope.index()], anchor);
-        let Some(named) = bound.and_then(|at| self.resources.by_address.get(&at)).cloned() else {
+        let Some(named) = bound.and_then(|at| self.resources.by_id.get(&at)).cloned() else {
             return Ok(target);
         };
         let resource_loc = self.enter_resource(context, &named);
@@ -145,7 +145,7 @@ impl<'a> Doc<'a> {
 
     /// The location of an anchor of a resource.
     fn resolve_anchor(&mut self, resource: LocId, anchor: &str) -> Result<LocId, ResolveError> {
-        let key = address(self.json(resource));
+        let key = JsonId::of(self.json(resource));
         self.complete_index();
         let found = self.resources.anchors.get(&(key, anchor));
         let NamedSchema { json, pointer } = found.cloned().ok_or(ResolveError::NotFound)?;
@@ -162,7 +162,8 @@ impl<'a> Doc<'a> {
     /// The resource with this URI, resolved against the URI of `base`.
     fn find_resource(&mut self, base: LocId, uri: &str) -> Result<NamedSchema<'a>, ResolveError> {
         self.complete_index();
-        let base_uri = self.resources.uris.get(&address(self.json(base))).map_or("", |uri| &**uri);
+        let base_uri =
+            self.resources.uris.get(&JsonId::of(self.json(base))).map_or("", |uri| &**uri);
         let bytes = base_uri.len() + uri.len();
         fuel::spend(bytes / BYTES_A_UNIT).map_err(|_| ResolveError::NotFound)?;
         let joined = resolve_uri(base_uri, uri);

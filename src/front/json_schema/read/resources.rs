@@ -23,14 +23,14 @@ pub(super) struct NamedSchema<'a> {
 pub(super) struct ResourceIndex<'a> {
     /// Resources by absolute URI.
     pub(super) by_uri: HashMap<Arc<str>, NamedSchema<'a>>,
-    /// URIs of resources, by address.
-    pub(super) uris: HashMap<usize, Arc<str>>,
-    /// Anchors, by the address of their resource and by name.
-    pub(super) anchors: HashMap<(usize, &'a str), NamedSchema<'a>>,
-    /// Dynamic anchors of each resource, by its address.
-    pub(super) dynamic: HashMap<usize, Vec<&'a str>>,
-    /// Resources by address.
-    pub(super) by_address: HashMap<usize, NamedSchema<'a>>,
+    /// URIs of resources.
+    pub(super) uris: HashMap<JsonId, Arc<str>>,
+    /// Anchors, by their resource and name.
+    pub(super) anchors: HashMap<(JsonId, &'a str), NamedSchema<'a>>,
+    /// Dynamic anchors of each resource.
+    pub(super) dynamic: HashMap<JsonId, Vec<&'a str>>,
+    /// The schema of each resource, with its pointer.
+    pub(super) by_id: HashMap<JsonId, NamedSchema<'a>>,
     /// Whether the main document has been indexed.
     pub(crate) complete: bool,
 }
@@ -42,8 +42,8 @@ pub(super) const RECURSIVE_ANCHOR: &str = "$recursiveAnchor";
 struct Visit<'a> {
     json: &'a Json,
     pointer: String,
-    /// The address of the resource that it belongs to.
-    resource: usize,
+    /// The resource that it belongs to.
+    resource: JsonId,
     /// The URI of that resource.
     uri: Arc<str>,
     dialect: Dialect,
@@ -86,7 +86,7 @@ impl<'a> ResourceIndex<'a> {
         pointer: String,
         dialect: Dialect,
     ) {
-        let root = Visit { json, pointer, resource: address(json), uri: uri.into(), dialect };
+        let root = Visit { json, pointer, resource: JsonId::of(json), uri: uri.into(), dialect };
         self.add_resource(&root);
         let mut stack = vec![root];
         while let Some(mut visit) = stack.pop() {
@@ -103,7 +103,7 @@ impl<'a> ResourceIndex<'a> {
     /// Adds the resource that a schema is the root of.
     fn add_resource(&mut self, visit: &Visit<'a>) {
         self.uris.insert(visit.resource, visit.uri.clone());
-        self.by_address.insert(visit.resource, visit.named());
+        self.by_id.insert(visit.resource, visit.named());
         self.by_uri.entry(visit.uri.clone()).or_insert_with(|| visit.named());
     }
 
@@ -117,7 +117,7 @@ impl<'a> ResourceIndex<'a> {
         if !reference.is_empty() {
             fuel::spend((visit.uri.len() + reference.len()) / BYTES_A_UNIT).ok()?;
             visit.uri = resolve_uri(&visit.uri, reference).into();
-            visit.resource = address(visit.json);
+            visit.resource = JsonId::of(visit.json);
             self.add_resource(visit);
         }
         if !anchor.is_empty() && dialect < Dialect::Draft201909 {
@@ -151,9 +151,15 @@ impl<'a> ResourceIndex<'a> {
     }
 }
 
-/// The address of a value in the parsed document: its identity.
-pub(crate) fn address(json: &Json) -> usize {
-    std::ptr::from_ref(json) as usize
+/// The identity of a value in a parsed document: its address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct JsonId(usize);
+
+impl JsonId {
+    /// The id of a value.
+    pub(crate) fn of(json: &Json) -> JsonId {
+        JsonId(std::ptr::from_ref(json).addr())
+    }
 }
 
 /// The dialect that `$schema` names; unknown URIs count as 2020-12.
