@@ -424,8 +424,8 @@ fn check_tools_says_what_a_turn_has() {
     let both = call("f") + "\n" + &call("g");
     for (text, says) in [
         ("f(1) is 2.", "valid: text, no call\n"),
-        (&*call("f"), "valid: 1 call (f)\n"),
-        (&*both, "valid: 2 calls (f, g)\n"),
+        (&*call("f"), "valid: 1 call\nf({})\n"),
+        (&*both, "valid: 2 calls\nf({})\ng({})\n"),
     ] {
         let input = folder.file("input", text);
         let options = r#"{"format": "hermes"}"#;

@@ -243,14 +243,17 @@ fn keyword_pointer(schema: &Value, path: &str) -> String {
     pointer
 }
 
-/// What a turn has, after the verdict.
+/// What a turn has, after the verdict: the calls as they are read, one on a line.
 fn describe(turn: &Turn) -> String {
-    let names: Vec<&str> = turn.calls.iter().map(|call| call.name.as_str()).collect();
-    match names.len() {
+    let mut out = match turn.calls.len() {
         0 => ": text, no call".to_owned(),
-        1 => format!(": 1 call ({})", names[0]),
-        n => format!(": {n} calls ({})", names.join(", ")),
+        1 => ": 1 call".to_owned(),
+        n => format!(": {n} calls"),
+    };
+    for call in &turn.calls {
+        let _ = write!(out, "\n{}({})", call.name, call.arguments);
     }
+    out
 }
 
 /// A keyword that an instance violates.

@@ -9,7 +9,8 @@ use super::literal::LiteralReader;
 use super::scalar::ScalarPrefix;
 use crate::channel::{SearchBuffer, decode, leading_spaces, partial_match_len};
 use crate::format::{
-    KindWords, NameStyle, PythonLiterals, StringQuotes, TagPart, TaggedStyle, escape_json,
+    KindWords, MAX_GAP, NameStyle, Part, PythonLiterals, StringQuotes, TagPart, TaggedStyle,
+    escape_json,
 };
 
 /// A part of an argument's opening tag, after the argument's name.
@@ -60,8 +61,12 @@ struct ValueDelimiters {
 /// after anything else it writes nothing.
 #[derive(Clone, Debug)]
 pub(crate) struct TaggedReader {
+    /// What stands before the first argument.
+    before: Vec<Part>,
+    /// What stands between two arguments.
+    between: Vec<Part>,
     /// The opening tag up to the argument's name.
-    first: Vec<u8>,
+    first: String,
     key: NameStyle,
     /// The opening tag after the argument's name.
     pieces: Vec<TagPiece>,
@@ -144,7 +149,9 @@ impl TaggedReader {
             }
         }
         TaggedReader {
-            first: style.open.first().map(written).unwrap_or_default().into_bytes(),
+            before: style.before.parts(),
+            between: style.between.parts(),
+            first: style.open.first().map(written).unwrap_or_default(),
             key: key_style(style),
             pieces,
             delimiters: ValueDelimiters {
@@ -196,11 +203,8 @@ impl TaggedReader {
     fn step(&mut self) -> bool {
         match self.state {
             TaggedState::Between => {
-                let spaces = leading_spaces(&self.buffer);
-                if !self.buffer[spaces..].starts_with(&self.first) {
-                    return false;
-                }
-                self.buffer.drop_front(spaces + self.first.len());
+                let Some(len) = self.first_len() else { return false };
+                self.buffer.drop_front(len);
                 self.state = TaggedState::Key;
                 true
             }
@@ -233,6 +237,13 @@ impl TaggedReader {
             }
             TaggedState::Value { seen, string } => self.other_value(seen, string),
         }
+    }
+
+    /// The length of the text up to the name of the next argument, if all of that is there.
+    fn first_len(&self) -> Option<usize> {
+        let parts = if self.has_argument { &self.between } else { &self.before };
+        let ends = part_ends(&self.buffer, vec![0], parts).into_iter();
+        ends.flat_map(|end| text_ends(&self.buffer, end, &self.first)).min()
     }
 
     /// Reads piece `k` of the opening tag.
@@ -416,6 +427,39 @@ impl TaggedReader {
         self.state = TaggedState::Text;
         true
     }
+}
+
+/// Where fixed parts may end that begin at one of these offsets.
+fn part_ends(buffer: &[u8], begins: Vec<usize>, parts: &[Part]) -> Vec<usize> {
+    parts.iter().fold(begins, |begins, part| {
+        let ends = |begin: usize| match part {
+            Part::Text(text) => text_ends(buffer, begin, text).collect(),
+            Part::Marker(marker) => {
+                let texts = marker.as_texts();
+                texts.iter().flat_map(|text| text_ends(buffer, begin, text)).collect()
+            }
+            Part::Gap { .. } => {
+                let spaces = leading_spaces(&buffer[begin..]).min(MAX_GAP as usize);
+                (begin..=begin + spaces).collect()
+            }
+            Part::Maybe { maybe } => [vec![begin], part_ends(buffer, vec![begin], maybe)].concat(),
+            Part::Name { .. } | Part::Id { .. } => vec![begin],
+        };
+        let mut ends: Vec<usize> = begins.into_iter().flat_map(ends).collect();
+        ends.sort_unstable();
+        ends.dedup();
+        ends
+    })
+}
+
+/// Where a text may end that begins at an offset. Other white space before its first letter is
+/// accepted, too: output that was not constrained may have it.
+fn text_ends(buffer: &[u8], begin: usize, text: &str) -> impl Iterator<Item = usize> {
+    let word = text.trim_start();
+    let at = begin + leading_spaces(&buffer[begin..]);
+    let exact = buffer[begin..].starts_with(text.as_bytes()).then_some(begin + text.len());
+    let loose = !word.is_empty() && buffer[at..].starts_with(word.as_bytes());
+    exact.or(loose.then_some(at + word.len())).into_iter()
 }
 
 /// Whether a number has no other fraction than zeros, whatever its exponent.

@@ -7,7 +7,7 @@ use super::is_keyword;
 use super::json;
 use super::nested;
 use super::tagged::written;
-use crate::format::{ArgumentStyle, KindWords, StringQuotes, TagPart, TaggedStyle};
+use crate::format::{ArgumentStyle, KindWords, Part, StringQuotes, TagPart, TaggedStyle};
 
 /// Why a turn cannot be rendered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -181,9 +181,9 @@ fn write_tagged(
         out.push_str(&style.trail);
         out.push_str(&close);
     }
-    if !members.is_empty() {
-        out.push_str(&style.after.write());
-    }
+    let parts = style.after.parts().into_iter();
+    let parts = parts.filter(|part| !members.is_empty() || !matches!(part, Part::Gap { .. }));
+    parts.for_each(|part| out.push_str(&part.write()));
     Ok(())
 }
 

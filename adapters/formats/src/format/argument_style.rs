@@ -58,7 +58,8 @@ pub struct TaggedStyle {
     /// Between two arguments.
     #[serde(default, skip_serializing_if = "FixedParts::is_empty")]
     pub between: FixedParts,
-    /// After the last argument. Without arguments it is accepted, but not written.
+    /// After the last argument, or after `before`. Without arguments, the renderer leaves out its
+    /// gaps.
     #[serde(default, skip_serializing_if = "FixedParts::is_empty")]
     pub after: FixedParts,
     /// Texts that an unescaped string never contains, beside the markers of calls and arguments.
@@ -99,7 +100,13 @@ pub struct StringQuotes {
 
 /// A part of an argument's opening tag. In TOML, a string is text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged, deny_unknown_fields)]
+#[serde(
+    untagged,
+    deny_unknown_fields,
+    expecting = "expected parts: a text, a marker, { key = \"json\", \"xml\" or \"raw\" }, { gap = \
+                 \"SPACES\" } or { kind = { string = WORD, number = WORD, boolean = WORD, null = WORD, \
+                 array = WORD, object = WORD } }"
+)]
 pub enum TagPart {
     /// Text.
     Text(String),

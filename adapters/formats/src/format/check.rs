@@ -6,7 +6,7 @@ use super::call_syntax::CallSyntax;
 use super::marker::MAX_VARIANTS;
 use super::{
     ArgumentStyle, FixedParts, FormatError, Marker, NestedTags, Part, StringQuotes, TagPart,
-    TaggedStyle, TextPlace, WireFormat,
+    TaggedStyle, TextPlace, WireFormat, WireId,
 };
 
 /// An error is the JSON pointer of a field, and what is wrong with the field.
@@ -24,6 +24,7 @@ impl WireFormat {
     pub fn check(&self) -> Result<(), FormatError> {
         self.check_fields().map_err(|(pointer, what)| FormatError::Invalid {
             format: self.name.clone(),
+            line: None,
             pointer,
             what,
         })
@@ -46,11 +47,17 @@ impl WireFormat {
         if let Some(section) = &self.section {
             check_fixed_parts("/section/lead", &section.lead)?;
             check_fixed_parts("/section/trail", &section.trail)?;
+            let is_anywhere = self.text.place == TextPlace::Anywhere && self.call.begin.is_none();
+            let what = "is needed where text may follow calls without a begin marker";
+            refuse(section.end.is_none() && is_anywhere, "/section/end", what)?;
         }
         let is_message = self.messages.is_some();
         let may_lack_end = is_message && self.text.begin.is_some();
         let is_half = self.text.begin.is_some() != self.text.end.is_some() && !may_lack_end;
         refuse(is_half, "/text", "has `begin` without `end`, or `end` without `begin`")?;
+        let is_anywhere = self.text.place == TextPlace::Anywhere;
+        let what = "is for text without `begin`: use \"before-calls\" or \"instead-of-calls\"";
+        refuse(self.text.begin.is_some() && is_anywhere && !is_message, "/text/place", what)?;
         let fits = self.text.begin.is_some() && self.section.is_none() && self.end.is_none();
         let what = "needs text with `begin`, and has no `section` and no `end`";
         refuse(is_message && !fits, "/messages", what)?;
@@ -113,6 +120,14 @@ impl WireFormat {
     fn check_call(&self) -> Checked {
         let has_begin = self.calls_begin_marker().is_some() || self.messages.is_some();
         refuse(!has_begin, "/call/begin", "is needed where there is no section")?;
+        let begins = self.calls_begin_marker().map(Marker::as_texts).unwrap_or_default();
+        let is_white = begins.iter().any(|text| text.trim().is_empty());
+        let pointer = if self.section.is_some() { "/section/begin" } else { "/call/begin" };
+        refuse(is_white, pointer, "is white space alone, which text may have")?;
+        let mut headers = std::iter::once(&self.call.header).chain(&self.call.also);
+        let has_id = headers.any(|header| header.iter().any(has_id));
+        let what = "needs an id part in the header";
+        refuse(self.call.id != WireId::Made && !has_id, "/call/id", what)?;
         check_fixed_parts("/call/separator", &self.call.separator)?;
         let syntax = self.call_syntax();
         check_syntax("/call", &syntax)?;
@@ -204,8 +219,17 @@ fn count_names(parts: &[Part]) -> usize {
     parts.iter().filter(|part| matches!(part, Part::Name { .. })).count()
 }
 
+/// Whether a part is an id, or has one that may be missing.
+fn has_id(part: &Part) -> bool {
+    match part {
+        Part::Id { .. } => true,
+        Part::Maybe { maybe } => maybe.iter().any(has_id),
+        Part::Text(_) | Part::Name { .. } | Part::Gap { .. } | Part::Marker(_) => false,
+    }
+}
+
 fn check_tagged(pointer: &str, style: &TaggedStyle) -> Checked {
-    let TaggedStyle { open: parts, close, excludes, quotes, .. } = style;
+    let TaggedStyle { open: parts, close, excludes, quotes, before, between, after, .. } = style;
     let open = &format!("{pointer}/open");
     let is_fixed = |part: &TagPart| matches!(part, TagPart::Text(_) | TagPart::Marker(_));
     let is_key = |part: &TagPart| matches!(part, TagPart::Key { .. });
@@ -218,6 +242,13 @@ fn check_tagged(pointer: &str, style: &TaggedStyle) -> Checked {
         "must begin with a text, the argument's name and another text",
     )?;
     refuse(parts[2..].iter().any(is_key), open, "names the argument twice")?;
+    for (field, fixed) in [("before", before), ("between", between), ("after", after)] {
+        check_fixed_parts(&format!("{pointer}/{field}"), fixed)?;
+        let is_gap = fixed.parts().last().is_some_and(|part| matches!(part, Part::Gap { .. }));
+        let is_white = matches!(&parts[0], TagPart::Text(text) if text.trim_start().is_empty());
+        let what = "begins with white space alone, which the gap before it may have, too";
+        refuse(field != "after" && is_gap && is_white, open, what)?;
+    }
     refuse(
         parts.iter().filter(|part| is_kind(part)).count() > 1
             || parts.windows(2).any(|pair| is_kind(&pair[0]) && !is_fixed(&pair[1])),

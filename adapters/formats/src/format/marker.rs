@@ -10,7 +10,7 @@ pub(crate) const MAX_VARIANTS: usize = 64;
 
 /// A delimiter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(rename_all = "kebab-case", try_from = "MarkerTable")]
 pub enum Marker {
     /// Text, whatever tokens spell it.
     Text(String),
@@ -25,6 +25,36 @@ pub enum Marker {
     Seq(Vec<Step>),
 }
 
+/// A marker as a table of TOML, which has one of these members.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a marker, such as { text = \"<call>\" }")]
+struct MarkerTable {
+    text: Option<String>,
+    token: Option<String>,
+    either: Option<String>,
+    any: Option<Vec<Marker>>,
+    seq: Option<Vec<Step>>,
+}
+
+impl TryFrom<MarkerTable> for Marker {
+    type Error = &'static str;
+
+    fn try_from(table: MarkerTable) -> Result<Marker, &'static str> {
+        let members = [
+            table.text.map(Marker::Text),
+            table.token.map(Marker::Token),
+            table.either.map(Marker::Either),
+            table.any.map(Marker::Any),
+            table.seq.map(Marker::Seq),
+        ];
+        let mut given = members.into_iter().flatten();
+        match (given.next(), given.next()) {
+            (Some(marker), None) => Ok(marker),
+            _ => Err("a marker has exactly one of `text`, `token`, `either`, `any` and `seq`"),
+        }
+    }
+}
+
 /// What markers are bound to.
 #[derive(Clone, Copy)]
 pub(crate) enum Binding<'a> {
@@ -36,7 +66,7 @@ pub(crate) enum Binding<'a> {
 
 /// A step of [`Marker::Seq`]. In TOML, a string is text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a text or a marker, such as { either = \"<call>\" }")]
 pub enum Step {
     /// Text.
     Text(String),

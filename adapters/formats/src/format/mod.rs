@@ -31,6 +31,7 @@ pub use self::spelling::CallSpelling;
 
 use louver::front::diagnostic::similar;
 use serde::{Deserialize, Serialize};
+use toml::de::{DeTable, DeValue};
 
 /// The most bytes of white space that the grammar accepts in a gap.
 pub const MAX_GAP: u32 = 40;
@@ -109,7 +110,8 @@ pub struct TextFormat {
     /// call, or are excluded where no call may begin.
     #[serde(default)]
     pub excludes: Vec<String>,
-    /// Opens it, if the family marks it.
+    /// Opens it, if the family marks it. Text that stands before calls is always written then, if
+    /// only as its markers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begin: Option<Marker>,
     /// Closes it.
@@ -281,10 +283,13 @@ pub enum FormatError {
     #[error("not a wire format: {0}")]
     Parse(#[from] toml::de::Error),
     /// The fields of a wire format, with a value that is not allowed.
-    #[error("wire format `{format}`: {pointer}: {what}")]
+    #[error("wire format `{format}`{}: {pointer}: {what}", line_prefix(*line))]
     Invalid {
         /// The format's name.
         format: String,
+        /// Its line in the TOML text, counted from 1; that of the table where the field is
+        /// missing.
+        line: Option<usize>,
         /// JSON pointer of the field.
         pointer: String,
         /// What is wrong.
@@ -301,6 +306,27 @@ pub enum FormatError {
         /// Why.
         error: FormatFileError,
     },
+}
+
+fn line_prefix(line: Option<usize>) -> String {
+    line.map_or_else(String::new, |line| format!(", line {line}"))
+}
+
+/// The line of a field in a TOML text, counted from 1; that of the table where the field is
+/// missing, and of the first element of an array.
+fn line_of(text: &str, pointer: &str) -> Option<usize> {
+    let document = DeTable::parse(text).ok()?;
+    let mut table = document.get_ref();
+    let mut at = None;
+    for name in pointer.split('/').skip(1) {
+        let Some((key, value)) = table.get_key_value(name) else { break };
+        at = Some(key.span().start);
+        match value.get_ref() {
+            DeValue::Table(inner) => table = inner,
+            _ => break,
+        }
+    }
+    Some(text[..at?].matches('\n').count() + 1)
 }
 
 /// Why the file of a description cannot be used.
@@ -358,8 +384,13 @@ impl WireFormat {
     /// Reads and checks a description. Cost: linear.
     pub fn from_toml(text: &str) -> Result<WireFormat, FormatError> {
         let format: WireFormat = toml::from_str(text)?;
-        format.check()?;
-        Ok(format)
+        match format.check() {
+            Err(FormatError::Invalid { format, pointer, what, .. }) => {
+                let line = line_of(text, &pointer);
+                Err(FormatError::Invalid { format, line, pointer, what })
+            }
+            checked => checked.map(|()| format),
+        }
     }
 
     /// As [`WireFormat::from_toml`], from a file.

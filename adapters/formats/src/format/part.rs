@@ -8,7 +8,13 @@ use super::Marker;
 
 /// A part of a header, trailer or separator. In TOML, a string is text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged, deny_unknown_fields)]
+#[serde(
+    untagged,
+    deny_unknown_fields,
+    expecting = "expected parts: a text, a marker, { name = \"json\", \"xml\" or \"raw\" }, { id = \
+                 \"from-zero\", \"from-one\", \"nine\", \"word\" or \"identifier\" }, { gap = \"SPACES\" } \
+                 or { maybe = [PARTS] }"
+)]
 pub enum Part {
     /// Text.
     Text(String),
@@ -66,7 +72,11 @@ pub enum IdStyle {
 
 /// Fixed syntax: a text, or a list of parts without names and ids.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "expected a text, or a list of texts, markers, { gap = \"SPACES\" } and { maybe = \
+                 [PARTS] }"
+)]
 pub enum FixedParts {
     /// Text.
     Text(String),

@@ -163,6 +163,18 @@ fn invalid_descriptions_are_refused() {
         ("name = \"hermes\"", "name = \"\"", "/name"),
         ("name = \"hermes\"", "name = \"n\"\nsuffix = \"\"", "/suffix"),
         ("name = \"hermes\"", "name = \"n\"\nsuffix = \":x\"", "/suffix"),
+        ("begin = { either = \"<tool_call>\" }", "begin = { text = \"\\n\" }", "/call/begin"),
+        ("parallel =", "id = \"id\"\nparallel =", "/call/id"),
+        (
+            "excludes = [\"</tool_call>\"]",
+            "begin = { text = \"<t>\" }\nend = { text = \"</t>\" }",
+            "/text/place",
+        ),
+        (
+            "[call]\nbegin = { either = \"<tool_call>\" }",
+            "[section]\nbegin = { either = \"<tool_call>\" }\n[call]",
+            "/section/end",
+        ),
         ("template = [\"<tool_call>\\n{\\\"name\\\": \"]", "", "/detect"),
     ] {
         let text = good.replacen(from, to, 1);
@@ -182,6 +194,19 @@ fn invalid_descriptions_are_refused() {
             matches!(error, FormatError::Parse(_)) && error.to_string().contains("line"),
             "{error}"
         );
+    }
+    let begin = "{ either = \"<tool_call>\" }";
+    for (from, to, says) in [
+        (begin, "\"<c>\"", "expected a marker, such as { text = \"<call>\" }"),
+        (begin, "{ text = \"<c>\", token = \"c\" }", "a marker has exactly one of `text`"),
+        (begin, "{}", "a marker has exactly one of `text`"),
+        ("{ name = \"json\" }", "{ name = \"rw\" }", "{ name = \"json\", \"xml\" or \"raw\" }"),
+        ("{ name = \"json\" }", "{ name = \"raw\" }, { id = \"uuid\" }", "\"identifier\""),
+    ] {
+        let text = good.replacen(from, to, 1);
+        assert_ne!(text, good, "{from}");
+        let error = WireFormat::from_toml(&text).unwrap_err().to_string();
+        assert!(error.contains(says) && error.contains("line"), "{to}: {error}");
     }
 }
 

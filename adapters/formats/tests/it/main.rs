@@ -2,6 +2,7 @@
 //! renderer.
 
 mod answers;
+mod between_tags;
 mod budgets;
 mod choices;
 mod customs;
