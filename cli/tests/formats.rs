@@ -31,6 +31,40 @@ fn the_guide_to_wire_formats_works() {
     }
 }
 
+/// Reasons are on stderr. What was derived is on stdout: a description to be corrected, which says
+/// what speaks against it.
+#[test]
+fn what_is_not_confirmed_is_printed_to_be_corrected() {
+    let folder = Folder::new("unconfirmed");
+    let detect = |arguments: &str| {
+        let call = format!("<call>{{{{ c.function.name }}}} {{{{ {arguments} }}}}</call>");
+        let template = format!(
+            "{{% for t in tools or [] %}}{{{{ t | tojson }}}}{{% endfor %}}{{% for m in messages %}}\
+             <|{{{{ m.role }}}}|>{{{{ m.content or '' }}}}\
+             {{%- for c in m.tool_calls or [] %}}{call}{{% endfor %}}<|end|>{{% endfor %}}\
+             {{%- if add_generation_prompt %}}<|assistant|>{{% endif %}}"
+        );
+        let template = folder.file("mine.jinja", &template);
+        let run = louver(&["formats", "detect", path(&template)]);
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+        (run.status.code(), text(run.stdout), text(run.stderr))
+    };
+    let json = "c.function.arguments | tojson";
+    assert_eq!(detect(json).0, Some(0));
+    let (code, description, said) = detect(&format!("({json}) | replace('  ', ' ')"));
+    assert_eq!(code, Some(1));
+    assert!(said.contains("mine.jinja: the wire format is unknown"), "{said}");
+    assert!(said.contains("is not confirmed: values: the calls are read as"), "{said}");
+    let mut lines = description.lines().skip_while(|line| !line.ends_with("against the format:"));
+    let (against, next) = (lines.nth(1).unwrap_or_default(), lines.next().unwrap_or_default());
+    assert!(against.starts_with("#   values: the calls are read as"), "{description}");
+    assert_eq!(next, "# Other turns:");
+    let file = folder.file("mine.toml", &description);
+    assert!(louver(&["formats", "show", path(&file)]).status.success(), "{description}");
+    let (code, description, said) = detect("c.function.arguments.values() | list | tojson");
+    assert!(code == Some(1) && description.is_empty() && said.contains("does not tell"), "{said}");
+}
+
 #[test]
 fn a_format_may_be_a_file() {
     let folder = Folder::new("own_format");

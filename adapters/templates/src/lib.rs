@@ -18,6 +18,7 @@
 //! | `probe` | a wire format from renderings alone |
 //! | `response_template` | a wire format from a checkpoint's `response_template` |
 //! | `checkpoint` | the files of a checkpoint |
+//! | `notes` | what derived formats forbid or lack |
 //! | `resolve` | the sources in their order |
 //!
 //! ```
@@ -42,6 +43,7 @@ mod chat_template;
 mod checkpoint;
 mod confirm;
 mod message_style;
+mod notes;
 mod probe;
 mod resolve;
 mod response_template;

@@ -11,6 +11,7 @@ use crate::chat_template::TemplateError;
 use crate::checkpoint::Checkpoint;
 use crate::confirm::{Confirmation, confirm, confirm_written, written_turns};
 use crate::message_style::MessageStyle;
+use crate::notes;
 use crate::probe::{ProbeError, probe};
 use crate::response_template::{ResponseTemplateError, ResponseTemplateWarning};
 
@@ -37,7 +38,8 @@ pub struct Resolved {
     pub source: FormatSource,
     /// What the chat template confirms, or why there is no chat template.
     pub confirmation: Result<Confirmation, TemplateError>,
-    /// What was found about the sources that were not used, for people.
+    /// What was found about the sources that were not used, and what the format forbids or lacks,
+    /// for people.
     pub notes: Vec<String>,
 }
 
@@ -49,12 +51,10 @@ impl Resolved {
         source: FormatSource,
     ) -> Result<Resolved, SourceError> {
         let confirmation = confirmation.map_err(SourceError::NoTemplate)?;
-        match confirmation.is_full() {
-            true => {
-                Ok(Resolved { format, source, confirmation: Ok(confirmation), notes: Vec::new() })
-            }
-            false => Err(SourceError::Unconfirmed(confirmation)),
-        }
+        let is_full = confirmation.is_full();
+        let notes = notes::of_format(&format).into_iter().collect();
+        let resolved = Resolved { format, source, confirmation: Ok(confirmation), notes };
+        if is_full { Ok(resolved) } else { Err(SourceError::Unconfirmed(Box::new(resolved))) }
     }
 
     /// A format that the operator names, with what the chat template says of it.
@@ -129,8 +129,8 @@ pub enum SourceError {
     ResponseTemplate(ResponseTemplateError),
     /// The chat template does not tell the format.
     Probe(ProbeError),
-    /// The chat template contradicts the description.
-    Unconfirmed(Confirmation),
+    /// The chat template contradicts this description.
+    Unconfirmed(Box<Resolved>),
     /// There is no chat template, or it is invalid.
     NoTemplate(TemplateError),
 }
@@ -153,10 +153,10 @@ impl ResolveError {
                 SourceError::ResponseTemplate(error) => out += &error.to_string(),
                 SourceError::Probe(error) => out += &error.to_string(),
                 SourceError::NoTemplate(error) => out += &error.to_string(),
-                SourceError::Unconfirmed(confirmation) => {
-                    let what: Vec<String> =
-                        confirmation.unconfirmed().map(ToString::to_string).collect();
-                    out += &format!("the {name}'s format is not confirmed: {}", what.join("; "));
+                SourceError::Unconfirmed(found) => {
+                    let first = found.first_contradiction("louver formats detect MODEL");
+                    let first = first.unwrap_or_default();
+                    out += &format!("the {name}'s format is not confirmed: {first}");
                 }
             }
         }
@@ -203,14 +203,20 @@ pub fn resolve(
         })
     });
     let rendered = || {
-        let template = template.map_err(SourceError::NoTemplate)?;
+        let template = template.clone().map_err(SourceError::NoTemplate)?;
         let probed = probe(name, template, &checkpoint.special_tokens);
         confirmed(probed.map_err(SourceError::Probe)?.format, FormatSource::ChatTemplate)
     };
+    let derived = |found: Resolved| {
+        let hidden = template.as_ref().ok().and_then(|template| {
+            notes::of_hidden_text(&found.format, template, &checkpoint.special_tokens)
+        });
+        found.with_notes(hidden.into_iter().collect()).with_notes(notes.clone())
+    };
     let (response_template, chat_template) = match declared {
-        Some(Ok(resolved)) => return Ok(Resolved { notes, ..resolved }),
+        Some(Ok(resolved)) => return Ok(derived(resolved)),
         declared => match rendered() {
-            Ok(resolved) => return Ok(Resolved { notes, ..resolved }.beside(checkpoint)),
+            Ok(resolved) => return Ok(derived(resolved).beside(checkpoint)),
             Err(problem) => (declared.and_then(Result::err), problem),
         },
     };
@@ -242,6 +248,12 @@ impl Resolved {
         }
     }
 
+    /// Adds notes before the others.
+    fn with_notes(mut self, notes: Vec<String>) -> Resolved {
+        self.notes.splice(0..0, notes);
+        self
+    }
+
     /// Adds what the checkpoint's `response_template` says otherwise.
     fn beside(mut self, checkpoint: &Checkpoint) -> Resolved {
         match &checkpoint.response_template {
@@ -256,17 +268,23 @@ impl Resolved {
         self
     }
 
-    /// The first turn that is not confirmed, and how many others there are.
+    /// The first turn that is not confirmed, how many others there are, and the command that shows
+    /// them.
+    fn first_contradiction(&self, command: &str) -> Option<String> {
+        let mut cases = self.confirmation.iter().flat_map(Confirmation::unconfirmed);
+        let first = cases.next()?;
+        Some(match cases.count() {
+            0 => first.to_string(),
+            n => format!("{first} (and {n} more turns: `{command}`)"),
+        })
+    }
+
+    /// How the chat template and the format differ.
     fn contradictions(&self) -> Vec<String> {
-        let cases = self.confirmation.iter().flat_map(Confirmation::unconfirmed);
-        let cases: Vec<String> = cases.map(ToString::to_string).collect();
-        let Some((first, others)) = cases.split_first() else { return Vec::new() };
         let name = &self.format.name;
-        let more = match others.len() {
-            0 => String::new(),
-            n => format!(" (and {n} more turns: `louver formats check {name} MODEL`)"),
-        };
-        vec![format!("the chat template and the wire format {name} differ: {first}{more}")]
+        let first = self.first_contradiction(&format!("louver formats check {name} MODEL"));
+        let differ = |first| format!("the chat template and the wire format {name} differ: {first}");
+        first.map(differ).into_iter().collect()
     }
 }
 

@@ -24,19 +24,44 @@ pub(super) fn annotated(found: &Resolved) -> Result<String> {
             sources = FIELD_SOURCES;
         }
     }
-    head.push(match &found.confirmation {
-        Err(error) => format!("Not confirmed: {error}."),
-        Ok(confirmation) if confirmation.is_full() => {
-            "Confirmed: turns that the chat template writes are accepted and read back.".to_owned()
-        }
-        Ok(_) => "Not confirmed by the chat template:".to_owned(),
-    });
-    for line in found.confirmation.iter().flat_map(Confirmation::lines) {
-        head.push(format!("  {line}"));
+    match &found.confirmation {
+        Err(error) => head.push(format!("Not confirmed: {error}.")),
+        Ok(confirmation) => head.extend(confirmed(confirmation)),
     }
     head.extend(found.notes.iter().map(|note| format!("Note: {note}")));
-    let head = head.iter().map(|line| format!("# {}\n", line.replace('\n', "\n# ")));
-    Ok(head.collect::<String>() + &description(&found.format, sources)?)
+    let head: String = head.iter().map(|line| comment(line)).collect();
+    Ok(head + &description(&found.format, sources)?)
+}
+
+/// What a chat template confirms, one turn a line; what stands against the format first.
+fn confirmed(confirmation: &Confirmation) -> Vec<String> {
+    let indented = |lines: Vec<String>| lines.into_iter().map(|line| format!("  {line}"));
+    let mut out = Vec::new();
+    if confirmation.is_full() {
+        let what = "Confirmed: turns that the chat template writes are accepted and read back.";
+        out.push(what.to_owned());
+        out.extend(indented(confirmation.lines()));
+        return out;
+    }
+    let [against, others] = confirmation.lines_by_result();
+    out.push("Not confirmed by the chat template. Turns against the format:".to_owned());
+    out.extend(indented(against));
+    out.push("Other turns:".to_owned());
+    out.extend(indented(others));
+    out
+}
+
+/// A comment. It has none of the control characters that TOML forbids in comments.
+fn comment(text: &str) -> String {
+    let mut out = "# ".to_owned();
+    for c in text.chars() {
+        match c {
+            '\n' => out += "\n# ",
+            c if c.is_control() && c != '\t' => out.extend(c.escape_default()),
+            c => out.push(c),
+        }
+    }
+    out + "\n"
 }
 
 /// The description as it stands in a file, with the sources of fields by JSON pointer.
@@ -114,11 +139,12 @@ fn inline(value: &Value) -> String {
     }
 }
 
-/// A basic string in one line. Its escapes are those of JSON.
+/// A string in one line: a literal one if it has quotation marks. The escapes of the others are
+/// those of JSON, which leaves one character as it is that TOML does not.
 fn string(text: &str) -> String {
     match text.contains('"') && !text.contains(|c: char| c == '\'' || c.is_control()) {
         true => format!("'{text}'"),
-        false => serde_json::Value::from(text).to_string(),
+        false => serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f"),
     }
 }
 
@@ -134,6 +160,22 @@ mod tests {
             let written = description(format, &[]).unwrap();
             let read = WireFormat::from_toml(&written).unwrap_or_else(|e| panic!("{e}\n{written}"));
             assert_eq!(read, *format, "{written}");
+        }
+    }
+
+    /// What the encoder writes is TOML, whatever a template has around calls.
+    #[test]
+    fn any_text_is_written_and_read_again() {
+        let control = (0..0xa0).filter_map(char::from_u32);
+        let texts = control.flat_map(|c| ["", "\"", "'", "\"'", "\\"].map(|q| format!("a{c}{q}b")));
+        for text in texts.chain(["\u{2028}天\u{e000}\u{10ffff}".to_owned()]) {
+            let mut format = Catalog::shipped().get("hermes").unwrap().clone();
+            format.call.begin = Some(louver_formats::Marker::Text(text.clone()));
+            format.call.trailer = vec![louver_formats::Part::Text(text.clone())];
+            format.stop_tokens = vec![text.clone()];
+            let written = comment(&text) + &description(&format, &[]).unwrap();
+            let read = WireFormat::from_toml(&written).unwrap_or_else(|e| panic!("{e}\n{written}"));
+            assert_eq!(read, format, "{written}");
         }
     }
 

@@ -27,8 +27,9 @@ pub(crate) enum FormatsCommand {
     /// Find the wire format of a checkpoint and print it as TOML, with where each part came from.
     ///
     /// Sources: a family that Louver knows, the checkpoint's `response_template`, and what its chat
-    /// template writes. Exit code: 0 the chat template confirms the format, 1 it does not or there
-    /// is no format, 2 the checkpoint cannot be read.
+    /// template writes. A derived description that the chat template does not confirm is printed,
+    /// too, to be corrected. Exit code: 0 the chat template confirms the format, 1 it does not or
+    /// there is no format (the reason is on stderr), 2 the checkpoint cannot be read.
     Detect(DetectArgs),
     /// Check a wire format against a chat template: what the template writes is accepted by the
     /// grammar and read back.
@@ -128,10 +129,24 @@ fn detect(args: &DetectArgs) -> Result<ExitCode> {
         match (&found, args.table) {
             (_, true) => println!("{}", row(&name, &found, elapsed)),
             (Ok(found), false) => print!("{}", annotate::annotated(found)?),
-            (Err(error), false) => println!("{}: {error}", path.display()),
+            (Err(error), false) => {
+                eprintln!("{}: {error}", path.display());
+                if let Some(found) = unconfirmed(error) {
+                    print!("{}", annotate::annotated(found)?);
+                }
+            }
         }
     }
     Ok(ExitCode::from(if all_confirmed { 0 } else { UNCONFIRMED }))
+}
+
+/// A description that the chat template does not confirm: of the last source that gives one.
+fn unconfirmed(error: &ResolveError) -> Option<&Resolved> {
+    let sources = [Some(&error.chat_template), error.response_template.as_ref()];
+    sources.into_iter().flatten().find_map(|source| match &**source {
+        SourceError::Unconfirmed(found) => Some(&**found),
+        _ => None,
+    })
 }
 
 /// The name of a checkpoint: that of its folder, or of its chat template.
@@ -200,7 +215,9 @@ fn reasons(error: &ResolveError) -> String {
         SourceError::ResponseTemplate(error) => error.to_string(),
         SourceError::Probe(error) => error.to_string(),
         SourceError::NoTemplate(error) => error.to_string(),
-        SourceError::Unconfirmed(confirmation) => format!("derived: {}", turns(confirmation)),
+        SourceError::Unconfirmed(found) => {
+            format!("derived: {}", found.confirmation.as_ref().map(turns).unwrap_or_default())
+        }
     });
     std::iter::once(family).chain(sources).collect::<Vec<_>>().join("; ")
 }

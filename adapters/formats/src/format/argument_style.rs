@@ -24,6 +24,14 @@ pub enum ArgumentStyle {
     Nested(Box<NestedTags>),
 }
 
+impl ArgumentStyle {
+    /// Whether arguments have words for the types of their values.
+    pub fn has_type_words(&self) -> bool {
+        let is_word = |part: &TagPart| matches!(part, TagPart::Kind { .. });
+        matches!(self, ArgumentStyle::Tagged(style) if style.open.iter().any(is_word))
+    }
+}
+
 /// Values between tags that have their names: `mark <NAME> VALUE mark </NAME>`. The value of an
 /// object is its members and that of an array its elements, written in the same way. Strings are
 /// unescaped, up to `mark`; other values are JSON.

@@ -144,7 +144,7 @@ impl ChatTemplate {
             if let Some(source) = source {
                 // The alternate format of a syntax error has lines of the source.
                 env.add_template_owned(name, prepared(source))
-                    .map_err(|error| TemplateError::Render(error.to_string()))?;
+                    .map_err(|error| TemplateError::Render(located(&error, error.to_string())))?;
             }
         }
         Ok(ChatTemplate { env, sources: TemplateSources { default, tool_use }, tokens })
@@ -243,7 +243,17 @@ fn prepared(source: &str) -> String {
 
 fn render_error(error: minijinja::Error) -> TemplateError {
     // The alternate format includes the causes.
-    TemplateError::Render(format!("{error:#}"))
+    TemplateError::Render(located(&error, format!("{error:#}")))
+}
+
+/// The text of an error with its line. The library names the template, which is no file's name.
+fn located(error: &minijinja::Error, text: String) -> String {
+    let (Some(name), Some(line)) = (error.name(), error.line()) else { return text };
+    let template = match name {
+        DEFAULT_TEMPLATE => "the chat template".to_owned(),
+        name => format!("the chat template `{name}`"),
+    };
+    text.replace(&format!("(in {name}:{line})"), &format!("(line {line} of {template})"))
 }
 
 /// Joins the text parts of a message's content, which templates take as one text: by line feeds, so

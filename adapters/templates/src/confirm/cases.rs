@@ -2,16 +2,20 @@
 
 use serde_json::{Value, json};
 
-use crate::turns::{Next, Opening, TurnContext, TurnInput};
+use crate::turns::{LONG_ID, Next, Opening, TurnContext, TurnInput};
 
 /// The turns that a confirmation needs.
 pub(super) const ESSENTIAL: [&str; 6] =
     ["text", "one call", "no arguments", "values", "quotes", GIVEN_IDS];
 
-/// The turns whose mismatch is only reported. Many templates write null in a way of their own, and
-/// some keep a state over all calls of a conversation.
-pub(super) const REPORTED: [&str; 2] = [NULL, LATER_CALL];
-const NULL: &str = "null";
+/// The turns whose mismatch is only reported. Many templates write null in a way of their own, some
+/// keep a state over all calls of a conversation, and some take ids that a family never writes.
+pub(super) const REPORTED: [&str; 3] = [NULL, LATER_CALL, LONG_CALL_ID];
+/// A call with null, in a format without words for types.
+pub(super) const NULL: &str = "null";
+/// The same in a format with words for types, one of which is that of null.
+pub(super) const TYPED_NULL: &str = "null and the word for its type";
+const LONG_CALL_ID: &str = "a call with a long id";
 const LATER_CALL: &str = "a call after a result";
 
 /// The turn with a call before its result.
@@ -19,6 +23,9 @@ pub(super) const BEFORE_RESULT: &str = "a call before its result";
 
 /// The same with the ids that the extractor gives calls, as in the next request of a conversation.
 pub(super) const GIVEN_IDS: &str = "a call with the id that it was given";
+
+/// The turn of a request without tools.
+pub(super) const WITHOUT_TOOLS: &str = "text without tools";
 
 /// The turn by which calls are compared with a family's.
 pub(super) const ONE_CALL: &str = "one call";
@@ -57,7 +64,7 @@ pub(super) fn shown_tools() -> Vec<Value> {
             "avoid": {"type": "array", "items": {"type": "string"}},
             "max_toll": {"type": "number"}},
             "required": ["avoid"], "additionalProperties": false},
-        "express": {"type": "boolean"}});
+        "express": {"type": "boolean"}, "toll": {"type": "number"}});
     vec![
         tool("plan_route", route, json!(["origin"])),
         tool("get-time2", json!({"zone": {"type": "string"}}), json!(["zone"])),
@@ -93,6 +100,7 @@ pub(super) fn cases() -> Vec<Case> {
                 "options": {"avoid": [], "max_toll": 1.5}})),
         ),
         last("quotes", one(json!({"origin": QUOTED}))),
+        last("a fraction", one(json!({"origin": "Oslo", "toll": 2.5}))),
         last("a boolean", one(json!({"origin": "Oslo", "express": true}))),
         last("two calls", calls(vec![route(), time()])),
         last("three calls", calls(vec![time(), ping(), route()])),
@@ -110,10 +118,11 @@ pub(super) fn cases() -> Vec<Case> {
         ),
         last("spaces at ends", one(json!({"origin": " Oslo S ", "stops": [" a", "b "]}))),
         last(NULL, one(json!({"origin": "Oslo", "passengers": null, "express": true}))),
+        last(LONG_CALL_ID, calls(vec![time()]).with_ids(vec![LONG_ID.to_owned()])),
         at(TurnContext::LAST.before(Next::Result), BEFORE_RESULT, calls(vec![time()])),
         at(TurnContext::after(Opening::Result), "text after a result", TurnInput::text(text)),
         at(TurnContext::after(Opening::Result), LATER_CALL, calls(vec![time()])),
-        at(TurnContext::after(Opening::WithoutTools), "text without tools", TurnInput::text(text)),
+        at(TurnContext::after(Opening::WithoutTools), WITHOUT_TOOLS, TurnInput::text(text)),
     ]
 }
 

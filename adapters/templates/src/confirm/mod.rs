@@ -13,8 +13,8 @@ use std::rc::Rc;
 use louver_formats::WireFormat;
 
 use self::cases::{
-    BEFORE_RESULT, Case, ESSENTIAL, GIVEN_IDS, ONE_CALL, REPORTED, arguments_end, cases,
-    shown_tools, telling,
+    BEFORE_RESULT, Case, ESSENTIAL, GIVEN_IDS, NULL, ONE_CALL, REPORTED, TYPED_NULL, WITHOUT_TOOLS,
+    arguments_end, cases, shown_tools, telling,
 };
 use self::check::Checker;
 use crate::chat_template::ChatTemplate;
@@ -81,15 +81,29 @@ impl Confirmation {
         self.cases.iter().filter(|case| case.is_unconfirmed())
     }
 
-    /// The outcomes for people, one a line. Why the format cannot be compiled is said once.
+    /// The outcomes for people, one a line. What is the same of several turns, why the format cannot
+    /// be compiled or the template refuses them, is said once.
     pub fn lines(&self) -> Vec<String> {
-        let invalid = self.cases.iter().find_map(|case| match &case.outcome {
-            Outcome::Invalid(_) => Some(case.outcome.to_string()),
-            _ => None,
-        });
-        let is_valid = |case: &&CaseOutcome| !matches!(case.outcome, Outcome::Invalid(_));
-        let others = self.cases.iter().filter(is_valid).map(ToString::to_string);
-        invalid.into_iter().chain(others).collect()
+        let mut lines = lines(self.cases.iter());
+        lines.extend(self.refuses_tools().then(|| TOOLS_REFUSED.to_owned()));
+        lines
+    }
+
+    /// The lines of the turns that stand against a full confirmation, and those of the others.
+    pub fn lines_by_result(&self) -> [Vec<String>; 2] {
+        let (against, others): (Vec<&CaseOutcome>, Vec<&CaseOutcome>) =
+            self.cases.iter().partition(|case| case.is_unconfirmed());
+        let mut against = lines(against.into_iter());
+        against.extend(self.refuses_tools().then(|| TOOLS_REFUSED.to_owned()));
+        [against, lines(others.into_iter())]
+    }
+
+    /// Whether the template refuses every turn of a request with tools, and no other.
+    fn refuses_tools(&self) -> bool {
+        let is_refused = |case: &CaseOutcome| matches!(case.outcome, Outcome::Refused(_));
+        let (without, with): (Vec<&CaseOutcome>, Vec<&CaseOutcome>) =
+            self.cases.iter().partition(|case| case.name == WITHOUT_TOOLS);
+        with.iter().all(|case| is_refused(case)) && without.iter().any(|case| !is_refused(case))
     }
 
     /// Whether the template writes a call otherwise than the format, before its arguments end.
@@ -117,6 +131,29 @@ impl CaseOutcome {
             }
         }
     }
+}
+
+/// What is known of a template that refuses tools.
+pub(crate) const TOOLS_REFUSED: &str =
+    "the template refuses all requests with tools: it may want tools of another shape than \
+     OpenAI's, {\"type\": \"function\", \"function\": {\"name\": ...}}";
+
+/// The outcomes of turns, one a line. Several turns share the line of a failed compilation or of a
+/// refusal.
+fn lines<'a>(cases: impl Iterator<Item = &'a CaseOutcome>) -> Vec<String> {
+    let mut out: Vec<(Vec<&str>, &Outcome)> = Vec::new();
+    for CaseOutcome { name, outcome } in cases {
+        let is_shared = matches!(outcome, Outcome::Invalid(_) | Outcome::Refused(_));
+        match out.iter_mut().find(|(_, known)| is_shared && *known == outcome) {
+            Some((names, _)) => names.push(name),
+            None => out.push((vec![name], outcome)),
+        }
+    }
+    let line = |(names, outcome): (Vec<&str>, &Outcome)| match outcome {
+        Outcome::Invalid(_) => outcome.to_string(),
+        _ => format!("{}: {outcome}", names.join(", ")),
+    };
+    out.into_iter().map(line).collect()
 }
 
 impl fmt::Display for CaseOutcome {
@@ -165,7 +202,12 @@ pub(crate) fn written_turns<'a>(
 /// As [`confirm`].
 pub(crate) fn confirm_written(format: &WireFormat, written: &WrittenTurns<'_>) -> Confirmation {
     let checker = Checker::new(format, written.template(), written.tokens());
-    let confirming = Confirming { checker, written, cases: cases() };
+    let has_words = format.call.arguments.has_type_words();
+    let mut cases = cases();
+    for case in cases.iter_mut().filter(|case| has_words && case.name == NULL) {
+        case.name = TYPED_NULL;
+    }
+    let confirming = Confirming { checker, written, cases };
     let mut best: Option<(MessageStyle, [usize; 2])> = None;
     for style in written.styles() {
         let told: Vec<CaseOutcome> =

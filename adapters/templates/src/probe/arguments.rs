@@ -3,13 +3,13 @@
 use std::ops::Range;
 
 use louver_formats::{
-    ArgumentStyle, FixedParts, KindWords, Marker, NameStyle, Part, PythonLiterals, TagPart,
-    TaggedStyle,
+    ArgumentStyle, FixedParts, Marker, NameStyle, Part, TagPart, TaggedStyle,
 };
 use serde_json::Value;
 
 use super::error::{ProbeError, undetermined};
-use super::samples::{KEYS, NAMES, Samples, TYPED_KEYS, VALUES, one_argument};
+use super::type_words::TypedValues;
+use super::samples::{KEYS, NAMES, Samples, TYPED, VALUES, one_argument};
 use crate::units::{common_end, common_start, marker_of, units};
 
 const PART: &str = "how arguments are written";
@@ -54,7 +54,12 @@ impl Arguments {
                 quoted(&between[1..], Arguments::Delimited(between[1..].to_owned()))
             }
             (_, Some(between)) if between.ends_with(['"', '\'']) || between.is_empty() => {
-                Err(undetermined(PART, format!("a key and its value are {between:?} apart")))
+                let problem = "and a description has quotes around strings in JSON and in keyword \
+                               arguments alone";
+                Err(undetermined(
+                    PART,
+                    format!("between a key and a string stands {between:?}, {problem}"),
+                ))
             }
             (_, Some(_)) => Ok(Arguments::Tagged),
             (_, None) => Err(undetermined(PART, "a value stands before its key")),
@@ -95,9 +100,10 @@ impl Arguments {
         match self {
             Arguments::Json => Ok(ArgumentStyle::Json),
             Arguments::Keywords(_) => {
-                let wire = samples.typed.as_deref().unwrap_or_default();
-                let (truth, _) = TYPED_KEYS[1];
-                Ok(match wire.contains(&format!("{truth}=true")) {
+                let has_true = |wire: &String| wire.contains("=true");
+                let wires = TYPED.iter().zip(&samples.typed);
+                let mut truths = wires.filter(|(sample, _)| sample.kind == "boolean");
+                Ok(match truths.any(|(_, wire)| wire.as_ref().is_some_and(has_true)) {
                     true => ArgumentStyle::JsonKeywords,
                     false => ArgumentStyle::Keywords,
                 })
@@ -145,7 +151,7 @@ fn tagged(
     }
     let between = format!("{rest}{between}");
     let (middle_tag, lead) = middle.split_at(middle.trim_end().len());
-    let typed = Typed::find(samples, middle_tag);
+    let typed = TypedValues::find(samples, middle_tag, &format!("{trail}{close_tag}"));
     let before_open = before.len() - open.len();
     before.truncate(before_open);
     let after_close = after.split_off(trail.len() + close_tag.len());
@@ -208,71 +214,6 @@ fn fixed_parts(text: &str) -> FixedParts {
         false => FixedParts::Text(text.to_owned()),
     }
 }
-
-/// What stands between the key and the value of an argument, by the type of the value.
-struct Typed {
-    /// For a number, a truth value, an array and an object, without the white space at its end.
-    middles: [Option<String>; 4],
-    /// The values that are written as Python prints them.
-    python: Option<PythonLiterals>,
-}
-
-impl Typed {
-    fn find(samples: &Samples, middle: &str) -> Typed {
-        let wire = samples.typed.as_deref().unwrap_or_default();
-        let mut python = None;
-        let middles = TYPED_KEYS.map(|(key, starts)| {
-            let (_, rest) = wire.split_once(key)?;
-            // The value begins soon after the tag.
-            let end = (middle.len() + MAX_MIDDLE).min(rest.len());
-            let end = (0..=end).rev().find(|&at| rest.is_char_boundary(at))?;
-            let found = starts.iter().filter_map(|start| Some((rest[..end].find(start)?, start)));
-            let (at, start) = found.min()?;
-            match *start {
-                "True" => python = python.or(Some(PythonLiterals::Words)),
-                start if start.contains('\'') => python = Some(PythonLiterals::Values),
-                _ => {}
-            }
-            Some(rest[..at].trim_end().to_owned())
-        });
-        Typed { middles, python }
-    }
-
-    /// The words for types, with what is before and after them. `None` if there are none.
-    fn words(&self, string: &str) -> Result<Option<(String, KindWords, String)>, String> {
-        let [number, boolean, array, object] = &self.middles;
-        let known: Vec<&str> = self.middles.iter().flatten().map(String::as_str).collect();
-        if known.iter().all(|middle| *middle == string) {
-            return Ok(None);
-        }
-        let all = || known.iter().copied().chain([string]);
-        let letter = |c: char| c.is_alphanumeric() || c == '_';
-        let start = all().map(|other| common_start(string, other, &[])).min().unwrap_or(0);
-        let start = string[..start].trim_end_matches(letter).len();
-        let rest = &string[start..];
-        let end = all().map(|other| common_end(rest, other, &[])).min().unwrap_or(0);
-        let end = rest[rest.len() - end..].trim_start_matches(letter).len();
-        let word = |middle: &Option<String>| -> Result<String, String> {
-            let middle = middle.as_deref().ok_or("a type of values is not written")?;
-            let word = middle.get(start..middle.len().saturating_sub(end));
-            word.map(str::to_owned).ok_or_else(|| format!("{middle:?} has no word for the type"))
-        };
-        let kind = KindWords {
-            string: word(&Some(string.to_owned()))?,
-            number: word(number)?,
-            boolean: word(boolean)?,
-            // Templates that have a word for null have one for all that is not a string.
-            null: word(number)?,
-            array: word(array)?,
-            object: word(object)?,
-        };
-        let after = string[string.len() - end..].to_owned();
-        Ok(Some((string[..start].to_owned(), kind, after)))
-    }
-}
-
-/// The most bytes by which the text before a value may be longer than that before a string.
-const MAX_MIDDLE: usize = 24;
 
 /// The end of a text from its last `<` on, or from its last tag on.
 fn from_last_tag_start(text: &str) -> &str {

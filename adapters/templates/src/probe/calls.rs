@@ -2,12 +2,12 @@
 //! is between two.
 
 use louver_formats::{
-    CallFormat, FixedParts, IdStyle, Marker, NameStyle, ParallelPolicy, Part, SectionFormat, WireId,
+    ArgumentStyle, CallFormat, FixedParts, IdStyle, Marker, NameStyle, ParallelPolicy, Part, SectionFormat, TagPart, WireId,
 };
 
 use super::arguments::Arguments;
 use super::error::{ProbeError, undetermined};
-use super::samples::{ID, NAMES, Samples};
+use super::samples::{ID, KEYS, NAMES, Samples};
 use crate::turns::TEXT;
 use crate::units::{common_end, common_start, marker_of, only_tag, units};
 
@@ -185,16 +185,17 @@ impl Calls {
             true => NameStyle::Json,
             false => NameStyle::Raw,
         };
-        let mut header = parts(&header, begin.is_some(), samples);
+        let arguments_start = start_of(&arguments);
+        let mut header = parts(&header, false, NAMES[0], samples)?;
         header.push(Part::Name { name });
-        header.extend(parts(&before, false, samples));
+        header.extend(parts(&before, true, &arguments_start, samples)?);
         let has_id = header.iter().any(|part| matches!(part, Part::Id { .. }));
         let call = CallFormat {
             begin,
             header,
             also: Vec::new(),
             arguments,
-            trailer: parts(trailer, false, samples),
+            trailer: parts(trailer, false, end.unwrap_or_default(), samples)?,
             end: end_marker,
             separator: self.separator_parts(has_section),
             parallel: match self.separator {
@@ -221,8 +222,7 @@ impl Calls {
         let (begin, marker): (&str, &dyn Fn(&str) -> Marker) = match units(text, tokens).first() {
             Some(unit) if unit.is_tag => (unit.text, &marker_of),
             _ if has_section => return Ok((None, text.to_owned())),
-            _ if is_long_enough(text) => (text, &as_text),
-            _ => return Err(undetermined(PART, format!("a call begins with {text:?} only"))),
+            _ => (begin_of(text, "a call begins")?, &as_text),
         };
         let marker = match self.lead() {
             lead if has_section || lead.is_empty() => marker(begin),
@@ -246,8 +246,7 @@ impl Calls {
         let all = units(start, tokens);
         let begin = match all.first() {
             Some(unit) if unit.is_tag => unit.text,
-            _ if is_long_enough(start) => start,
-            _ => return Err(undetermined(PART, format!("calls begin with {start:?} only"))),
+            _ => begin_of(start, "calls begin")?,
         };
         let (trail, end) = split_last_tag(self.section_end.trim_end(), tokens);
         Ok(SectionFormat {
@@ -312,9 +311,23 @@ fn mark_numbers(one: &mut String, two: &mut String, arguments: &Arguments) {
     one.replace_range(at1..at1 + 1, &stand_in);
 }
 
-/// Whether a text is unlikely in prose.
-fn is_long_enough(text: &str) -> bool {
-    text.trim().len() >= 6
+/// The fewest bytes of a begin that is no tag: a shorter text is likely in prose.
+const MIN_BEGIN: usize = 6;
+
+/// The begin marker in a text that begins with no tag: the text up to an id or a number.
+fn begin_of<'a>(text: &'a str, what: &str) -> Result<&'a str, ProbeError> {
+    let begin = &text[..text.find(is_stand_in).unwrap_or(text.len())];
+    if begin.trim().len() >= MIN_BEGIN {
+        return Ok(begin);
+    }
+    Err(undetermined(
+        PART,
+        format!(
+            "{what} with {begin:?}, which is neither a tag nor {MIN_BEGIN} characters, so that \
+             text may have it; if it begins a call wherever it stands, write it as the `begin` of \
+             a description of your own"
+        ),
+    ))
 }
 
 /// A text up to its last unit, and this unit if it is a tag.
@@ -327,13 +340,19 @@ fn split_last_tag<'a>(text: &'a str, tokens: &[String]) -> (&'a str, Option<&'a 
     }
 }
 
-/// A text as parts, with ids where there are stand-ins, and with tags as markers. `follows_marker`:
-/// whether a marker stands before it, and no name.
-fn parts(text: &str, follows_marker: bool, samples: &Samples) -> Vec<Part> {
+/// A text as parts, with ids where there are stand-ins, and with tags as markers. `follows_name`:
+/// whether a name stands before it. `next` is what stands after it.
+fn parts(
+    text: &str,
+    follows_name: bool,
+    next: &str,
+    samples: &Samples,
+) -> Result<Vec<Part>, ProbeError> {
     let stand_ins =
         [(ID, samples.id), (FROM_ZERO, IdStyle::FromZero), (FROM_ONE, IdStyle::FromOne)];
+    let of_id = |c: char| c.is_alphanumeric() || "_-".contains(c) || is_stand_in(c);
     let mut out = Vec::new();
-    let mut rest = text;
+    let (mut rest, mut follows_word) = (text, follows_name);
     loop {
         let found = stand_ins
             .iter()
@@ -352,17 +371,34 @@ fn parts(text: &str, follows_marker: bool, samples: &Samples) -> Vec<Part> {
             Marker::Text(text) => out.push(Part::Text(text)),
             marker => out.push(Part::Marker(marker)),
         }
-        // The length of an id is open only if what is around it is not a part of an id.
-        let ends = |c: Option<char>| c.is_some_and(|c| !(c.is_alphanumeric() || "_-".contains(c)));
-        let starts = match piece.is_empty() && out.is_empty() {
-            true => follows_marker,
-            false => ends(piece.chars().next_back()),
-        };
-        let is_open = starts && ends(rest.chars().next());
-        match id {
-            Some(IdStyle::Identifier) if !is_open => out.push(Part::Id { id: IdStyle::Nine }),
-            Some(id) => out.push(Part::Id { id }),
-            None => return out,
+        let Some(id) = id else { return Ok(out) };
+        // An id of any length must stand apart from a name or an id before it, and from what
+        // follows it.
+        let is_apart = !follows_word || piece.contains(|c| !of_id(c));
+        let ends = rest.chars().chain(next.chars()).next().is_some_and(|c| !of_id(c));
+        let is_open = matches!(id, IdStyle::Identifier | IdStyle::Word);
+        if is_open && !(is_apart && ends) {
+            let problem = "nothing shows where an id begins or ends, and ids have any length";
+            return Err(undetermined("the ids of calls", problem));
         }
+        out.push(Part::Id { id });
+        follows_word = true;
     }
+}
+
+/// The text that arguments begin with.
+fn start_of(arguments: &ArgumentStyle) -> String {
+    match arguments {
+        ArgumentStyle::Tagged(style) => match style.open.first() {
+            Some(TagPart::Text(open)) => style.before.write() + open,
+            _ => style.before.write(),
+        },
+        ArgumentStyle::Keywords | ArgumentStyle::JsonKeywords => KEYS[0].to_owned(),
+        _ => "{".to_owned(),
+    }
+}
+
+/// Whether a character stands for an id or a number.
+pub(super) fn is_stand_in(c: char) -> bool {
+    [ID, FROM_ZERO, FROM_ONE].contains(&c)
 }

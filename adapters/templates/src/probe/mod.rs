@@ -11,6 +11,7 @@ mod calls;
 mod error;
 mod reasoning;
 mod samples;
+mod type_words;
 
 use louver_formats::{ReasoningFormat, TextFormat, TextPlace, WireFormat};
 
@@ -63,6 +64,10 @@ pub fn probe(name: &str, template: &ChatTemplate, tokens: &[String]) -> Result<P
     format.text = text;
     format.reasoning = reasoning;
     (format.section, format.call) = calls.describe(&samples, tokens)?;
+    if serde_json::to_string(&format).is_ok_and(|text| text.contains(calls::is_stand_in)) {
+        let problem = "an id or a number of a call stands outside of the call";
+        return Err(undetermined("the ids of calls", problem));
+    }
     format.check().map_err(|problem| undetermined("the wire format", problem.to_string()))?;
     Ok(Probed { format, style: samples.style })
 }

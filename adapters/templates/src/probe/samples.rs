@@ -4,10 +4,11 @@ use louver_formats::IdStyle;
 use serde_json::{Value, json};
 
 use super::error::{ProbeError, undetermined};
-use crate::chat_template::ChatTemplate;
+use crate::chat_template::{ChatTemplate, TemplateError};
+use crate::confirm::TOOLS_REFUSED;
 use crate::message_style::MessageStyle;
 use crate::turns::{
-    LONG_ID, RenderedTurn, TAKES_PARTS, TEXT, TurnContext, TurnInput, TurnRenderer,
+    LONG_ID, Opening, RenderedTurn, TAKES_PARTS, TEXT, TurnContext, TurnInput, TurnRenderer,
 };
 
 /// The names of the called tools.
@@ -19,13 +20,59 @@ pub(super) const VALUES: [&str; 2] = ["zqvala", "zqvalb"];
 /// Reasoning.
 pub(super) const REASONING: &str = "Zqreason mitul.";
 
-/// Keys of values of other types, with the beginnings that the values may have.
-pub(super) const TYPED_KEYS: [(&str, &[&str]); 4] = [
-    ("zqnumber", &["471108"]),
-    ("zqtruth", &["true", "True"]),
-    ("zqlist", &["[\"zqitem", "['zqitem"]),
-    ("zqmap", &["{\"zqmember", "{'zqmember"]),
+/// Values of each type but strings, with their keys and how a text of the value may begin; a scalar
+/// is all of it.
+pub(super) const TYPED: [TypedSample; 6] = [
+    TypedSample { kind: "integer", key: "zqwhole", value: "471108", texts: &["471108"] },
+    TypedSample { kind: "number", key: "zqfraction", value: "4711.25", texts: &["4711.25"] },
+    TypedSample { kind: "boolean", key: "zqtruth", value: "true", texts: &["true", "True"] },
+    TypedSample { kind: "null", key: "zqnothing", value: "null", texts: &["null", "None"] },
+    TypedSample {
+        kind: "array",
+        key: "zqlist",
+        value: "[\"zqitem\"]",
+        texts: &["[\"zqitem", "['zqitem"],
+    },
+    TypedSample {
+        kind: "object",
+        key: "zqmap",
+        value: "{\"zqmember\": \"zqinner\"}",
+        texts: &["{\"zqmember", "{'zqmember"],
+    },
 ];
+
+/// A value of one type.
+pub(super) struct TypedSample {
+    /// The type in JSON Schema.
+    pub(super) kind: &'static str,
+    pub(super) key: &'static str,
+    /// The value as JSON text.
+    value: &'static str,
+    pub(super) texts: &'static [&'static str],
+}
+
+impl TypedSample {
+    pub(super) fn is_scalar(&self) -> bool {
+        !matches!(self.kind, "array" | "object")
+    }
+
+    /// The arguments with this value alone.
+    fn arguments(&self) -> Value {
+        let value: Value = serde_json::from_str(self.value).unwrap_or_default();
+        json!({self.key: value})
+    }
+}
+
+/// The forms of ids, the widest first, with ids that each has: of the least and the most characters
+/// and of all kinds of characters.
+const ID_FORMS: [(IdStyle, &[&str]); 3] = [
+    (IdStyle::Identifier, &["x", "7", LONG_ID, LONGEST_ID]),
+    (IdStyle::Word, &["abcdXYZ9", "0123456789abcDEF"]),
+    (IdStyle::Nine, &["abcdXYZ98", "012345678"]),
+];
+
+/// An id of as many characters as ids may have.
+const LONGEST_ID: &str = "0-9_abcdefghijklmnopqrstuvwxyz-ABCDEFGHIJKLMNOPQRSTUVWXYZ_987654";
 
 /// The stand-in for the id of a call in renderings.
 pub(super) const ID: char = '\u{e000}';
@@ -46,8 +93,8 @@ pub(super) struct Samples {
     pub(super) no_arguments: Option<String>,
     pub(super) two: Option<String>,
     pub(super) text_and_call: Option<String>,
-    /// A call with a value of each type but strings.
-    pub(super) typed: Option<String>,
+    /// Calls with one argument: a value of each type but strings, as in [`TYPED`].
+    pub(super) typed: [Option<String>; TYPED.len()],
     /// The prompt and the turn.
     pub(super) reasoning_and_text: Option<RenderedTurn>,
 }
@@ -61,12 +108,16 @@ fn arguments(n: usize) -> Value {
 pub(super) fn tools() -> Vec<Value> {
     let tool = |name| {
         let of = |kind: &str| json!({"type": kind, "description": "A value."});
-        let properties = json!({KEYS[0]: of("string"), KEYS[1]: of("string"),
-            TYPED_KEYS[0].0: of("integer"), TYPED_KEYS[1].0: of("boolean"),
-            TYPED_KEYS[2].0: {"type": "array", "description": "A value.",
-                "items": {"type": "string"}},
-            TYPED_KEYS[3].0: {"type": "object", "description": "A value.",
-                "properties": {"zqmember": of("string")}}});
+        let mut properties = json!({KEYS[0]: of("string"), KEYS[1]: of("string")});
+        for TypedSample { kind, key, .. } in &TYPED {
+            // Templates expect no property that is always null.
+            properties[*key] = of(if *kind == "null" { "integer" } else { kind });
+            match *kind {
+                "array" => properties[*key]["items"] = json!({"type": "string"}),
+                "object" => properties[*key]["properties"] = json!({"zqmember": of("string")}),
+                _ => {}
+            }
+        }
         json!({"type": "function", "function": {"name": name, "description": "A tool.",
             "parameters": {"type": "object", "properties": properties, "required": []}}})
     };
@@ -78,12 +129,6 @@ pub(super) fn one_argument() -> Value {
     arguments(1)
 }
 
-/// Arguments of each type but strings.
-fn typed_arguments() -> Value {
-    let values = [json!(471108), json!(true), json!(["zqitem"]), json!({"zqmember": "zqinner"})];
-    TYPED_KEYS.iter().zip(values).map(|((key, _), value)| (*key, value)).collect()
-}
-
 impl Samples {
     /// Renders the turns with messages in this style.
     pub(super) fn render(
@@ -92,9 +137,16 @@ impl Samples {
         style: MessageStyle,
     ) -> Result<Samples, ProbeError> {
         let tools = tools();
-        let refused = |error: crate::TemplateError| ProbeError::NoCalls(error.to_string());
-        let turns = TurnRenderer::new(template, &tools, tokens, style, TurnContext::LAST)
-            .map_err(refused)?;
+        let refused = |error: TemplateError| ProbeError::NoCalls(error.to_string());
+        let turns_after = |opening| {
+            TurnRenderer::new(template, &tools, tokens, style, TurnContext::after(opening))
+        };
+        let turns = turns_after(Opening::Question).map_err(|error| {
+            match turns_after(Opening::WithoutTools) {
+                Ok(_) => ProbeError::NoCalls(format!("{error}; {TOOLS_REFUSED}")),
+                Err(_) => refused(error),
+            }
+        })?;
         let call = |k: usize, n: usize| (NAMES[k], arguments(n));
         let render = |input: TurnInput| {
             let mut turn = turns.render(&input)?;
@@ -109,8 +161,17 @@ impl Samples {
             let problem = "a turn with a call does not have the name of the tool";
             return Err(ProbeError::NoCalls(problem.to_owned()));
         }
-        let long = wire(TurnInput::calls(vec![call(0, 1)]).with_ids(vec![LONG_ID.to_owned()]));
-        let is_free = long.is_ok_and(|long| long.replace(LONG_ID, &ID.to_string()) == one);
+        let is_as_given = |id: &str| {
+            let turn = TurnInput::calls(vec![call(0, 1)]).with_ids(vec![id.to_owned()]);
+            turns.render(&turn).is_ok_and(|turn| turn.wire == one.replace(ID, id))
+        };
+        let id = match style.indexed_ids {
+            true => IdStyle::FromZero,
+            false => id_form(one.contains(ID), is_as_given)?,
+        };
+        let typed = TYPED.each_ref().map(|sample| {
+            wire(TurnInput::calls(vec![(NAMES[0], sample.arguments())])).ok()
+        });
         let reasoning = TurnInput::text(TEXT).with_reasoning(REASONING);
         let reasoning = render(reasoning).ok().filter(|turn| turn.wire.contains(REASONING));
         let has_both = |wire: &String| NAMES.iter().all(|name| wire.contains(name));
@@ -118,16 +179,12 @@ impl Samples {
         Ok(Samples {
             takes_parts: !text.contains(TEXT) && turns.takes_parts(),
             style,
-            id: match (style.indexed_ids, is_free) {
-                (true, _) => IdStyle::FromZero,
-                (false, true) => IdStyle::Identifier,
-                (false, false) => IdStyle::Nine,
-            },
+            id,
             text,
             two_arguments: wire(TurnInput::calls(vec![call(0, 2)])).map_err(refused)?,
             no_arguments: wire(TurnInput::calls(vec![call(0, 0)])).ok(),
             two: wire(TurnInput::calls(vec![call(0, 1), call(1, 1)])).ok().filter(has_both),
-            typed: wire(TurnInput::calls(vec![(NAMES[0], typed_arguments())])).ok(),
+            typed,
             text_and_call: wire(TurnInput::calls(vec![call(0, 1)]).with_text(TEXT)).ok(),
             reasoning_and_text: reasoning,
             prompt: turns.surroundings.prompt.clone(),
@@ -143,6 +200,18 @@ impl Samples {
         };
         self.text.split_once(TEXT).ok_or_else(|| undetermined("the markers of text", problem))
     }
+}
+
+/// The widest form whose ids the template writes as they are given. Any, if it writes no ids.
+fn id_form(
+    has_id: bool,
+    is_as_given: impl Fn(&str) -> bool,
+) -> Result<IdStyle, ProbeError> {
+    let fits = |(_, ids): &&(IdStyle, &[&str])| !has_id || ids.iter().all(|id| is_as_given(id));
+    let problem = "the template changes ids of 1 to 64 letters, digits, `_` and `-`, of 8 to 16 \
+                   letters and digits, and of 9";
+    let form = ID_FORMS.iter().find(fits).map(|(form, _)| *form);
+    form.ok_or_else(|| undetermined("the ids of calls", problem))
 }
 
 /// Replaces the id of call `k` by its stand-in. An id with an index keeps what is before it.

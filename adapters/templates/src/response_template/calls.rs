@@ -6,6 +6,7 @@ use louver_formats::{
 };
 use serde_json::Value;
 
+use super::captures;
 use super::delimiter::{
     Piece, after_line_feeds, apart, delimiters, header, marker, of_pattern, texts,
 };
@@ -52,6 +53,11 @@ impl CallField<'_> {
         let (open, close) = delimiters(self.field, self.pointer)?;
         let open = open.ok_or_else(|| self.error("open", "calls need a begin"))?;
         let close = close.ok_or_else(|| self.error("close", "calls need an end"))?;
+        // Without a captured name, a transform names members of the content.
+        if open.iter().any(|piece| piece.is_group("name")) {
+            let unknown = captures::unknown(&self.field.transform, &[&open, &close], self.pointer);
+            warnings.extend(unknown);
+        }
         let content = self.field.content.as_deref().unwrap_or("text");
         if content == "xml-inline" && self.has_keywords() {
             return self.lower_keywords(&open, &close);

@@ -6,6 +6,7 @@
 //! its place; the chat template then tells whether that is what the model writes.
 
 mod calls;
+mod captures;
 mod delimiter;
 mod lower;
 

@@ -1,8 +1,8 @@
 //! Formats from chat templates alone.
 
-use louver_formats::{Catalog, IdStyle, Marker, Part, WireFormat};
+use louver_formats::{ArgumentStyle, Catalog, IdStyle, Marker, Part, TagPart, WireFormat};
 use louver_templates::{
-    ChatTemplate, Checkpoint, FamilyError, FormatSource, confirm, probe, resolve,
+    ChatTemplate, Checkpoint, FamilyError, FormatSource, SourceError, confirm, probe, resolve,
 };
 use serde::Deserialize;
 
@@ -22,6 +22,8 @@ pub(crate) struct Case {
     reports: String,
     #[serde(default)]
     id: Option<IdStyle>,
+    #[serde(default)]
+    notes: Vec<String>,
     template: String,
 }
 
@@ -57,11 +59,18 @@ fn problem(case: &Case) -> Option<String> {
                 && is_derived
                 && begin == case.begins
                 && reports.contains(&case.reports)
-                && case.id.is_none_or(|expected| id == Some(expected));
+                && case.id.is_none_or(|expected| id == Some(expected))
+                && found.notes.len() == case.notes.len()
+                && case.notes.iter().zip(&found.notes).all(|(note, found)| found.contains(note));
             (!is_right).then(|| format!("{found:#?}"))
         }
         (Err(error), expected) => {
-            (!error.to_string().contains(expected)).then(|| error.to_string())
+            let mut told = error.to_string();
+            if let SourceError::Unconfirmed(found) = &*error.chat_template {
+                let confirmation = found.confirmation.as_ref().expect("a chat template");
+                told += &confirmation.lines_by_result()[0].join("\n");
+            }
+            (!told.contains(expected)).then_some(told)
         }
         (Ok(found), _) => Some(format!("{found:#?}")),
     }
@@ -73,6 +82,37 @@ fn formats_are_derived_or_refused() {
     let problems: Vec<String> =
         problems.map(|(problem, name)| format!("{name}: {problem}")).collect();
     assert!(problems.is_empty(), "{}", problems.join("\n\n"));
+}
+
+/// A description with one word for two types is refused if the template has two.
+#[test]
+fn wrong_words_for_types_are_not_confirmed() {
+    let template = |name: &str| checkpoint(&case(name)).template.expect("compiles");
+    let own = template("a word for each type, null with its own");
+    let other = template("words for integers and for other numbers");
+    let tokens = ["<|end|>".to_owned()];
+    let format = probe("test", &own, &tokens).expect("is told").format;
+    let with = |number: &str, null: &str| {
+        let mut format = format.clone();
+        let ArgumentStyle::Tagged(style) = &mut format.call.arguments else { panic!("no tags") };
+        for part in &mut style.open {
+            if let TagPart::Kind { kind } = part {
+                (kind.number, kind.null) = (number.to_owned(), null.to_owned());
+            }
+        }
+        format
+    };
+    for (template, number, null, expected) in [
+        (&own, "num", "null", &[][..]),
+        (&own, "num", "num", &["null and the word for its type"]),
+        (&other, "num", "null", &["one call", "two calls"]),
+        (&other, "int", "null", &["a fraction"]),
+    ] {
+        let confirmation = confirm(&with(number, null), template, &tokens);
+        let names: Vec<&str> = confirmation.unconfirmed().map(|case| case.name).collect();
+        assert!(expected.iter().all(|name| names.contains(name)), "{number} {null}: {names:?}");
+        assert_eq!(names.is_empty(), expected.is_empty(), "{number} {null}: {names:?}");
+    }
 }
 
 /// A template may write the last turn of a conversation otherwise than earlier ones.
