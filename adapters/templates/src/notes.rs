@@ -30,16 +30,15 @@ pub(crate) fn of_hidden_text(
         return None;
     }
     let pairs = tokens.iter().filter_map(|begin| {
-        let close = ["<|", "<", "["].iter().find_map(|open| {
-            Some(format!("{open}/{}", begin.strip_prefix(*open)?))
-        })?;
+        let close = ["<|", "<", "["]
+            .iter()
+            .find_map(|open| Some(format!("{open}/{}", begin.strip_prefix(*open)?)))?;
         Some((begin, tokens.iter().find(|token| **token == close)?))
     });
     let is_hidden = |(begin, end): &(&String, &String)| {
         let message = |role: &str, content: &str| json!({"role": role, "content": content});
         let turn = format!("{begin}{HIDDEN}{end}{TEXT}");
-        let messages =
-            [message("user", "A"), message("assistant", &turn), message("user", "B")];
+        let messages = [message("user", "A"), message("assistant", &turn), message("user", "B")];
         let written = template.render_conversation(&messages, &TemplateInput::default(), false);
         written.is_ok_and(|written| written.contains(TEXT) && !written.contains(HIDDEN))
     };

@@ -203,20 +203,14 @@ pub fn resolve(
         })
     });
     let rendered = || {
-        let template = template.clone().map_err(SourceError::NoTemplate)?;
+        let template = template.map_err(SourceError::NoTemplate)?;
         let probed = probe(name, template, &checkpoint.special_tokens);
         confirmed(probed.map_err(SourceError::Probe)?.format, FormatSource::ChatTemplate)
     };
-    let derived = |found: Resolved| {
-        let hidden = template.as_ref().ok().and_then(|template| {
-            notes::of_hidden_text(&found.format, template, &checkpoint.special_tokens)
-        });
-        found.with_notes(hidden.into_iter().collect()).with_notes(notes.clone())
-    };
     let (response_template, chat_template) = match declared {
-        Some(Ok(resolved)) => return Ok(derived(resolved)),
+        Some(Ok(resolved)) => return Ok(resolved.derived(notes, checkpoint)),
         declared => match rendered() {
-            Ok(resolved) => return Ok(derived(resolved).beside(checkpoint)),
+            Ok(resolved) => return Ok(resolved.derived(notes, checkpoint).beside(checkpoint)),
             Err(problem) => (declared.and_then(Result::err), problem),
         },
     };
@@ -248,8 +242,12 @@ impl Resolved {
         }
     }
 
-    /// Adds notes before the others.
-    fn with_notes(mut self, notes: Vec<String>) -> Resolved {
+    /// A derived format with what was noted before, and the text that the template leaves out.
+    fn derived(mut self, mut notes: Vec<String>, checkpoint: &Checkpoint) -> Resolved {
+        let template = checkpoint.template.as_ref().ok();
+        notes.extend(template.and_then(|template| {
+            notes::of_hidden_text(&self.format, template, &checkpoint.special_tokens)
+        }));
         self.notes.splice(0..0, notes);
         self
     }
@@ -275,7 +273,7 @@ impl Resolved {
         let first = cases.next()?;
         Some(match cases.count() {
             0 => first.to_string(),
-            n => format!("{first} (and {n} more turns: `{command}`)"),
+            n => format!("{first} (and {n} more: `{command}`)"),
         })
     }
 
@@ -283,7 +281,8 @@ impl Resolved {
     fn contradictions(&self) -> Vec<String> {
         let name = &self.format.name;
         let first = self.first_contradiction(&format!("louver formats check {name} MODEL"));
-        let differ = |first| format!("the chat template and the wire format {name} differ: {first}");
+        let differ =
+            |first| format!("the chat template and the wire format {name} differ: {first}");
         first.map(differ).into_iter().collect()
     }
 }

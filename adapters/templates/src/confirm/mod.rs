@@ -81,8 +81,8 @@ impl Confirmation {
         self.cases.iter().filter(|case| case.is_unconfirmed())
     }
 
-    /// The outcomes for people, one a line. What is the same of several turns, why the format cannot
-    /// be compiled or the template refuses them, is said once.
+    /// The outcomes for people, one a line. Why the format cannot be compiled, or why the template
+    /// refuses several turns, is said once.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = lines(self.cases.iter());
         lines.extend(self.refuses_tools().then(|| TOOLS_REFUSED.to_owned()));
@@ -91,10 +91,14 @@ impl Confirmation {
 
     /// The lines of the turns that stand against a full confirmation, and those of the others.
     pub fn lines_by_result(&self) -> [Vec<String>; 2] {
+        let refuses_tools = self.refuses_tools();
+        let is_against = |case: &&CaseOutcome| {
+            case.is_unconfirmed() || refuses_tools && matches!(case.outcome, Outcome::Refused(_))
+        };
         let (against, others): (Vec<&CaseOutcome>, Vec<&CaseOutcome>) =
-            self.cases.iter().partition(|case| case.is_unconfirmed());
+            self.cases.iter().partition(is_against);
         let mut against = lines(against.into_iter());
-        against.extend(self.refuses_tools().then(|| TOOLS_REFUSED.to_owned()));
+        against.extend(refuses_tools.then(|| TOOLS_REFUSED.to_owned()));
         [against, lines(others.into_iter())]
     }
 
@@ -134,8 +138,7 @@ impl CaseOutcome {
 }
 
 /// What is known of a template that refuses tools.
-pub(crate) const TOOLS_REFUSED: &str =
-    "the template refuses all requests with tools: it may want tools of another shape than \
+pub(crate) const TOOLS_REFUSED: &str = "the template refuses all requests with tools: it may want tools of another shape than \
      OpenAI's, {\"type\": \"function\", \"function\": {\"name\": ...}}";
 
 /// The outcomes of turns, one a line. Several turns share the line of a failed compilation or of a

@@ -2,14 +2,12 @@
 
 use std::ops::Range;
 
-use louver_formats::{
-    ArgumentStyle, FixedParts, Marker, NameStyle, Part, TagPart, TaggedStyle,
-};
+use louver_formats::{ArgumentStyle, FixedParts, Marker, NameStyle, Part, TagPart, TaggedStyle};
 use serde_json::Value;
 
 use super::error::{ProbeError, undetermined};
-use super::type_words::TypedValues;
 use super::samples::{KEYS, NAMES, Samples, TYPED, VALUES, one_argument};
+use super::type_words::TypedValues;
 use crate::units::{common_end, common_start, marker_of, units};
 
 const PART: &str = "how arguments are written";

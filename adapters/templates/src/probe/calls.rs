@@ -2,7 +2,8 @@
 //! is between two.
 
 use louver_formats::{
-    ArgumentStyle, CallFormat, FixedParts, IdStyle, Marker, NameStyle, ParallelPolicy, Part, SectionFormat, TagPart, WireId,
+    ArgumentStyle, CallFormat, FixedParts, IdStyle, Marker, NameStyle, ParallelPolicy, Part,
+    SectionFormat, TagPart, WireId,
 };
 
 use super::arguments::Arguments;

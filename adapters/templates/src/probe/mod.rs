@@ -94,7 +94,10 @@ pub const FIELD_SOURCES: &[(&str, &str)] = &[
     ("/reasoning", "turns with reasoning, and the end of the prompt"),
     ("/section", "what one call has and the second of two calls lacks"),
     ("/call", "turns of one call and of two calls"),
-    ("/call/header", "the same, with ids of two forms: `identifier` if both are written as given"),
+    (
+        "/call/header",
+        "the same, with ids of several lengths: `identifier` if all are written as given",
+    ),
     ("/call/arguments", "calls with one, two and no arguments"),
     ("/call/separator", "between two calls, and between text and a call"),
     ("/call/parallel", "a turn of two calls"),

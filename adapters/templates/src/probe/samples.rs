@@ -169,9 +169,9 @@ impl Samples {
             true => IdStyle::FromZero,
             false => id_form(one.contains(ID), is_as_given)?,
         };
-        let typed = TYPED.each_ref().map(|sample| {
-            wire(TurnInput::calls(vec![(NAMES[0], sample.arguments())])).ok()
-        });
+        let typed = TYPED
+            .each_ref()
+            .map(|sample| wire(TurnInput::calls(vec![(NAMES[0], sample.arguments())])).ok());
         let reasoning = TurnInput::text(TEXT).with_reasoning(REASONING);
         let reasoning = render(reasoning).ok().filter(|turn| turn.wire.contains(REASONING));
         let has_both = |wire: &String| NAMES.iter().all(|name| wire.contains(name));
@@ -203,10 +203,7 @@ impl Samples {
 }
 
 /// The widest form whose ids the template writes as they are given. Any, if it writes no ids.
-fn id_form(
-    has_id: bool,
-    is_as_given: impl Fn(&str) -> bool,
-) -> Result<IdStyle, ProbeError> {
+fn id_form(has_id: bool, is_as_given: impl Fn(&str) -> bool) -> Result<IdStyle, ProbeError> {
     let fits = |(_, ids): &&(IdStyle, &[&str])| !has_id || ids.iter().all(|id| is_as_given(id));
     let problem = "the template changes ids of 1 to 64 letters, digits, `_` and `-`, of 8 to 16 \
                    letters and digits, and of 9";

@@ -27,9 +27,8 @@ impl<'a> TypedValues<'a> {
     /// `close` ends values.
     pub(super) fn find(samples: &'a Samples, string: &str, close: &str) -> TypedValues<'a> {
         let mut python = None;
-        let rests: [Option<&str>; TYPED.len()] = std::array::from_fn(|k| {
-            Some(samples.typed[k].as_deref()?.split_once(TYPED[k].key)?.1)
-        });
+        let rests: [Option<&str>; TYPED.len()] =
+            std::array::from_fn(|k| Some(samples.typed[k].as_deref()?.split_once(TYPED[k].key)?.1));
         let middles = std::array::from_fn(|k| {
             let rest = rests[k]?;
             // A scalar may also be a part of its tag: a word for its type.
@@ -58,7 +57,8 @@ impl<'a> TypedValues<'a> {
         if known.iter().all(|middle| *middle == string) {
             return Ok(None);
         }
-        let more = known.iter().map(|middle| string.strip_prefix(*middle).filter(|s| !s.is_empty()));
+        let more =
+            known.iter().map(|middle| string.strip_prefix(*middle).filter(|s| !s.is_empty()));
         if let Some(more) = more.min().flatten() {
             return Err(format!(
                 "strings stand after {more:?} and other values do not; if it opens a quotation, \
