@@ -303,7 +303,8 @@ impl Constraint {
     /// anything is generated. The mask is cached for the matchers.
     ///
     /// Errors: [`CompileError::Fuel`] past [`Limits::mask_fuel`](crate::limits::Limits::mask_fuel),
-    /// [`CompileError::Start`] where another limit was reached.
+    /// [`CompileError::Start`] where another limit was reached, [`CompileError::NoToken`] if no
+    /// token may be first.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -322,6 +323,7 @@ impl Constraint {
             Err(Termination::Limit(limit)) => {
                 Err(self.masks.lock().start_error(limit, &self.masks))
             }
+            Ok(mask) if mask.is_empty() && !matcher.is_complete() => Err(CompileError::NoToken),
             _ => Ok(()),
         }
     }
@@ -362,7 +364,7 @@ impl Constraint {
 ///     matcher.update_mask(&mut mask);
 ///     // In place of a model: the allowed token with the greatest id.
 ///     let mut ids = (0..vocab.width()).rev().map(TokenId::new);
-///     let sampled = ids.find(|&id| mask.allows(id)).expect("a mask is never empty");
+///     let sampled = ids.find(|&id| mask.allows(id)).expect("the vocabulary has all bytes");
 ///     matcher.advance(sampled)?;
 /// }
 /// let text: Vec<u8> =
@@ -391,10 +393,12 @@ impl Matcher {
     /// Writes the mask of the next token: bit `t % 32` of word `t / 32` is 1 iff token `t` may
     /// follow.
     ///
-    /// `mask` should have [`Vocabulary::mask_words`] words; further words become 0. Stop tokens are
-    /// allowed exactly where the grammar may end. After a stop token only stop tokens are allowed.
-    /// The same holds where the parser reaches a limit (see [`Matcher::limit`]), so that the
-    /// sequence ends.
+    /// `mask` should have [`Vocabulary::mask_words`] words; further words become 0, and a shorter
+    /// slice gets the words that fit. Stop tokens are allowed exactly where the grammar may end.
+    /// After a stop token only stop tokens are allowed. The same holds where the parser reaches a
+    /// limit (see [`Matcher::limit`]), so that the sequence ends. No token is allowed where none
+    /// spells what must follow, which takes a vocabulary without some bytes
+    /// ([`Vocabulary::missing_bytes`]).
     ///
     /// Cost: one look-up and one copy if the mask is cached.
     ///

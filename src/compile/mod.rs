@@ -90,6 +90,12 @@ pub enum CompileError {
         /// What was reached, such as `memory for configurations`.
         what: &'static str,
     },
+    /// No token of the vocabulary begins a text of the grammar.
+    #[error(
+        "no token of the vocabulary begins a text of the grammar; `Vocabulary::missing_bytes` has \
+         the bytes that are no tokens"
+    )]
+    NoToken,
     /// A member set has a nullable member, so that its presence cannot be decided from the text.
     #[error("rule `{rule}` has a member set with a nullable member")]
     EmptyMember {

@@ -379,6 +379,18 @@ fn emptied_caches_change_no_mask() {
 }
 
 #[test]
+fn a_grammar_that_no_token_begins_is_refused_before_it_is_used() {
+    let mut builder = Vocabulary::builder(3);
+    builder.token(0, b"a").token(1, b"c").stop(2);
+    let engine = Engine::new(Arc::new(builder.build().unwrap()), EngineOptions::default());
+    for (regex, is_refused) in [("ac", false), ("(ac)?", false), ("", false), ("b", true)] {
+        let constraint = engine.compile_regex(regex, &RegexOptions::default()).unwrap();
+        let refused = matches!(constraint.make_first_mask(), Err(CompileError::NoToken));
+        assert_eq!(refused, is_refused, "{regex}");
+    }
+}
+
+#[test]
 fn an_unbounded_sequence_ends_in_a_typed_limit() {
     let class = Expr::class(ByteSet::range(b'a', b'z'));
     let mut b = GrammarBuilder::new();

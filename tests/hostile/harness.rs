@@ -505,7 +505,7 @@ pub(crate) mod refusals {
             | CompileError::EmptyMember { rule }
             | CompileError::Scope { rule, .. } => format!("rule {rule:?}"),
             CompileError::UnknownSpecial { token } => format!("token {token}"),
-            CompileError::Start { .. } => "the first mask".to_owned(),
+            CompileError::Start { .. } | CompileError::NoToken => "the first mask".to_owned(),
             // All variants of a malformed grammar name their rule in backticks.
             other => other
                 .to_string()

@@ -19,7 +19,9 @@ use super::turn::{Call, Incomplete, Turn};
 use crate::arguments::read_input;
 use crate::format::{WireFormat, unique};
 use crate::lowered::LoweredRequest;
-use crate::request::{CallKind, ConstraintError, Reasoning, Tool, ToolRequest};
+use crate::request::{
+    CallKind, ConstraintError, Reasoning, ReasoningBudget, Tool, ToolRequest,
+};
 
 /// An output that was generated without a constraint, parsed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,12 +85,17 @@ impl WireFormat {
     /// Parses an output that was generated without a constraint. Output that the constraint allows
     /// is parsed as constrained output is. In other output, reasoning, text and calls are found as
     /// far as possible, regardless of their spacing, names and arguments, and the differences are
-    /// reported. Cost: that of lowering and compiling the request, then linear.
+    /// reported. A budget of tokens is ignored: a text does not tell its tokens. Cost: that of
+    /// lowering and compiling the request, then linear.
     pub fn read_unconstrained(
         &self,
         request: &ToolRequest,
         text: &str,
     ) -> Result<Reading, ConstraintError> {
+        if matches!(request.reasoning_budget, Some(ReasoningBudget::Tokens(_))) {
+            let request = request.clone().with_reasoning_budget(None);
+            return self.read_unconstrained(&request, text);
+        }
         // The format may be a user's file, so that lowering it has the request's budget of work.
         fuel::with_default_budget(
             || request.limits.compile_budget(text.len()),
@@ -117,7 +124,7 @@ impl WireFormat {
 
 impl LoweredRequest {
     /// Reads a text that the request's grammar accepts, all of it text: the turn is that of a
-    /// constrained generation. `compiled` is the compiled grammar. A text that is not accepted is
+    /// constrained generation. For a budget of tokens, every byte is a token. `compiled` is the compiled grammar. A text that is not accepted is
     /// read up to there, as a generation that was cut off. Cost: linear.
     pub fn read_constrained(
         &self,

@@ -1,7 +1,7 @@
 //! The cases of `data/lenient.toml`: unconstrained outputs, the turns in them and their
 //! differences.
 
-use louver_formats::{BuiltinTool, Catalog, Difference, Reasoning, Tool};
+use louver_formats::{BuiltinTool, Catalog, Difference, Reasoning, ReasoningBudget, Tool};
 use serde::Deserialize;
 
 use crate::harness::{data, request};
@@ -68,6 +68,21 @@ fn unconstrained_outputs() {
 }
 
 /// Arguments in an alternative spelling are read in its style, with the types of the tool.
+/// A text does not tell its tokens.
+#[test]
+fn budgets_of_tokens_do_not_cut_what_is_read() {
+    let mut request = request(r#"[{"name": "f"}]"#, &"auto".into());
+    request.reasoning = Reasoning::Optional;
+    let request = request.with_reasoning_budget(ReasoningBudget::Tokens(3));
+    let wire = "<think>\none two three four five\n</think>\n\n<tool_call>\n{\"name\": \"f\", \
+                \"arguments\": {}}\n</tool_call>";
+    let format = Catalog::shipped().get("qwen3").expect("format").clone();
+    let reading = format.read_unconstrained(&request, wire).expect("reads");
+    assert_eq!(reading.turn.reasoning, "one two three four five");
+    assert_eq!(reading.turn.calls.len(), 1, "{reading:?}");
+    assert_eq!(reading.differences, []);
+}
+
 #[test]
 fn arguments_are_read_in_the_style_of_their_spelling() {
     let hermes = include_str!("../../families/hermes.toml");
