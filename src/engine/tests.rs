@@ -1,6 +1,7 @@
 //! The engine on small grammars. Random grammars against an independent recogniser are in `tests/`.
 
 mod fuel_bounds;
+mod many_values;
 mod mask_agreement;
 mod sharing;
 mod unicode_classes;

@@ -8,9 +8,9 @@
 
 use smallvec::SmallVec;
 
-use crate::fsm::ByteSet;
+use crate::fsm::{ByteSet, kind_bit};
 use crate::ids::TokenId;
-use crate::matcher::{ConfigId, Parser, ParserLimit};
+use crate::matcher::{ConfigId, Parser, ParserLimit, QUOTE};
 use crate::vocab::{NodeId, Trie};
 
 /// Trie nodes, usually few.
@@ -65,6 +65,12 @@ impl ComparisonKind {
         self == ComparisonKind::Keys && ByteSet::WHITE_SPACE.contains(byte)
     }
 
+    /// Whether only a quote can make a text equal to an earlier one: what is compared are strings
+    /// that always have infinitely many continuations.
+    fn ends_quoted(self, parser: &Parser, config: ConfigId) -> bool {
+        self == ComparisonKind::Keys || parser.compares_strings(config)
+    }
+
     /// Adds tokens that are rejected along earlier texts.
     pub(super) fn walk(
         self,
@@ -86,6 +92,7 @@ impl ComparisonKind {
                 ComparisonKind::Values => parser.allowed(config),
                 ComparisonKind::Keys => ByteSet::ALL,
             };
+            let all_matter = diverged || !self.ends_quoted(parser, config);
             let mut bytes = parser.allowed(base);
             if !diverged {
                 bytes = bytes.intersect(&matching.union(&readable.complement()));
@@ -93,6 +100,8 @@ impl ComparisonKind {
             for byte in bytes.iter() {
                 let mut nodes: TrieNodes =
                     nodes.iter().filter_map(|&node| trie.child(node, byte)).collect();
+                let any = all_matter || byte == QUOTE || !readable.contains(byte);
+                nodes.retain(|node| any || trie.byte_kinds_below(*node) & kind_bit(QUOTE) != 0);
                 if nodes.is_empty() {
                     continue;
                 }

@@ -22,11 +22,10 @@ use super::subtraction::filter_tokens;
 use super::token_set::TokenSet;
 use crate::fsm::ByteSet;
 use crate::ids::TokenId;
-use crate::matcher::{ConfigId, KeyStatus, Parser, ParserLimit, WhiteSpaceBound, with_relaxed};
+use crate::matcher::{
+    ConfigId, KeyStatus, Parser, ParserLimit, QUOTE, WhiteSpaceBound, with_relaxed,
+};
 use crate::vocab::{NodeId, Trie};
-
-/// The quote of JSON strings.
-const QUOTE: u8 = b'"';
 
 /// The position after the opening quote of a key, for any amount of white space in front of it.
 /// None where the amount may make a difference, and where a key is under way.

@@ -51,7 +51,7 @@ pub(crate) use store::{ConfigId, Item, UNBOUNDED_COUNT};
 pub(crate) use symbol::Symbol;
 pub(crate) use token_step::{TokenSymbols, TransitionUse};
 pub(crate) use universal::QueryAllowance;
-pub(crate) use value_constraints::KeyStatus;
+pub(crate) use value_constraints::{KeyStatus, QUOTE};
 pub(crate) use white_space_bounds::{WhiteSpaceBound, with_relaxed};
 
 use crate::ids::TokenId;

@@ -3,7 +3,7 @@
 use super::limit::ParserLimit;
 use super::parser::Parser;
 use super::store::ConfigId;
-use super::value_constraints::duplicate_keys::QUOTE;
+use super::value_constraints::QUOTE;
 use super::value_constraints::key_tracker::TokenLookup;
 use crate::ids::SpecialId;
 

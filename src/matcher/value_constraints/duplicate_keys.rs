@@ -32,7 +32,7 @@ use crate::matcher::store::{ConfigId, FrameId, Item, KeyListId, Tracked};
 use crate::matcher::symbol::Symbol;
 
 /// Keys begin and end with this byte.
-pub(in crate::matcher) const QUOTE: u8 = b'"';
+pub(crate) const QUOTE: u8 = b'"';
 
 /// A configuration as a base configuration and a list.
 struct SplitConfig {

@@ -2,9 +2,9 @@
 //! parts of a text.
 //!
 //! * **Distinct values** (`uniqueItems`): no two elements of an array are equal. An item carries a
-//!   *register*, the values of its array so far (`distinct_values`, `registers`). `value_cursor`
-//!   follows a value byte by byte as far as it can still equal an earlier one; `json_value`,
-//!   `json_string` and `number_prefix` decide when two spellings are one value.
+//!   *register*, the values of its array so far (`distinct_values`, `registers`). `rivals` finds
+//!   those that the open element may still equal, and `value_cursor` follows one of them byte by
+//!   byte; `json_value`, `json_string` and `number_prefix` decide when two spellings are one value.
 //! * **Duplicate keys**: no two members of an object have one name (`duplicate_keys`,
 //!   `key_tracker`).
 //!
@@ -31,6 +31,7 @@ mod json_value;
 pub(in crate::matcher) mod key_tracker;
 mod number_prefix;
 pub(in crate::matcher) mod registers;
+mod rivals;
 mod value_cursor;
 
-pub(crate) use duplicate_keys::KeyStatus;
+pub(crate) use duplicate_keys::{KeyStatus, QUOTE};

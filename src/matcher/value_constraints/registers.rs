@@ -1,28 +1,28 @@
 //! Registers: the values of an open scope, and the text of its open element.
 //!
 //! Registers, texts and sets of values are interned, so a register is a number that fits into an
-//! item. The values of a set that the open text may still equal (its *rivals*) are followed by
-//! cursors (see [`super::value_cursor`]); rivals with equal cursors form a group. See
-//! `docs/internals/DISTINCT_VALUES.md`.
+//! item. A set is a list of blocks, whose sizes are different powers of two: two blocks of one size
+//! are merged. Each block finds those of its values that the open text may still equal (its
+//! *rivals*; see [`super::rivals`]). See `docs/internals/DISTINCT_VALUES.md`.
 
 use std::cell::LazyCell;
-use std::sync::Arc;
+
+use smallvec::SmallVec;
 
 use super::json_value::JsonValue;
 use super::number_prefix::NumberPrefix;
-use super::value_cursor::{CursorTable, ValueCursor};
+use super::rivals::{RivalTable, RivalsId};
 use crate::capacity::ReserveMore;
 use crate::compile::RegisterId;
 use crate::fsm::ByteSet;
-use crate::fuel;
-use crate::hash::{ByAddress, HashMap};
+use crate::hash::HashMap;
 use crate::ids::id;
 use crate::matcher::symbol::SymbolCode;
 
 /// Capacity that the first register reserves.
 const INITIAL_REGISTERS: usize = 64;
-/// Fuel to follow one rival by one symbol.
-const FUEL_PER_RIVAL: usize = 4;
+/// Rivals of a text, one for each block of the set that has any.
+type BlockRivals = SmallVec<[RivalsId; 4]>;
 
 id! {
     /// A text of an element: an index into [`Registers::texts`].
@@ -34,11 +34,6 @@ impl TextId {
     const EMPTY: TextId = TextId::from_raw(0);
     /// No text: no element is open.
     const NONE: TextId = TextId::from_raw(u32::MAX);
-}
-
-id! {
-    /// The value of an element: an index into [`Registers::values`].
-    ValueId
 }
 
 id! {
@@ -68,18 +63,13 @@ enum QuoteState {
     Escape,
 }
 
-/// A set of values as a linked list: another set and one value.
+/// A set of values as a linked list: another set and one block of values.
 #[derive(Clone, Copy, Debug)]
 struct ValueSet {
     before: ValueSetId,
-    value: ValueId,
-}
-
-/// Rivals with the same cursor.
-#[derive(Clone, Debug)]
-struct RivalGroup {
-    cursor: ValueCursor,
-    values: Arc<[ValueId]>,
+    block: RivalsId,
+    /// Number of values of the block: less than that of the block before.
+    block_size: usize,
 }
 
 /// A set of values, and the text of the open element.
@@ -89,9 +79,7 @@ struct Register {
     /// The text of the open element, or [`TextId::NONE`].
     text: TextId,
     /// The values of the set that the open text may still equal.
-    rivals: Arc<[RivalGroup]>,
-    /// A superset of the bytes that lead towards a rival.
-    rival_bytes: ByteSet,
+    rivals: BlockRivals,
 }
 
 /// Properties of a register.
@@ -110,10 +98,7 @@ pub(in crate::matcher) struct RegisterStatus {
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(in crate::matcher) struct RivalState {
     set: ValueSetId,
-    /// Cursors of the groups, with the shared value lists.
-    rivals: Vec<(ValueCursor, ByAddress<[ValueId]>)>,
-    /// Inside of a number: the part of its prefix that matters.
-    number: Option<NumberPrefix>,
+    rivals: BlockRivals,
 }
 
 /// The registers of one parser.
@@ -122,17 +107,14 @@ pub(crate) struct Registers {
     texts: Vec<TextNode>,
     /// Texts by the text before and the last symbol.
     text_ids: HashMap<(TextId, SymbolCode), TextId>,
-    values: Vec<JsonValue>,
-    /// Values by text.
-    value_ids: HashMap<TextId, ValueId>,
-    cursors: CursorTable,
+    /// Blocks of one value, by its text.
+    value_blocks: HashMap<TextId, RivalsId>,
+    rivals: RivalTable,
     sets: Vec<ValueSet>,
     /// Sets by the set before and the text of the last value.
     set_ids: HashMap<(ValueSetId, TextId), ValueSetId>,
     registers: Vec<Register>,
     ids: HashMap<(ValueSetId, TextId), RegisterId>,
-    /// Approximate memory of values and rivals, in bytes.
-    held_bytes: usize,
     /// The last value was nested too deeply to be compared.
     pub(in crate::matcher) too_deep: bool,
 }
@@ -140,12 +122,8 @@ pub(crate) struct Registers {
 impl Registers {
     /// No registers but the empty one.
     pub(in crate::matcher) fn new() -> Registers {
-        let empty = Register {
-            set: ValueSetId::EMPTY,
-            text: TextId::NONE,
-            rivals: Arc::default(),
-            rival_bytes: ByteSet::EMPTY,
-        };
+        let empty =
+            Register { set: ValueSetId::EMPTY, text: TextId::NONE, rivals: BlockRivals::new() };
         Registers {
             texts: vec![TextNode {
                 before: TextId::EMPTY,
@@ -153,14 +131,16 @@ impl Registers {
                 quoted: QuoteState::No,
             }],
             text_ids: HashMap::default(),
-            values: Vec::new(),
-            value_ids: HashMap::default(),
-            cursors: CursorTable::new(),
-            sets: vec![ValueSet { before: ValueSetId::EMPTY, value: ValueId::from_raw(0) }],
+            value_blocks: HashMap::default(),
+            rivals: RivalTable::new(),
+            sets: vec![ValueSet {
+                before: ValueSetId::EMPTY,
+                block: RivalsId::NONE,
+                block_size: 0,
+            }],
             set_ids: HashMap::default(),
             registers: vec![empty; RegisterId::FIRST_FREE.index()],
             ids: [((ValueSetId::EMPTY, TextId::NONE), RegisterId::EMPTY)].into_iter().collect(),
-            held_bytes: 0,
             too_deep: false,
         }
     }
@@ -180,8 +160,7 @@ impl Registers {
         self.texts.len() * 32
             + self.sets.len() * 32
             + self.registers.len() * 80
-            + self.held_bytes
-            + self.cursors.bytes()
+            + self.rivals.bytes()
     }
 
     /// The canonical register for masks: registers with values count as none.
@@ -298,30 +277,37 @@ impl Registers {
             RegisterId::MAY_NOT_END | RegisterId::MAY_NOT_BEGIN => return None,
             _ => {}
         }
-        let Register { set, text, ref rivals, .. } = self.registers[register.index()];
+        let Register { set, text, ref rivals } = self.registers[register.index()];
         if text == TextId::NONE {
             return Some(register);
         }
-        let number = LazyCell::new(|| NumberPrefix::at_end_of(symbols_reversed(&self.texts, text)));
-        let is_equal = |rivals: &RivalGroup| {
-            let mut values = rivals.values.iter().map(|&value| &self.values[value.index()]);
-            values.any(|value| CursorTable::is_equal(value, rivals.cursor, &number))
-        };
-        if rivals.iter().any(is_equal) {
+        if rivals.iter().any(|&rivals| self.rivals.facts(rivals).has_equal) {
             return None;
         }
-        let value = self.intern_value(text)?;
-        let next = ValueSetId::new(self.sets.len());
-        let cached = *self.set_ids.entry((set, text)).or_insert(next);
-        if cached == next {
-            self.sets.push(ValueSet { before: set, value });
-        }
-        Some(self.intern_register(cached, TextId::NONE))
+        let set = match self.set_ids.get(&(set, text)) {
+            Some(&cached) => cached,
+            None => self.extend_set(set, text)?,
+        };
+        Some(self.intern_register(set, TextId::NONE))
     }
 
-    /// The value of a text; `None` (and `too_deep`) if it is nested too deeply.
-    fn intern_value(&mut self, text: TextId) -> Option<ValueId> {
-        if let Some(&cached) = self.value_ids.get(&text) {
+    /// A set and the value of a text; `None` (and `too_deep`) if it is nested too deeply.
+    fn extend_set(&mut self, set: ValueSetId, text: TextId) -> Option<ValueSetId> {
+        let (mut before, mut block, mut block_size) = (set, self.value_block(text)?, 1);
+        while self.sets[before.index()].block_size == block_size {
+            let last = self.sets[before.index()];
+            block = self.rivals.merge_blocks(last.block, block);
+            (before, block_size) = (last.before, 2 * block_size);
+        }
+        let id = ValueSetId::new(self.sets.len());
+        self.sets.push(ValueSet { before, block, block_size });
+        self.set_ids.insert((set, text), id);
+        Some(id)
+    }
+
+    /// The block of the value of a text; `None` (and `too_deep`) if it is nested too deeply.
+    fn value_block(&mut self, text: TextId) -> Option<RivalsId> {
+        if let Some(&cached) = self.value_blocks.get(&text) {
             return Some(cached);
         }
         let mut symbols: Vec<SymbolCode> = symbols_reversed(&self.texts, text).collect();
@@ -330,11 +316,9 @@ impl Registers {
             self.too_deep = true;
             return None;
         };
-        let id = ValueId::new(self.values.len());
-        self.held_bytes += symbols.len() * 8 + 128;
-        self.values.push(value);
-        self.value_ids.insert(text, id);
-        Some(id)
+        let block = self.rivals.block_of_value(value, symbols.len());
+        self.value_blocks.insert(text, block);
+        Some(block)
     }
 
     /// A superset of the bytes that lead towards a rival; empty without rivals. An element without
@@ -343,50 +327,35 @@ impl Registers {
         if !self.status(register).has_rivals {
             return ByteSet::EMPTY;
         }
-        let Register { text, rival_bytes, .. } = &self.registers[register.index()];
-        if *text == TextId::EMPTY && !begin { ByteSet::EMPTY } else { *rival_bytes }
+        let Register { text, rivals, .. } = &self.registers[register.index()];
+        if *text == TextId::EMPTY && !begin {
+            return ByteSet::EMPTY;
+        }
+        let next = rivals.iter().map(|&rivals| self.rivals.facts(rivals).next_bytes);
+        next.fold(ByteSet::EMPTY, |all, next| all.union(&next))
     }
 
     /// See [`RivalState`]; `None` without rivals.
     pub(in crate::matcher) fn rival_state(&self, register: RegisterId) -> Option<RivalState> {
-        if !self.status(register).has_rivals {
-            return None;
-        }
-        let Register { set, text, rivals, .. } = &self.registers[register.index()];
-        let all =
-            rivals.iter().flat_map(|group| group.values.iter().map(|&value| (group.cursor, value)));
-        let zero = all.filter_map(|(cursor, value)| {
-            CursorTable::in_number(&self.values[value.index()], cursor)
-        });
-        let zero = zero.reduce(|a, b| a && b);
-        let number = zero.map(|zero| {
-            NumberPrefix::at_end_of(symbols_reversed(&self.texts, *text)).relevant_to(zero)
-        });
-        let rivals =
-            rivals.iter().map(|group| (group.cursor, ByAddress(group.values.clone()))).collect();
-        Some(RivalState { set: *set, rivals, number })
+        self.status(register).has_rivals.then(|| {
+            let Register { set, rivals, .. } = &self.registers[register.index()];
+            RivalState { set: *set, rivals: rivals.clone() }
+        })
     }
 
-    /// Interns a register and computes its rivals.
+    /// Interns a register and finds its rivals.
     fn intern_register(&mut self, set: ValueSetId, text: TextId) -> RegisterId {
         if let Some(&cached) = self.ids.get(&(set, text)) {
             return cached;
         }
-        let (rivals, rival_bytes) = match text {
-            // No values to compare with.
-            _ if set == ValueSetId::EMPTY || text == TextId::NONE => (Vec::new(), ByteSet::EMPTY),
-            TextId::EMPTY => self.initial_rivals(set),
-            _ => self.advance_rivals(set, text),
+        let rivals = match text {
+            TextId::NONE => BlockRivals::new(),
+            TextId::EMPTY => self.blocks(set).collect(),
+            _ => self.rivals_of_text(set, text),
         };
-        self.held_bytes += rivals.len() * size_of::<RivalGroup>();
         let id = RegisterId::new(self.registers.len());
-        let rivals = if rivals.is_empty() {
-            self.registers[RegisterId::EMPTY.index()].rivals.clone()
-        } else {
-            rivals.into()
-        };
         self.reserve_initial();
-        self.registers.push(Register { set, text, rivals, rival_bytes });
+        self.registers.push(Register { set, text, rivals });
         self.ids.insert((set, text), id);
         id
     }
@@ -401,80 +370,30 @@ impl Registers {
         }
     }
 
-    /// The rivals of an empty text (all values of the set), and the bytes that lead towards them.
-    fn initial_rivals(&mut self, set: ValueSetId) -> (Vec<RivalGroup>, ByteSet) {
-        let number = LazyCell::new(|| NumberPrefix::NONE);
-        let (mut followed, mut rival_bytes) = (Vec::new(), ByteSet::EMPTY);
+    /// The blocks of a set: the rivals of an empty text.
+    fn blocks(&self, set: ValueSetId) -> impl Iterator<Item = RivalsId> + use<'_> {
         let mut at = set;
-        while at != ValueSetId::EMPTY {
-            let ValueSet { before, value } = self.sets[at.index()];
-            let cursor = CursorTable::begin(&self.values[value.index()]);
-            rival_bytes = rival_bytes.union(&self.cursors.next_bytes(
-                &self.values[value.index()],
-                cursor,
-                &number,
-            ));
-            followed.push((cursor, value));
+        std::iter::from_fn(move || {
+            let ValueSet { before, block, .. } = self.sets[at.index()];
             at = before;
-        }
-        fuel::charge(FUEL_PER_RIVAL * followed.len());
-        let mut rivals = Vec::new();
-        group_by_cursor(followed, None, (&mut rivals, &mut self.held_bytes));
-        (rivals, rival_bytes)
+            (block != RivalsId::NONE).then_some(block)
+        })
     }
 
-    /// The rivals of a text, as a subset of those of its prefix, and the bytes that lead towards
-    /// them.
-    fn advance_rivals(&mut self, set: ValueSetId, text: TextId) -> (Vec<RivalGroup>, ByteSet) {
+    /// The rivals of a text that is not empty.
+    fn rivals_of_text(&mut self, set: ValueSetId, text: TextId) -> BlockRivals {
         let TextNode { before, symbol, .. } = self.texts[text.index()];
         // Texts grow symbol by symbol, so the prefix has a register.
-        let previous = self.registers[self.ids[&(set, before)].index()].rivals.clone();
-        let number = |text| {
-            let texts = &self.texts;
-            LazyCell::new(move || NumberPrefix::at_end_of(symbols_reversed(texts, text)))
-        };
-        let (number_before, number) = (number(before), number(text));
-        let (mut rivals, mut rival_bytes) = (Vec::new(), ByteSet::EMPTY);
-        for group in previous.iter() {
-            fuel::charge(FUEL_PER_RIVAL * group.values.len());
-            let mut followed = Vec::with_capacity(group.values.len());
-            for &value in group.values.iter() {
-                let rival = &self.values[value.index()];
-                let Some(cursor) = self.cursors.step(rival, group.cursor, symbol, &number_before)
-                else {
-                    continue;
-                };
-                let next = self.cursors.next_bytes(rival, cursor, &number);
-                if !next.is_empty() {
-                    rival_bytes = rival_bytes.union(&next);
-                    followed.push((cursor, value));
-                }
-            }
-            group_by_cursor(followed, Some(&group.values), (&mut rivals, &mut self.held_bytes));
-        }
-        (rivals, rival_bytes)
-    }
-}
-
-/// Groups values by cursor. A group that equals `all` shares its list.
-fn group_by_cursor(
-    mut followed: Vec<(ValueCursor, ValueId)>,
-    all: Option<&Arc<[ValueId]>>,
-    (groups, held_bytes): (&mut Vec<RivalGroup>, &mut usize),
-) {
-    if !followed.is_sorted_by_key(|(cursor, _)| *cursor) {
-        followed.sort_by_key(|(cursor, _)| *cursor);
-    }
-    for group in followed.chunk_by(|a, b| a.0 == b.0) {
-        let cursor = group[0].0;
-        let values = match all {
-            Some(all) if all.len() == group.len() => all.clone(),
-            _ => {
-                *held_bytes += group.len() * 4 + 32;
-                group.iter().map(|(_, value)| *value).collect()
-            }
-        };
-        groups.push(RivalGroup { cursor, values });
+        let mut rivals = self.registers[self.ids[&(set, before)].index()].rivals.clone();
+        let texts = &self.texts;
+        let number =
+            |text| LazyCell::new(move || NumberPrefix::at_end_of(symbols_reversed(texts, text)));
+        let numbers = (&number(before), &number(text));
+        rivals.retain(|rivals| {
+            *rivals = self.rivals.step(*rivals, symbol, numbers);
+            *rivals != RivalsId::NONE
+        });
+        rivals
     }
 }
 
@@ -488,3 +407,6 @@ fn symbols_reversed(texts: &[TextNode], text: TextId) -> impl Iterator<Item = Sy
         Some(symbol)
     })
 }
+
+#[cfg(test)]
+mod tests;
