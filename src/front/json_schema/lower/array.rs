@@ -241,7 +241,7 @@ impl<'a> SchemaLowering<'a, '_> {
     fn positions_are_disjoint(&mut self, facets: &ArrayFacets) -> bool {
         let prefix = facets.prefix();
         let bounded = facets.max.is_some_and(|max| max as usize <= prefix);
-        if prefix > 16 || (!bounded && self.lower_value(facets.element(prefix)) != Expr::Never) {
+        if prefix > 16 || (!bounded && self.has_values(facets.element(prefix))) {
             return false;
         }
         let last = facets.max.map_or(prefix, |max| prefix.min(max as usize));

@@ -80,7 +80,7 @@ impl<'a> SchemaLowering<'a, '_> {
             );
         }
         let prefix = facets.prefix();
-        let max = facets.max.map_or(usize::MAX, |max| max as usize);
+        let mut max = facets.max.map_or(usize::MAX, |max| max as usize);
         if (0..=prefix).any(|i| i < max && self.may_be_container(facets.element(i))) {
             if self.normalizer.reader.options.unique_items == UniqueItems::Scalars {
                 return Err("objects and arrays are compared only with `unique_items: any`");
@@ -90,6 +90,7 @@ impl<'a> SchemaLowering<'a, '_> {
         for i in 0..prefix.min(max) {
             let count = self.count_values(facets.element(i), MAX_DEPTH);
             if count.most == 0 {
+                max = i;
                 break;
             }
             if i > 0 && count.least <= i as u64 {
@@ -97,7 +98,7 @@ impl<'a> SchemaLowering<'a, '_> {
             }
         }
         let mut facets = ArrayFacets { unique: None, ..facets.clone() };
-        if max > prefix && self.lower_value(facets.element(prefix)) != Expr::Never {
+        if max > prefix && self.has_values(facets.element(prefix)) {
             let count = self.count_values(facets.element(prefix), MAX_DEPTH);
             match count.least {
                 INEXHAUSTIBLE.. => {}
@@ -183,6 +184,12 @@ impl<'a> SchemaLowering<'a, '_> {
             Some(values) => values.iter().any(|value| containers.meets(JsonTypes::of(value))),
             None => containers.meets(facets.types),
         })
+    }
+
+    /// Whether any value may satisfy all of the locations.
+    pub(super) fn has_values(&mut self, locs: Locs) -> bool {
+        !self.normalizer.is_false(locs.clone(), EMPTINESS_DEPTH)
+            && self.lower_value(locs) != Expr::Never
     }
 
     /// Bounds on the number of values that satisfy all of the locations.
@@ -275,15 +282,16 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// Bounds on the number of arrays.
     fn count_arrays(&mut self, facets: &ArrayFacets, depth: u32) -> ValueCount {
-        if facets.max == Some(0) {
-            return ValueCount::exactly(u64::from(facets.min == 0));
+        if facets.max == Some(0) || !self.has_values(facets.element(0)) {
+            let needs_none = facets.min == 0 && facets.contains.iter().all(|c| c.min == 0);
+            return ValueCount::exactly(needs_none.into());
         }
         // Arrays of any length, or elements of which there are plenty.
         if facets.repeats.is_some() {
             return ValueCount::UNKNOWN;
         }
         let grows = facets.max.is_none() && facets.unique.is_none() && facets.contains.is_empty();
-        if grows && self.lower_value(facets.element(facets.prefix())) != Expr::Never {
+        if grows && self.has_values(facets.element(facets.prefix())) {
             return ValueCount::inexhaustible();
         }
         let first = depth > 0 && facets.contains.is_empty();
@@ -304,7 +312,7 @@ impl<'a> SchemaLowering<'a, '_> {
         let additional: Locs = facets.parts.iter().filter_map(|part| part.additional).collect();
         let named =
             !facets.names.is_empty() || facets.parts.iter().any(|part| !part.patterns.is_empty());
-        if more && !named && self.lower_value(additional) != Expr::Never {
+        if more && !named && self.has_values(additional) {
             return ValueCount::inexhaustible();
         }
         let (mut least, mut exact) =
@@ -327,7 +335,7 @@ impl<'a> SchemaLowering<'a, '_> {
             && self
                 .undeclared_classes(facets, &declared)
                 .into_iter()
-                .all(|(_, locs)| self.lower_value(locs) == Expr::Never);
+                .all(|(_, locs)| !self.has_values(locs));
         if exact { ValueCount::exactly(least) } else { ValueCount::UNKNOWN }
     }
 }

@@ -14,7 +14,7 @@ use super::super::read::facets::{
     ArrayFacets, Contains, Facets, JsonTypes, NameTest, ObjectFacets, StringFacets, Witness,
     are_equal, canonical,
 };
-use super::{EMPTINESS_DEPTH, Normalizer};
+use super::{Conjunction, EMPTINESS_DEPTH, Normalizer};
 use crate::decimal::Decimal;
 use crate::front::regex::{CountedDfa, Lengths, SCALARS};
 use crate::fsm::{Combine, Dfa, TooLarge};
@@ -222,6 +222,17 @@ impl<'a> Normalizer<'a> {
     /// Whether certainly no value satisfies the facets. Searches `depth` levels of members and
     /// elements.
     pub(crate) fn is_empty(&mut self, facets: &Facets<'a>, depth: usize) -> bool {
+        self.is_empty_below(facets, &mut Vec::with_capacity(depth), depth)
+    }
+
+    /// As [`Normalizer::is_empty`], for a part of values that must satisfy the conjunctions on the
+    /// path.
+    fn is_empty_below(
+        &mut self,
+        facets: &Facets<'a>,
+        path: &mut Vec<Conjunction>,
+        depth: usize,
+    ) -> bool {
         let mut types = facets.types;
         if let Some(values) = &facets.values {
             return !values.iter().any(|value| self.accepts(facets, value));
@@ -231,14 +242,15 @@ impl<'a> Normalizer<'a> {
         }
         if types.meets(JsonTypes::ARRAY) && depth > 0 {
             let needed = (facets.array.min as usize).min(facets.array.prefix() + 1);
-            if (0..needed).any(|i| self.is_false(facets.array.element(i), depth - 1)) {
+            if (0..needed).any(|i| self.is_false_below(facets.array.element(i), path, depth - 1)) {
                 types = types.minus(JsonTypes::ARRAY);
             }
         }
         if types.meets(JsonTypes::OBJECT) && depth > 0 {
             let impossible = facets.object.required.iter().any(|name| {
                 let locs = self.member_schemas(&facets.object, name);
-                self.is_false(locs, depth - 1) || !self.accepts_name(&facets.object, name)
+                self.is_false_below(locs, path, depth - 1)
+                    || !self.accepts_name(&facets.object, name)
             });
             if impossible {
                 types = types.minus(JsonTypes::OBJECT);
@@ -248,8 +260,22 @@ impl<'a> Normalizer<'a> {
     }
 
     /// Whether certainly no value satisfies all of the locations.
-    pub(super) fn is_false(&mut self, locs: Locs, depth: usize) -> bool {
-        self.alternatives_of(locs).iter().all(|f| self.is_empty(f, depth))
+    pub(crate) fn is_false(&mut self, locs: Locs, depth: usize) -> bool {
+        self.is_false_below(locs, &mut Vec::with_capacity(depth), depth)
+    }
+
+    /// As [`Normalizer::is_false`], below a path. What is on the path has no value that needs
+    /// another one of it inside, as values are finite.
+    fn is_false_below(&mut self, locs: Locs, path: &mut Vec<Conjunction>, depth: usize) -> bool {
+        let conj = self.conjunction(locs);
+        if path.contains(&conj) {
+            return true;
+        }
+        let alternatives = self.alternatives(&conj);
+        path.push(conj);
+        let out = alternatives.iter().all(|f| self.is_empty_below(f, path, depth));
+        path.pop();
+        out
     }
 
     /// Whether the patterns and excluded strings leave no string. Lengths alone are compared

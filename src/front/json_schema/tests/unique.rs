@@ -1,6 +1,6 @@
 //! Tests of `uniqueItems`, and of distinct names of members.
 
-use super::{check, check_with, recognizer_with};
+use super::{accepts, check, check_with, recognizer_with};
 use crate::front::json_schema::{
     AdditionalNames, MemberOrder, SchemaErrorReason, SchemaOptions, UniqueItems, lower,
 };
@@ -133,6 +133,44 @@ fn unique_arrays_have_at_most_as_many_elements_as_values() {
     let schema = Json::parse(&schema, &Limits::default()).unwrap();
     let error = lower(&schema, &SchemaOptions::default(), &Limits::default()).err().unwrap();
     assert!(error.0[0].to_string().contains("set `maxItems`"), "{error}");
+}
+
+#[test]
+fn parts_without_a_value_leave_few_distinct_elements() {
+    let valueless = r#"{"type": "object", "required": ["a"], "properties": {"a": false}}"#;
+    let of_itself =
+        r##"{"type": "object", "required": ["a"], "properties": {"a": {"$ref": "#/$defs/x"}}}"##;
+    for part in [
+        valueless,
+        of_itself,
+        r##"{"type": "array", "items": {"$ref": "#/$defs/x"}, "minItems": 1}"##,
+    ] {
+        for (items, elements) in [
+            (r#"{"type": "array", "items": PART}"#, &["[]"][..]),
+            (r#"{"type": ["array", "boolean"], "items": PART}"#, &["[]", "true", "false"]),
+            (r#"{"type": "array", "prefixItems": [PART], "items": true}"#, &["[]"]),
+            (r#"{"type": "object", "additionalProperties": PART}"#, &["{}"]),
+            (
+                r#"{"type": "object", "properties": {"b": PART, "c": {"const": 1}}, "additionalProperties": PART}"#,
+                &["{}", r#"{"c":1}"#],
+            ),
+            (
+                r#"{"type": "array", "items": {"anyOf": [PART, {"type": "array", "items": PART, "minItems": 2}]}}"#,
+                &["[]"],
+            ),
+        ] {
+            let items = items.replace("PART", r##"{"$ref": "#/$defs/x"}"##);
+            let schema = format!(
+                r#"{{"type": "array", "uniqueItems": true, "items": {items}, "$defs": {{"x": {part}}}}}"#
+            );
+            let mut recognizer = recognizer_with(&schema, &SchemaOptions::default());
+            let all = format!("[{}", elements.join(","));
+            assert!(accepts(&mut recognizer, &format!("{all}]")), "{schema}");
+            recognizer.reset();
+            recognizer.push(all.as_bytes()).unwrap();
+            assert!(!recognizer.allowed().contains(b','), "{all}, {schema}");
+        }
+    }
 }
 
 #[test]
