@@ -9,6 +9,7 @@ mod unicode_classes;
 use proptest::prelude::*;
 
 use super::*;
+use crate::RegexOptions;
 use crate::front::json_schema::SchemaOptions;
 use crate::fsm::ByteSet;
 use crate::ids::Label;

@@ -19,9 +19,7 @@ use super::turn::{Call, Incomplete, Turn};
 use crate::arguments::read_input;
 use crate::format::{WireFormat, unique};
 use crate::lowered::LoweredRequest;
-use crate::request::{
-    CallKind, ConstraintError, Reasoning, ReasoningBudget, Tool, ToolRequest,
-};
+use crate::request::{CallKind, ConstraintError, Reasoning, ReasoningBudget, Tool, ToolRequest};
 
 /// An output that was generated without a constraint, parsed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
