@@ -15,7 +15,7 @@ pub use self::parse::{JsonError, JsonErrorReason};
 pub use self::write::{short_escape, write_spaced, write_string};
 
 /// A JSON value.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub enum Json {
     /// `null`
     Null,
@@ -61,7 +61,7 @@ impl Number {
 const INDEXED: usize = 12;
 
 /// The members of a JSON object in source order; keys are distinct.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Hash)]
 pub struct Object {
     // Boxed slices keep a value small: 40 bytes.
     members: Box<[(String, Json)]>,

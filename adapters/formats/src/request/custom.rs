@@ -48,6 +48,16 @@ pub enum CustomInput {
     Regex(String),
 }
 
+impl CustomInput {
+    /// The text of the grammar or regular expression.
+    pub(crate) fn grammar(&self) -> Option<&str> {
+        match self {
+            CustomInput::Text => None,
+            CustomInput::Lark(text) | CustomInput::Regex(text) => Some(text),
+        }
+    }
+}
+
 /// Why the input of a custom tool, or code, cannot be enforced.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CustomError {

@@ -112,6 +112,15 @@ impl Tool {
         }
     }
 
+    /// Removes the description.
+    pub(crate) fn clear_description(&mut self) {
+        match self {
+            Tool::Function(tool) => tool.description = None,
+            Tool::Custom(tool) => tool.description = None,
+            Tool::Builtin(_) => {}
+        }
+    }
+
     /// What it is called with.
     pub fn kind(&self) -> CallKind {
         match self {
