@@ -4,13 +4,16 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use futures::future::join_all;
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
 use louver_formats::{Call, ToolChoice, Turn};
 use louver_mistralrs::{Generation, McpError, RequestParams};
 use serde_json::{Value, json};
 
 use crate::generation::{GenerationRequest, Prompt, SentBody};
+use crate::http::body::BodyShare;
 use crate::request::messages::template_call;
+use crate::served_model::ServedModel;
 use crate::state::App;
 
 /// The highest number of rounds of a request. In the last one no tool can be called.
@@ -39,6 +42,44 @@ impl ToolResult {
     }
 }
 
+/// Copies of a result: in the conversation and in the response.
+const RESULT_COPIES: usize = 2;
+
+/// The memory of the results of a request's calls, which are kept until its response ends.
+struct ResultBudget {
+    /// The most bytes of all texts: no more fit into a prompt.
+    max_bytes: usize,
+    /// Bytes of the texts so far.
+    bytes: usize,
+    /// Pays for them from the memory of bodies.
+    share: BodyShare,
+}
+
+impl ResultBudget {
+    /// The result of a call of this tool, if there is room for its text; otherwise why it has none.
+    fn admit(
+        &mut self,
+        app: &App,
+        tool: &str,
+        output: Result<String, McpError>,
+    ) -> Result<String, McpError> {
+        let text_len = output.as_ref().map_or_else(|e| ToolResult::reason(e).len(), String::len);
+        let refused = |message: String| Err(McpError::Call { tool: tool.to_owned(), message });
+        let bytes = self.bytes + text_len;
+        if bytes > self.max_bytes {
+            return refused(format!(
+                "it has {text_len} bytes, and all results together may have {}",
+                self.max_bytes
+            ));
+        }
+        if self.share.grow_to(RESULT_COPIES * bytes, app).is_err() {
+            return refused("too much memory is in use".to_owned());
+        }
+        self.bytes = bytes;
+        output
+    }
+}
+
 /// The state of a request between two rounds.
 pub(super) struct Rounds {
     tools: Arc<ServerTools>,
@@ -50,17 +91,24 @@ pub(super) struct Rounds {
     pub(super) complete: u64,
     /// Number of tokens that they have.
     tokens: usize,
+    results: ResultBudget,
 }
 
 impl Rounds {
     /// The rounds of a request that offers tools of the server; `None` for other requests.
-    pub(super) fn new(request: &GenerationRequest, params: &RequestParams) -> Option<Rounds> {
+    pub(super) fn new(
+        request: &GenerationRequest,
+        params: &RequestParams,
+        served: &ServedModel,
+    ) -> Option<Rounds> {
         let tools = request.server_tools.clone()?;
         // The body's share of the memory ends with the planning of the first round, which the share
         // in `request` goes with. The traces of later rounds have a copy of the body.
         let (mut request, first_params) = (request.clone(), params.clone());
         request.body = SentBody::default();
-        Some(Rounds { tools, request, first_params, complete: 0, tokens: 0 })
+        let max_bytes = served.settings.limits.requests.prompt_bytes;
+        let results = ResultBudget { max_bytes, bytes: 0, share: BodyShare::default() };
+        Some(Rounds { tools, request, first_params, complete: 0, tokens: 0, results })
     }
 
     fn is_server_call(&self, call: &Call) -> bool {
@@ -94,7 +142,7 @@ impl Rounds {
     pub(super) async fn run(&mut self, app: &App, generation: &Generation) -> Vec<ToolResult> {
         let calls = &generation.turn.calls;
         let own: Vec<&Call> = calls.iter().filter(|call| self.is_server_call(call)).collect();
-        let results = join_all(own.iter().map(|call| self.run_call(app, call))).await;
+        let results = self.run_calls(app, &own).await;
         if let Prompt::Messages(messages) = &mut self.request.prompt {
             messages.push(assistant_message(&generation.turn));
             let named = results.iter().zip(own);
@@ -107,14 +155,27 @@ impl Rounds {
         results
     }
 
-    async fn run_call(&self, app: &App, call: &Call) -> ToolResult {
-        let tool = self.tools.get(&call.name);
-        let tool = tool.and_then(|(label, name)| Some((app.mcp_servers().get(label)?, name)));
-        let output = match tool {
-            Some((tools, name)) => tools.call_tool(name, &call.arguments).await,
-            None => Err(McpError::UnknownTool(call.name.clone())),
-        };
-        ToolResult { id: call.id.clone(), output }
+    /// The results in the order of the calls. Each is charged when it arrives.
+    async fn run_calls(&mut self, app: &App, calls: &[&Call]) -> Vec<ToolResult> {
+        let Rounds { tools, results: budget, .. } = self;
+        let run = async |k: usize| (k, run_call(tools, app, calls[k]).await);
+        let mut running: FuturesUnordered<_> = (0..calls.len()).map(run).collect();
+        let mut results = Vec::new();
+        while let Some((k, output)) = running.next().await {
+            let output = budget.admit(app, &calls[k].name, output);
+            results.push((k, ToolResult { id: calls[k].id.clone(), output }));
+        }
+        results.sort_unstable_by_key(|(k, _)| *k);
+        results.into_iter().map(|(_, result)| result).collect()
+    }
+}
+
+async fn run_call(tools: &ServerTools, app: &App, call: &Call) -> Result<String, McpError> {
+    let tool = tools.get(&call.name);
+    let tool = tool.and_then(|(label, name)| Some((app.mcp_servers().get(label)?, name)));
+    match tool {
+        Some((tools, name)) => tools.call_tool(name, &call.arguments).await,
+        None => Err(McpError::UnknownTool(call.name.clone())),
     }
 }
 

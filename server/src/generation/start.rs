@@ -81,7 +81,7 @@ impl RequestStarter<'_> {
             route,
             body: body.into(),
         });
-        let rounds = Rounds::new(&request, &params);
+        let rounds = Rounds::new(&request, &params, served);
         let has_report = request.extension.report;
         let live_steps = request.stream.is_some() && request.sampling.logprobs.is_some();
         let work = BlockingWork::default();

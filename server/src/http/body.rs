@@ -35,10 +35,24 @@ impl BodyShare {
     /// Charges what the body refers to, which has so many bytes of memory. Does not wait. Error:
     /// 503 if the budget is exhausted.
     pub(crate) fn charge(&mut self, bytes: usize, app: &App) -> Result<(), ApiError> {
-        let held = self.0.as_ref().map_or(0, |permits| permits.num_permits());
-        let rest = app.config().limits.http.bodies_bytes.saturating_sub(held);
-        let more = bytes.saturating_sub(UNCHARGED_BYTES).min(rest);
-        let more = u32::try_from(more).unwrap_or(u32::MAX);
+        self.acquire(bytes.saturating_sub(UNCHARGED_BYTES), app)
+    }
+
+    /// Charges what is missing to pay for so many bytes in all. Does not wait. Error: as of
+    /// [`BodyShare::charge`].
+    pub(crate) fn grow_to(&mut self, bytes: usize, app: &App) -> Result<(), ApiError> {
+        let charged = bytes.saturating_sub(UNCHARGED_BYTES);
+        self.acquire(charged.saturating_sub(self.held()), app)
+    }
+
+    fn held(&self) -> usize {
+        self.0.as_ref().map_or(0, |permits| permits.num_permits())
+    }
+
+    /// Acquires more permits, of no more than the whole budget.
+    fn acquire(&mut self, more: usize, app: &App) -> Result<(), ApiError> {
+        let rest = app.config().limits.http.bodies_bytes.saturating_sub(self.held());
+        let more = u32::try_from(more.min(rest)).unwrap_or(u32::MAX);
         let permit = app.body_budget().clone().try_acquire_many_owned(more);
         let permit = permit.map_err(|_| bodies_full())?;
         match self.0.as_mut().and_then(Arc::get_mut) {

@@ -26,11 +26,14 @@ fn schema() -> Value {
 struct Holds {
     running: Arc<Semaphore>,
     released: Arc<Semaphore>,
+    /// What is before the text of the results of `double`.
+    padding: String,
 }
 
 impl Holds {
     fn new() -> Holds {
-        Holds { running: Arc::new(Semaphore::new(0)), released: Arc::new(Semaphore::new(0)) }
+        let none = || Arc::new(Semaphore::new(0));
+        Holds { running: none(), released: none(), padding: String::new() }
     }
 
     /// Waits until another call of `hold` runs.
@@ -63,7 +66,8 @@ async fn answer(State(holds): State<Holds>, message: String) -> impl IntoRespons
                 holds.running.add_permits(1);
                 holds.released.acquire().await.unwrap().forget();
             }
-            let text = format!("{}", 2 * number.as_i64().expect("an integer"));
+            let padding = if name == "double" { &*holds.padding } else { "" };
+            let text = format!("{padding}{}", 2 * number.as_i64().expect("an integer"));
             json!({"content": [{"type": "text", "text": text}], "isError": false})
         }
         (Some("tools/call"), Some("fail")) => {
@@ -314,6 +318,46 @@ async fn responses_hold_the_memory_of_what_they_repeat() {
     let (answer, other) = tokio::join!(held, meanwhile);
     assert_eq!((answer.status, other.status), (200, 503), "{}", other.text);
     assert_eq!(server.chat(&ask(json!({"user": long}))).await.status, 200);
+}
+
+/// The results of a response's calls have no more bytes in all than a prompt may have, and are paid
+/// for as bodies are.
+#[tokio::test(flavor = "multi_thread")]
+async fn results_of_mcp_tools_are_bounded() {
+    let outcome = |answer: &Answer| {
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        let call = answer.json()["output"][1].clone();
+        assert_eq!(call["type"], "mcp_call", "{call}");
+        (call["status"] == "completed", call["error"]["message"].to_string())
+    };
+    let limits = "[limits.requests]\nprompt_bytes = 20000";
+    for (length, is_short) in [(100, true), (20_001, false)] {
+        let holds = Holds { padding: "x".repeat(length), ..Holds::new() };
+        let server = start_with(holds, limits).await;
+        let body = request("double", json!({"parallel_tool_calls": false}));
+        let (is_complete, message) = outcome(&server.post("/v1/responses", body.to_string()).await);
+        assert_eq!(is_complete, is_short, "{message}");
+        assert_eq!(message.contains("all results together may have 20000"), !is_short, "{message}");
+    }
+    // Another response holds the memory.
+    let holds = Holds { padding: "x".repeat(40_000), ..Holds::new() };
+    let limits = "[limits.http]\nbody_bytes = 200000\nbodies_bytes = 200000";
+    let server = start_with(holds.clone(), limits).await;
+    let held = async {
+        let body = request("hold", json!({"user": "x".repeat(190_000)}));
+        server.post("/v1/responses", body.to_string()).await
+    };
+    let meanwhile = async {
+        holds.wait().await;
+        let body = request("double", json!({"parallel_tool_calls": false}));
+        let answer = server.post("/v1/responses", body.to_string()).await;
+        holds.released.add_permits(1);
+        answer
+    };
+    let (answer, other) = tokio::join!(held, meanwhile);
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    let (is_complete, message) = outcome(&other);
+    assert!(!is_complete && message.contains("too much memory is in use"), "{message}");
 }
 
 /// The deadline of a request ends its calls, and its wait for a slot after them.
