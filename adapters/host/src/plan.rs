@@ -51,10 +51,10 @@ impl TurnPlan {
         let is_call_required =
             matches!(request.tool_choice, ToolChoice::Required | ToolChoice::Named(_));
         let is_structured = is_call_required || request.response_format.is_some();
-        let has_validators = request.schema_options.policy == Policy::Validate
-            && !lowered.relaxed_schemas().is_empty();
-        let validators = has_validators
-            .then(|| Arc::new(SchemaValidators::new(&lowered, &request.schema_options)));
+        let validators = SchemaValidators::new(lowered.clone(), request.schema_options);
+        let is_validated =
+            request.schema_options.policy == Policy::Validate && !validators.is_empty();
+        let validators = is_validated.then(|| Arc::new(validators));
         let compiled = CompiledTurn { constraint, lowered, is_structured, validators };
         Ok(TurnPlan { vocab: engine.vocab().clone(), compiled: Some(compiled) })
     }

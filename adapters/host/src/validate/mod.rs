@@ -5,9 +5,11 @@
 
 mod cost;
 
+use std::sync::OnceLock;
+
 use louver::front::json_schema::{Dialect, Formats, SchemaOptions};
 use louver::spec::json::Json;
-use louver_formats::Turn;
+use louver_formats::{LoweredRequest, RelaxedSchema, Turn};
 use serde_json::Value;
 
 use crate::report::{CheckedPart, Violation, ViolationKind};
@@ -23,16 +25,14 @@ const MAX_REGEX_BYTES: usize = 1 << 20;
 /// Stack size of validation: far more than the depth that [`cost`] permits needs.
 const STACK_BYTES: usize = 32 << 20;
 
-/// The validators of a lowered request's relaxed schemas.
-#[derive(Debug, Default)]
-pub(crate) struct SchemaValidators(Vec<SchemaValidator>);
-
+/// The validators of a lowered request's relaxed schemas. Each is compiled when a text is to be
+/// checked with it.
 #[derive(Debug)]
-struct SchemaValidator {
-    /// The tool whose arguments the schema describes; `None` for the response format.
-    tool: Option<String>,
-    /// The compiled schema, or why there is none.
-    schema: Result<CompiledSchema, String>,
+pub(crate) struct SchemaValidators {
+    lowered: LoweredRequest,
+    options: SchemaOptions,
+    /// By relaxed schema: the compiled schema, or why there is none.
+    compiled: Vec<OnceLock<Result<CompiledSchema, String>>>,
 }
 
 #[derive(Debug)]
@@ -42,74 +42,84 @@ struct CompiledSchema {
 }
 
 impl SchemaValidators {
-    /// Compiles the validators of a lowered request. A schema without a validator is reported for
-    /// every text.
-    pub(crate) fn new(
-        lowered: &louver_formats::LoweredRequest,
-        options: &SchemaOptions,
-    ) -> SchemaValidators {
-        let validator = |loose: &louver_formats::RelaxedSchema| SchemaValidator {
-            tool: loose.tool.and_then(|k| lowered.tools().get(k)).map(|tool| tool.name.clone()),
-            schema: CompiledSchema::new(&loose.schema, options),
-        };
-        SchemaValidators(lowered.relaxed_schemas().iter().map(validator).collect())
+    /// The validators of a lowered request. Cheap.
+    pub(crate) fn new(lowered: LoweredRequest, options: SchemaOptions) -> SchemaValidators {
+        let compiled = lowered.relaxed_schemas().iter().map(|_| OnceLock::new()).collect();
+        SchemaValidators { lowered, options, compiled }
+    }
+
+    /// Whether there is nothing to validate.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.compiled.is_empty()
     }
 
     /// The violations of a turn's calls and, if `is_complete`, of a response in a response format.
+    /// A schema without a validator is reported for every text. Blocks for up to a second.
     pub(crate) fn violations(&self, turn: &Turn, is_complete: bool) -> Vec<Violation> {
         let mut violations = Vec::new();
-        for validator in &self.0 {
-            match &validator.tool {
+        for (k, RelaxedSchema { tool, .. }) in self.lowered.relaxed_schemas().iter().enumerate() {
+            match tool.and_then(|k| self.lowered.tools().get(k)).map(|tool| &tool.name) {
                 Some(tool) => {
                     for (index, call) in
                         turn.calls.iter().enumerate().filter(|(_, call)| call.name == *tool)
                     {
                         let part = CheckedPart::Call { index, tool: tool.clone() };
-                        validator.check_text(&call.arguments, &part, &mut violations);
+                        check_text(self.schema(k), &call.arguments, &part, &mut violations);
                     }
                 }
-                None if is_complete && turn.calls.is_empty() => {
-                    validator.check_text(&turn.text, &CheckedPart::ResponseFormat, &mut violations)
-                }
+                None if is_complete && turn.calls.is_empty() => check_text(
+                    self.schema(k),
+                    &turn.text,
+                    &CheckedPart::ResponseFormat,
+                    &mut violations,
+                ),
                 None => {}
             }
         }
         violations
     }
+
+    /// The `k`-th relaxed schema, compiled once.
+    fn schema(&self, k: usize) -> &Result<CompiledSchema, String> {
+        let compile =
+            || CompiledSchema::new(&self.lowered.relaxed_schemas()[k].schema, &self.options);
+        self.compiled[k].get_or_init(compile)
+    }
 }
 
-impl SchemaValidator {
-    fn check_text(&self, text: &str, part: &CheckedPart, violations: &mut Vec<Violation>) {
-        let mut add = |kind, pointer: String, message: &str| {
-            let message = message.chars().take(MAX_MESSAGE_CHARS).collect();
-            violations.push(Violation { part: part.clone(), kind, pointer, message });
-        };
-        let unknown = ViolationKind::Unchecked;
-        let schema = match &self.schema {
-            Ok(schema) => schema,
-            Err(reason) => return add(unknown, String::new(), reason),
-        };
-        let value = match louver_formats::validator_instance(text.as_bytes()) {
-            Ok(value) => value,
-            Err(error) => {
-                return add(unknown, String::new(), &format!("the text cannot be read: {error}"));
-            }
-        };
-        if let Err(error) = cost::check_value(&schema.value, &value) {
-            return add(unknown, String::new(), &error.to_string());
+fn check_text(
+    schema: &Result<CompiledSchema, String>,
+    text: &str,
+    part: &CheckedPart,
+    violations: &mut Vec<Violation>,
+) {
+    let mut add = |kind, pointer: String, message: &str| {
+        let message = message.chars().take(MAX_MESSAGE_CHARS).collect();
+        violations.push(Violation { part: part.clone(), kind, pointer, message });
+    };
+    let unknown = ViolationKind::Unchecked;
+    let schema = match schema {
+        Ok(schema) => schema,
+        Err(reason) => return add(unknown, String::new(), reason),
+    };
+    let value = match louver_formats::validator_instance(text.as_bytes()) {
+        Ok(value) => value,
+        Err(error) => {
+            return add(unknown, String::new(), &format!("the text cannot be read: {error}"));
         }
-        let errors = run_on_large_stack(|| {
-            let errors = schema.validator.iter_errors(&value).take(MAX_VIOLATIONS);
-            errors
-                .map(|error| (error.instance_path.to_string(), error.to_string()))
-                .collect::<Vec<_>>()
-        });
-        match errors {
-            Ok(errors) => errors
-                .into_iter()
-                .for_each(|(pointer, message)| add(ViolationKind::Violated, pointer, &message)),
-            Err(reason) => add(unknown, String::new(), &reason),
-        }
+    };
+    if let Err(error) = cost::check_value(&schema.value, &value) {
+        return add(unknown, String::new(), &error.to_string());
+    }
+    let errors = run_on_large_stack(|| {
+        let errors = schema.validator.iter_errors(&value).take(MAX_VIOLATIONS);
+        errors.map(|error| (error.instance_path.to_string(), error.to_string())).collect::<Vec<_>>()
+    });
+    match errors {
+        Ok(errors) => errors
+            .into_iter()
+            .for_each(|(pointer, message)| add(ViolationKind::Violated, pointer, &message)),
+        Err(reason) => add(unknown, String::new(), &reason),
     }
 }
 

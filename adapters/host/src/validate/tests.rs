@@ -23,7 +23,7 @@ fn with_tools(tools: Value) -> ToolRequest {
 fn response_validators(schema: Value) -> SchemaValidators {
     let response_format = Some(ResponseFormat::Schema(Json::from(schema)));
     let lowered = lowered(ToolRequest::default().with_response_format(response_format));
-    SchemaValidators::new(&lowered, &SchemaOptions::default())
+    SchemaValidators::new(lowered, SchemaOptions::default())
 }
 
 fn text_turn(text: &str) -> Turn {
@@ -58,9 +58,7 @@ fn responses_are_validated() {
     let [(kind, ..)] = &violations(&validators, r#"{"list": [1e999]}"#)[..] else { panic!() };
     assert_eq!(*kind, ViolationKind::Unchecked);
     // An enforced schema needs no validator.
-    assert!(
-        response_validators(json!({"type": "array", "items": {"type": "integer"}})).0.is_empty()
-    );
+    assert!(response_validators(json!({"type": "array", "items": {"type": "integer"}})).is_empty());
 }
 
 #[test]
@@ -70,7 +68,7 @@ fn call_arguments_are_validated() {
     let loose = json!({"type": "object", "properties": {"ids": ids}});
     let tools = json!([{"name": "first", "parameters": {"type": "object"}}, {"name": "pick", "parameters": loose}]);
     let lowered = lowered(with_tools(tools));
-    let validators = SchemaValidators::new(&lowered, &SchemaOptions::default());
+    let validators = SchemaValidators::new(lowered, SchemaOptions::default());
     let call = |name: &str, arguments: &str| Call::new(name, arguments);
     let turn = Turn::default().with_calls(vec![
         call("first", r#"{"ids": [1, 1]}"#),
@@ -99,17 +97,29 @@ fn non_strict_tools_are_validated() {
         {"type": "function", "function": {"name": "loose", "parameters": parameters}},
     ]);
     let request = with_tools(tools).with_strictness(Strictness::AsFlagged);
-    let options = SchemaOptions::default();
-    let validators = SchemaValidators::new(&lowered(request), &options);
-    assert_eq!(
-        validators.0.iter().map(|validator| validator.tool.as_deref()).collect::<Vec<_>>(),
-        [Some("loose")]
-    );
+    let validators = SchemaValidators::new(lowered(request), SchemaOptions::default());
+    let relaxed = validators.lowered.relaxed_schemas();
+    assert_eq!(relaxed.iter().map(|relaxed| relaxed.tool).collect::<Vec<_>>(), [Some(1)]);
     let calls = |arguments: &str| {
         let call = Call::new("loose", arguments);
         validators.violations(&Turn::default().with_calls(vec![call]), true).len()
     };
     assert_eq!((calls(r#"{"n": 1}"#), calls(r#"{"n": "1"}"#), calls("{}")), (0, 1, 1));
+}
+
+/// A validator is compiled for the first text that needs it, and once.
+#[test]
+fn validators_are_compiled_when_they_are_needed() {
+    let ids =
+        json!({"type": "array", "items": {"type": ["integer", "array"]}, "uniqueItems": true});
+    let tool = |name: &str| json!({"name": name, "parameters": {"type": "object", "properties": {"ids": ids}}});
+    let lowered = lowered(with_tools(json!([tool("first"), tool("second")])));
+    let validators = SchemaValidators::new(lowered, SchemaOptions::default());
+    let compiled = || validators.compiled.iter().map(|c| c.get().is_some()).collect::<Vec<_>>();
+    assert_eq!(compiled(), [false, false]);
+    let turn = Turn::default().with_calls(vec![Call::new("second", r#"{"ids": [1, 1]}"#)]);
+    assert_eq!(validators.violations(&turn, true).len(), 1);
+    assert_eq!(compiled(), [false, true]);
 }
 
 #[test]
@@ -163,9 +173,8 @@ fn hostile_schemas_are_not_validated() {
         let shown: String = schema.to_string().chars().take(80).collect();
         let options = SchemaOptions::default();
         let schema = CompiledSchema::new(&Json::from(schema), &options);
-        let validator = SchemaValidator { tool: None, schema };
         let mut violations = Vec::new();
-        validator.check_text(&text, &CheckedPart::ResponseFormat, &mut violations);
+        check_text(&schema, &text, &CheckedPart::ResponseFormat, &mut violations);
         assert!(
             violations.len() == 1 && violations[0].kind == ViolationKind::Unchecked,
             "{shown}: {violations:?}"
@@ -201,11 +210,10 @@ fn recursive_and_deep_schemas_are_validated() {
     ] {
         let options = SchemaOptions::default();
         let schema = CompiledSchema::new(&Json::from(schema), &options);
-        let validator = SchemaValidator { tool: None, schema };
         let mut violations = Vec::new();
-        validator.check_text(&good, &CheckedPart::ResponseFormat, &mut violations);
+        check_text(&schema, &good, &CheckedPart::ResponseFormat, &mut violations);
         assert_eq!(violations, []);
-        validator.check_text(&bad, &CheckedPart::ResponseFormat, &mut violations);
+        check_text(&schema, &bad, &CheckedPart::ResponseFormat, &mut violations);
         assert!(
             !violations.is_empty() && violations.iter().all(|v| v.kind == ViolationKind::Violated),
             "{violations:?}"
