@@ -10,14 +10,15 @@ use tokio::sync::{mpsc, oneshot};
 use tracing::Span;
 use tracing::field::Empty;
 
-use crate::hook::{GenerationState, LogitsHook, LogitsHookOptions, TokenEvent};
-use crate::options::RunOptions;
+use crate::hook::{GenerationState, LogitsHook, LogitsHookOptions};
+use crate::options::Prefetch;
 use crate::plan::TurnPlan;
 use crate::prompt_boundary::PromptBoundary;
+use crate::record::Record;
 use crate::report::DrawnBy;
 use crate::sampler::Sampler;
 use crate::stream::{EventStream, Finish, GenerationReading, ReadResult};
-use crate::truncation::Truncation;
+use crate::truncation::LimitPolicy;
 
 /// The sampling parameters that Louver applies when it draws.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -51,10 +52,15 @@ pub struct GenerationInput<'a> {
     pub limit: usize,
     /// The sampling parameters.
     pub sampling: Sampling,
-    /// Who draws: see [`RunOptions::drawn_by`] and [`DrawnBy::choice`].
+    /// Who draws: see [`RunOptions::drawn_by`](crate::RunOptions::drawn_by) and
+    /// [`DrawnBy::of_choice`].
     pub drawn_by: DrawnBy,
-    /// Further options. Their `draw` and `seed` are in `drawn_by`.
-    pub options: RunOptions,
+    /// Behaviour near the length limit.
+    pub limit_policy: LimitPolicy,
+    /// When the next mask is computed while the model computes. Only if Louver draws.
+    pub prefetch: Prefetch,
+    /// What is recorded of each step.
+    pub record: Record,
     /// Ids of earlier calls in the conversation, which new calls do not reuse.
     pub earlier_ids: &'a [String],
 }
@@ -63,8 +69,16 @@ impl<'a> GenerationInput<'a> {
     /// A generation with the model's sampling parameters and the usual options, at the beginning of
     /// a conversation.
     pub fn new(prompt: &'a [u32], limit: usize, drawn_by: DrawnBy) -> GenerationInput<'a> {
-        let (sampling, options) = (Sampling::default(), RunOptions::default());
-        GenerationInput { prompt, limit, sampling, drawn_by, options, earlier_ids: &[] }
+        GenerationInput {
+            prompt,
+            limit,
+            sampling: Sampling::default(),
+            drawn_by,
+            limit_policy: LimitPolicy::default(),
+            prefetch: Prefetch::default(),
+            record: Record::default(),
+            earlier_ids: &[],
+        }
     }
 }
 
@@ -73,7 +87,9 @@ with_methods!(GenerationInput<'a> {
     with_limit: limit = usize,
     with_sampling: sampling = Sampling,
     with_drawn_by: drawn_by = DrawnBy,
-    with_options: options = RunOptions,
+    with_limit_policy: limit_policy = LimitPolicy,
+    with_prefetch: prefetch = Prefetch,
+    with_record: record = Record,
     with_earlier_ids: earlier_ids = &'a [String],
 });
 
@@ -136,10 +152,17 @@ impl TurnPlan {
     pub fn generation(&self, input: &GenerationInput<'_>) -> PreparedGeneration {
         let shared = Arc::new(GenerationState::new(generation_span(input)));
         let (token_sender, token_receiver) = mpsc::unbounded_channel();
-        let boundary = PromptBoundary::Fixed(input.prompt.len());
-        let mut hook = self.hook_options(boundary, input.options, Some(token_sender));
+        let mut hook = self.hook_options(PromptBoundary::Fixed(input.prompt.len()));
         hook.limit = Some(input.limit);
         hook.sampler = sampler(input.drawn_by, input.sampling);
+        hook.narrows_near_limit = match input.limit_policy {
+            LimitPolicy::Auto => self.is_structured(),
+            LimitPolicy::Safe => self.constraint().is_some(),
+            LimitPolicy::Off => false,
+        };
+        hook.prefetch = input.prefetch;
+        hook.record = input.record;
+        hook.token_sender = Some(token_sender);
         let hook = Arc::new(LogitsHook::new(hook, shared.clone()));
         let (event_sender, events) = mpsc::unbounded_channel();
         let (outcome_sender, outcome) = oneshot::channel();
@@ -174,32 +197,22 @@ impl TurnPlan {
     /// length is learned from the contexts, and the host draws and limits the length. The host also
     /// ends constrained responses at stop texts, which no mask knows.
     pub fn hook(&self) -> LogitsHook {
-        let options = RunOptions { truncation: Truncation::Off, ..RunOptions::default() };
-        let options = self.hook_options(PromptBoundary::learned(), options, None);
+        let options = self.hook_options(PromptBoundary::learned());
         LogitsHook::new(options, Arc::new(GenerationState::new(Span::current())))
     }
 
-    fn hook_options(
-        &self,
-        prompt: PromptBoundary,
-        options: RunOptions,
-        token_sender: Option<mpsc::UnboundedSender<TokenEvent>>,
-    ) -> LogitsHookOptions {
-        let narrows_near_limit = match options.truncation {
-            Truncation::Auto => self.is_structured(),
-            Truncation::Safe => self.constraint().is_some(),
-            Truncation::Off => false,
-        };
+    /// The options of a hook without a length limit, for a host that draws.
+    fn hook_options(&self, prompt: PromptBoundary) -> LogitsHookOptions {
         LogitsHookOptions {
             constraint: self.constraint().cloned(),
             vocab: self.vocab.clone(),
             prompt,
             limit: None,
             sampler: None,
-            narrows_near_limit,
-            prefetch: options.overlap.prefetch,
-            record: options.record,
-            token_sender,
+            narrows_near_limit: false,
+            prefetch: Prefetch::default(),
+            record: Record::default(),
+            token_sender: None,
         }
     }
 }

@@ -55,7 +55,7 @@ pub use report::{
     ToolReport, Violation, ViolationKind,
 };
 pub use stream::{EventStream, Finish, Generation};
-pub use truncation::Truncation;
+pub use truncation::LimitPolicy;
 
 /// Compiles the programs of `docs/UPSTREAM.md` as documentation tests.
 #[cfg(doctest)]

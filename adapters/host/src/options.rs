@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::RequestError;
 use crate::record::Record;
 use crate::report::DrawnBy;
-use crate::truncation::Truncation;
+use crate::truncation::LimitPolicy;
 
 /// Options of running a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub struct RunOptions {
     /// [`EnforcementReport::drawn_by`]: crate::EnforcementReport::drawn_by
     pub seed: Option<u64>,
     /// Behaviour near the length limit.
-    pub truncation: Truncation,
+    pub limit_policy: LimitPolicy,
     /// Speculative work on the engine's background threads.
     pub overlap: Overlap,
     /// What is recorded of each step.
@@ -33,7 +33,7 @@ pub struct RunOptions {
 with_methods!(RunOptions {
     with_draw: draw = Draw,
     with_seed: seed = impl Into<Option<u64>>,
-    with_truncation: truncation = Truncation,
+    with_limit_policy: limit_policy = LimitPolicy,
     with_overlap: overlap = Overlap,
     with_record: record = Record,
 });

@@ -118,8 +118,8 @@ pub struct ToolReport {
     /// The function's name.
     pub name: String,
     /// Whether its schema was enforced. Otherwise, the arguments were any JSON object.
-    pub schema: bool,
-    /// Why.
+    pub enforced: bool,
+    /// The rule that decided it.
     pub rule: SchemaRule,
 }
 
@@ -128,7 +128,7 @@ impl ToolReport {
         let callable = lowered.tools().iter().filter(|tool| tool.is_callable());
         let reports = callable.filter_map(|tool| {
             let (name, rule) = (tool.name.clone(), tool.schema_rule?);
-            Some(ToolReport { name, schema: rule.is_enforced(), rule })
+            Some(ToolReport { name, enforced: rule.is_enforced(), rule })
         });
         reports.collect()
     }
@@ -157,8 +157,9 @@ impl DrawnBy {
         }
     }
 
-    /// That of the choice at this index, for that of the first.
-    pub fn choice(self, index: u64) -> DrawnBy {
+    /// Who draws the choice at this index of a request whose first choice is drawn by `self`: each
+    /// choice has a seed of its own.
+    pub fn of_choice(self, index: u64) -> DrawnBy {
         match self {
             DrawnBy::Louver { seed } => DrawnBy::Louver { seed: seed.wrapping_add(index) },
             DrawnBy::Host => DrawnBy::Host,

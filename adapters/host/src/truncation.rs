@@ -16,15 +16,15 @@ use louver_candle::scalar;
 
 use crate::record::largest;
 
-/// When to narrow the mask near the length limit.
+/// What a length limit does to a turn: whether tokens after which no completion fits are excluded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Truncation {
-    /// If the turn must be structured: a required call or a response format.
+pub enum LimitPolicy {
+    /// They are if the turn must be structured: a required call or a response format.
     #[default]
     Auto,
-    /// Always: optional calls that were begun are finished, too.
+    /// They always are: optional calls that were begun are finished, too.
     Safe,
-    /// Never: output beyond the limit is truncated.
+    /// They are not: output beyond the limit is truncated.
     Off,
 }
 

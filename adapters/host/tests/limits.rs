@@ -9,8 +9,8 @@ use std::sync::Arc;
 use louver::{Engine, EngineOptions, Json};
 use louver_formats::{Catalog, Reasoning, ToolRequest};
 use louver_host::{
-    Completion, Finish, Generation, GenerationError, GenerationInput, PreparedGeneration, Record,
-    RunOptions, Truncation, TurnPlan,
+    Completion, DrawnBy, Finish, Generation, GenerationError, GenerationInput, LimitPolicy,
+    PreparedGeneration, Record, TurnPlan,
 };
 use serde_json::{Value, json};
 
@@ -37,13 +37,9 @@ fn tools() -> Value {
     json!([{"type": "function", "function": function}])
 }
 
-fn prepare(plan: &TurnPlan, limit: usize, options: RunOptions) -> PreparedGeneration {
-    plan.generation(&GenerationInput::new(&PROMPT, limit, LOUVER).with_options(options))
-}
-
-fn generation(plan: &TurnPlan, limit: usize, truncation: Truncation) -> Generation {
-    let options = RunOptions::default().with_truncation(truncation);
-    let PreparedGeneration { hook, events, task, .. } = prepare(plan, limit, options);
+fn generation(plan: &TurnPlan, limit: usize, policy: LimitPolicy) -> Generation {
+    let input = GenerationInput::new(&PROMPT, limit, LOUVER).with_limit_policy(policy);
+    let PreparedGeneration { hook, events, task, .. } = plan.generation(&input);
     generate(&direct(hook), limit);
     finish((events, task), STOPPED).unwrap()
 }
@@ -53,10 +49,10 @@ fn generation(plan: &TurnPlan, limit: usize, truncation: Truncation) -> Generati
 #[test]
 fn calls_that_end_at_the_limit_are_not_truncated() {
     let plan = plan(json!({"tools": tools(), "tool_choice": "required"}), Reasoning::Off);
-    let tokens = generation(&plan, AMPLE, Truncation::Safe).tokens;
+    let tokens = generation(&plan, AMPLE, LimitPolicy::Safe).tokens;
     let end = tokens.iter().position(|token| *token == 257).unwrap() + 1;
-    for truncation in [Truncation::Safe, Truncation::Off] {
-        let generation = generation(&plan, end, truncation);
+    for policy in [LimitPolicy::Safe, LimitPolicy::Off] {
+        let generation = generation(&plan, end, policy);
         assert_eq!((generation.tokens.len(), generation.turn.calls.len()), (end, 1));
         assert_eq!(generation.report.completion, Completion::Pressed);
     }
@@ -72,7 +68,7 @@ fn text_and_reasoning_are_truncated_at_the_limit() {
     }) {
         let plan = plan(body, reasoning);
         for limit in [5, 12, 30] {
-            let generation = generation(&plan, limit, Truncation::Safe);
+            let generation = generation(&plan, limit, LimitPolicy::Safe);
             if generation.turn.calls.is_empty() && generation.tokens.len() == limit {
                 assert!(generation.is_truncated(), "{limit}: {generation:?}");
                 tokens += limit;
@@ -108,8 +104,9 @@ fn a_dead_host_is_an_error_also_near_the_limit() {
 #[test]
 fn a_stop_token_counts_only_if_it_was_the_last_draw() {
     let plan = plan(json!({"tools": tools()}), Reasoning::Off);
-    let options = RunOptions::default().with_record(Record::Logprobs { top: 0 });
-    let PreparedGeneration { hook, events, task, .. } = prepare(&plan, AMPLE, options);
+    let input = GenerationInput::new(&PROMPT, AMPLE, LOUVER);
+    let input = input.with_record(Record::Logprobs { top: 0 });
+    let PreparedGeneration { hook, events, task, .. } = plan.generation(&input);
     let (call, mut context) = (direct(hook), PROMPT.to_vec());
     for byte in *b"abc" {
         for token in [STOP, u32::from(byte)] {

@@ -2,8 +2,8 @@
 
 use louver_formats::{Parallel, Reasoning, ReasoningBudget, Strictness, ToolChoice};
 use louver_host::{
-    Draw, EventStream, Generation, GenerationError, Overlap, Record, RequestError, RunOptions,
-    Truncation,
+    Draw, EventStream, Generation, GenerationError, LimitPolicy, Overlap, Record, RequestError,
+    RunOptions,
 };
 use mistralrs::{RequestBuilder, RequestLike};
 
@@ -113,8 +113,8 @@ impl Chat {
     }
 
     /// Sets the behaviour near the length limit.
-    pub fn truncation(mut self, truncation: Truncation) -> Self {
-        self.options.truncation = truncation;
+    pub fn limit_policy(mut self, policy: LimitPolicy) -> Self {
+        self.options.limit_policy = policy;
         self
     }
 

@@ -65,10 +65,10 @@ pub use louver_formats::{
 pub use louver_host::{
     Candidate, ChatTemplate, CheckedPart, Completion, Draw, DrawnBy, EnforcementError,
     EnforcementLevel, EnforcementReport, EventStream, ExtendError, Finish, Generation,
-    GenerationError, Overlap, Phase, PlanError, Prefetch, Record, Relaxed, RequestError,
-    RunOptions, SHIPPED_TEMPLATES, ShownCandidate, Step, TemplateError, TemplateInput, Timing,
-    ToolReport, Truncation, TurnPlan, Violation, ViolationKind, call_ids, join_text_parts,
-    shipped_template, token_text,
+    GenerationError, LimitPolicy, Overlap, Phase, PlanError, Prefetch, Record, Relaxed,
+    RequestError, RunOptions, SHIPPED_TEMPLATES, ShownCandidate, Step, TemplateError,
+    TemplateInput, Timing, ToolReport, TurnPlan, Violation, ViolationKind, call_ids,
+    join_text_parts, shipped_template, token_text,
 };
 pub use mcp::{McpError, McpTools};
 pub use model::{Louver, LouverOptions};

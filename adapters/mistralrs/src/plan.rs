@@ -351,7 +351,9 @@ impl Plan {
                     .with_top_p(sampling.top_p)
                     .with_min_p(sampling.min_p),
             )
-            .with_options(options)
+            .with_limit_policy(options.limit_policy)
+            .with_prefetch(options.overlap.prefetch)
+            .with_record(options.record)
             .with_earlier_ids(&earlier_ids);
         if drawn_by != DrawnBy::Host {
             // The hook draws; the host takes the largest logit.
@@ -360,7 +362,7 @@ impl Plan {
         }
         let mut streams = Vec::with_capacity(choices);
         for choice in 0..choices as u64 {
-            let input = input.with_drawn_by(drawn_by.choice(choice));
+            let input = input.with_drawn_by(drawn_by.of_choice(choice));
             let PreparedGeneration { hook, events, task, .. } = self.turn_plan.generation(&input);
             let mut processors = processors.clone();
             processors.push(Arc::new(HookProcessor::new(hook)));
@@ -514,7 +516,7 @@ impl Louver {
         mut template_input: TemplateInput,
     ) -> Result<Plan, PlanError> {
         if request.tool_choice == ToolChoice::None {
-            template_input.clear();
+            template_input.clear_tools();
         }
         let mut names = template_input.variables.keys();
         if let Some(name) = names.find(|name| TemplateInput::is_reserved(name)) {

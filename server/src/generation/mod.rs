@@ -322,7 +322,7 @@ impl GenerationRequest {
         let options = RunOptions::default()
             .with_draw(draw)
             .with_seed(sampling.seed)
-            .with_truncation(self.extension.truncation)
+            .with_limit_policy(self.extension.limit_policy)
             // Preparation runs with compilation, so that dropping the request cancels it.
             .with_overlap(Overlap::default().with_prepare(None))
             .with_record(record);

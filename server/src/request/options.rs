@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use louver::front::json_schema::SchemaOptions;
 use louver::spec::json::Json;
 use louver_formats::Parallel;
-use louver_mistralrs::{Truncation, Whitespace};
+use louver_mistralrs::{LimitPolicy, Whitespace};
 
 use crate::config::{Overrides, UnknownMembers};
 use crate::error::{ApiError, ApiFault};
@@ -113,7 +113,7 @@ pub(crate) struct RequestExtension {
     /// Whether the response includes the enforcement report.
     pub(crate) report: bool,
     /// Behaviour near the length limit.
-    pub(crate) truncation: Truncation,
+    pub(crate) limit_policy: LimitPolicy,
     /// White space in JSON output.
     pub(crate) whitespace: Option<Whitespace>,
     /// Members of [`SchemaOptions`] that override the configuration.
@@ -129,7 +129,7 @@ impl Default for RequestExtension {
         RequestExtension {
             trace: false,
             report: true,
-            truncation: Truncation::Safe,
+            limit_policy: LimitPolicy::Safe,
             whitespace: None,
             schema_options: Overrides::default(),
             reasoning_budget: None,
@@ -168,12 +168,12 @@ impl RequestExtension {
         members.refuse_unknown(faults, &KNOWN);
         extension.trace = members.boolean(faults, "trace").unwrap_or(false);
         extension.report = members.boolean(faults, "report").unwrap_or(true);
-        extension.truncation = match members.one_of(faults, "truncation", &["auto", "safe", "off"])
-        {
-            Some("auto") => Truncation::Auto,
-            Some("off") => Truncation::Off,
-            _ => Truncation::Safe,
-        };
+        extension.limit_policy =
+            match members.one_of(faults, "truncation", &["auto", "safe", "off"]) {
+                Some("auto") => LimitPolicy::Auto,
+                Some("off") => LimitPolicy::Off,
+                _ => LimitPolicy::Safe,
+            };
         if let Some(whitespace) = members.get("whitespace") {
             match serde_json::from_value(to_value(whitespace)) {
                 Ok(whitespace) => extension.whitespace = Some(whitespace),
@@ -348,8 +348,8 @@ mod tests {
         assert_eq!(faults, [""; 0]);
         assert_eq!((extension.trace, extension.report), (true, true));
         assert_eq!(
-            (extension.whitespace, extension.truncation),
-            (Some(Whitespace::Compact), Truncation::Safe)
+            (extension.whitespace, extension.limit_policy),
+            (Some(Whitespace::Compact), LimitPolicy::Safe)
         );
         assert_eq!(
             extension.parallel(Parallel::Any),

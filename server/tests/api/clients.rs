@@ -35,7 +35,7 @@ async fn tools_of_chat_completions_are_strict_on_responses() {
             let response = answer.json();
             assert_eq!(answer.status, 200, "{}", answer.text);
             let report = &response["louver"]["report"]["tools"][0];
-            assert_eq!(report["schema"], is_strict, "{tool}: {report}");
+            assert_eq!(report["enforced"], is_strict, "{tool}: {report}");
             let expected = json!({"type": "function", "name": "f", "parameters": parameters, "strict": is_strict});
             assert_eq!(response["tools"], json!([expected]), "{tool}");
         }

@@ -174,7 +174,7 @@ impl<'a> Lowering<'a> {
         Some(self.builder.labelled("response", Role::Response.label(), Expr::Ref(rule)))
     }
 
-    /// A stop text cuts a constrained response, wherever its structure has got to.
+    /// A stop text ends a constrained response even if its structure is not complete.
     fn warn_of_stops(&mut self) {
         if !self.request.response_stops().is_empty() {
             let message = "ends the response also where its structure is not complete";

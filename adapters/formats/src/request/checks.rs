@@ -40,7 +40,7 @@ impl ToolRequest {
         self.response_format.is_some() && !self.is_forced()
     }
 
-    /// The stop strings that end the response, wherever its structure has got to.
+    /// The stop strings that end the response, even if its structure is not complete.
     pub(crate) fn response_stops(&self) -> &[String] {
         if self.may_respond() { &self.stop } else { &[] }
     }

@@ -60,8 +60,8 @@ pub struct ToolRequest {
     /// The bound on reasoning. When it is reached, only the end of the block can follow.
     pub reasoning_budget: Option<ReasoningBudget>,
     /// Stop strings. Free text and the turn end with the first of them, which is not part of the
-    /// text. A response that is constrained ends there, too, wherever its structure has got to:
-    /// see [`Extractor::stopped_at`](crate::Extractor::stopped_at).
+    /// text. A constrained response ends there, too, even if its structure is not complete: see
+    /// [`Extractor::stopped_at`](crate::Extractor::stopped_at).
     pub stop: Vec<String>,
     /// Texts that free text must not contain, in addition to those of the format.
     pub bans: Vec<String>,
@@ -135,20 +135,20 @@ pub enum Strictness {
     Off,
 }
 
-/// Why the schema of a function is enforced, or why not.
+/// The rule by which the schema of a function is enforced or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum SchemaRule {
-    /// It is: a call is forced.
+    /// Enforced, because a call is required.
     Required,
-    /// It is: every function's is ([`Strictness::All`]).
+    /// Enforced, as those of all functions ([`Strictness::All`]).
     All,
-    /// It is: the function is `strict` ([`Strictness::AsFlagged`]).
+    /// Enforced, because the function is `strict` ([`Strictness::AsFlagged`]).
     Strict,
-    /// It is not: the function is not `strict` ([`Strictness::AsFlagged`]).
+    /// Not enforced, because the function is not `strict` ([`Strictness::AsFlagged`]).
     NotStrict,
-    /// It is not, whatever `strict` says ([`Strictness::Off`]).
+    /// Not enforced, whether the function is `strict` or not ([`Strictness::Off`]).
     Off,
 }
 

@@ -1,8 +1,8 @@
 //! Plan changes of a running turn.
 
 use louver_mistralrs::{
-    Event, EventStream, ExtendError, Parallel, Plan, Reasoning, RunOptions, SchemaOptions,
-    ToolChoice, Truncation, Whitespace,
+    Event, EventStream, ExtendError, LimitPolicy, Parallel, Plan, Reasoning, RunOptions,
+    SchemaOptions, ToolChoice, Whitespace,
 };
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ async fn stream_with_many_calls(host: &Host, plan: &Plan, seed: u64) -> EventStr
         8.0,
     );
     let request = request("Go!").set_sampler_max_len(400).add_logits_processor(eager);
-    let options = RunOptions::default().with_seed(seed).with_truncation(Truncation::Safe);
+    let options = RunOptions::default().with_seed(seed).with_limit_policy(LimitPolicy::Safe);
     plan.stream_with(&host.model, request, options).await.unwrap()
 }
 
@@ -114,7 +114,7 @@ async fn plan_changes_at_the_end_of_a_turn_get_a_reply() {
     for length in 1..8 {
         let ending = prefer_tokens(stop_ids(&host.louver), 20.0);
         let request = request("x").set_sampler_max_len(length).add_logits_processor(ending);
-        let options = RunOptions::default().with_truncation(Truncation::Off);
+        let options = RunOptions::default().with_limit_policy(LimitPolicy::Off);
         let mut stream = plan.stream_with(&host.model, request, options).await.unwrap();
         for _ in 0..length {
             let extended = tokio::time::timeout(

@@ -3,9 +3,9 @@
 use louver::limits::Limits;
 use louver::spec::json::Json;
 use louver_mistralrs::{
-    Completion, EnforcementLevel, Finish, LoadError, Louver, LouverOptions, Overlap, Parallel,
-    Phase, Prefetch, PrepareBudget, Reasoning, Record, RequestError, RequestExt, Strictness,
-    ToolChoice, Truncation,
+    Completion, EnforcementLevel, Finish, LimitPolicy, LoadError, Louver, LouverOptions, Overlap,
+    Parallel, Phase, Prefetch, PrepareBudget, Reasoning, Record, RequestError, RequestExt,
+    Strictness, ToolChoice,
 };
 use mistralrs::{RequestBuilder, TextMessageRole, Tool};
 use serde_json::json;
@@ -102,7 +102,7 @@ async fn required_calls_are_complete_at_every_limit() {
     for limit in (8..free.tokens.len() + 8).step_by(7) {
         let safe =
             run_request(host, &plan, request("Well?").set_sampler_max_len(limit), seeded(1)).await;
-        let off = seeded(1).with_truncation(Truncation::Off);
+        let off = seeded(1).with_limit_policy(LimitPolicy::Off);
         let off = run_request(host, &plan, request("Well?").set_sampler_max_len(limit), off).await;
         assert!(safe.tokens.len() <= limit && off.tokens.len() <= limit);
         match safe.report.completion {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use candle_core::{Device, Result, Tensor};
 use louver_mistralrs::{
-    Draw, Generation, Louver, Plan, Reasoning, RunOptions, SchemaOptions, ToolChoice, Truncation,
+    Draw, Generation, LimitPolicy, Louver, Plan, Reasoning, RunOptions, SchemaOptions, ToolChoice,
     Turn, Whitespace,
 };
 use mistralrs::{
@@ -149,7 +149,7 @@ pub(crate) fn seeded(seed: u64) -> RunOptions {
 
 /// As [`seeded`], truncated at the length limit.
 pub(crate) fn seeded_truncating(seed: u64) -> RunOptions {
-    seeded(seed).with_truncation(Truncation::Off)
+    seeded(seed).with_limit_policy(LimitPolicy::Off)
 }
 
 /// Runs one request to its end.

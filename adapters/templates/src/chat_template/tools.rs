@@ -78,7 +78,7 @@ impl TemplateInput {
     }
 
     /// Removes all tools.
-    pub fn clear(&mut self) {
+    pub fn clear_tools(&mut self) {
         self.tools.clear();
         self.builtin_tools.clear();
     }

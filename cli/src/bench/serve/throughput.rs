@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use louver::EngineOptions;
 use louver_mistralrs::{
-    Draw, Louver, Overlap, Plan, Prefetch, Reasoning, RequestParams, RunOptions, SchemaOptions,
-    Timing, ToolChoice, Truncation, Whitespace,
+    Draw, LimitPolicy, Louver, Overlap, Plan, Prefetch, Reasoning, RequestParams, RunOptions,
+    SchemaOptions, Timing, ToolChoice, Whitespace,
 };
 use louver_server::ModelConfig;
 use mistralrs::{
@@ -365,7 +365,7 @@ fn options(seed: u64, setup: Setup) -> RunOptions {
     RunOptions::default()
         .with_draw(draw)
         .with_seed(seed)
-        .with_truncation(Truncation::Off)
+        .with_limit_policy(LimitPolicy::Off)
         .with_overlap(overlap)
 }
 
