@@ -33,7 +33,7 @@ use crate::prompt_boundary::{PromptBoundary, common_prefix};
 use crate::record::{Record, Step, StepRecorder};
 use crate::report::StepClock;
 use crate::row;
-use crate::sampler::{self, Sampler, Scratch};
+use crate::sampler::{self, DrawIndex, Sampler, Scratch};
 use crate::truncation::TruncationGuard;
 
 /// A mask that takes longer than this predicts slow masks for the next steps.
@@ -342,7 +342,8 @@ impl LogitsHook {
         let Some(sampler) = &state.options.sampler else { return };
         let mask = masked.then_some(state.mask.as_slice());
         let (mut largest, has_nan) = sampler::scan_row(row);
-        let mut sampled = sampler.sample(row, mask, position, &mut state.scratch);
+        let index = DrawIndex::first(position);
+        let mut sampled = sampler.sample(row, mask, index, &mut state.scratch);
         if sampled.is_irregular {
             self.shared.count_repaired();
             match masked {
@@ -350,7 +351,7 @@ impl LogitsHook {
                 false => row::repair(row),
             }
             largest = largest.min(row::LARGE);
-            sampled = sampler.sample(row, mask, position, &mut state.scratch);
+            sampled = sampler.sample(row, mask, index, &mut state.scratch);
         }
         let Some(mut token) = sampled.token else { return self.allow_nothing(row) };
         if masked {
@@ -399,15 +400,16 @@ impl HookState {
         else {
             return Some(drawn);
         };
-        let (mask, scratch, mut is_redrawn) = (&mut self.mask, &mut self.scratch, false);
+        let (mask, scratch) = (&mut self.mask, &mut self.scratch);
+        let mut index = DrawIndex::first(position);
         let token = guard.within_limit(matcher, room, TokenId::from_raw(drawn), |refused| {
-            is_redrawn = true;
+            index.refused += 1;
             let id = refused.index();
             row[id] = f32::NEG_INFINITY;
             mask[id / 32] &= !(1 << (id % 32));
-            sampler.sample(row, Some(mask), position, scratch).token.map(TokenId::from_raw)
+            sampler.sample(row, Some(mask), index, scratch).token.map(TokenId::from_raw)
         });
-        if is_redrawn || token.raw() != drawn {
+        if index.refused > 0 || token.raw() != drawn {
             if token.index() >= row.len() {
                 return None;
             }

@@ -1,4 +1,4 @@
-//! Reproducible sampling: each draw depends on the seed and the position only. The host draws for
+//! Reproducible sampling: each draw depends on the seed and its index only. The host draws for
 //! all requests from one generator, so that a request's output depends on other requests, and it
 //! sorts the whole vocabulary for each draw. Here the token is drawn before the host samples; the
 //! host then takes the largest logit, which is the drawn token's.
@@ -20,6 +20,29 @@ pub(crate) struct Sampler {
     pub(crate) min_p: Option<f64>,
 }
 
+/// Which draw of a generation it is: each has a random number of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DrawIndex {
+    /// Number of generated tokens.
+    pub(crate) position: usize,
+    /// Number of refused draws at this position.
+    pub(crate) refused: usize,
+}
+
+impl DrawIndex {
+    /// The first draw at a position.
+    pub(crate) fn first(position: usize) -> DrawIndex {
+        DrawIndex { position, refused: 0 }
+    }
+
+    /// The random number of this draw, in the open interval (0, 1).
+    fn uniform(self, seed: u64) -> f64 {
+        let first = split_mix(split_mix(seed) ^ self.position as u64);
+        let bits = (0..self.refused).fold(first, |bits, _| split_mix(bits)) >> 11;
+        (bits as f64 + 0.5) / (1u64 << 53) as f64
+    }
+}
+
 /// Buffers reused between steps.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
@@ -38,7 +61,7 @@ impl Sampler {
         &self,
         row: &mut [f32],
         mask: Option<&[u32]>,
-        position: usize,
+        index: DrawIndex,
         scratch: &mut Scratch,
     ) -> Sampled {
         let AllowedScan { best, allowed, is_irregular } = scan_allowed(row, mask);
@@ -48,7 +71,7 @@ impl Sampler {
         let largest = row[best];
         let is_random = self.temperature > 1e-7 && self.top_k != Some(1);
         let token = match is_random {
-            true => self.sample_by_weight(row, mask, largest, position, scratch).unwrap_or(best),
+            true => self.sample_by_weight(row, mask, largest, index, scratch).unwrap_or(best),
             false => best,
         };
         row[token] = DRAWN_LOGIT;
@@ -60,12 +83,10 @@ impl Sampler {
         row: &[f32],
         mask: Option<&[u32]>,
         max: f32,
-        position: usize,
+        index: DrawIndex,
         scratch: &mut Scratch,
     ) -> Option<usize> {
-        let bits = split_mix(split_mix(self.seed) ^ position as u64) >> 11;
-        // In the open interval (0, 1).
-        let uniform = (bits as f64 + 0.5) / (1u64 << 53) as f64;
+        let uniform = index.uniform(self.seed);
         let scale = (1.0 / self.temperature) as f32;
         let weight = |x: f32| ((x - max) * scale).exp();
         let is_truncated = self.top_k.is_some() || self.top_p.is_some() || self.min_p.is_some();
@@ -249,9 +270,8 @@ mod tests {
         let (draws, mut scratch) = (40_000, Scratch::default());
         let mut counts = vec![0.0; logits.len()];
         for position in 0..draws {
-            let mut row = logits.to_vec();
-            let token =
-                sampler.sample(&mut row, mask, position, &mut scratch).token.unwrap() as usize;
+            let (mut row, index) = (logits.to_vec(), DrawIndex::first(position));
+            let token = sampler.sample(&mut row, mask, index, &mut scratch).token.unwrap() as usize;
             assert_eq!(row[token], DRAWN_LOGIT);
             counts[token] += 1.0 / draws as f64;
         }
@@ -285,6 +305,21 @@ mod tests {
         expect(&shares(&DEFAULT, &logits, Some(&mask)), &masked);
     }
 
+    /// The first draw of a position is what it was before there were others.
+    #[test]
+    fn draws_have_numbers_of_their_own() {
+        let first = split_mix(split_mix(3) ^ 7) >> 11;
+        let (mut draws, scale) = (Vec::new(), (1u64 << 53) as f64);
+        for (position, refused) in (0..100).flat_map(|p| (0..8).map(move |r| (p, r))) {
+            draws.push(DrawIndex { position, refused }.uniform(3));
+        }
+        assert_eq!(DrawIndex::first(7).uniform(3), (first as f64 + 0.5) / scale);
+        draws.sort_unstable_by(f64::total_cmp);
+        draws.dedup();
+        assert_eq!(draws.len(), 800);
+        assert!(draws.iter().all(|draw| (0.0..1.0).contains(draw)));
+    }
+
     #[test]
     fn truncation_keeps_the_most_likely_tokens() {
         let logits = [2.0f32, 1.0, 1.0, 0.0];
@@ -315,7 +350,7 @@ mod tests {
         let greedy = Sampler { temperature: 0.0, ..DEFAULT };
         let mut scratch = Scratch::default();
         let mut sample = |sampler: &Sampler, row: &mut [f32], mask: Option<&[u32]>| {
-            sampler.sample(row, mask, 7, &mut scratch)
+            sampler.sample(row, mask, DrawIndex::first(7), &mut scratch)
         };
         let sampled = sample(&greedy, &mut [1.0, 2.0, 2.0], None);
         assert_eq!(sampled, Sampled { token: Some(1), best: 2.0, allowed: 3, is_irregular: false });

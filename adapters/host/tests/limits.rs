@@ -78,6 +78,28 @@ fn text_and_reasoning_are_truncated_at_the_limit() {
     assert!(tokens > 100, "{tokens}");
 }
 
+/// What is drawn in place of a refused token has the odds that it has among the others.
+#[test]
+fn draws_in_place_of_refused_tokens_are_not_biased() {
+    let plan = plan(json!({"tools": tools()}), Reasoning::Off);
+    let counts = (0..3000).fold([0u32; 2], |mut counts, seed| {
+        let drawn_by = DrawnBy::Louver { seed };
+        let input = GenerationInput::new(&PROMPT, 20, drawn_by);
+        let input = input.with_limit_policy(LimitPolicy::Safe);
+        let PreparedGeneration { hook, events: _events, .. } = plan.generation(&input);
+        let mut row = vec![f32::NEG_INFINITY; rig::WIDTH];
+        // A call does not fit. It is drawn in two of four cases, and is behind the others.
+        for (token, weight) in [(b'a', 1.0f32), (b'b', 1.0), (0, 2.0)] {
+            let token = if token == 0 { 256 } else { usize::from(token) };
+            row[token] = weight.ln();
+        }
+        direct(hook)(&mut row, &PROMPT);
+        counts[(largest(&row) - u32::from(b'a')) as usize] += 1;
+        counts
+    });
+    assert!(counts[0].abs_diff(counts[1]) < 200, "{counts:?}");
+}
+
 /// The guard has refused a token, and then the host is gone.
 #[test]
 fn a_dead_host_is_an_error_also_near_the_limit() {
