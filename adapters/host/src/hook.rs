@@ -460,7 +460,9 @@ impl HookState {
                 return AllowedTokens::StopTokens;
             }
         }
-        if let (false, Some(change)) = (at_limit, shared.changes.lock().take()) {
+        // The lock is not held while the tokens are read again.
+        let change = if at_limit { None } else { shared.changes.lock().take() };
+        if let Some(change) = change {
             let (resumed, reply) = match matcher.resumed_in(&change.constraint) {
                 Ok(resumed) => (Some(resumed), Ok(generated.len())),
                 Err(error) => (None, Err(error.into())),
