@@ -159,7 +159,7 @@ fn spans_of_a_request_arrive_at_the_collector() {
     assert_eq!(text("gen_ai.operation.name"), "chat");
     assert_eq!(text("gen_ai.request.model"), "tiny");
     let completion = text("louver.completion");
-    assert!(completion == "complete" || completion == "pressed", "{completion}");
+    assert!(completion == "complete" || completion == "limited", "{completion}");
     assert_eq!(
         attribute(generation, "gen_ai.response.finish_reasons")["arrayValue"]["values"],
         json!([{"stringValue": "tool_calls"}])

@@ -177,7 +177,7 @@ pub(crate) fn record_generation(span: &Span, generation: &Generation, prepared: 
     let (report, timing) = (&generation.report, &generation.timing);
     let completion = match report.completion {
         Completion::Complete => "complete",
-        Completion::Pressed => "pressed",
+        Completion::Limited => "limited",
         Completion::Stopped => "stopped",
         Completion::Truncated => "truncated",
         Completion::Cancelled => "cancelled",

@@ -52,8 +52,8 @@ pub(crate) struct GenerationState {
     pub(crate) is_stopped: AtomicBool,
     /// The length limit was reached.
     pub(crate) is_truncated: AtomicBool,
-    /// The mask was narrowed near the length limit and excluded a token that the model preferred.
-    pub(crate) is_narrowed: AtomicBool,
+    /// The last position at which the length limit has excluded a token that the model preferred.
+    pub(crate) narrowed_at: Mutex<Option<usize>>,
     /// Steps at which the grammar allowed one token only.
     pub(crate) forced_tokens: AtomicUsize,
     /// Steps at which the model's most likely token was not allowed.
@@ -77,7 +77,7 @@ impl GenerationState {
             cancelled: Default::default(),
             is_stopped: Default::default(),
             is_truncated: Default::default(),
-            is_narrowed: Default::default(),
+            narrowed_at: Default::default(),
             forced_tokens: Default::default(),
             refused_tokens: Default::default(),
             repaired_rows: Default::default(),
@@ -121,8 +121,8 @@ impl GenerationState {
         }
     }
 
-    fn set_narrowed(&self) {
-        if !self.is_narrowed.swap(true, Ordering::Relaxed) {
+    fn set_narrowed(&self, position: usize) {
+        if self.narrowed_at.lock().replace(position).is_none() {
             tracing::debug!(parent: &self.span, "narrowed near the length limit");
         }
     }
@@ -308,7 +308,7 @@ impl LogitsHook {
             (&mut state.truncation_guard, &mut state.matcher)
             && truncation_guard.narrow(matcher, &mut state.mask, row, room)
         {
-            self.shared.set_narrowed();
+            self.shared.set_narrowed(position);
         }
     }
 
@@ -357,7 +357,7 @@ impl LogitsHook {
         if masked {
             let accepted = state.draw_within_limit(row, token, position);
             if accepted != Some(token) {
-                self.shared.set_narrowed();
+                self.shared.set_narrowed(position);
             }
             let Some(accepted) = accepted else { return self.allow_nothing(row) };
             token = accepted;

@@ -255,11 +255,11 @@ pub enum ViolationKind {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Completion {
-    /// Complete.
+    /// Complete. The length limit has changed nothing.
     Complete,
-    /// Ended at the length limit with a complete call or response in a format: the model might have
-    /// continued.
-    Pressed,
+    /// Complete, but without the length limit it might be longer: the limit ended it after a
+    /// complete call or response in a format, or excluded something that would not have fitted.
+    Limited,
     /// A stop text has ended the response before its structure was complete.
     Stopped,
     /// Truncated at the length limit.

@@ -26,7 +26,8 @@ use crate::report::{
 pub enum Finish {
     /// The model ended its turn.
     Stop,
-    /// The length limit was reached.
+    /// The length limit ended it: more could have followed, or the model drew something that did
+    /// not fit any more, and the end was drawn instead.
     Length,
     /// It was cancelled.
     Cancelled,
@@ -59,8 +60,8 @@ pub struct Generation {
 }
 
 impl Generation {
-    /// Whether the turn is incomplete because of the length limit. A turn that was completed near
-    /// the limit is not, although it may have been longer without a limit.
+    /// Whether the turn is incomplete because of the length limit. A complete turn is not, although
+    /// it may have been longer without a limit ([`Completion::Limited`]).
     pub fn is_truncated(&self) -> bool {
         self.report.completion == Completion::Truncated
     }
@@ -204,7 +205,7 @@ impl EventStream {
             Some(_) => EnforcementLevel::Partial,
         };
         let turn = std::mem::take(&mut self.collector).finish();
-        let is_whole = matches!(outcome.completion, Completion::Complete | Completion::Pressed);
+        let is_whole = matches!(outcome.completion, Completion::Complete | Completion::Limited);
         let violations = match self.plan.validators() {
             None => Vec::new(),
             // Up to a second of work, which must not block other tasks.
@@ -389,13 +390,15 @@ impl GenerationReading {
         }
         let cancelled = shared.cancelled.is_cancelled();
         let is_truncated = shared.is_truncated.load(Ordering::Relaxed);
-        let is_narrowed = shared.is_narrowed.load(Ordering::Relaxed);
+        let narrowed_at = *shared.narrowed_at.lock();
+        // In place of the end, the model preferred what does not fit.
+        let is_end_narrowed = narrowed_at == Some(self.reader.tokens().len());
         let finish = match reason {
             Some(Err(message)) => return Err(GenerationError::Host(message)),
             None if host_gone && !is_truncated && !cancelled => {
                 return Err(GenerationError::HostGone);
             }
-            _ if is_truncated || is_narrowed && !cancelled => Finish::Length,
+            _ if is_truncated || is_end_narrowed && !cancelled => Finish::Length,
             _ if cancelled => Finish::Cancelled,
             Some(Ok(finish)) => finish,
             None => Finish::Stop,
@@ -406,8 +409,9 @@ impl GenerationReading {
         }
         let completion = match finish {
             Finish::Cancelled => Completion::Cancelled,
-            Finish::Stop => Completion::Complete,
-            Finish::Length if is_complete && self.reader.ends_in_structure() => Completion::Pressed,
+            Finish::Stop if narrowed_at.is_none() => Completion::Complete,
+            Finish::Stop => Completion::Limited,
+            Finish::Length if is_complete && self.reader.ends_in_structure() => Completion::Limited,
             Finish::Length => Completion::Truncated,
         };
         Ok((finish, completion))

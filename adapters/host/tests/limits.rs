@@ -54,7 +54,7 @@ fn calls_that_end_at_the_limit_are_not_truncated() {
     for policy in [LimitPolicy::Safe, LimitPolicy::Off] {
         let generation = generation(&plan, end, policy);
         assert_eq!((generation.tokens.len(), generation.turn.calls.len()), (end, 1));
-        assert_eq!(generation.report.completion, Completion::Pressed);
+        assert_eq!(generation.report.completion, Completion::Limited);
     }
 }
 
@@ -76,6 +76,66 @@ fn text_and_reasoning_are_truncated_at_the_limit() {
         }
     }
     assert!(tokens > 100, "{tokens}");
+}
+
+/// Generates with a model that prefers, at each step, these tokens in this order.
+fn scripted(plan: &TurnPlan, limit: usize, script: &[&[u32]]) -> Generation {
+    let input = GenerationInput::new(&PROMPT, limit, LOUVER).with_limit_policy(LimitPolicy::Safe);
+    let PreparedGeneration { hook, events, task, .. } = plan.generation(&input);
+    let (call, mut context) = (direct(hook), PROMPT.to_vec());
+    for preferred in script.iter().chain(std::iter::repeat(&script[script.len() - 1])) {
+        let mut row = model_row(0);
+        preferred.iter().zip([1e6, 1e5]).for_each(|(token, logit)| row[*token as usize] = logit);
+        call(&mut row, &context);
+        match largest(&row) {
+            STOP => break,
+            token => context.push(token),
+        }
+    }
+    finish((events, task), STOPPED).unwrap()
+}
+
+/// A refused token does not make a later end of the model's one of the limit.
+#[test]
+fn turns_that_end_by_themselves_are_not_truncated() {
+    const CALL: u32 = 256;
+    let (a, b) = (u32::from(b'a'), u32::from(b'b'));
+    let text = plan(json!({"tools": tools()}), Reasoning::Off);
+    let limit = 20;
+    for (script, tokens, finish, completion) in [
+        (&[&[a][..], &[b], &[STOP]][..], 2, Finish::Stop, Completion::Complete),
+        // A call would not fit, neither at first nor later.
+        (&[&[CALL, a], &[b], &[STOP]], 2, Finish::Stop, Completion::Limited),
+        (&[&[a], &[CALL, b], &[a], &[STOP]], 3, Finish::Stop, Completion::Limited),
+        // The end in place of a call.
+        (&[&[a], &[CALL, STOP]], 1, Finish::Length, Completion::Truncated),
+        // No end before the limit.
+        (&[&[a]], limit, Finish::Length, Completion::Truncated),
+        (&[&[CALL, a]], limit, Finish::Length, Completion::Truncated),
+    ] {
+        let generation = scripted(&text, limit, script);
+        let found = (generation.tokens.len(), generation.finish, generation.report.completion);
+        assert_eq!(found, (tokens, finish, completion), "{script:?}");
+    }
+    // A response that the limit keeps from a long member, long before the limit.
+    let long = json!({"type": "string", "minLength": 100});
+    let schema = json!({"type": "object", "properties": {"a": long, "b": {"const": 1}},
+        "additionalProperties": false});
+    let format = json!({"type": "json_schema", "json_schema": {"name": "r", "schema": schema}});
+    let response = plan(json!({"response_format": format}), Reasoning::Off);
+    for (script, completion) in [
+        ([&b"{"[..], b"\"", b"b", b"\"", b":", b"1", b"}"], Completion::Complete),
+        ([b"{", b"\"", b"ab", b"\"", b":", b"1", b"}"], Completion::Limited),
+    ] {
+        let mut script: Vec<Vec<u32>> =
+            script.iter().map(|bytes| bytes.iter().map(|b| u32::from(*b)).collect()).collect();
+        script.push(vec![STOP]);
+        let script: Vec<&[u32]> = script.iter().map(Vec::as_slice).collect();
+        let generation = scripted(&response, 60, &script);
+        assert_eq!(generation.turn.text, r#"{"b":1}"#);
+        let found = (generation.finish, generation.report.completion);
+        assert_eq!(found, (Finish::Stop, completion));
+    }
 }
 
 /// What is drawn in place of a refused token has the odds that it has among the others.

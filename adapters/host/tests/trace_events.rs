@@ -182,7 +182,7 @@ fn string_call(
 fn completions_near_the_limit_emit_an_event() {
     let schema = json!({"type": "string", "minLength": 10, "maxLength": 150});
     let (result, lines) = string_call(schema, EngineOptions::default(), 100).unwrap();
-    assert_eq!(result.unwrap().report.completion, Completion::Pressed);
+    assert_eq!(result.unwrap().report.completion, Completion::Limited);
     assert_eq!(texts(&lines)[1..], [(Level::DEBUG, "event narrowed near the length limit")]);
 }
 

@@ -98,7 +98,7 @@ async fn required_calls_are_complete_at_every_limit() {
     let host = host().await;
     let plan = plan(&host.louver, ToolChoice::Named("weather".to_owned()));
     let free = run_request(host, &plan, request("Well?"), seeded(1)).await;
-    let (mut pressed, mut truncated) = (0, 0);
+    let (mut limited, mut truncated) = (0, 0);
     for limit in (8..free.tokens.len() + 8).step_by(7) {
         let safe =
             run_request(host, &plan, request("Well?").set_sampler_max_len(limit), seeded(1)).await;
@@ -107,10 +107,7 @@ async fn required_calls_are_complete_at_every_limit() {
         assert!(safe.tokens.len() <= limit && off.tokens.len() <= limit);
         match safe.report.completion {
             Completion::Complete => assert_eq!(safe.finish, Finish::Stop),
-            Completion::Pressed => {
-                pressed += 1;
-                assert_eq!(safe.finish, Finish::Length);
-            }
+            Completion::Limited => limited += 1,
             completion => {
                 truncated += 1;
                 assert_eq!((completion, safe.finish), (Completion::Truncated, Finish::Length));
@@ -122,7 +119,7 @@ async fn required_calls_are_complete_at_every_limit() {
         assert_eq!(safe.turn.calls.len(), 1);
         check_calls(&safe.turn, &tools());
     }
-    assert!(pressed > 3 && truncated > 0, "{pressed} {truncated}");
+    assert!(limited > 3 && truncated > 0, "{limited} {truncated}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
