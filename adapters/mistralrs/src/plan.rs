@@ -64,8 +64,8 @@ pub struct PlanBuilder {
     pub(crate) tools: ToolList,
     request: ToolRequest,
     template_variables: serde_json::Map<String, serde_json::Value>,
-    /// Errors of [`PlanBuilder::openai_choice`].
-    errors: Vec<ToolChoiceError>,
+    /// The tools that the choice names, or its errors.
+    chosen: Result<Option<Vec<String>>, Vec<ToolChoiceError>>,
 }
 
 impl PlanBuilder {
@@ -76,20 +76,18 @@ impl PlanBuilder {
 
     /// Sets whether and which tools must be called.
     pub fn choice(mut self, choice: ToolChoice) -> Self {
-        self.errors.clear();
+        self.chosen = Ok(None);
         self.with(|request| request.tool_choice = choice)
     }
 
     /// Sets whether and which tools must be called, in OpenAI's JSON format: `"required"`,
-    /// `{"type": "allowed_tools", ...}` and so on. [`PlanBuilder::build`] reports its errors.
+    /// `{"type": "allowed_tools", ...}` and so on. Tools that it allows must also be among those of
+    /// [`PlanBuilder::allow`], if that is called. [`PlanBuilder::build`] reports its errors.
     pub fn openai_choice(mut self, choice: &serde_json::Value) -> Self {
-        match ToolChoice::parse(&Json::from(choice)) {
-            Ok((choice, allowed)) => {
-                (self.request.tool_choice, self.request.allowed) = (choice, allowed);
-                self.errors.clear();
-            }
-            Err(errors) => self.errors = errors,
-        }
+        self.chosen = ToolChoice::parse(&Json::from(choice)).map(|(choice, names)| {
+            self.request.tool_choice = choice;
+            names
+        });
         self
     }
 
@@ -160,11 +158,10 @@ impl PlanBuilder {
     /// Compiles the plan. Constraints that cannot be enforced are errors with the JSON pointers of
     /// all faults. Masks are computed later, on first use.
     pub fn build(self) -> Result<Plan, PlanError> {
-        let PlanBuilder { louver, tools, mut request, template_variables, errors } = self;
+        let PlanBuilder { louver, tools, mut request, template_variables, chosen } = self;
         let ToolList(tools) = tools;
-        if !errors.is_empty() {
-            return Err(RequestErrors(errors.into_iter().map(Into::into).collect()).into());
-        }
+        let chosen =
+            chosen.map_err(|errors| RequestErrors(errors.into_iter().map(Into::into).collect()))?;
         let enable_thinking = match request.reasoning {
             Reasoning::Off => Some(false),
             Reasoning::Required => Some(true),
@@ -172,6 +169,15 @@ impl PlanBuilder {
         };
         if !tools.is_null() {
             request.tools = Tool::parse_list(&Json::from(&tools))?;
+        request.allowed = match (request.allowed, chosen) {
+            (Some(allowed), Some(mut chosen)) => {
+                // Unknown names are reported.
+                let is_known = |name: &String| request.tools.iter().any(|t| t.name() == name);
+                chosen.retain(|name| allowed.contains(name) || !is_known(name));
+                Some(chosen)
+            }
+            (allowed, chosen) => allowed.or(chosen),
+        };
         }
         let tools = tools.as_array().map(Vec::as_slice).unwrap_or_default();
         let input = TemplateInput::new(tools, enable_thinking).with_variables(template_variables);
@@ -543,7 +549,7 @@ impl Louver {
             tools: tools.into(),
             request,
             template_variables: Default::default(),
-            errors: Vec::new(),
+            chosen: Ok(None),
         }
     }
 

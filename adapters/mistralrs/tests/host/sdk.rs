@@ -65,6 +65,27 @@ async fn tool_choices_in_openai_format_are_read() {
     }
 }
 
+/// A choice in OpenAI's format does not undo `allow`, in either order.
+#[tokio::test(flavor = "multi_thread")]
+async fn choices_leave_what_is_allowed() {
+    let host = host().await;
+    let callable = |names: &[&str], choice: serde_json::Value| {
+        let first = host.louver.tools(tools()).allow(names.to_vec()).openai_choice(&choice);
+        let last = host.louver.tools(tools()).openai_choice(&choice).allow(names.to_vec());
+        [first, last].map(|builder| {
+            let plan = builder.build().unwrap();
+            let tools = plan.turn_plan().lowered().unwrap().tools();
+            let callable = tools.iter().filter(|tool| tool.is_callable());
+            callable.map(|tool| tool.name.clone()).collect::<Vec<_>>()
+        })
+    };
+    let allowed = json!({"type": "allowed_tools", "mode": "auto",
+        "tools": [{"name": "book"}, {"name": "weather"}]});
+    for choice in [json!("auto"), json!("required"), allowed] {
+        assert_eq!(callable(&["weather"], choice), [["weather"], ["weather"]]);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn loaded_models_are_supported() {
     // A separate host, because tokens must not depend on other sequences in a batch.
