@@ -10,6 +10,7 @@ use mistralrs::{RequestBuilder, RequestLike};
 use crate::host_types;
 use crate::model::Louver;
 use crate::plan::{PlanBuilder, ToolList, single_stream};
+use crate::request::{TakenRequest, blocking};
 
 /// A request to the model. Tools and tool choice come from the SDK's request or are set here.
 ///
@@ -144,8 +145,12 @@ impl Chat {
     pub async fn choices(self) -> Result<Vec<EventStream>, RequestError> {
         let Chat { plan, mut request, options } = self;
         let host = plan.louver.host.clone().ok_or(RequestError::NoModel)?;
-        let plan = plan.build().map_err(|error| RequestError::Plan(Box::new(error)))?;
-        let (plan, prompt, params) = plan.take_request(&mut *request, options)?;
+        let taken = TakenRequest::take(&mut *request, options)?;
+        let render = move || {
+            let plan = plan.build().map_err(|error| RequestError::Plan(Box::new(error)))?;
+            plan.render_request(taken)
+        };
+        let (plan, prompt, params) = blocking(render).await?;
         plan.start_on(&host.sender()?, prompt, params).await
     }
 }

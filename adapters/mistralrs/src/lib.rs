@@ -50,6 +50,7 @@ mod model_files;
 mod model_parts;
 mod plan;
 mod processor;
+mod request;
 mod request_sender;
 mod unsupported;
 
@@ -72,8 +73,9 @@ pub use louver_host::{
 };
 pub use mcp::{McpError, McpTools};
 pub use model::{Louver, LouverOptions};
-pub use plan::{Plan, PlanBuilder, RequestParams, ToolList};
+pub use plan::{Plan, PlanBuilder, ToolList};
 pub use processor::HookProcessor;
+pub use request::RequestParams;
 
 /// Compiles the README's programs (and runs those that need no model) as documentation tests.
 #[cfg(doctest)]

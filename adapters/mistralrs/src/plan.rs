@@ -5,24 +5,22 @@ use std::sync::Arc;
 use louver::front::json_schema::SchemaOptions;
 use louver::ids::TokenId;
 use louver::spec::json::Json;
-use louver::with_methods;
 use louver_formats::{
     Parallel, Reasoning, ReasoningBudget, RequestErrors, ResponseFormat, Strictness, Tool,
     ToolChoice, ToolChoiceError, ToolRequest, WireFormat,
 };
 use louver_host::{
-    DrawnBy, EventStream, GenerationInput, PlanError, PreparedGeneration, Record, RequestError,
-    RunOptions, TemplateInput, TurnPlan, call_ids, conform_call_ids, openai_message,
+    DrawnBy, EventStream, GenerationInput, PlanError, PreparedGeneration, RequestError, RunOptions,
+    TemplateInput, TurnPlan, conform_call_ids, openai_message,
 };
 use mistralrs::{Model, RequestLike, SamplingParams};
-use mistralrs_core::{
-    Constraint as HostConstraint, NormalRequest, Request, RequestMessage, StopTokens,
-};
+use mistralrs_core::{NormalRequest, Request, RequestMessage, StopTokens};
 use tokio::sync::mpsc;
 
 use crate::host_types;
 use crate::model::{Louver, LouverInner};
 use crate::processor::HookProcessor;
+use crate::request::{RequestParams, TakenPrompt, TakenRequest, blocking};
 use crate::request_sender::{next_request_id, sender};
 
 /// Capacity of the host's response channel. The reading task empties it immediately.
@@ -169,6 +167,7 @@ impl PlanBuilder {
         };
         if !tools.is_null() {
             request.tools = Tool::parse_list(&Json::from(&tools))?;
+        }
         request.allowed = match (request.allowed, chosen) {
             (Some(allowed), Some(mut chosen)) => {
                 // Unknown names are reported.
@@ -178,7 +177,6 @@ impl PlanBuilder {
             }
             (allowed, chosen) => allowed.or(chosen),
         };
-        }
         let tools = tools.as_array().map(Vec::as_slice).unwrap_or_default();
         let input = TemplateInput::new(tools, enable_thinking).with_variables(template_variables);
         louver.plan(request, input)
@@ -202,28 +200,6 @@ struct TurnSource {
     /// Whether the plan is for prompts that end inside a reasoning block.
     is_opened: bool,
 }
-
-/// Parameters of a request to the host: see [`Plan::start`].
-#[derive(Clone, Default)]
-#[non_exhaustive]
-pub struct RequestParams {
-    /// Sampling parameters. The `n_choices` choices become separate requests to the host; stop
-    /// tokens come from the plan.
-    pub sampling: Option<SamplingParams>,
-    /// Additional logits processors, which run before Louver's.
-    pub processors: Vec<Arc<dyn mistralrs::CustomLogitsProcessor>>,
-    /// Ids of earlier calls in the conversation ([`call_ids`]), which new calls do not reuse.
-    pub earlier_ids: Vec<String>,
-    /// Further options.
-    pub options: RunOptions,
-}
-
-with_methods!(RequestParams {
-    with_sampling: sampling = impl Into<Option<SamplingParams>>,
-    with_processors: processors = Vec<Arc<dyn mistralrs::CustomLogitsProcessor>>,
-    with_earlier_ids: earlier_ids = Vec<String>,
-    with_options: options = RunOptions,
-});
 
 impl Plan {
     /// Compiles a turn for prompts that end inside a reasoning block (`is_opened`), or outside.
@@ -295,30 +271,39 @@ impl Plan {
         mut request: impl RequestLike,
         options: RunOptions,
     ) -> Result<Vec<EventStream>, RequestError> {
-        let (plan, prompt, params) = self.take_request(&mut request, options)?;
+        let taken = TakenRequest::take(&mut request, options)?;
+        let plan = self.clone();
+        let (plan, prompt, params) = blocking(move || plan.render_request(taken)).await?;
         plan.start(model, prompt, params).await
     }
 
-    /// Extracts the prompt and the parameters from an SDK request, and the plan for this prompt.
-    pub(crate) fn take_request(
+    /// The prompt and the parameters of an SDK request, and the plan for this prompt. Blocks:
+    /// renders the template, tokenizes, and may compile.
+    pub(crate) fn render_request(
         &self,
-        request: &mut dyn RequestLike,
-        mut options: RunOptions,
+        taken: TakenRequest,
     ) -> Result<(Plan, Vec<u32>, RequestParams), RequestError> {
-        let ((plan, prompt), earlier_ids) = self.take_prompt(request)?;
-        let sampling = request.take_sampling_params();
-        if sampling.stop_toks.is_some() {
-            return Err(RequestError::Unsupported("stop sequences: they could end a call early"));
-        }
-        if !matches!(request.take_constraint(), HostConstraint::None) {
-            return Err(RequestError::Unsupported("a host constraint in addition to Louver's"));
-        }
-        let processors = request.take_logits_processors().unwrap_or_default();
-        if options.record == Record::Nothing && request.return_logprobs() {
-            options.record = Record::Logprobs { top: sampling.top_n_logprobs };
-        }
-        let sampling = Some(sampling);
-        Ok((plan, prompt, RequestParams { sampling, processors, earlier_ids, options }))
+        let TakenRequest { prompt, params } = taken;
+        let (plan, prompt) = match prompt {
+            TakenPrompt::Tokens(tokens) => (self.clone(), self.token_prompt(tokens)?),
+            TakenPrompt::Chat { mut messages, enable_thinking, effort } => {
+                let mut input = self.template_input.clone();
+                input.enable_thinking = input.enable_thinking.or(enable_thinking);
+                if let Some(effort) = effort {
+                    // mistral.rs 0.9 has the effort `off`.
+                    let is_on = effort != "off";
+                    if *input.enable_thinking.get_or_insert(is_on) != is_on {
+                        return Err(RequestError::Unsupported(
+                            "a reasoning effort against enable_thinking",
+                        ));
+                    }
+                    let variable = input.variables.entry("reasoning_effort");
+                    variable.or_insert_with(|| effort.into());
+                }
+                self.render(&mut messages, &input)?
+            }
+        };
+        Ok((plan, prompt, params))
     }
 
     /// Sends a prompt to the model and returns one stream per choice. The model must be the one
@@ -455,51 +440,6 @@ impl Plan {
         // The template adds special tokens.
         let tokens = self.inner.tokenize(&text, false)?;
         Ok((self.for_prompt(&text).map_err(Box::new)?, tokens))
-    }
-
-    /// Extracts the prompt's tokens, with the plan for them, and the ids of earlier calls.
-    fn take_prompt(
-        &self,
-        request: &mut dyn RequestLike,
-    ) -> Result<((Plan, Vec<u32>), Vec<String>), RequestError> {
-        if request.take_tools().is_some() {
-            return Err(RequestError::Unsupported(
-                "tools in the request: give them to Louver::tools",
-            ));
-        }
-        if request.take_web_search_options().is_some() {
-            return Err(RequestError::Unsupported("web search together with a constraint"));
-        }
-        let (messages, enable_thinking, effort) = match request.take_messages() {
-            RequestMessage::Chat { messages, enable_thinking, reasoning_effort } => {
-                (messages, enable_thinking, reasoning_effort)
-            }
-            RequestMessage::CompletionTokens(tokens) => {
-                return Ok(((self.clone(), self.token_prompt(tokens)?), Vec::new()));
-            }
-            _ => {
-                return Err(RequestError::Unsupported(
-                    "only chat messages or prompt tokens can be constrained",
-                ));
-            }
-        };
-        let mut messages: Vec<serde_json::Value> =
-            messages.iter().map(host_types::sdk_message).collect();
-        let mut input = self.template_input.clone();
-        input.enable_thinking = input.enable_thinking.or(enable_thinking);
-        if let Some(effort) = effort {
-            // mistral.rs 0.9 has the effort `off`.
-            let is_on = effort.as_str() != "off";
-            if *input.enable_thinking.get_or_insert(is_on) != is_on {
-                return Err(RequestError::Unsupported(
-                    "a reasoning effort against enable_thinking",
-                ));
-            }
-            let variable = input.variables.entry("reasoning_effort");
-            variable.or_insert_with(|| effort.as_str().into());
-        }
-        let earlier_ids = call_ids(&messages);
-        Ok((self.render(&mut messages, &input)?, earlier_ids))
     }
 }
 

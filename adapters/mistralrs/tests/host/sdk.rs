@@ -86,6 +86,21 @@ async fn choices_leave_what_is_allowed() {
     }
 }
 
+/// Compiling, rendering and tokenizing do not keep the thread of the runtime.
+#[tokio::test]
+async fn requests_are_prepared_on_threads_for_blocking_work() {
+    let host = host().await;
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    let plan = plan(&host.louver, ToolChoice::Required);
+    let mut stream = std::pin::pin!(plan.stream(&host.model, request("Well?")));
+    assert!(stream.as_mut().poll(&mut context).is_pending());
+    stream.await.unwrap().cancel();
+    let chat = host.louver.chat(request("Well?")).tools(tools()).required();
+    let mut stream = std::pin::pin!(chat.stream());
+    assert!(stream.as_mut().poll(&mut context).is_pending());
+    stream.await.unwrap().cancel();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn loaded_models_are_supported() {
     // A separate host, because tokens must not depend on other sequences in a batch.
