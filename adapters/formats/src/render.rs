@@ -59,11 +59,11 @@ impl WireFormat {
         if !turn.text.is_empty() && functions > 0 && self.text.end.is_none() {
             out.push_str(&self.text_separator());
         }
-        out.push_str(&self.render_calls(&turn.calls[..functions])?);
+        out.push_str(&self.render_calls(0, &turn.calls[..functions])?);
         for (k, call) in turn.calls.iter().enumerate().skip(functions) {
             out.push_str(&match &self.builtin {
                 Some(format) if is_builtin(call) => self.render_builtin(format, k, call)?,
-                _ => self.render_calls(std::slice::from_ref(call))?,
+                _ => self.render_calls(k, std::slice::from_ref(call))?,
             });
         }
         out.extend(self.frame.iter().map(|frame| frame.end.write()));
@@ -83,8 +83,9 @@ impl WireFormat {
         Some(begin + &format.lead + &turn.reasoning + &format.trail + &end + &format.after)
     }
 
-    /// Calls on the wire, with the section around them. The empty text for no calls.
-    pub(crate) fn render_calls(&self, calls: &[Call]) -> Result<String, RenderError> {
+    /// Calls on the wire, with the section around them, the first of which is call `first` of the
+    /// turn. The empty text for no calls.
+    fn render_calls(&self, first: usize, calls: &[Call]) -> Result<String, RenderError> {
         if calls.is_empty() {
             return Ok(String::new());
         }
@@ -92,16 +93,11 @@ impl WireFormat {
         if let Some(section) = &self.section {
             out.push_str(&(section.begin.write() + &section.lead.write()));
         }
-        let separator = match &self.messages {
-            Some(messages) => messages.separator.write(),
-            None => self.call.separator.write(),
-        };
-        let calls: Result<Vec<String>, RenderError> = calls
-            .iter()
-            .enumerate()
-            .map(|(k, call)| self.render_call(k, call, calls.len()))
+        let rendered: Result<Vec<String>, RenderError> = (first..)
+            .zip(calls)
+            .map(|(k, call)| self.render_call(k, call, first + calls.len()))
             .collect();
-        out.push_str(&calls?.join(&separator));
+        out.push_str(&rendered?.join(&self.call.separator.write()));
         if let Some(section) = &self.section {
             out.push_str(&section.trail.write());
             out.extend(section.end.iter().map(Marker::write));

@@ -8,7 +8,7 @@ use louver::engine::{Engine, EngineOptions, Matcher};
 use louver::ids::TokenId;
 use louver::matcher::Tracer;
 use louver::vocab::Vocabulary;
-use louver_formats::{LoweredRequest, Turn};
+use louver_formats::{Call, Catalog, LoweredRequest, RenderOptions, Turn};
 use serde_json::{Value, json};
 
 use crate::harness::{SEED, as_text, request};
@@ -48,6 +48,19 @@ const EXTRA: [&[u8]; 8] = [
     b"\"}}\n",
     b"arguments",
 ];
+
+/// The numbers of calls go on after a call of a built-in tool, which has a syntax of its own.
+#[test]
+fn calls_are_numbered_through_the_turn() {
+    let catalog = Catalog::shipped();
+    let mut format = catalog.get("kimi_k2").unwrap().clone();
+    format.builtin.clone_from(&catalog.get("llama3").unwrap().builtin);
+    let calls = ["f", "python", "g"].map(|name| Call::new(name, r#"{"code": "1"}"#));
+    let turn = Turn::default().with_calls(calls.to_vec());
+    let options = RenderOptions::default().with_builtins(&["python"]);
+    let text = format.render_with(&turn, options).unwrap();
+    assert!(text.contains("functions.f:0") && text.contains("functions.g:2"), "{text}");
+}
 
 /// A token that the mask allows, chosen by the state.
 fn choose(matcher: &mut Matcher, vocab: &Vocabulary, state: &mut u64) -> TokenId {
