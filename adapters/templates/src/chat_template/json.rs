@@ -59,7 +59,7 @@ fn write_python(value: &serde_json::Value, f: &mut fmt::Formatter<'_>) -> fmt::R
         Json::Null => f.write_str("None"),
         Json::Bool(true) => f.write_str("True"),
         Json::Bool(false) => f.write_str("False"),
-        Json::Number(number) => write!(f, "{number}"),
+        Json::Number(number) => write_python_number(number, f),
         Json::String(text) => write_python_string(text, f),
         Json::Array(items) => {
             f.write_str("[")?;
@@ -79,6 +79,13 @@ fn write_python(value: &serde_json::Value, f: &mut fmt::Formatter<'_>) -> fmt::R
             }
             f.write_str("}")
         }
+    }
+}
+
+fn write_python_number(number: &serde_json::Number, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match number.as_f64().filter(|_| number.is_f64()) {
+        Some(float) => f.write_str(&louver_formats::python_float(float)),
+        None => write!(f, "{number}"),
     }
 }
 

@@ -159,7 +159,8 @@ fn errors_show_nothing_of_the_conversation() {
 
 #[test]
 fn values_are_written_as_python_writes_them() {
-    let tools = [json!({"a": ["x'y", "\"", 1.5], "b": {"c": null, "d": true}, "é": "l\n"})];
+    let floats = json!({"a": [1e16, 1e-5, 1.0, -2.5e-7, 100], "b": 1e16});
+    let tools = [json!({"a": ["x'y", "\"", 1.5], "b": {"c": null, "d": true}, "é": "l\n"}), floats];
     let input = TemplateInput { tools: tools.to_vec(), ..TemplateInput::default() };
     for (source, want) in [
         ("{{ tools[0] }}", "{'a': [\"x'y\", '\"', 1.5], 'b': {'c': None, 'd': True}, 'é': 'l\\n'}"),
@@ -171,7 +172,8 @@ fn values_are_written_as_python_writes_them() {
         ("{{ {'b': [1, 2]} | tojson(indent=2) }}", "{\n  \"b\": [\n    1,\n    2\n  ]\n}"),
         ("{{ [1e16, 0.5] | tojson }}", "[1e+16, 0.5]"),
         ("{{ [1e16, 0.5] | tojson(separators=(',', ':')) }}", "[1e+16,0.5]"),
-        ("{{ missing | length }}{{ tools | count }}", "01"),
+        ("{{ tools[1] }}", "{'a': [1e+16, 1e-05, 1.0, -2.5e-07, 100], 'b': 1e+16}"),
+        ("{{ missing | length }}{{ tools | count }}", "02"),
         ("a\r\nb\rc", "a\nb\nc"),
     ] {
         assert_eq!(render(source, &[], &input), want, "{source}");
