@@ -1,6 +1,8 @@
 //! Output items of the Responses API, and the stream events that build them.
 
-use louver_formats::{CallKind, Event};
+use louver::limits::Limits;
+use louver::spec::json::Json;
+use louver_formats::{CallKind, Event, exact_value};
 use louver_mistralrs::McpError;
 use serde_json::{Value, json};
 
@@ -311,8 +313,7 @@ impl OutputItems {
                 json!({"id": id, "type": "custom_tool_call", "call_id": call_id, "name": name, "input": text, "status": status})
             }
             ItemKind::SearchCall => {
-                // An object; not yet one in a new item.
-                let arguments: Value = serde_json::from_str(text).unwrap_or_default();
+                let arguments = search_arguments(text);
                 return json!({"id": id, "type": "tool_search_call", "call_id": call_id, "execution": "client", "arguments": arguments, "status": status});
             }
             ItemKind::McpCall => {
@@ -324,6 +325,16 @@ impl OutputItems {
             item["namespace"] = namespace.as_str().into();
         }
         item
+    }
+}
+
+/// The arguments of a search: an object, and `null` in a new item, which has none yet. The text of
+/// the object if it has a number that would be rounded.
+fn search_arguments(text: &str) -> Value {
+    let limits = Limits::default().with_source_bytes(usize::MAX);
+    match Json::parse(text, &limits) {
+        Ok(arguments) => exact_value(&arguments).unwrap_or_else(|_| text.into()),
+        Err(_) => Value::Null,
     }
 }
 
@@ -432,6 +443,18 @@ mod tests {
         // The output has no truncated calls.
         items.retain(|item| item["status"] == "completed" || item.get("call_id").is_none());
         items
+    }
+
+    #[test]
+    fn arguments_of_searches_keep_their_numbers() {
+        let long = r#"{"n": 12345678901234567890123, "x": 0.1}"#;
+        for (text, want) in [
+            ("", Value::Null),
+            (r#"{"n": 9007199254740993}"#, json!({"n": 9_007_199_254_740_993_u64})),
+            (long, json!(long)),
+        ] {
+            assert_eq!(search_arguments(text), want);
+        }
     }
 
     #[test]
