@@ -206,7 +206,9 @@ pub(crate) fn advance_error(
         AdvanceError::Limit { .. } => ("limit", None, None),
         _ => ("other", None, None),
     };
-    let refusal = token.and_then(|token| matcher.refusal(token).ok().flatten());
+    let refusal = token.and_then(|token| {
+        detached(py, || matcher.refusal(token)).ok().and_then(Result::ok).flatten()
+    });
     let message = match (token, refusal) {
         (Some(token), Some(refusal)) => {
             let shown = matcher.vocab().shown(token);

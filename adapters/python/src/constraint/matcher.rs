@@ -53,20 +53,22 @@ impl Matcher {
     /// Takes a token. Errors: `AdvanceError`, with the matcher unchanged, if it may not follow, is
     /// unknown, or the sequence has ended.
     fn advance(&mut self, py: Python<'_>, id: i64) -> PyResult<()> {
-        let taken = self.inner.advance(token(id));
-        taken.map_err(|error| advance_error(py, &error, &mut self.inner, 0))
+        let (matcher, token) = (&mut self.inner, token(id));
+        let taken = detached(py, || matcher.advance(token))?;
+        taken.map_err(|error| advance_error(py, &error, matcher, 0))
     }
 
     /// As `advance`, but returns whether the token was taken.
-    fn try_advance(&mut self, id: i64) -> bool {
-        self.inner.advance(token(id)).is_ok()
+    fn try_advance(&mut self, py: Python<'_>, id: i64) -> PyResult<bool> {
+        let (matcher, token) = (&mut self.inner, token(id));
+        detached(py, || matcher.advance(token).is_ok())
     }
 
     /// Takes all of these tokens, or none: on an error (`AdvanceError`, whose `index` names the
     /// token) the matcher is unchanged.
     fn advance_all(&mut self, py: Python<'_>, ids: &Bound<'_, PyAny>) -> PyResult<()> {
         let tokens = tokens(ids)?;
-        let (taken, result) = self.take(&tokens);
+        let (taken, result) = detached(py, || self.take(&tokens))?;
         result.map_err(|error| {
             let error = advance_error(py, &error, &mut self.inner, taken);
             self.inner.rollback(taken);
@@ -75,21 +77,26 @@ impl Matcher {
     }
 
     /// How many of these tokens may follow, one after the other. The matcher does not move.
-    fn allowed_prefix(&mut self, ids: &Bound<'_, PyAny>) -> PyResult<usize> {
+    fn allowed_prefix(&mut self, py: Python<'_>, ids: &Bound<'_, PyAny>) -> PyResult<usize> {
         let tokens = tokens(ids)?;
-        let (taken, _) = self.take(&tokens);
-        self.inner.rollback(taken);
-        Ok(taken)
+        detached(py, || {
+            let (taken, _) = self.take(&tokens);
+            self.inner.rollback(taken);
+            taken
+        })
     }
 
     /// Whether a token may follow. Makes no mask.
-    fn allows(&mut self, id: i64) -> bool {
-        self.inner.allows(token(id))
+    fn allows(&mut self, py: Python<'_>, id: i64) -> PyResult<bool> {
+        let (matcher, token) = (&mut self.inner, token(id));
+        detached(py, || matcher.allows(token))
     }
 
     /// Why a token may not follow, in words; `None` if it may.
-    fn refusal(&mut self, id: i64) -> PyResult<Option<String>> {
-        let refusal = self.inner.refusal(token(id)).map_err(|e| Matcher::limit_error(&e))?;
+    fn refusal(&mut self, py: Python<'_>, id: i64) -> PyResult<Option<String>> {
+        let (matcher, token) = (&mut self.inner, token(id));
+        let refusal = detached(py, || matcher.refusal(token))?;
+        let refusal = refusal.map_err(|error| Matcher::limit_error(&error))?;
         Ok(refusal.map(|refusal| refusal.to_string()))
     }
 
@@ -120,14 +127,16 @@ impl Matcher {
     /// A matcher of another constraint that has taken the same tokens. Errors: `ValueError` if that
     /// constraint does not allow them or has another vocabulary.
     fn resumed_in(&self, constraint: Bound<'_, Constraint>) -> PyResult<Matcher> {
-        let resumed = self.inner.resumed_in(&constraint.get().inner);
+        let (matcher, other) = (&self.inner, &constraint.get().inner);
+        let resumed = detached(constraint.py(), || matcher.resumed_in(other))?;
         let inner = resumed.map_err(|error| PyValueError::new_err(error.to_string()))?;
         Ok(Matcher { inner, constraint: constraint.unbind() })
     }
 
     /// Whether the text so far is a sentence of the grammar, so that a stop token may follow.
-    fn is_complete(&mut self) -> bool {
-        self.inner.is_complete()
+    fn is_complete(&mut self, py: Python<'_>) -> PyResult<bool> {
+        let matcher = &mut self.inner;
+        detached(py, || matcher.is_complete())
     }
 
     /// Whether a stop token has been taken.
