@@ -340,7 +340,7 @@ async fn results_of_mcp_tools_are_bounded() {
         assert_eq!(message.contains("all results together may have 20000"), !is_short, "{message}");
     }
     // Another response holds the memory.
-    let holds = Holds { padding: "x".repeat(40_000), ..Holds::new() };
+    let holds = Holds { padding: "x".repeat(100_000), ..Holds::new() };
     let limits = "[limits.http]\nbody_bytes = 200000\nbodies_bytes = 200000";
     let server = start_with(holds.clone(), limits).await;
     let held = async {
