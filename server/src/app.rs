@@ -65,9 +65,12 @@ pub async fn serve(
 }
 
 async fn not_found(uri: Uri) -> ApiError {
-    let with_version = format!("/v1{}", uri.path());
-    let message = match Route::of(&with_version).path == with_version {
-        true => format!("there is no such route: use {with_version}"),
+    // Clients append their path to a base URL, which may end with a part of it already.
+    let path = uri.path().trim_end_matches('/');
+    let names = path.rsplit("/v1/").next().unwrap_or(path).trim_start_matches('/');
+    let meant = format!("/v1/{names}");
+    let message = match Route::of(&meant).path == meant {
+        true => format!("there is no such route: use {meant}"),
         false => "there is no such route".to_owned(),
     };
     ApiError::general(ErrorKind::NotFound, "unknown_route", message)
@@ -95,7 +98,15 @@ fn model_object(served: &ServedModel, name: &str) -> Value {
 /// A model in the format of Anthropic's API.
 fn anthropic_model(served: &ServedModel) -> Value {
     let created = rfc3339(served.created);
-    json!({"type": "model", "id": served.name, "display_name": served.name, "created_at": created})
+    json!({
+        "type": "model",
+        "id": served.name,
+        "display_name": served.name,
+        "created_at": created,
+        "lifecycle": "active",
+        "max_input_tokens": served.louver.max_context(),
+        "max_tokens": served.settings.limits.requests.max_tokens.min(served.louver.max_context()),
+    })
 }
 
 async fn models(State(app): State<App>, headers: HeaderMap) -> Response {

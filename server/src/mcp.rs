@@ -50,9 +50,11 @@ impl McpServer {
             return Some(format!("{:?} is no label: use letters, digits, `_` and `-`", self.label));
         }
         if let Some(url) = &self.url
-            && !url.parse::<Uri>().is_ok_and(|url| url.scheme().is_some() && url.host().is_some())
+            && !url.parse::<Uri>().is_ok_and(|url| {
+                matches!(url.scheme_str(), Some("http" | "https")) && url.host().is_some()
+            })
         {
-            return Some(format!("{url:?} is no URL, such as \"http://127.0.0.1:9000/mcp\""));
+            return Some(format!("{url:?} is no URL of HTTP, such as \"http://127.0.0.1:9000/mcp\""));
         }
         match (&self.command, &self.url) {
             (Some(_), None) if self.headers.is_empty() => None,
@@ -155,6 +157,7 @@ mod tests {
             ("label = ''\ncommand = 'x'", false),
             ("label = 'a'\nurl = 'foo'", false),
             ("label = 'a'\nurl = '/mcp'", false),
+            ("label = 'a'\nurl = 'ftp://x'", false),
         ] {
             let server: McpServer = toml::from_str(toml).unwrap();
             assert_eq!(server.fault().is_none(), is_right, "{toml}");

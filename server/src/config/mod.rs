@@ -127,6 +127,9 @@ pub enum UnknownMembers {
 /// Reads the members of a table of schema options. The others have this configuration's defaults.
 fn schema_options<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SchemaOptions, D::Error> {
     let members = Overrides::<SchemaOptions>::deserialize(deserializer)?;
+    if members.has("policy") {
+        return Err(D::Error::custom("schema_options.policy: use the member `policy`"));
+    }
     Ok(members.apply(&SchemaOptions::closed()))
 }
 
@@ -481,8 +484,11 @@ mod tests {
             check("allowed_hosts = [\"a:80\"]\n[[model]]\nmodel = \"a\"")
                 .starts_with("allowed_hosts: ")
         );
-        let options = check("[schema_options]\npolicy = \"validate\"\n[[model]]\nmodel = \"a\"");
-        assert_eq!(options, "schema_options.policy: use the member `policy`");
+        for policy in ["validate", "strict"] {
+            let text = format!("[schema_options]\npolicy = \"{policy}\"\n[[model]]\nmodel = \"a\"");
+            let error = toml::from_str::<Config>(&text).unwrap_err().to_string();
+            assert!(error.contains("schema_options.policy: use the member `policy`"), "{error}");
+        }
         assert!(
             check("cors_origins = [\"*\"]\n[[model]]\nmodel = \"a\"").starts_with("cors_origins: ")
         );

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use axum::body::{Bytes, HttpBody};
@@ -44,9 +44,27 @@ pub(super) struct Activity {
     slow_body_at: Mutex<Option<Instant>>,
     /// Whether a write waits for the client to read.
     is_writing: AtomicBool,
+    /// Wakes the task that reads while requests are in progress.
+    reader: Mutex<Option<Waker>>,
     /// Whether another connection has taken this one's slot.
     is_evicted: AtomicBool,
     evicted: Notify,
+}
+
+impl Activity {
+    /// Whether requests are in progress.
+    fn has_requests(&self) -> bool {
+        self.active_requests.load(Ordering::SeqCst) > 0
+    }
+
+    /// Wakes the task that reads, so that it starts the idle timeout, unless there are requests.
+    fn wake_reader(&self) {
+        if !self.has_requests()
+            && let Some(reader) = self.reader.lock().take()
+        {
+            reader.wake();
+        }
+    }
 }
 
 /// The body of a request, as it arrives.
@@ -105,6 +123,7 @@ impl ClientConnection {
             total_requests: AtomicUsize::new(0),
             slow_body_at: Mutex::new(None),
             is_writing: AtomicBool::new(false),
+            reader: Mutex::new(None),
             is_evicted: AtomicBool::new(false),
             evicted: Notify::new(),
         };
@@ -116,8 +135,12 @@ impl ClientConnection {
     pub(super) fn is_inactive(&self) -> bool {
         let slow_at = *self.activity.slow_body_at.lock();
         let is_slow = slow_at.is_some_and(|slow_at| slow_at < Instant::now());
-        (is_slow || self.activity.active_requests.load(Ordering::Relaxed) == 0)
-            && !self.activity.is_writing.load(Ordering::Relaxed)
+        is_slow && !self.activity.is_writing.load(Ordering::Relaxed) || self.is_idle()
+    }
+
+    /// Whether no request is in progress, and no response data waits to be sent.
+    pub(super) fn is_idle(&self) -> bool {
+        !self.activity.has_requests() && !self.activity.is_writing.load(Ordering::Relaxed)
     }
 
     /// The body of a request of this connection, which is watched as it arrives. It is slow after
@@ -159,7 +182,8 @@ impl ClientConnection {
 impl Drop for ActiveRequest {
     fn drop(&mut self) {
         *self.0.last_activity.lock() = Instant::now();
-        self.0.active_requests.fetch_sub(1, Ordering::Relaxed);
+        self.0.active_requests.fetch_sub(1, Ordering::SeqCst);
+        self.0.wake_reader();
     }
 }
 
@@ -241,8 +265,8 @@ impl Connection {
     /// known length is handed over at once. The timeouts restart after each request.
     fn is_busy(&mut self) -> bool {
         let total_requests = self.activity.total_requests.load(Ordering::Relaxed);
-        let is_busy = self.activity.active_requests.load(Ordering::Relaxed) > 0
-            || self.activity.is_writing.load(Ordering::Relaxed);
+        let is_busy =
+            self.activity.has_requests() || self.activity.is_writing.load(Ordering::Relaxed);
         if is_busy || total_requests != self.requests_seen {
             self.requests_seen = total_requests;
             self.idle_timeout.stop();
@@ -268,7 +292,12 @@ impl AsyncRead for Connection {
                 }
                 Poll::Ready(read)
             }
-            Poll::Pending if is_busy => Poll::Pending,
+            Poll::Pending if is_busy => {
+                *this.activity.reader.lock() = Some(context.waker().clone());
+                // The last request may have ended since.
+                this.activity.wake_reader();
+                Poll::Pending
+            }
             Poll::Pending => {
                 if this.head_timeout.running.is_some()
                     && let Poll::Ready(late) = this.head_timeout.poll(context)
@@ -361,6 +390,34 @@ mod tests {
             }
         }
         assert!(length > LENGTH, "{length}");
+    }
+
+    /// The idle timeout runs also if a request ends, by its own account, after the connection
+    /// waits for the next one.
+    #[tokio::test]
+    async fn kept_alive_connections_time_out() {
+        let idle = Duration::from_millis(50);
+        let limits = HttpLimits { idle_timeout_s: Seconds(idle), ..HttpLimits::default() };
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (stream, address) = listener.accept().await.unwrap();
+        let accepted = ClientConnection::new(address);
+        let connection = TokioIo::new(Connection::new(stream, &accepted, limits));
+        let respond = service_fn(move |_: hyper::Request<Incoming>| {
+            let active_request = accepted.begin_request();
+            tokio::spawn(async move {
+                tokio::time::sleep(idle).await;
+                drop(active_request);
+            });
+            async move { Ok::<_, Infallible>(hyper::Response::new(Body::from("done"))) }
+        });
+        tokio::spawn(http1::Builder::new().serve_connection(connection, respond));
+        client.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+        let mut response = Vec::new();
+        let read = client.read_to_end(&mut response);
+        let read = tokio::time::timeout(Duration::from_secs(60), read).await;
+        assert!(read.expect("the connection is closed when it is idle").is_ok());
+        assert!(response.ends_with(b"done"));
     }
 
     #[tokio::test]

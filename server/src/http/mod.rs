@@ -140,18 +140,17 @@ async fn serve_connection(
     let mut http = http1::Builder::new();
     http.header_read_timeout(None).max_buf_size(MAX_BUFFER_BYTES).keep_alive(!is_spare);
     let mut served = pin!(http.serve_connection(io, service));
-    let done = tokio::select! {
+    let ended = tokio::select! {
         biased;
-        done = served.as_mut() => done,
-        () = app.phases().reached(ServerPhase::Draining) => {
-            served.as_mut().graceful_shutdown();
-            served.await
-        }
-        () = client.evicted() => {
-            // A request may have just arrived: answer it as the last one.
-            if client.is_inactive() {
-                return;
-            }
+        done = served.as_mut() => Some(done),
+        // The head of a request may still be incomplete: it is not answered.
+        () = app.phases().reached(ServerPhase::Draining) => client.is_idle().then_some(Ok(())),
+        // A request may have just arrived: it is answered as the last one.
+        () = client.evicted() => client.is_inactive().then_some(Ok(())),
+    };
+    let done = match ended {
+        Some(done) => done,
+        None => {
             served.as_mut().graceful_shutdown();
             served.await
         }

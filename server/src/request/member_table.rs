@@ -31,7 +31,7 @@ pub(crate) const COMMON: [&str; 15] = [
 ];
 
 /// Members without effect on every route.
-const IGNORED: [&str; 1] = ["guided_decoding_backend"];
+const IGNORED: [&str; 2] = ["guided_decoding_backend", "skip_special_tokens"];
 
 /// What to do instead of sending a member that is not supported.
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +75,7 @@ impl RouteAdvice {
 
 /// Members that only some routes or other servers have, and their replacements, unless a route
 /// accepts them.
-pub(crate) const UNSUPPORTED: [(&str, Advice); 60] = {
+pub(crate) const UNSUPPORTED: [(&str, Advice); 62] = {
     use Advice::{MaxTokens, Reasoning, Stop, Structure, Text, Tools};
     const IN_BODY: Advice = Text("its members belong in the body itself");
     const API_NAMES: Advice =
@@ -113,6 +113,7 @@ pub(crate) const UNSUPPORTED: [(&str, Advice); 60] = {
         ("output_schema", Structure),
         ("output_format", Structure),
         ("output_config", Structure),
+        ("gbnf", Text("use `grammar`: {\"type\": \"gbnf\", \"value\": GRAMMAR}")),
         ("grammar_lazy", Text("use a structural tag with triggers")),
         ("grammar_triggers", Text("use a structural tag with triggers")),
         ("parse_tool_calls", Text("calls are always read")),
@@ -148,6 +149,7 @@ pub(crate) const UNSUPPORTED: [(&str, Advice); 60] = {
         ("max_calls", Text("use `louver.max_calls`")),
         ("audio", Text("the server does not support audio")),
         ("web_search_options", Text("the server does not search the web")),
+        ("documents", NOT_HERE),
         ("n", ONE_ANSWER),
         ("best_of", ONE_ANSWER),
         ("logprobs", NOT_HERE),

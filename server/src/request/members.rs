@@ -3,7 +3,7 @@
 
 use std::ops::{Deref, RangeInclusive};
 
-use louver::front::diagnostic::similar;
+use louver::front::diagnostic::{is_same_name, similar};
 use louver::spec::json::{Json, Object, push_token};
 
 use crate::error::{ApiError, ApiFault, MAX_FAULTS};
@@ -121,7 +121,9 @@ impl<'a> Members<'a> {
         known: impl Iterator<Item = &'k str>,
         advice: &str,
     ) {
-        let message = match similar(name, known, faults.len()) {
+        let known: Vec<&str> = known.collect();
+        let same = known.iter().copied().find(|known| is_same_name(name, known));
+        let message = match same.or_else(|| similar(name, known, faults.len())) {
             Some(meant) => format!("there is no such member; is `{meant}` meant?"),
             None => format!("there is no such member{advice}"),
         };

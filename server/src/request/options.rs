@@ -35,14 +35,14 @@ pub(crate) struct Sampling {
 /// Maximum of `top_logprobs`, as in OpenAI's API.
 const MAX_TOP_LOGPROBS: i64 = 20;
 
+/// What 0 means as `top_p`: the likeliest token alone.
+const MIN_TOP_P: f64 = 1e-9;
+
 impl Sampling {
     /// Parses `temperature`, `top_p`, `top_k`, `min_p`, the penalties and `seed`.
     pub(crate) fn read(members: &Members<'_>, faults: &mut Faults) -> Sampling {
-        // For `min_p`, 0 means off. For `top_p`, 0 would leave no token.
-        let top_p = members.number(faults, "top_p", 0.0..=1.0);
-        if top_p == Some(0.0) {
-            members.fail(faults, "top_p", "out_of_range", "must be above 0");
-        }
+        // For `min_p`, 0 means off. For `top_p`, the likeliest token is always left.
+        let top_p = members.number(faults, "top_p", 0.0..=1.0).map(|p| p.max(MIN_TOP_P));
         let penalty =
             |faults: &mut Faults, name| members.number(faults, name, -2.0..=2.0).map(|p| p as f32);
         let repetition_penalty = members.number(faults, "repetition_penalty", 0.01..=100.0);
@@ -319,7 +319,7 @@ mod tests {
         let (_, faults) = with(text, read);
         assert_eq!(
             faults,
-            ["/top_p", "/temperature", "/max_completion_tokens", "/max_tokens", "/top_logprobs"]
+            ["/temperature", "/max_completion_tokens", "/max_tokens", "/top_logprobs"]
         );
         let (_, faults) = with(r#"{"max_tokens": 5, "max_completion_tokens": 6}"#, read);
         assert_eq!(faults, ["/max_tokens"]);

@@ -14,8 +14,10 @@ async fn routes_and_methods_are_checked() {
     for path in ["/healthz", "/health"] {
         assert_eq!(server.get(path).await.json(), json!({"status": "ok"}));
     }
-    let unversioned = server.get("/models").await.json();
-    assert_eq!(unversioned["error"]["message"], "there is no such route: use /v1/models");
+    for path in ["/models", "/v1/v1/models", "/v1/models/", "//v1/models"] {
+        let other = server.get(path).await.json();
+        assert_eq!(other["error"]["message"], "there is no such route: use /v1/models", "{path}");
+    }
     let models = server.get("/v1/models").await.json();
     assert_eq!((&models["object"], &models["data"][0]["id"]), (&json!("list"), &json!("tiny")));
     assert_eq!(server.get("/v1/models/tiny").await.json()["object"], "model");

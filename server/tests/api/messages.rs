@@ -458,8 +458,17 @@ async fn models_have_anthropics_format_for_its_clients() {
     let model = &list["data"][0];
     let created = model["created_at"].as_str().unwrap();
     assert!(created.starts_with("20") && created.len() == 20 && created.ends_with('Z'));
-    let expected =
-        json!({"type": "model", "id": "tiny", "display_name": "tiny", "created_at": created});
+    let context = model["max_input_tokens"].as_u64().unwrap();
+    assert!(context > 1_000 && model["max_tokens"].as_u64().unwrap() <= context, "{model}");
+    let expected = json!({
+        "type": "model",
+        "id": "tiny",
+        "display_name": "tiny",
+        "created_at": created,
+        "lifecycle": "active",
+        "max_input_tokens": context,
+        "max_tokens": model["max_tokens"],
+    });
     assert_eq!(
         list,
         json!({"data": [expected], "has_more": false, "first_id": "tiny", "last_id": "tiny"})
