@@ -2,7 +2,8 @@
 
 use louver::front::ebnf::{self, EbnfDialect};
 use louver::front::json_schema::Registry;
-use louver::front::{LoweredGrammar, diagnostic::Diagnostics, lark};
+use louver::front::diagnostic::{Diagnostics, Severity};
+use louver::front::{LoweredGrammar, lark};
 use louver::{
     EbnfOptions, EngineOptions, Expr, GrammarBuilder, Json, LarkOptions, Limits, RegexOptions,
     SchemaCompileError, SchemaOptions, StructuralTagOptions, TextCompileError, fuel,
@@ -122,7 +123,7 @@ impl Engine {
         let budget = || limits.compile_budget(text.len());
         let compiled = detached(py, || fuel::with_default_budget(budget, compile))?;
         let (inner, warnings) = compiled.map_err(Failure::from)?;
-        let warnings = diagnostics(&warnings);
+        let warnings = diagnostics(&warnings, Severity::Warning);
         Ok(Constraint { warnings, ..self.constraint(py, inner) })
     }
 }

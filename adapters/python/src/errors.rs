@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use louver::front::diagnostic::{Diagnostic, Diagnostics};
+use louver::front::diagnostic::{Diagnostic, Diagnostics, Severity};
 use louver::front::json_schema::SchemaError;
 use louver::front::structural_tag::StructuralTagErrors;
 use louver::spec::json::JsonError;
@@ -91,8 +91,8 @@ impl From<&JsonError> for Fault {
     }
 }
 
-/// The messages of a grammar's text, with line and column.
-pub(crate) fn diagnostics(all: &Diagnostics) -> Vec<Fault> {
+/// The errors or the warnings of a grammar's text, with line and column.
+pub(crate) fn diagnostics(all: &Diagnostics, severity: Severity) -> Vec<Fault> {
     let fault = |one: &Diagnostic| {
         let (line, column) = all.place(one.span.start);
         let label = one.label.as_ref().map(|label| format!(" ({label})")).unwrap_or_default();
@@ -100,7 +100,7 @@ pub(crate) fn diagnostics(all: &Diagnostics) -> Vec<Fault> {
         let message = format!("{}{label}{help}", one.message);
         Fault { message, line: Some(line), column: Some(column), ..Fault::default() }
     };
-    all.list().iter().map(fault).collect()
+    all.list().iter().filter(|one| one.severity == severity).map(fault).collect()
 }
 
 impl From<CompileError> for Failure {
@@ -126,7 +126,7 @@ impl From<TextCompileError> for Failure {
     fn from(error: TextCompileError) -> Failure {
         let failure = Failure::new("GrammarError", &error);
         match error {
-            TextCompileError::Text(all) => failure.with(diagnostics(&all)),
+            TextCompileError::Text(all) => failure.with(diagnostics(&all, Severity::Error)),
             TextCompileError::Compile(error) => error.into(),
             _ => failure,
         }
@@ -138,7 +138,7 @@ pub(crate) fn regex_failure(error: RegexCompileError, pattern: &str) -> Failure 
     let failure = Failure::new("GrammarError", &error);
     match error {
         RegexCompileError::Regex(error) => {
-            failure.with(diagnostics(&error.diagnostics("pattern", pattern)))
+            failure.with(diagnostics(&error.diagnostics("pattern", pattern), Severity::Error))
         }
         RegexCompileError::Compile(error) => error.into(),
         _ => failure,
@@ -201,7 +201,7 @@ pub(crate) fn advance_error(
 ) -> PyErr {
     let (reason, token, offset) = match error {
         AdvanceError::Rejected { token, offset } => ("rejected", Some(*token), Some(*offset)),
-        AdvanceError::UnknownToken { .. } => ("unknown_token", None, None),
+        AdvanceError::UnknownToken { token } => ("unknown_token", Some(*token), None),
         AdvanceError::Terminated => ("terminated", None, None),
         AdvanceError::Limit { .. } => ("limit", None, None),
         _ => ("other", None, None),
@@ -214,7 +214,6 @@ pub(crate) fn advance_error(
             let shown = matcher.vocab().shown(token);
             format!("token {token} ({shown:?}) may not follow: {refusal}")
         }
-        _ if reason == "unknown_token" => "the vocabulary has no token of this id".to_owned(),
         _ => error.to_string(),
     };
     let arguments = (message, reason, token.map(|token| token.raw()), offset, index);

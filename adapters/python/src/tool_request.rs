@@ -22,11 +22,11 @@ pub(crate) fn catalog() -> &'static Catalog {
     CATALOG.get_or_init(Catalog::shipped)
 }
 
-/// A wire format: the name of a family, or the path of a description.
+/// A wire format: the name of a family, or the path of a description (`*.toml`, or a `PathLike`).
 pub(crate) fn wire_format(format: &Bound<'_, PyAny>) -> PyResult<WireFormat> {
     let failure = |error: &dyn std::error::Error| Failure::new("FormatError", error);
     if format.is_instance_of::<PyString>() {
-        let found = catalog().get(&format.extract::<String>()?).cloned();
+        let found = catalog().named_or_file(&format.extract::<String>()?);
         return Ok(found.map_err(|error| failure(&error))?);
     }
     let path: std::path::PathBuf = format.extract()?;
@@ -34,7 +34,7 @@ pub(crate) fn wire_format(format: &Bound<'_, PyAny>) -> PyResult<WireFormat> {
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "parallel: expected True, False or the most calls, at least 1")]
 enum ParallelOption {
     Any(bool),
     AtMost(NonZeroU32),
