@@ -220,7 +220,7 @@ async fn tools_that_are_left_out_are_warned_of() {
     let response = server.post("/v1/responses", body.to_string()).await.json();
     let report = &response["louver"]["report"];
     assert_eq!(pointers(report), ["/tools/0", "/tools/2"], "{response}");
-    assert_eq!(report["tools"], json!([{"name": "f", "schema": true, "rule": "strict"}]));
+    assert_eq!(report["tools"], json!([{"name": "f", "enforced": true, "rule": "strict"}]));
     let checked = server.post("/v1/louver/check", body.to_string()).await.json();
     assert_eq!(pointers(&checked), ["/tools/0", "/tools/2"], "{checked}");
     assert_eq!(checked["tools"].as_array().unwrap().len(), 1);
