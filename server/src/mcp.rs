@@ -54,7 +54,9 @@ impl McpServer {
                 matches!(url.scheme_str(), Some("http" | "https")) && url.host().is_some()
             })
         {
-            return Some(format!("{url:?} is no URL of HTTP, such as \"http://127.0.0.1:9000/mcp\""));
+            return Some(format!(
+                "{url:?} is no URL of HTTP, such as \"http://127.0.0.1:9000/mcp\""
+            ));
         }
         match (&self.command, &self.url) {
             (Some(_), None) if self.headers.is_empty() => None,
