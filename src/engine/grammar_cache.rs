@@ -1,13 +1,7 @@
 //! The grammar cache: constraints keyed by what they were compiled from.
 //!
 //! A request for an equal key shares the automata, configurations and masks of the earlier one.
-//! Constraints grow while they are used, so their memory is measured again on each request.
-//! Eviction is the clock algorithm: a hand goes around the entries; an entry that was asked for
-//! since the hand last passed stays, unless it alone takes more than half of the budget.
-//!
-//! Invariant: after each call, the measured memory is at most the budget.
-//!
-//! Source: Corbató, "A Paging Experiment with the Multics System", 1968.
+//! Constraints grow while they are used, so each request measures the memory of some anew.
 
 use std::any::Any;
 use std::hash::{Hash, Hasher};
@@ -17,36 +11,17 @@ use indexmap::Equivalent;
 use parking_lot::Mutex;
 
 use super::{Constraint, Engine};
-use crate::cache::CacheStats;
-use crate::hash::{IndexMap, hasher};
+use crate::cache::{Cache, CacheStats};
+use crate::hash::hasher;
 
-/// Entries whose memory is measured anew on each call: they grow while they are used.
-const MEASURED_PER_CALL: usize = 8;
 /// Estimated memory of a grammar node, in bytes.
 const BYTES_PER_NODE: usize = 64;
 /// Estimated memory of a rule, in bytes.
 const BYTES_PER_RULE: usize = 256;
 
 /// Constraints by key, within a memory budget.
-#[derive(Debug, Default)]
-pub(super) struct GrammarCache {
-    max_bytes: usize,
-    inner: Mutex<CacheState>,
-}
-
-/// What the lock of a [`GrammarCache`] guards.
-#[derive(Debug, Default)]
-struct CacheState {
-    /// In the order that the clock hand goes around.
-    entries: IndexMap<Key, CachedConstraint>,
-    /// Memory of all entries as last measured, in bytes.
-    bytes: usize,
-    /// Index of the entry that the clock looks at next.
-    clock_hand: usize,
-    hits: u64,
-    misses: u64,
-    evicted: u64,
-}
+#[derive(Debug)]
+pub(super) struct GrammarCache(Mutex<Cache<Key, CachedConstraint>>);
 
 /// A key of any type, with its hash.
 struct Key {
@@ -55,16 +30,12 @@ struct Key {
 }
 
 /// An entry: a constraint, and the value that was made with it (such as a report).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct CachedConstraint {
     constraint: Constraint,
     made: Arc<dyn Any + Send + Sync>,
-    /// Whether it was asked for since the clock hand last passed.
-    recently_used: bool,
     /// Memory of the key, of the grammar and of `made`, in bytes.
     fixed_bytes: usize,
-    /// All of its memory as last measured, in bytes: `fixed_bytes` and the constraint's caches.
-    bytes: usize,
 }
 
 /// A key whose type was erased.
@@ -156,7 +127,7 @@ impl Engine {
         K: Eq + Hash + Send + Sync + 'static,
         T: Send + Sync + 'static,
     {
-        if self.grammar_cache.max_bytes == 0 {
+        if self.grammar_cache.0.lock().max_bytes() == 0 {
             return make(&key).map(|(constraint, made)| (constraint, Arc::new(made)));
         }
         let mut hasher = hasher();
@@ -167,53 +138,41 @@ impl Engine {
         }
         let (constraint, made) = make(&key)?;
         let made = Arc::new(made);
-        Ok(self.grammar_cache.insert((hash, key), constraint, made, bytes))
+        Ok(self.grammar_cache.insert(hash, key, constraint, made, bytes))
     }
 }
 
 impl GrammarCache {
     /// An empty cache with a budget of `max_bytes` bytes.
     pub(super) fn new(max_bytes: usize) -> GrammarCache {
-        GrammarCache { max_bytes, inner: Mutex::default() }
+        GrammarCache(Mutex::new(Cache::new(max_bytes)))
     }
 
     /// Counters and current size.
     pub(super) fn stats(&self) -> CacheStats {
-        let inner = self.inner.lock();
-        CacheStats {
-            hits: inner.hits,
-            misses: inner.misses,
-            entries: inner.entries.len(),
-            bytes: inner.bytes,
-            evicted: inner.evicted,
-        }
+        self.0.lock().stats()
     }
 
-    /// The entry of an equal key; marks it as recently used.
+    /// The entry of an equal key.
     fn get<K: Any, T: Send + Sync + 'static>(
         &self,
         hash: u64,
         key: &K,
     ) -> Option<(Constraint, Arc<T>)> {
-        let mut inner = self.inner.lock();
-        let Some((index, _, entry)) = inner.entries.get_full_mut(&KeyQuery { hash, key }) else {
-            inner.misses += 1;
-            return None;
-        };
-        entry.recently_used = true;
-        let found = entry.shared_handle()?;
-        inner.measure(index);
-        inner.hits += 1;
-        let removed = inner.make_room(self.max_bytes);
-        drop(inner);
-        drop(removed);
-        Some(found)
+        let mut cache = self.0.lock();
+        let found = cache.get(&KeyQuery { hash, key })?;
+        let evicted = cache.remeasure(CachedConstraint::bytes);
+        drop(cache);
+        // Dropping a constraint takes long, so it happens after the lock is released.
+        drop(evicted);
+        found.into_handles()
     }
 
     /// Inserts a constraint and returns it, or that of another thread that was faster.
     fn insert<K, T>(
         &self,
-        (hash, key): (u64, K),
+        hash: u64,
+        key: K,
         constraint: Constraint,
         made: Arc<T>,
         fixed_bytes: usize,
@@ -222,77 +181,36 @@ impl GrammarCache {
         K: Eq + Send + Sync + 'static,
         T: Send + Sync + 'static,
     {
-        let mut inner = self.inner.lock();
-        let held = inner.entries.get(&KeyQuery { hash, key: &key });
-        if let Some(found) = held.and_then(CachedConstraint::shared_handle) {
-            return found;
-        }
         let rules = &constraint.compiled().rules;
         let nodes: usize = rules.iter().map(|rule| rule.nodes as usize).sum();
         let fixed_bytes = fixed_bytes + nodes * BYTES_PER_NODE + rules.len() * BYTES_PER_RULE;
-        let entry = CachedConstraint {
-            constraint: constraint.clone(),
-            made: made.clone(),
-            // Kept only from the second request on, so that schemas of one request do not evict
-            // those of many.
-            recently_used: false,
-            fixed_bytes,
-            bytes: fixed_bytes,
-        };
-        inner.bytes += fixed_bytes;
-        let (index, replaced) =
-            inner.entries.insert_full(Key { hash, erased: Box::new(key) }, entry);
-        inner.bytes -= replaced.map_or(0, |entry| entry.bytes);
-        inner.measure(index);
-        let removed = inner.make_room(self.max_bytes);
-        drop(inner);
-        // Dropping a constraint takes long, so it happens after the lock is released.
-        drop(removed);
+        let entry =
+            CachedConstraint { constraint: constraint.clone(), made: made.clone(), fixed_bytes };
+        let bytes = entry.bytes().unwrap_or(fixed_bytes);
+        let mut cache = self.0.lock();
+        let held = cache.peek(&KeyQuery { hash, key: &key }).cloned();
+        if let Some(found) = held.and_then(CachedConstraint::into_handles) {
+            return found;
+        }
+        let mut evicted = cache.insert(Key { hash, erased: Box::new(key) }, entry, bytes);
+        evicted.extend(cache.remeasure(CachedConstraint::bytes));
+        drop(cache);
+        drop(evicted);
         (constraint, made)
     }
 }
 
 impl CachedConstraint {
-    /// Handles of the constraint and its value. `None` if the value has another type, which two
-    /// uses of one key type never have.
-    fn shared_handle<T: Send + Sync + 'static>(&self) -> Option<(Constraint, Arc<T>)> {
-        Some((self.constraint.clone(), self.made.clone().downcast().ok()?))
-    }
-}
-
-impl CacheState {
-    /// Measures the memory of an entry, unless another thread has the constraint's lock.
-    fn measure(&mut self, index: usize) {
-        let entry = &mut self.entries[index];
-        if let Some(bytes) = entry.constraint.bytes() {
-            self.bytes -= entry.bytes;
-            entry.bytes = entry.fixed_bytes + bytes;
-            self.bytes += entry.bytes;
-        }
+    /// The constraint and its value. `None` if the value has another type, which two uses of one
+    /// key type never have.
+    fn into_handles<T: Send + Sync + 'static>(self) -> Option<(Constraint, Arc<T>)> {
+        Some((self.constraint, self.made.downcast().ok()?))
     }
 
-    /// Measures some entries and evicts by the clock until the budget holds. Returns the evicted
-    /// ones, for the caller to drop.
-    fn make_room(&mut self, max_bytes: usize) -> Vec<CachedConstraint> {
-        let mut removed = Vec::new();
-        for step in 0..MEASURED_PER_CALL.min(self.entries.len()) {
-            self.measure((self.clock_hand + step) % self.entries.len());
-        }
-        while self.bytes > max_bytes && !self.entries.is_empty() {
-            self.clock_hand %= self.entries.len();
-            self.measure(self.clock_hand);
-            let entry = &mut self.entries[self.clock_hand];
-            if std::mem::take(&mut entry.recently_used) && entry.bytes <= max_bytes / 2 {
-                self.clock_hand += 1;
-            } else if let Some((_, entry)) = self.entries.swap_remove_index(self.clock_hand) {
-                self.bytes -= entry.bytes;
-                self.evicted += 1;
-                removed.push(entry);
-            }
-        }
-        // The next call measures other entries.
-        self.clock_hand += MEASURED_PER_CALL;
-        removed
+    /// All of its memory in bytes, the caches of the constraint included; `None` while another
+    /// thread has the constraint's lock.
+    fn bytes(&self) -> Option<usize> {
+        Some(self.fixed_bytes + self.constraint.bytes()?)
     }
 }
 
