@@ -105,7 +105,7 @@ impl CounterProfile {
         walk: &mut TrieWalk,
     ) -> Result<(), WalkError> {
         let from = walk.tokens.len();
-        walk.run_below(parser, &self.suffixes, NodeId::ROOT, next, usize::MAX)?;
+        walk.run(parser, &self.suffixes, next, usize::MAX)?;
         let mut to = from;
         for index in from..walk.tokens.len() {
             let suffix = self.suffix_runs[walk.tokens[index].index()];

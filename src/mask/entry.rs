@@ -265,7 +265,7 @@ impl ContextDependent {
         let row = accepted.to_row(vocab.mask_words());
         let mut suffixes = Vec::new();
         for (tree, exits) in exits_by_tree {
-            suffixes.extend(Suffixes::by_exit((vocab, tree), &row, exits));
+            suffixes.extend(Suffixes::by_exit(vocab, tree, &row, exits));
         }
         ContextDependent::Suffixes(suffixes.into())
     }

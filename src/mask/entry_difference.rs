@@ -147,7 +147,7 @@ impl EntryDifference {
             return Ok(Vec::new());
         }
         let row = accepted.to_row(vocab.mask_words());
-        let mut suffixes = Suffixes::by_exit((vocab, tree), &row, self.exits);
+        let mut suffixes = Suffixes::by_exit(vocab, tree, &row, self.exits);
         self.restored.sort_unstable();
         for group in self.restored.chunk_by(|a, b| a.0 == b.0) {
             let mut listed_tokens: Vec<(TokenId, u16)> = Vec::new();

@@ -24,7 +24,7 @@ use crate::ids::TokenId;
 use crate::limits::Limits;
 use crate::matcher::{ConfigId, Exit, Item, KeyStatus, Parser, ParserLimit, ShortestPaths};
 use crate::switches::Switches;
-use crate::vocab::{NodeId, Vocabulary};
+use crate::vocab::Vocabulary;
 
 /// Memory for pooled entries that one constraint keeps, although the pool may have dropped them.
 const ENTRIES_BYTES: usize = 32 << 20;
@@ -223,8 +223,7 @@ impl MaskState {
         let before = self.walk.checkpoint();
         let most = self.parser.store().configs() + self.budgets.direct;
         self.walk.max_configs = (nodes < usize::MAX).then_some(most);
-        let walked =
-            self.walk.run_below(&mut self.parser, vocab.trie(), NodeId::ROOT, config, nodes);
+        let walked = self.walk.run(&mut self.parser, vocab.trie(), config, nodes);
         self.walk.max_configs = None;
         if walked == Err(WalkError::Budget) && self.parser.store().configs() > most {
             self.budgets.direct /= 2;
@@ -264,7 +263,7 @@ impl MaskState {
         }
         let before = self.walk.checkpoint();
         let (parser, trie, walk) = (&mut self.parser, vocab.shared_trie(), &mut self.walk);
-        let walked = self.rule_walks.walk_item(parser, trie, (item, nodes), walk);
+        let walked = self.rule_walks.walk_item(parser, trie, item, nodes, walk);
         self.finish_walk(walked, before)
     }
 

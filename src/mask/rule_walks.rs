@@ -163,26 +163,14 @@ impl RuleWalks {
         RuleWalker { parser, trie, memo, context: &mut self.context }
     }
 
-    /// Adds to `out` the tokens of `trie` strictly below `nodes` that `next` accepts, some perhaps
-    /// twice.
+    /// Adds to `out` the tokens of `trie` at and below `nodes` that `next` accepts, some perhaps
+    /// twice. `next` is the configuration before the nodes' bytes.
     pub(crate) fn resolve(
         &mut self,
         parser: &mut Parser,
         trie: &Arc<Trie>,
-        (nodes, next): (&[NodeId], ConfigId),
-        out: &mut TrieWalk,
-    ) -> Result<(), WalkError> {
-        let children: Vec<NodeId> = nodes.iter().flat_map(|&node| trie.children(node)).collect();
-        self.resolve_from(parser, trie, (&children, next), out)
-    }
-
-    /// As [`RuleWalks::resolve`] for the tokens at and below `nodes`, where `next` is the
-    /// configuration before the nodes' bytes.
-    pub(crate) fn resolve_from(
-        &mut self,
-        parser: &mut Parser,
-        trie: &Arc<Trie>,
-        (nodes, next): (&[NodeId], ConfigId),
+        nodes: &[NodeId],
+        next: ConfigId,
         out: &mut TrieWalk,
     ) -> Result<(), WalkError> {
         if self.context.is_full() && out.pending_follow.is_empty() {
@@ -201,7 +189,8 @@ impl RuleWalks {
         &mut self,
         parser: &mut Parser,
         trie: &Arc<Trie>,
-        (item, budget): (Item, usize),
+        item: Item,
+        budget: usize,
         out: &mut TrieWalk,
     ) -> Result<(), WalkError> {
         let mut walker = self.walker(parser, trie);

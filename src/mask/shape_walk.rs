@@ -40,7 +40,7 @@ impl ShapeWalk {
         };
         walk.on_trie.begin(parser, usize::MAX);
         descend(vocab.shape_tree().tree(), isolated, |node, shape, config| {
-            walk.visit(parser, vocab, (node, shape), config)
+            walk.visit(parser, vocab, node, shape, config)
         })?;
         Ok(walk)
     }
@@ -51,7 +51,8 @@ impl ShapeWalk {
         &mut self,
         parser: &mut Parser,
         vocab: &Vocabulary,
-        (node, shape): (NodeId, u8),
+        node: NodeId,
+        shape: u8,
         config: ConfigId,
     ) -> Result<Option<ConfigId>, WalkError> {
         self.visited += 1;

@@ -15,26 +15,20 @@ use crate::ids::TokenId;
 use crate::matcher::{ConfigId, Exit, Parser};
 use crate::vocab::{NodeId, Tree, Trie, Vocabulary};
 
-/// Up to so many nodes, the subtrees are walked in the vocabulary's trie; otherwise suffixes are
-/// grouped.
+/// Below so few nodes of the vocabulary's trie, suffixes are one group and read there.
 const MAX_SUBTREES: usize = 4;
 /// So few suffixes are one group.
 const MAX_SINGLE_GROUP: usize = 256;
 /// With so many tokens a node, a group is walked in the vocabulary's trie as well.
 const TOKENS_PER_NODE: usize = 2;
 
-/// The suffixes after one exit.
+/// The suffixes after one exit, in groups by first byte where there are many.
 #[derive(Debug)]
-pub(super) enum Suffixes {
-    /// Those of the tokens strictly below these nodes of the vocabulary's trie.
-    Subtrees(Box<[NodeId]>),
-    /// Grouped by first byte where there are many.
-    Groups(Box<[SuffixGroup]>),
-}
+pub(super) struct Suffixes(Box<[SuffixGroup]>);
 
 /// Suffixes with similar first bytes.
 #[derive(Debug)]
-pub(super) struct SuffixGroup {
+struct SuffixGroup {
     /// The first bytes: those of one shape, or all.
     first_bytes: ByteSet,
     /// How the suffixes are stored.
@@ -44,8 +38,7 @@ pub(super) struct SuffixGroup {
 /// How the suffixes of a group are stored.
 #[derive(Debug)]
 enum SuffixStore {
-    /// The tokens at and below these nodes of the vocabulary's trie, all of which are
-    /// context-dependent.
+    /// The tokens at and below these nodes of the vocabulary's trie. Some may be accepted already.
     Nodes(Box<[NodeId]>),
     /// Tokens, and the number of their bytes in front of the suffix; and the trie of suffixes, made
     /// on demand.
@@ -60,23 +53,9 @@ pub(super) struct SuffixWalk<'w> {
 }
 
 impl SuffixWalk<'_> {
-    /// Adds the tokens strictly below these nodes that `next` accepts.
-    fn below(
-        &mut self,
-        parser: &mut Parser,
-        trie: &Arc<Trie>,
-        nodes: &[NodeId],
-        next: ConfigId,
-    ) -> Result<(), WalkError> {
-        if let Some(rule_walks) = &mut self.rule_walks {
-            return rule_walks.resolve(parser, trie, (nodes, next), self.out);
-        }
-        nodes.iter().try_for_each(|&node| self.out.run_below(parser, trie, node, next, usize::MAX))
-    }
-
-    /// As [`SuffixWalk::below`] for the tokens at and below the nodes, where `next` is the
+    /// Adds the tokens at and below these nodes that `next` accepts, where `next` is the
     /// configuration before the nodes' bytes.
-    fn at_and_below(
+    fn run(
         &mut self,
         parser: &mut Parser,
         trie: &Arc<Trie>,
@@ -84,7 +63,7 @@ impl SuffixWalk<'_> {
         next: ConfigId,
     ) -> Result<(), WalkError> {
         match &mut self.rule_walks {
-            Some(walks) => walks.resolve_from(parser, trie, (nodes, next), self.out),
+            Some(walks) => walks.resolve(parser, trie, nodes, next, self.out),
             None => self.out.run_from(parser, trie, nodes, next),
         }
     }
@@ -118,7 +97,7 @@ impl ShapeBuckets {
         };
         if self.0.iter().map(|bucket| bucket.tokens.len()).sum::<usize>() <= MAX_SINGLE_GROUP {
             let all_tokens = self.0.into_iter().flat_map(|bucket| bucket.tokens).collect();
-            return Suffixes::Groups(Box::new([list_group(ByteSet::ALL, all_tokens)]));
+            return Suffixes(Box::new([list_group(ByteSet::ALL, all_tokens)]));
         }
         let buckets =
             self.0.into_iter().zip(0..=u8::MAX).filter(|(bucket, _)| !bucket.tokens.is_empty());
@@ -135,21 +114,22 @@ impl ShapeBuckets {
                 _ => list_group(first_bytes, bucket.tokens),
             }
         };
-        Suffixes::Groups(buckets.map(of_shape).collect())
+        Suffixes(buckets.map(of_shape).collect())
     }
 }
 
 impl Suffixes {
     /// As [`Suffixes::below`] for exits of several kinds, in any order.
     pub(super) fn by_exit(
-        (vocab, tree): (&Vocabulary, &Tree),
+        vocab: &Vocabulary,
+        tree: &Tree,
         accepted: &[u32],
         mut exits: Vec<(Exit, NodeId)>,
     ) -> Vec<(Exit, Suffixes)> {
         exits.sort_unstable();
         exits.dedup();
         let after_exit = |exits: &[(Exit, NodeId)]| {
-            Some((exits[0].0, Suffixes::below((vocab, tree), accepted, exits)?))
+            Some((exits[0].0, Suffixes::below(vocab, tree, accepted, exits)?))
         };
         exits.chunk_by(|a, b| a.0 == b.0).filter_map(after_exit).collect()
     }
@@ -157,7 +137,8 @@ impl Suffixes {
     /// The suffixes below some nodes of tokens that are not in the row `accepted`; None if there
     /// are none. The nodes are in ascending order.
     fn below(
-        (vocab, tree): (&Vocabulary, &Tree),
+        vocab: &Vocabulary,
+        tree: &Tree,
         accepted: &[u32],
         exits: &[(Exit, NodeId)],
     ) -> Option<Suffixes> {
@@ -207,7 +188,11 @@ impl Suffixes {
         }
         match nodes.len() {
             0 => None,
-            n if n <= MAX_SUBTREES && is_trie => Some(Suffixes::Subtrees(nodes.into_boxed_slice())),
+            n if n <= MAX_SUBTREES && is_trie => {
+                let children = nodes.iter().flat_map(|&node| tree.children(node)).collect();
+                let store = SuffixStore::Nodes(children);
+                Some(Suffixes(Box::new([SuffixGroup { first_bytes: ByteSet::ALL, store }])))
+            }
             _ => Some(buckets.finish()),
         }
     }
@@ -231,21 +216,14 @@ impl Suffixes {
         next: ConfigId,
         walk: &mut SuffixWalk<'_>,
     ) -> Result<(), WalkError> {
-        let groups = match self {
-            Suffixes::Subtrees(nodes) => {
-                return walk.below(parser, vocab.shared_trie(), nodes, next);
-            }
-            Suffixes::Groups(groups) => groups,
-        };
         let first_bytes = parser.allowed(next);
-        for group in groups.iter().filter(|group| first_bytes.meets(&group.first_bytes)) {
+        for group in self.0.iter().filter(|group| first_bytes.meets(&group.first_bytes)) {
             match &group.store {
-                SuffixStore::Nodes(nodes) => {
-                    walk.at_and_below(parser, vocab.shared_trie(), nodes, next)?
-                }
+                SuffixStore::Nodes(nodes) => walk.run(parser, vocab.shared_trie(), nodes, next)?,
                 SuffixStore::List(tokens, trie) => {
                     let trie = suffix_trie(vocab, tokens, trie);
-                    walk.below(parser, trie, &[NodeId::ROOT], next)?;
+                    let nodes: Vec<NodeId> = trie.children(NodeId::ROOT).collect();
+                    walk.run(parser, trie, &nodes, next)?;
                 }
             }
         }
@@ -254,16 +232,11 @@ impl Suffixes {
 
     /// Memory in use, in bytes, approximately, with all tries built.
     pub(super) fn bytes(&self) -> usize {
-        match self {
-            Suffixes::Subtrees(nodes) => nodes.len() * 4,
-            Suffixes::Groups(groups) => {
-                let bytes = |group: &SuffixGroup| match &group.store {
-                    SuffixStore::Nodes(nodes) => nodes.len() * 4 + 64,
-                    SuffixStore::List(tokens, _) => tokens.len() * 32 + 256,
-                };
-                groups.iter().map(bytes).sum()
-            }
-        }
+        let bytes = |group: &SuffixGroup| match &group.store {
+            SuffixStore::Nodes(nodes) => nodes.len() * 4 + 64,
+            SuffixStore::List(tokens, _) => tokens.len() * 32 + 256,
+        };
+        self.0.iter().map(bytes).sum()
     }
 }
 

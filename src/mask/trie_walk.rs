@@ -187,28 +187,23 @@ impl TrieWalk {
         self.allowance = QueryAllowance::new(parser, self.visited());
     }
 
-    /// Adds every token strictly below `node` that `config` accepts. Gives up after `budget` nodes.
-    /// Cost: one transition a visited node; subtrees whose first byte fails are skipped.
-    pub(crate) fn run_below(
+    /// Adds every token of a trie that `config` accepts. Gives up after `budget` nodes. Cost: one
+    /// transition a visited node; subtrees whose first byte fails are skipped.
+    pub(crate) fn run(
         &mut self,
         parser: &mut Parser,
         trie: &Trie,
-        node: NodeId,
         config: ConfigId,
         budget: usize,
     ) -> Result<(), WalkError> {
         self.begin(parser, budget);
-        if node == NodeId::ROOT {
-            // Only the root has a table of its children.
-            for byte in parser.allowed(config).iter() {
-                if let Some(child) = trie.root_child(byte) {
-                    let next = parser.step(config, byte)?;
-                    self.enter(parser, trie, child, (config, next))?;
-                }
+        // Only the root has a table of its children.
+        for byte in parser.allowed(config).iter() {
+            if let Some(child) = trie.root_child(byte) {
+                let next = parser.step(config, byte)?;
+                self.enter(parser, trie, child, (config, next))?;
             }
-            return Ok(self.meter.spend_fuel(0)?);
         }
-        self.below(parser, trie, node, config)?;
         Ok(self.meter.spend_fuel(0)?)
     }
 

@@ -96,7 +96,7 @@ impl GrammarMasks {
         }
         let long = self.vocab.white_space().long_trie();
         let mut walk = TrieWalk::default();
-        walk.run_below(&mut state.parser, long, NodeId::ROOT, config, usize::MAX)?;
+        walk.run(&mut state.parser, long, config, usize::MAX)?;
         let all_long = long.tokens_below(NodeId::ROOT);
         if walk.tokens.len() == all_long.len() {
             return Ok(Vec::new());
