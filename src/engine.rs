@@ -338,8 +338,8 @@ impl Constraint {
         &self.masks.compiled
     }
 
-    /// Memory of the caches, those of the second parser included, in bytes; `None` while another
-    /// thread has a lock.
+    /// Memory of the caches, those of the background parser included, in bytes; `None` while
+    /// another thread has a lock.
     fn bytes(&self) -> Option<usize> {
         Some(self.masks.try_lock()?.bytes() + self.background_parser.bytes()?)
     }

@@ -4,9 +4,10 @@
 //! that work to the engine's background threads: [`Constraint::prepare`] while the prompt is
 //! processed, and [`Matcher::prefetch`] while the model computes the next logits.
 //!
-//! The work uses a second parser of the constraint, so no matcher waits for it. The constraint's
-//! lock is taken only to step the constraint's own parser to a configuration, and to cache the
-//! finished mask there. A mask depends on the text alone, so any parser of the grammar may make it.
+//! The work uses the background parser of the constraint, so no matcher waits for it. The
+//! constraint's lock is taken only to step the constraint's parser to a configuration, and to cache
+//! the finished mask there. A mask depends on the text alone, so any parser of the grammar may make
+//! it.
 //!
 //! Invariants: preparation changes no mask; it fills at most half of a constraint's caches; it ends
 //! with its budget, its fuel, its cancel token or its engine. See docs/internals/PREPARATION.md.
@@ -31,7 +32,6 @@ use self::slices::Preparation;
 use super::background::{Priority, SliceSignal};
 use super::runtime::{EngineCounters, count};
 use super::{Constraint, Matcher};
-use crate::fsm::ByteSet;
 use crate::fuel;
 use crate::hash::HashMap;
 use crate::ids::TokenId;
@@ -39,9 +39,9 @@ use crate::mask::{GrammarMasks, MaskState};
 use crate::matcher::{ConfigId, ParserLimit, Symbol};
 use crate::setters::with_methods;
 
-/// Steps of the constraint's own parser before its lock is released for others.
+/// Steps of the constraint's parser before its lock is released for others.
 const STEPS_PER_LOCK: usize = 16;
-/// Most configurations of the constraint whose counterpart in the second parser is stored.
+/// Most configurations of the constraint whose counterpart in the background parser is stored.
 const MAX_COUNTERPARTS: usize = 1 << 16;
 
 /// How much [`Constraint::prepare`] may do. It ends with whichever number is reached first. A
@@ -63,8 +63,7 @@ const MAX_COUNTERPARTS: usize = 1 << 16;
 pub struct PrepareBudget {
     /// Most masks to make. The default is 512.
     pub masks: usize,
-    /// Most configurations to explore, inside of tokens and at their ends. 4 KiB of growth of the
-    /// second parser count as one more. The default is 16,384.
+    /// Most configurations to explore, inside of tokens and at their ends. The default is 16,384.
     pub steps: usize,
     /// Most configurations at the ends of tokens, each with a mask to make or already cached. The
     /// default is 768.
@@ -140,10 +139,10 @@ pub(super) struct BackgroundParser {
 }
 
 impl BackgroundParser {
-    /// Memory of the second parser, in bytes; `None` while another thread has its lock.
+    /// Memory of the background parser, in bytes; `None` while another thread has its lock.
     pub(super) fn bytes(&self) -> Option<usize> {
         let inner = self.inner.try_lock()?;
-        Some(inner.state.as_ref().map_or(0, |state| state.bytes()))
+        Some(inner.background.as_ref().map_or(0, |background| background.bytes()))
     }
 }
 
@@ -151,20 +150,20 @@ impl BackgroundParser {
 #[derive(Debug, Default)]
 struct BackgroundParserState {
     /// The parser and its caches; `None` until first used and after a panic.
-    state: Option<Box<MaskState>>,
-    /// Configurations of the constraint's own parser, and the configurations of the second parser
-    /// for the same text. Valid in `constraint_epoch` and `state_epoch`.
+    background: Option<Box<MaskState>>,
+    /// Configurations of the constraint's parser, and the configurations of the background parser
+    /// for the same text. Valid in `constraint_epoch` and `background_epoch`.
     counterparts: HashMap<ConfigId, ConfigId>,
     /// The epoch of the constraint's caches for which `counterparts` holds.
     constraint_epoch: u64,
-    /// The epoch of the second parser's caches for which `counterparts` holds.
-    state_epoch: u64,
+    /// The epoch of the background parser's caches for which `counterparts` holds.
+    background_epoch: u64,
     /// The last preparation that ended by its budget: the constraint's epoch, the budget, and the
     /// number of configurations explored.
     last_preparation: Option<(u64, PrepareBudget, usize)>,
 }
 
-/// A configuration of the constraint's own parser, valid in one epoch of its caches.
+/// A configuration of the constraint's parser, valid in one epoch of its caches.
 #[derive(Clone, Copy, Debug)]
 struct ConstraintConfig {
     epoch: u64,
@@ -204,8 +203,8 @@ impl Constraint {
     /// The preparation ends after `budget`, after [`Limits::prepare_fuel`], or when a
     /// [`CancelToken`](crate::fuel::CancelToken) is cancelled under which this was called.
     ///
-    /// Memory: the second parser is bounded as the constraint is, by [`Limits::parser_bytes`] and
-    /// [`Limits::mask_bytes`].
+    /// Memory: the background parser is bounded as the constraint is, by [`Limits::parser_bytes`]
+    /// and [`Limits::mask_bytes`].
     ///
     /// [`EngineOptions::background_threads`]: super::EngineOptions::background_threads
     /// [`Limits::prepare_fuel`]: crate::limits::Limits::prepare_fuel
@@ -284,9 +283,8 @@ impl Matcher {
                 }
                 let job = PreparationJob { masks: &masks, counters: &counters, signal };
                 let prefetch = || {
-                    background_parser.run_guarded(|second| {
-                        job.prefetch(second, target, (&tokens, before), &likely)
-                    })
+                    background_parser
+                        .run_guarded(|inner| job.prefetch(inner, target, &tokens, before, &likely))
                 };
                 let prefetch = || fuel::run_under(&cancel, prefetch);
                 let budget = masks.limits().prepare_fuel;
@@ -299,8 +297,8 @@ impl Matcher {
 }
 
 impl BackgroundParser {
-    /// Runs work on the second parser; `None` if it reached a limit. After a panic or a limit the
-    /// parser is made anew.
+    /// Runs work on the background parser; `None` if it reached a limit. After a panic or a limit
+    /// the parser is made anew.
     fn run_guarded<T>(
         &self,
         work: impl FnOnce(&mut BackgroundParserState) -> Result<T, ParserLimit>,
@@ -321,13 +319,13 @@ impl BackgroundParserState {
         &mut self,
         masks: &GrammarMasks,
     ) -> (&mut MaskState, &mut HashMap<ConfigId, ConfigId>) {
-        let state = self.state.get_or_insert_with(|| Box::new(masks.fresh_state()));
-        state.clear_if_full();
-        if state.epoch != self.state_epoch || self.counterparts.len() > MAX_COUNTERPARTS {
+        let background = self.background.get_or_insert_with(|| Box::new(masks.fresh_state()));
+        background.clear_if_full();
+        if background.epoch != self.background_epoch || self.counterparts.len() > MAX_COUNTERPARTS {
             self.counterparts.clear();
-            self.state_epoch = state.epoch;
+            self.background_epoch = background.epoch;
         }
-        (state, &mut self.counterparts)
+        (background, &mut self.counterparts)
     }
 }
 
@@ -348,26 +346,26 @@ impl PreparationJob<'_> {
     /// Runs short work under the constraint's lock. After a panic the constraint's caches are
     /// repaired.
     fn with_constraint<T>(&self, work: impl FnOnce(&mut MaskState) -> T) -> T {
-        let mut state = self.masks.lock();
-        match catch_unwind(AssertUnwindSafe(|| work(&mut state))) {
+        let mut constraint = self.masks.lock();
+        match catch_unwind(AssertUnwindSafe(|| work(&mut constraint))) {
             Ok(done) => done,
             Err(panic) => {
-                state.reset_after_panic();
-                drop(state);
+                constraint.reset_after_panic();
+                drop(constraint);
                 std::panic::resume_unwind(panic)
             }
         }
     }
 
-    /// Makes the mask of `config`, a configuration of the second parser, and caches it at `target`,
-    /// its counterpart in the constraint.
+    /// Makes the mask of `config`, a configuration of the background parser, and caches it at
+    /// `target`, its counterpart in the constraint.
     fn make_mask(
         &self,
-        state: &mut MaskState,
+        background: &mut MaskState,
         config: ConfigId,
         target: ConstraintConfig,
     ) -> Result<MaskOutcome, ParserLimit> {
-        let outcome = self.make_uncounted_mask(state, config, target)?;
+        let outcome = self.make_uncounted_mask(background, config, target)?;
         let counters = &self.counters.background_masks;
         let counter = match outcome {
             MaskOutcome::Built => &counters.built,
@@ -381,12 +379,12 @@ impl PreparationJob<'_> {
     /// As [`PreparationJob::make_mask`], without the statistics.
     fn make_uncounted_mask(
         &self,
-        state: &mut MaskState,
+        background: &mut MaskState,
         config: ConfigId,
         target: ConstraintConfig,
     ) -> Result<MaskOutcome, ParserLimit> {
-        let lookup = |own: &mut MaskState| match own.epoch == target.epoch {
-            true if self.masks.has_mask(own, target.config) => MaskOutcome::Cached,
+        let lookup = |constraint: &mut MaskState| match constraint.epoch == target.epoch {
+            true if self.masks.has_mask(constraint, target.config) => MaskOutcome::Cached,
             true => MaskOutcome::Built,
             false => MaskOutcome::Discarded,
         };
@@ -397,7 +395,7 @@ impl PreparationJob<'_> {
         #[cfg(any(test, feature = "fault-injection"))]
         self.counters.maybe_panic(1);
         let mask = fuel::with_budget(self.masks.limits().mask_fuel, || {
-            self.masks.prepare_mask(state, config)
+            self.masks.prepare_mask(background, config)
         });
         let mask = match mask {
             Ok(mask) => mask,
@@ -405,42 +403,43 @@ impl PreparationJob<'_> {
             Err(ParserLimit::Fuel) if fuel::check().is_ok() => return Ok(MaskOutcome::OutOfFuel),
             Err(limit) => return Err(limit),
         };
-        Ok(self.with_constraint(|own| {
-            let outcome = lookup(own);
+        Ok(self.with_constraint(|constraint| {
+            let outcome = lookup(constraint);
             if outcome == MaskOutcome::Built {
-                self.masks.adopt_prepared(own, target.config, &mask);
+                self.masks.adopt_prepared(constraint, target.config, &mask);
             }
             outcome
         }))
     }
 
-    /// Steps the second parser to the configuration of a matcher, then makes the masks after
+    /// Steps the background parser to the configuration of a matcher, then makes the masks after
     /// `likely`. `tokens` are those the matcher has taken; `before` is its configuration before the
     /// last one.
     fn prefetch(
         &self,
-        second: &mut BackgroundParserState,
+        inner: &mut BackgroundParserState,
         target: ConstraintConfig,
-        (tokens, before): (&[TokenId], Option<ConfigId>),
+        tokens: &[TokenId],
+        before: Option<ConfigId>,
         likely: &[TokenId],
     ) -> Result<(), ParserLimit> {
-        if second.constraint_epoch != target.epoch {
-            second.counterparts.clear();
-            second.constraint_epoch = target.epoch;
+        if inner.constraint_epoch != target.epoch {
+            inner.counterparts.clear();
+            inner.constraint_epoch = target.epoch;
         }
         let masks = self.masks;
-        let (state, counterparts) = second.parser_and_counterparts(masks);
+        let (background, counterparts) = inner.parser_and_counterparts(masks);
         let current = match (
             counterparts.get(&target.config),
             before.and_then(|before| counterparts.get(&before)),
             tokens.last(),
         ) {
             (Some(&current), _, _) => current,
-            (None, Some(&before), Some(&last)) => state.step_token(masks, before, last)?,
+            (None, Some(&before), Some(&last)) => background.step_token(masks, before, last)?,
             _ => {
-                let mut current = state.parser.start();
+                let mut current = background.parser.start();
                 for &token in tokens {
-                    current = state.step_token(masks, current, token)?;
+                    current = background.step_token(masks, current, token)?;
                 }
                 current
             }
@@ -450,47 +449,34 @@ impl PreparationJob<'_> {
             if !self.is_needed() {
                 break;
             }
-            let next = state.step_token(masks, current, token)?;
+            let next = background.step_token(masks, current, token)?;
             if next == ConfigId::DEAD {
                 continue;
             }
-            let own = self.with_constraint(|own| {
-                let is_same = own.epoch == target.epoch;
-                is_same.then(|| own.step_token(masks, target.config, token).ok()).flatten()
+            let config = self.with_constraint(|constraint| {
+                let is_same = constraint.epoch == target.epoch;
+                is_same.then(|| constraint.step_token(masks, target.config, token).ok()).flatten()
             });
-            let Some(config) = own else { break };
+            let Some(config) = config else { break };
             counterparts.insert(config, next);
             let target = ConstraintConfig { config, config_with_keys: config, ..target };
-            self.make_mask(state, next, target)?;
+            self.make_mask(background, next, target)?;
         }
         Ok(())
     }
 
-    /// Caches, in the constraint's own parser, the transition of each of these bytes.
-    fn cache_transitions(&self, target: ConstraintConfig, bytes: ByteSet) {
-        let bytes: Vec<u8> = bytes.iter().collect();
-        for bytes in bytes.chunks(STEPS_PER_LOCK) {
-            self.with_constraint(|own| {
-                if own.epoch == target.epoch {
-                    // At a limit the rest is left to the matchers, which may empty the caches.
-                    bytes.iter().all(|&byte| own.parser.step(target.config, byte).is_ok());
-                }
-            });
-        }
-    }
-
-    /// Steps the constraint's own parser to a candidate. `None` where its caches were emptied
+    /// Steps the constraint's parser to a candidate. `None` where its caches were emptied
     /// meanwhile, or are half full.
     fn step_to_candidate(&self, candidate: &Candidate) -> Option<ConstraintConfig> {
-        let own_start = |own: &mut MaskState| {
-            let config = own.parser.start();
-            ConstraintConfig { epoch: own.epoch, config, config_with_keys: config }
+        let start = |constraint: &mut MaskState| {
+            let config = constraint.parser.start();
+            ConstraintConfig { epoch: constraint.epoch, config, config_with_keys: config }
         };
-        let origin = candidate.origin.unwrap_or_else(|| self.with_constraint(own_start));
+        let origin = candidate.origin.unwrap_or_else(|| self.with_constraint(start));
         self.step_path(origin, &candidate.path)
     }
 
-    /// Steps the constraint's own parser along a token. `None` as for
+    /// Steps the constraint's parser along a token. `None` as for
     /// [`PreparationJob::step_to_candidate`].
     fn step_path(
         &self,
@@ -498,25 +484,25 @@ impl PreparationJob<'_> {
         path: &[Symbol],
     ) -> Option<ConstraintConfig> {
         for steps in path.chunks(STEPS_PER_LOCK) {
-            position = self.with_constraint(|own| {
+            position = self.with_constraint(|constraint| {
                 // The other half of the memory budget is left to matchers.
-                let has_room = position.epoch == own.epoch && !own.is_half_full();
+                let has_room = position.epoch == constraint.epoch && !constraint.is_half_full();
                 let mut config = has_room.then_some(position.config)?;
                 for &symbol in steps {
-                    // Where a member name begins, matchers take another transition than masks.
-                    own.parser.step_symbol_tracking_keys(config, symbol).ok()?;
-                    config = own.parser.step_symbol(config, symbol).ok()?;
+                    config = constraint.parser.step_symbol(config, symbol).ok()?;
                 }
                 Some(ConstraintConfig { config, ..position })
             })?;
         }
         let bytes: Option<Vec<u8>> = path.iter().map(|symbol| symbol.byte()).collect();
-        self.with_constraint(|own| {
-            let epoch = (position.epoch == own.epoch).then_some(position.epoch)?;
+        self.with_constraint(|constraint| {
+            let epoch = (position.epoch == constraint.epoch).then_some(position.epoch)?;
             let before = position.config_with_keys;
             let after = match (&bytes, path) {
-                (Some(bytes), _) => own.parser.cache_token_step(before, bytes),
-                (None, [Symbol::Special(special)]) => own.parser.step_special(before, *special),
+                (Some(bytes), _) => constraint.parser.cache_token_step(before, bytes),
+                (None, [Symbol::Special(special)]) => {
+                    constraint.parser.step_special(before, *special)
+                }
                 (None, _) => Ok(position.config),
             };
             Some(ConstraintConfig { epoch, config_with_keys: after.ok()?, ..position })

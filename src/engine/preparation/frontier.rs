@@ -8,12 +8,6 @@ use super::ConstraintConfig;
 use crate::hash::HashMap;
 use crate::matcher::{ConfigId, Symbol};
 
-/// Least likelihood, relative to the start of the text, at which a candidate is added.
-const MIN_LIKELIHOOD: f64 = 1e-5;
-/// The frontier holds one spare candidate for each so many that may still be expanded: some turn
-/// out to share a representative with others.
-const FRONTIER_SLACK: usize = 4;
-
 /// A configuration at the end of a likely token, and the path to it.
 #[derive(Clone, Debug)]
 pub(super) struct Candidate {
@@ -22,7 +16,7 @@ pub(super) struct Candidate {
     pub(super) config: ConfigId,
     /// The representative of all configurations with the same mask.
     pub(super) representative: ConfigId,
-    /// The configuration before the token, in the constraint's own parser; `None` at the start.
+    /// The configuration before the token, in the constraint's parser; `None` at the start.
     pub(super) origin: Option<ConstraintConfig>,
     /// The symbols of the token.
     pub(super) path: Arc<[Symbol]>,
@@ -104,22 +98,6 @@ impl Frontier {
         (self.candidates_left > 0).then_some(rank.likelihood)
     }
 
-    /// Most candidates that the frontier holds.
-    fn capacity(&self) -> usize {
-        self.candidates_left.saturating_add(self.candidates_left / FRONTIER_SLACK)
-    }
-
-    /// A candidate that is not likelier than this will never be expanded.
-    pub(super) fn likelihood_floor(&self) -> f64 {
-        match self.by_rank.first_key_value() {
-            Some((rank, _)) if self.by_rank.len() >= self.capacity() => {
-                rank.likelihood.max(MIN_LIKELIHOOD)
-            }
-            _ if self.candidates_left == 0 => f64::INFINITY,
-            _ => MIN_LIKELIHOOD,
-        }
-    }
-
     /// Adds a candidate, or adds its likelihood to one with the same representative. `false` if
     /// that representative has been expanded.
     pub(super) fn add(&mut self, mut candidate: Candidate) -> bool {
@@ -134,14 +112,13 @@ impl Frontier {
                 }
                 candidate.likelihood = likelihood;
             }
-            None if candidate.likelihood <= self.likelihood_floor() => return true,
             None => {}
         }
         self.next_sequence += 1;
         let rank = Rank { likelihood: candidate.likelihood, sequence: self.next_sequence };
         self.ranks.insert(candidate.representative, Some(rank));
         self.by_rank.insert(rank, candidate);
-        while self.by_rank.len() > self.capacity()
+        while self.by_rank.len() > self.candidates_left
             && let Some((_, last)) = self.by_rank.pop_first()
         {
             self.ranks.remove(&last.representative);

@@ -13,7 +13,7 @@
 
 use std::sync::Arc;
 
-use super::byte_groups::{NAME_CLASSES, is_punctuation};
+use super::byte_groups::is_punctuation;
 use super::continuations::{ContinuationMemo, TextKind};
 use super::frontier::{Candidate, Frontier};
 use super::token_walk::{TokenTarget, TokenTargets, TokenWalk};
@@ -54,7 +54,7 @@ impl PathSearch {
     }
 
     /// Adds the configurations at which the next token may end. `target` is the candidate's
-    /// configuration in the constraint's own parser. Returns the paths to configurations whose
+    /// configuration in the constraint's parser. Returns the paths to configurations whose
     /// representative has been expanded already.
     pub(super) fn expand(
         &mut self,
@@ -63,7 +63,7 @@ impl PathSearch {
         candidate: &Candidate,
         target: ConstraintConfig,
     ) -> Result<Vec<Arc<[Symbol]>>, ParserLimit> {
-        let walk = TokenWalk::new(trie, candidate, self.frontier.likelihood_floor());
+        let walk = TokenWalk::new(trie, candidate);
         let mut found = walk.run(parser, &mut self.continuations)?;
         self.apply_word_cuts(parser, trie, candidate, &mut found)?;
         let mut explored = Vec::new();
@@ -98,9 +98,8 @@ impl PathSearch {
         candidate: &Candidate,
         found: &mut TokenTargets,
     ) -> Result<(), ParserLimit> {
-        let min_likelihood = self.frontier.likelihood_floor() / candidate.likelihood;
         let mut cut_targets: Vec<(ConfigId, f64, Vec<Symbol>)> = Vec::new();
-        for target in found.list.iter_mut().filter(|target| target.likelihood >= min_likelihood) {
+        for target in &mut found.list {
             let Some((begun, is_word_byte)) = begun_word(&target.path, candidate.last_byte) else {
                 continue;
             };
@@ -166,7 +165,7 @@ impl PathSearch {
         {
             match group.bytes.iter().next().filter(is_word_byte) {
                 // In a member name, other bytes only start a name that is not declared.
-                _ if continuations.in_name && group.classes & NAME_CLASSES == 0 => {}
+                _ if continuations.in_name && !group.has_name_bytes() => {}
                 None if !group.bytes.iter().any(|byte| is_word_byte(&byte)) => is_over = true,
                 Some(byte) if group.bytes.len() == 1 && next.is_none() => {
                     next = Some((byte, group.to))

@@ -1,8 +1,8 @@
 //! A preparation, run in slices: it explores candidates in descending likelihood and makes their
 //! masks.
 //!
-//! Between two slices others may use the background thread and the second parser. If that clears
-//! the caches of one of the two parsers, the configurations of the search are gone and the
+//! Between two slices others may use the background thread and the background parser. If that
+//! clears the caches of one of the two parsers, the configurations of the search are gone and the
 //! preparation ends.
 
 use std::sync::Arc;
@@ -45,7 +45,7 @@ struct PreparationProgress {
 struct SearchInEpochs {
     paths: PathSearch,
     constraint_epoch: u64,
-    second_epoch: u64,
+    background_epoch: u64,
 }
 
 impl Preparation {
@@ -69,7 +69,7 @@ impl Preparation {
     pub(super) fn run_slice(&mut self, signal: &SliceSignal) -> Option<f64> {
         let job = PreparationJob { masks: &self.masks, counters: &self.counters, signal };
         let progress = &mut self.progress;
-        let explore = |second: &mut BackgroundParserState| progress.slice(&job, second);
+        let explore = |inner: &mut BackgroundParserState| progress.slice(&job, inner);
         let (next, units) = fuel::measure(|| {
             fuel::run_under(&self.cancel_tokens, || {
                 fuel::with_budget(self.fuel, || self.background_parser.run_guarded(explore))
@@ -87,20 +87,20 @@ impl PreparationProgress {
     fn slice(
         &mut self,
         job: &PreparationJob<'_>,
-        second: &mut BackgroundParserState,
+        inner: &mut BackgroundParserState,
     ) -> Result<Option<f64>, ParserLimit> {
-        let epoch = job.with_constraint(|own| own.epoch);
+        let epoch = job.with_constraint(|constraint| constraint.epoch);
         let search = self.search.take();
-        let Some(mut search) = search.or_else(|| self.begin(job, second, epoch)) else {
+        let Some(mut search) = search.or_else(|| self.begin(job, inner, epoch)) else {
             return Ok(None);
         };
-        let Some(state) = &mut second.state else { return Ok(None) };
-        if (search.constraint_epoch, search.second_epoch) != (epoch, state.epoch) {
+        let Some(background) = &mut inner.background else { return Ok(None) };
+        if (search.constraint_epoch, search.background_epoch) != (epoch, background.epoch) {
             return Ok(None);
         }
         let mut goes_on = true;
         for _ in 0..CANDIDATES_PER_SLICE {
-            goes_on = job.is_needed() && self.explore_next(job, state, &mut search.paths)?;
+            goes_on = job.is_needed() && self.explore_next(job, background, &mut search.paths)?;
             if !goes_on || job.signal.should_yield() {
                 break;
             }
@@ -110,7 +110,7 @@ impl PreparationProgress {
             self.search = Some(search);
         } else if job.is_needed() {
             job.with_constraint(MaskState::reserve_more);
-            second.last_preparation = Some((epoch, self.budget, self.report.report.candidates));
+            inner.last_preparation = Some((epoch, self.budget, self.report.report.candidates));
         }
         Ok(next)
     }
@@ -119,19 +119,20 @@ impl PreparationProgress {
     fn begin(
         &mut self,
         job: &PreparationJob<'_>,
-        second: &mut BackgroundParserState,
+        inner: &mut BackgroundParserState,
         epoch: u64,
     ) -> Option<SearchInEpochs> {
-        let last = second.last_preparation.as_ref();
+        let last = inner.last_preparation.as_ref();
         if let Some((_, _, candidates)) =
             last.filter(|last| last.0 == epoch && last.1 == self.budget)
         {
             (self.report.report.candidates, self.report.report.cached) = (*candidates, *candidates);
             return None;
         }
-        let (state, _) = second.parser_and_counterparts(job.masks);
-        let paths = PathSearch::new(&mut state.parser, self.budget.candidates, self.budget.steps);
-        Some(SearchInEpochs { paths, constraint_epoch: epoch, second_epoch: state.epoch })
+        let (background, _) = inner.parser_and_counterparts(job.masks);
+        let paths =
+            PathSearch::new(&mut background.parser, self.budget.candidates, self.budget.steps);
+        Some(SearchInEpochs { paths, constraint_epoch: epoch, background_epoch: background.epoch })
     }
 
     /// Makes the mask of the likeliest candidate and expands it. `false` at the end of the search
@@ -139,7 +140,7 @@ impl PreparationProgress {
     fn explore_next(
         &mut self,
         job: &PreparationJob<'_>,
-        state: &mut MaskState,
+        background: &mut MaskState,
         paths: &mut PathSearch,
     ) -> Result<bool, ParserLimit> {
         let report = &mut self.report.report;
@@ -150,23 +151,18 @@ impl PreparationProgress {
         let Some(target) = job.step_to_candidate(&candidate) else { return Ok(false) };
         report.candidates += 1;
         count(&job.counters.candidates_explored, 1);
-        let bytes = state.parser.bytes();
-        match job.make_mask(state, candidate.config, target)? {
+        match job.make_mask(background, candidate.config, target)? {
             MaskOutcome::Built => report.built += 1,
             MaskOutcome::Cached => report.cached += 1,
             MaskOutcome::OutOfFuel => return Ok(true),
             MaskOutcome::Discarded => return Ok(false),
         }
         let trie = job.masks.vocab.trie();
-        let explored = paths.expand(&mut state.parser, trie, &candidate, target)?;
+        let explored = paths.expand(&mut background.parser, trie, &candidate, target)?;
         for path in explored {
             if job.step_path(target, &path).is_none() {
                 break;
             }
-        }
-        paths.continuations.charge_growth(state.parser.bytes().saturating_sub(bytes));
-        if paths.continuations.loops_on_text(candidate.config) {
-            job.cache_transitions(target, state.parser.allowed(candidate.config));
         }
         Ok(true)
     }

@@ -272,7 +272,7 @@ fn excess_prefetches_replace_the_oldest() {
     let engine = engine(EngineOptions::default());
     let constraint = constraint(&engine);
     let mut matcher = constraint.matcher();
-    // The lock of the second parser blocks the one background thread.
+    // The lock of the background parser blocks the one background thread.
     let inner = constraint.background_parser.inner.lock();
     for token in bytes(TEXT) {
         assert!(matcher.prefetch(&bytes("{}[]\"\\,x1")));

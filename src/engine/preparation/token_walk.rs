@@ -65,20 +65,13 @@ impl TokenTargets {
 pub(super) struct TokenWalk<'w> {
     trie: &'w Trie,
     candidate: &'w Candidate,
-    /// Least likelihood, relative to the start of the token, at which a partial token is followed.
-    min_likelihood: f64,
     stack: Vec<PartialToken>,
     found: TokenTargets,
 }
 
 impl<'w> TokenWalk<'w> {
-    /// A walk that finds what is likelier than `likelihood_floor`, relative to the start of the
-    /// text.
-    pub(super) fn new(
-        trie: &'w Trie,
-        candidate: &'w Candidate,
-        likelihood_floor: f64,
-    ) -> TokenWalk<'w> {
+    /// A walk that has not begun.
+    pub(super) fn new(trie: &'w Trie, candidate: &'w Candidate) -> TokenWalk<'w> {
         let begin = PartialToken {
             config: candidate.config,
             node: NodeId::ROOT,
@@ -86,13 +79,7 @@ impl<'w> TokenWalk<'w> {
             path: Vec::new(),
             longest_token: None,
         };
-        TokenWalk {
-            trie,
-            candidate,
-            min_likelihood: MIN_TOKEN_LIKELIHOOD.max(likelihood_floor / candidate.likelihood),
-            stack: vec![begin],
-            found: TokenTargets::default(),
-        }
+        TokenWalk { trie, candidate, stack: vec![begin], found: TokenTargets::default() }
     }
 
     /// Walks until no partial token is left. A token ends where no longer one is likely, and, with
@@ -109,9 +96,8 @@ impl<'w> TokenWalk<'w> {
                 break;
             }
             let last = partial.path.last().map_or(self.candidate.last_byte, |symbol| symbol.byte());
-            let min_likelihood = self.min_likelihood / partial.likelihood;
             let continuations = memo.get(parser, partial.config)?;
-            let branches = continuations.branches(self.trie, partial.node, (last, min_likelihood));
+            let branches = continuations.branches(self.trie, partial.node, last);
             if let (true, Some((len, to))) = (branches.is_empty(), partial.longest_token) {
                 self.found.add(to, partial.likelihood, &partial.path[..len]);
             }
@@ -134,7 +120,7 @@ impl<'w> TokenWalk<'w> {
             let early_end = if word_ends { EARLY_END.0 } else { EARLY_END.1 };
             self.found.add(to, likelihood * early_end, path);
         }
-        if likelihood < self.min_likelihood {
+        if likelihood < MIN_TOKEN_LIKELIHOOD {
             return;
         }
         match (branch.symbol, branch.child) {
@@ -142,7 +128,7 @@ impl<'w> TokenWalk<'w> {
                 self.found.add(branch.to, likelihood, &[branch.symbol]);
             }
             (Symbol::Byte(_), Some(child)) => {
-                self.descend(partial, branch, (child, likelihood));
+                self.descend(partial, branch, child, likelihood);
             }
             _ => {
                 if let Some((len, to)) = *longest_token {
@@ -157,12 +143,13 @@ impl<'w> TokenWalk<'w> {
         &mut self,
         partial: &PartialToken,
         branch: &TokenBranch,
-        (child, likelihood): (NodeId, f64),
+        child: NodeId,
+        likelihood: f64,
     ) {
         let mut path = partial.path.clone();
         path.push(branch.symbol);
         let is_token = !self.trie.tokens_at(child).is_empty();
-        if is_token && (branch.has_many_bytes || self.trie.is_leaf(child)) {
+        if is_token && self.trie.is_leaf(child) {
             self.found.add(branch.to, likelihood, &path);
             return;
         }
