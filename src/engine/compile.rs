@@ -16,7 +16,7 @@ use crate::front::json_schema::{
 use crate::front::lark::{self, LarkOptions};
 use crate::front::regex::{self, RegexError, RegexOptions};
 use crate::front::structural_tag::{self, StructuralTagErrors, StructuralTagOptions};
-use crate::fuel;
+use crate::fuel::{self, OutOfFuel};
 use crate::ir::Grammar;
 use crate::spec::json::{Json, JsonError};
 
@@ -225,7 +225,7 @@ impl Engine {
     ) -> Result<(Constraint, Vec<SchemaError>), SchemaCompileError> {
         fuel::with_default_budget(
             || options.compile_budget(&self.options.limits, schema.text_len()),
-            || self.compile_schema_within(schema, registry, options),
+            || or_cancelled(|| self.compile_schema_within(schema, registry, options)),
         )
     }
 
@@ -314,7 +314,11 @@ impl Engine {
         let limits = &self.options.limits;
         fuel::with_default_budget(
             || limits.compile_budget(text.len()),
-            || Ok(self.compile(structural_tag::lower(text, &options, limits)?.grammar)?),
+            || {
+                or_cancelled(|| {
+                    Ok(self.compile(structural_tag::lower(text, &options, limits)?.grammar)?)
+                })
+            },
         )
     }
 
@@ -338,7 +342,7 @@ impl Engine {
         let limits = &self.options.limits;
         fuel::with_default_budget(
             || limits.compile_budget(pattern.len()),
-            || Ok(self.compile(regex::lower(pattern, options, limits)?)?),
+            || or_cancelled(|| Ok(self.compile(regex::lower(pattern, options, limits)?)?)),
         )
     }
 
@@ -350,7 +354,22 @@ impl Engine {
     ) -> Result<Constraint, TextCompileError> {
         fuel::with_default_budget(
             || self.options.limits.compile_budget(text.len()),
-            || Ok(self.compile_with(lower()?.grammar, self.options.simplify_texts)?),
+            || {
+                or_cancelled(|| {
+                    Ok(self.compile_with(lower()?.grammar, self.options.simplify_texts)?)
+                })
+            },
         )
     }
+}
+
+/// Runs a compilation. Where it was cancelled, its error is [`OutOfFuel::Cancelled`], whatever a
+/// front end has made of that.
+fn or_cancelled<T, E: From<CompileError>>(work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+    work().map_err(|error| match fuel::check() {
+        Err(cause @ OutOfFuel::Cancelled) => {
+            CompileError::Fuel { rule: "start".to_owned(), cause }.into()
+        }
+        _ => error,
+    })
 }

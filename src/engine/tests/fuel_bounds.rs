@@ -5,6 +5,7 @@ use crate::front::ebnf::EbnfOptions;
 use crate::front::json_schema::SchemaOptions;
 use crate::fuel::{CancelToken, OutOfFuel};
 use crate::limits::Limits;
+use crate::{LarkOptions, RegexOptions};
 
 /// So ambiguous that each further letter of a text costs more work than the one before.
 const AMBIGUOUS: &str = "root ::= \"(\" x+ y\nx ::= [a-z]+ \" \"? | x x\ny ::= x* y? \".\" | x y\n";
@@ -346,4 +347,34 @@ fn keys_of_deeply_nested_objects_are_counted() {
     assert!(deep > shallow + 10 * 1_000, "{shallow} {deep}");
     // A list with an entry of 8 bytes for each open object, for each key.
     assert!(constraint.bytes().unwrap() > before + 10 * 1_000 * 8);
+}
+
+/// The error of a cancelled compilation is no fault of its input.
+#[test]
+fn cancelled_compilations_say_so() {
+    let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
+    let token = CancelToken::default();
+    token.cancel();
+    let is_cancelled = |error: CompileError| {
+        matches!(error, CompileError::Fuel { cause: OutOfFuel::Cancelled, .. })
+    };
+    token.run(|| {
+        let schema = r#"{"type": "array", "items": {"enum": [1, "a"]}}"#;
+        match engine.compile_json_schema(schema, &SchemaOptions::default()) {
+            Err(SchemaCompileError::Compile(error)) => assert!(is_cancelled(error)),
+            other => panic!("{other:?}"),
+        }
+        let ebnf = engine.compile_ebnf("root ::= [a-z]+ root?", &EbnfOptions::default());
+        let lark = engine.compile_lark("start: /[a-z]+/ start?", &LarkOptions::default());
+        for compiled in [ebnf, lark] {
+            match compiled {
+                Err(TextCompileError::Compile(error)) => assert!(is_cancelled(error)),
+                other => panic!("{other:?}"),
+            }
+        }
+        match engine.compile_regex("[a-z]+", &RegexOptions::default()) {
+            Err(RegexCompileError::Compile(error)) => assert!(is_cancelled(error)),
+            other => panic!("{other:?}"),
+        }
+    });
 }
