@@ -65,13 +65,9 @@ pub async fn serve(
 }
 
 async fn not_found(uri: Uri) -> ApiError {
-    // Clients append their path to a base URL, which may end with a part of it already.
-    let path = uri.path().trim_end_matches('/');
-    let names = path.rsplit("/v1/").next().unwrap_or(path).trim_start_matches('/');
-    let meant = format!("/v1/{names}");
-    let message = match Route::of(&meant).path == meant {
-        true => format!("there is no such route: use {meant}"),
-        false => "there is no such route".to_owned(),
+    let message = match Route::meant_by(uri.path()) {
+        Some(meant) => format!("there is no such route: use {meant}"),
+        None => "there is no such route".to_owned(),
     };
     ApiError::general(ErrorKind::NotFound, "unknown_route", message)
 }

@@ -1,6 +1,7 @@
 //! Routes of OpenAI's and Anthropic's APIs that are not served: a 404 that names the way out.
 
 use axum::Router;
+use axum::http::Uri;
 use axum::routing::any;
 
 use crate::error::{ApiError, ErrorKind};
@@ -43,7 +44,13 @@ const ROUTES: &[(&str, &str, &str)] = &[
 /// The routes.
 pub(crate) fn routes() -> Router<App> {
     ROUTES.iter().fold(Router::new(), |router, &(route, what, replacement)| {
-        let refuse = move || async move { refusal(what, replacement) };
+        let refuse = move |uri: Uri| async move {
+            // A base URL that is the whole route already.
+            match uri.path().ends_with("/chat/completions") {
+                true => refusal("this route is not served", "use /v1/chat/completions"),
+                false => refusal(what, replacement),
+            }
+        };
         let below = format!("{route}/{{*below}}");
         router.route(route, any(refuse)).route(&below, any(refuse))
     })

@@ -298,14 +298,13 @@ fn floor_boundary(text: &str, offset: usize) -> usize {
     at
 }
 
-/// Whether names differ in capitals, underscores and hyphens only. Cost: ends at the first other
-/// difference.
+/// Whether names differ in capitals, underscores and hyphens only. Long names never do.
 pub fn is_same_name(a: &str, b: &str) -> bool {
     fn folded(name: &str) -> impl Iterator<Item = u8> {
         let letters = name.bytes().filter(|byte| !matches!(byte, b'_' | b'-'));
         letters.map(|byte| byte.to_ascii_lowercase())
     }
-    folded(a).eq(folded(b))
+    a.len().max(b.len()) <= MAX_COMPARED_BYTES && folded(a).eq(folded(b))
 }
 
 /// The candidate most similar to a name; `None` if none is similar, or if `earlier`, the number of

@@ -255,7 +255,7 @@ pub enum ViolationKind {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Completion {
-    /// Complete. The length limit has changed nothing.
+    /// Complete. The length limit has excluded nothing that the model preferred.
     Complete,
     /// Complete, but without the length limit it might be longer: the limit ended it after a
     /// complete call or response in a format, or excluded something that would not have fitted.

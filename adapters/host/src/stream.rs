@@ -352,6 +352,9 @@ impl GenerationReading {
 
         let (finish, completion) = match self.reader.stopped() {
             // What happens after a stop text does not count.
+            Some(true) if shared.narrowed_at.lock().is_some() => {
+                (Finish::Stop, Completion::Limited)
+            }
             Some(true) => (Finish::Stop, Completion::Complete),
             Some(false) => (Finish::Stop, Completion::Stopped),
             None => self.finish_and_completion(reason, host_gone, may_end, is_complete)?,

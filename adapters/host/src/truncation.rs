@@ -230,14 +230,15 @@ impl TruncationGuard {
         };
         let (mut is_narrowed, mut allowed) = (false, Vec::new());
         self.known.retain(|known| known.position == position);
-        for (id, _) in candidates {
+        for (rank, (id, _)) in candidates.into_iter().enumerate() {
             let token = TokenId::from_raw(id as u32);
             match completion_after(matcher, token) {
                 Some(completion) => {
                     allowed.push(token);
                     self.learn(position + 1, completion, true);
                 }
-                None => is_narrowed = true,
+                // The others, the model would not have preferred.
+                None => is_narrowed |= rank == 0,
             }
         }
         // An empty completion means that a stop token may follow.

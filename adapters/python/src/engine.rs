@@ -1,8 +1,8 @@
 //! `Engine`: compiles for one vocabulary, and fills the masks of batches.
 
+use louver::front::diagnostic::{Diagnostics, Severity};
 use louver::front::ebnf::{self, EbnfDialect};
 use louver::front::json_schema::Registry;
-use louver::front::diagnostic::{Diagnostics, Severity};
 use louver::front::{LoweredGrammar, lark};
 use louver::{
     EbnfOptions, EngineOptions, Expr, GrammarBuilder, Json, LarkOptions, Limits, RegexOptions,

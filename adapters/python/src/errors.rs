@@ -8,7 +8,7 @@ use louver::front::structural_tag::StructuralTagErrors;
 use louver::spec::json::JsonError;
 use louver::{
     AdvanceError, CompileError, Matcher, RegexCompileError, SchemaCompileError,
-    StructuralTagCompileError, TextCompileError,
+    StructuralTagCompileError, TextCompileError, TokenId,
 };
 use louver_formats::{ConstraintError, LowerError, RequestErrors, RequestFault};
 use louver_hf_tokenizers::LoadError;
@@ -191,6 +191,9 @@ impl From<LoadError> for Failure {
     }
 }
 
+/// A token that no vocabulary has.
+pub(crate) const NO_TOKEN: TokenId = TokenId::from_raw(u32::MAX);
+
 /// The exception for a token that was not taken: the matcher says what was expected. `index`: the
 /// token's place among those given.
 pub(crate) fn advance_error(
@@ -201,7 +204,9 @@ pub(crate) fn advance_error(
 ) -> PyErr {
     let (reason, token, offset) = match error {
         AdvanceError::Rejected { token, offset } => ("rejected", Some(*token), Some(*offset)),
-        AdvanceError::UnknownToken { token } => ("unknown_token", Some(*token), None),
+        AdvanceError::UnknownToken { token } => {
+            ("unknown_token", Some(*token).filter(|token| *token != NO_TOKEN), None)
+        }
         AdvanceError::Terminated => ("terminated", None, None),
         AdvanceError::Limit { .. } => ("limit", None, None),
         _ => ("other", None, None),
@@ -214,6 +219,7 @@ pub(crate) fn advance_error(
             let shown = matcher.vocab().shown(token);
             format!("token {token} ({shown:?}) may not follow: {refusal}")
         }
+        (None, _) if reason == "unknown_token" => "no token has a number like this".to_owned(),
         _ => error.to_string(),
     };
     let arguments = (message, reason, token.map(|token| token.raw()), offset, index);

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 use tokenizers::Tokenizer;
 
-use crate::errors::{Failure, detached};
+use crate::errors::{Failure, NO_TOKEN, detached};
 
 /// A model's tokens as bytes, its stop tokens, and the width of its logits. Immutable; engines and
 /// threads share it. Make one with `from_file`, `from_json`, `from_tokens` or, for a tokenizer of
@@ -23,9 +23,9 @@ pub(crate) struct Vocabulary {
     warnings: Vec<String>,
 }
 
-/// A token id of Python. Ids that no vocabulary has become one that is unknown.
+/// A token id of Python. Numbers that are no ids become [`NO_TOKEN`].
 pub(crate) fn token(id: i64) -> TokenId {
-    TokenId::from_raw(u32::try_from(id).unwrap_or(u32::MAX))
+    u32::try_from(id).map_or(NO_TOKEN, TokenId::from_raw)
 }
 
 /// The ids of any iterable: a list, an array, a tensor.

@@ -47,7 +47,7 @@ const RESULT_COPIES: usize = 2;
 
 /// The memory of the results of a request's calls, which are kept until its response ends.
 struct ResultBudget {
-    /// The most bytes of all texts: no more fit into a prompt.
+    /// The most bytes of all texts: those of a prompt (`prompt_bytes`).
     max_bytes: usize,
     /// Bytes of the texts so far.
     bytes: usize,
@@ -92,6 +92,8 @@ pub(super) struct Rounds {
     /// Number of tokens that they have.
     tokens: usize,
     results: ResultBudget,
+    /// No calls are run any more.
+    are_over: bool,
 }
 
 impl Rounds {
@@ -108,7 +110,8 @@ impl Rounds {
         request.body = SentBody::default();
         let max_bytes = served.settings.limits.requests.prompt_bytes;
         let results = ResultBudget { max_bytes, bytes: 0, share: BodyShare::default() };
-        Some(Rounds { tools, request, first_params, complete: 0, tokens: 0, results })
+        let (complete, tokens, are_over) = (0, 0, false);
+        Some(Rounds { tools, request, first_params, complete, tokens, results, are_over })
     }
 
     fn is_server_call(&self, call: &Call) -> bool {
@@ -117,7 +120,12 @@ impl Rounds {
 
     /// Whether a generation called a tool that the server runs.
     pub(super) fn calls_server_tools(&self, generation: &Generation) -> bool {
-        generation.turn.calls.iter().any(|call| self.is_server_call(call))
+        !self.are_over && generation.turn.calls.iter().any(|call| self.is_server_call(call))
+    }
+
+    /// Ends the rounds: no calls are run any more.
+    pub(super) fn end(&mut self) {
+        self.are_over = true;
     }
 
     /// Whether it called only such tools, so that another round can follow.

@@ -46,7 +46,7 @@ enum NextStep {
     /// Another round, after the results of the server's tools, and the parameters of its request.
     NextRound(Box<(Rounds, RequestParams)>),
     /// Its end, after the results of the server's tools: the client runs other calls.
-    LastProgress(Box<Progress>),
+    LastProgress(Box<(Rounds, Progress)>),
 }
 
 type ChoiceFuture = Pin<Box<dyn Future<Output = (NextStep, Result<Progress, ApiError>)> + Send>>;
@@ -165,9 +165,12 @@ impl RunningRequest {
                 let (rounds, params) = *round;
                 self.start_round(rounds, params);
             }
-            // Rounds have ended, so that no calls are run after this progress.
+            // Rounds have ended, so that no calls are run after this progress. They pay for the
+            // results until the response ends.
             NextStep::LastProgress(last) => {
-                self.pending.push(Box::pin(async { (NextStep::GenerationEnded, Ok(*last)) }));
+                let (rounds, end) = *last;
+                self.rounds = Some(rounds);
+                self.pending.push(Box::pin(async { (NextStep::GenerationEnded, Ok(end)) }));
             }
             NextStep::GenerationEnded => match self.tool_round(progress) {
                 Ok(running) => {
@@ -217,7 +220,8 @@ impl RunningRequest {
             let usage = Usage::default();
             let results = Progress::ToolResults { results, usage, louver: None };
             let end = Progress::End { finished, steps };
-            (NextStep::LastProgress(Box::new(end)), Ok(results))
+            rounds.end();
+            (NextStep::LastProgress(Box::new((rounds, end))), Ok(results))
         }))
     }
 

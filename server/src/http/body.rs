@@ -49,7 +49,7 @@ impl BodyShare {
         self.0.as_ref().map_or(0, |permits| permits.num_permits())
     }
 
-    /// Acquires more permits, of no more than the whole budget.
+    /// Acquires more permits, at most up to the whole budget.
     fn acquire(&mut self, more: usize, app: &App) -> Result<(), ApiError> {
         let rest = app.config().limits.http.bodies_bytes.saturating_sub(self.held());
         let more = u32::try_from(more.min(rest)).unwrap_or(u32::MAX);

@@ -57,9 +57,15 @@ impl Activity {
         self.active_requests.load(Ordering::SeqCst) > 0
     }
 
-    /// Wakes the task that reads, so that it starts the idle timeout, unless there are requests.
+    /// Whether requests are in progress, or a response waits for the client to read it.
+    fn is_busy(&self) -> bool {
+        self.has_requests() || self.is_writing.load(Ordering::Relaxed)
+    }
+
+    /// Wakes the task that reads, so that it starts the idle timeout, unless the connection is
+    /// busy. The end of a write wakes it, too.
     fn wake_reader(&self) {
-        if !self.has_requests()
+        if !self.is_busy()
             && let Some(reader) = self.reader.lock().take()
         {
             reader.wake();
@@ -140,7 +146,7 @@ impl ClientConnection {
 
     /// Whether no request is in progress, and no response data waits to be sent.
     pub(super) fn is_idle(&self) -> bool {
-        !self.activity.has_requests() && !self.activity.is_writing.load(Ordering::Relaxed)
+        !self.activity.is_busy()
     }
 
     /// The body of a request of this connection, which is watched as it arrives. It is slow after
@@ -265,8 +271,7 @@ impl Connection {
     /// known length is handed over at once. The timeouts restart after each request.
     fn is_busy(&mut self) -> bool {
         let total_requests = self.activity.total_requests.load(Ordering::Relaxed);
-        let is_busy =
-            self.activity.has_requests() || self.activity.is_writing.load(Ordering::Relaxed);
+        let is_busy = self.activity.is_busy();
         if is_busy || total_requests != self.requests_seen {
             self.requests_seen = total_requests;
             self.idle_timeout.stop();
@@ -358,6 +363,32 @@ mod tests {
 
     use super::*;
     use crate::limits::Seconds;
+
+    /// A response that the client does not read costs no work.
+    #[tokio::test]
+    async fn unread_responses_are_not_polled_again_and_again() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (stream, address) = listener.accept().await.unwrap();
+        let accepted = ClientConnection::new(address);
+        let connection = Connection::new(stream, &accepted, HttpLimits::default());
+        let respond = service_fn(move |_: hyper::Request<Incoming>| {
+            drop(accepted.begin_request());
+            let body = Body::from(vec![0_u8; 32 << 20]);
+            async move { Ok::<_, Infallible>(hyper::Response::new(body)) }
+        });
+        let mut served =
+            Box::pin(http1::Builder::new().serve_connection(TokioIo::new(connection), respond));
+        client.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+        let mut polls = 0;
+        let counted = poll_fn(|context| {
+            polls += 1;
+            served.as_mut().poll(context).map(drop)
+        });
+        let pause = Duration::from_millis(500);
+        assert!(tokio::time::timeout(pause, counted).await.is_err(), "nobody reads the response");
+        assert!(polls < 1_000, "{polls} polls");
+    }
 
     /// The connection is idle once the client has read the response, not while it reads.
     #[tokio::test]

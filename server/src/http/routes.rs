@@ -43,6 +43,9 @@ pub(crate) fn is_health(path: &str) -> bool {
     [HEALTH, HEALTH_ALIAS].contains(&path)
 }
 
+/// The most parts of a path that are looked at.
+const MAX_PARTS: usize = 16;
+
 /// Stands for all paths outside the table, so that labels are few whatever paths clients request.
 pub(crate) const OTHER: &str = "other";
 
@@ -60,6 +63,16 @@ impl Route {
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
         ROUTES.iter().find(is_within).unwrap_or(&OTHER_ROUTE)
+    }
+
+    /// The other route that a path probably means. Clients append their path to a base URL, which
+    /// may lack `/v1` or have more than that.
+    pub(crate) fn meant_by(path: &str) -> Option<String> {
+        let whole = path.trim_end_matches('/');
+        let ends = whole.match_indices('/').map(|(at, _)| &whole[at..]).take(MAX_PARTS);
+        let mut routes = ends.flat_map(|end| [end.to_owned(), format!("/v1{end}")]);
+        let meant = routes.find(|route| Route::of(route).path == route);
+        meant.filter(|meant| meant != path)
     }
 }
 

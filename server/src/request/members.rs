@@ -109,6 +109,9 @@ impl<'a> Members<'a> {
     /// As [`Members::refuse_unknown`], with advice where no known member is similar.
     pub(crate) fn refuse_unknown_with(&self, faults: &mut Faults, known: &[&str], advice: &str) {
         for name in self.object.unknown(known) {
+            if faults.is_full() {
+                return;
+            }
             self.fail_unknown(faults, name, known.iter().copied(), advice);
         }
     }

@@ -18,6 +18,9 @@ async fn routes_and_methods_are_checked() {
         let other = server.get(path).await.json();
         assert_eq!(other["error"]["message"], "there is no such route: use /v1/models", "{path}");
     }
+    let doubled = server.get("/v1/chat/completions/chat/completions").await.json();
+    let message = "this route is not served here: use /v1/chat/completions";
+    assert_eq!(doubled["error"]["message"], message);
     let models = server.get("/v1/models").await.json();
     assert_eq!((&models["object"], &models["data"][0]["id"]), (&json!("list"), &json!("tiny")));
     assert_eq!(server.get("/v1/models/tiny").await.json()["object"], "model");

@@ -57,10 +57,9 @@ struct ValueDelimiters {
     has_single_quotes: bool,
 }
 
-/// Reads arguments in chunks, and writes them as JSON text. The grammar must allow what it reads;
-/// after anything else it writes nothing.
+/// The texts before a value.
 #[derive(Clone, Debug)]
-pub(crate) struct TaggedReader {
+struct ArgumentBegin {
     /// What stands before the first argument.
     before: Vec<Part>,
     /// What stands between two arguments.
@@ -70,6 +69,13 @@ pub(crate) struct TaggedReader {
     key: NameStyle,
     /// The opening tag after the argument's name.
     pieces: Vec<TagPiece>,
+}
+
+/// Reads arguments in chunks, and writes them as JSON text. The grammar must allow what it reads;
+/// after anything else it writes nothing.
+#[derive(Clone, Debug)]
+pub(crate) struct TaggedReader {
+    begin: ArgumentBegin,
     delimiters: ValueDelimiters,
     /// The types of the arguments.
     types: LazyTypes,
@@ -149,11 +155,13 @@ impl TaggedReader {
             }
         }
         TaggedReader {
-            before: style.before.parts(),
-            between: style.between.parts(),
-            first: style.open.first().map(written).unwrap_or_default(),
-            key: key_style(style),
-            pieces,
+            begin: ArgumentBegin {
+                before: style.before.parts(),
+                between: style.between.parts(),
+                first: style.open.first().map(written).unwrap_or_default(),
+                key: key_style(style),
+                pieces,
+            },
             delimiters: ValueDelimiters {
                 lead: style.lead.clone().into_bytes(),
                 trail: style.trail.clone().into_bytes(),
@@ -209,9 +217,9 @@ impl TaggedReader {
                 true
             }
             TaggedState::Key => {
-                let Some(TagPiece::Text(text)) = self.pieces.first() else { return false };
+                let Some(TagPiece::Text(text)) = self.begin.pieces.first() else { return false };
                 let Some(at) = self.buffer.find(text, 0) else { return false };
-                let key = self.key.read(&String::from_utf8_lossy(&self.buffer[..at]));
+                let key = self.begin.key.read(&String::from_utf8_lossy(&self.buffer[..at]));
                 self.buffer.drop_front(at + text.len());
                 self.value = self.types.of_member(&key);
                 self.out.push_str(if std::mem::replace(&mut self.has_argument, true) {
@@ -241,14 +249,15 @@ impl TaggedReader {
 
     /// The length of the text up to the name of the next argument, if all of that is there.
     fn first_len(&self) -> Option<usize> {
-        let parts = if self.has_argument { &self.between } else { &self.before };
+        let ArgumentBegin { before, between, first, .. } = &self.begin;
+        let parts = if self.has_argument { between } else { before };
         let ends = part_ends(&self.buffer, vec![0], parts).into_iter();
-        ends.flat_map(|end| text_ends(&self.buffer, end, &self.first)).min()
+        ends.flat_map(|end| text_ends(&self.buffer, end, first)).min()
     }
 
     /// Reads piece `k` of the opening tag.
     fn open(&mut self, k: usize) -> bool {
-        let len = match self.pieces.get(k) {
+        let len = match self.begin.pieces.get(k) {
             None => {
                 self.state = TaggedState::Lead;
                 return true;
@@ -261,7 +270,9 @@ impl TaggedReader {
                 Some(text.len()).filter(|_| self.buffer.starts_with(text))
             }
             Some(TagPiece::Kind(words)) => {
-                let Some(TagPiece::Text(after)) = self.pieces.get(k + 1) else { return false };
+                let Some(TagPiece::Text(after)) = self.begin.pieces.get(k + 1) else {
+                    return false;
+                };
                 let Some(at) = self.buffer.find(after, 0) else { return false };
                 let types = words.iter().find(|(_, word)| self.buffer[..at] == **word);
                 self.value = types.map_or(self.value, |(types, _)| *types);

@@ -122,8 +122,9 @@ impl WireFormat {
 
 impl LoweredRequest {
     /// Reads a text that the request's grammar accepts, all of it text: the turn is that of a
-    /// constrained generation. For a budget of tokens, every byte is a token. `compiled` is the compiled grammar. A text that is not accepted is
-    /// read up to there, as a generation that was cut off. Cost: linear.
+    /// constrained generation. For a budget of tokens, every byte is a token. `compiled` is the
+    /// compiled grammar. A text that is not accepted is read up to there, as a generation that was
+    /// cut off. Cost: linear.
     pub fn read_constrained(
         &self,
         compiled: Arc<Compiled>,

@@ -54,7 +54,8 @@ impl SchemaValidators {
     }
 
     /// The violations of a turn's calls and, if `is_complete`, of a response in a response format.
-    /// A schema without a validator is reported for every text. Blocks for up to a second.
+    /// A schema without a validator is reported for every text. Blocks: the compilation of a
+    /// validator and the check of each text have a budget of steps.
     pub(crate) fn violations(&self, turn: &Turn, is_complete: bool) -> Vec<Violation> {
         let mut violations = Vec::new();
         for (k, RelaxedSchema { tool, .. }) in self.lowered.relaxed_schemas().iter().enumerate() {

@@ -387,7 +387,8 @@ impl<'a> Doc<'a> {
         self.add(kind, Some(parent), LocationPath::Parent, self.context(parent))
     }
 
-    /// The location of a subschema: the known one (in its dynamic scope), or a new one. `base` is the resource that contains it.
+    /// The location of a subschema: the known one (in its dynamic scope), or a new one. `base` is
+    /// the resource that contains it.
     pub(super) fn intern(
         &mut self,
         json: &'a Json,
