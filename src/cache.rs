@@ -110,13 +110,13 @@ impl<K: Eq + Hash, V: Clone> Cache<K, V> {
     /// Inserts a value of `bytes` bytes. One that takes more than half of the budget is not cached.
     /// Returns the values that were evicted for it.
     pub(crate) fn insert(&mut self, key: K, value: V, bytes: usize) -> Vec<V> {
+        self.bytes -= self.slots.swap_remove(&key).map_or(0, |slot| slot.bytes);
         if bytes > self.max_bytes / 2 || self.max_bytes == 0 {
             return Vec::new();
         }
         let evicted = self.make_room(bytes);
-        let slot = CacheSlot { value, bytes, recently_used: false };
-        let replaced = self.slots.insert(key, slot);
-        self.bytes = self.bytes + bytes - replaced.map_or(0, |slot| slot.bytes);
+        self.slots.insert(key, CacheSlot { value, bytes, recently_used: false });
+        self.bytes += bytes;
         evicted
     }
 

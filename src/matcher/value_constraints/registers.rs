@@ -1,8 +1,8 @@
 //! Registers: the values of an open scope, and the text of its open element.
 //!
 //! Registers, texts and sets of values are interned, so a register is a number that fits into an
-//! item. A set is a list of blocks, whose sizes are different powers of two: two blocks of one size
-//! are merged. Each block finds those of its values that the open text may still equal (its
+//! item. A set is a list of blocks, whose sizes are powers of two: two blocks of one size are merged,
+//! up to [`MAX_BLOCK`] values. Each block finds those of its values that the open text may still equal (its
 //! *rivals*; see [`super::rivals`]). See `docs/internals/DISTINCT_VALUES.md`.
 
 use std::cell::LazyCell;
@@ -21,6 +21,9 @@ use crate::matcher::symbol::SymbolCode;
 
 /// Capacity that the first register reserves.
 const INITIAL_REGISTERS: usize = 64;
+/// The largest size of a block. The rivals in a merged block are found anew, all within the first
+/// mask or token after the merge.
+const MAX_BLOCK: usize = 128;
 /// Rivals of a text, one for each block of the set that has any.
 type BlockRivals = SmallVec<[RivalsId; 4]>;
 
@@ -68,7 +71,7 @@ enum QuoteState {
 struct ValueSet {
     before: ValueSetId,
     block: RivalsId,
-    /// Number of values of the block: less than that of the block before.
+    /// Number of values of the block: no more than that of the block before.
     block_size: usize,
 }
 
@@ -294,7 +297,7 @@ impl Registers {
     /// A set and the value of a text; `None` (and `too_deep`) if it is nested too deeply.
     fn extend_set(&mut self, set: ValueSetId, text: TextId) -> Option<ValueSetId> {
         let (mut before, mut block, mut block_size) = (set, self.value_block(text)?, 1);
-        while self.sets[before.index()].block_size == block_size {
+        while block_size < MAX_BLOCK && self.sets[before.index()].block_size == block_size {
             let last = self.sets[before.index()];
             block = self.rivals.merge_blocks(last.block, block);
             (before, block_size) = (last.before, 2 * block_size);

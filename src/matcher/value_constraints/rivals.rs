@@ -169,9 +169,11 @@ impl RivalTable {
         });
         let groups: Arc<[RivalGroup]> = groups.collect();
         let number = in_zero.map(|zero| (**number).clone().relevant_to(zero));
-        self.held_bytes += groups.len() * size_of::<RivalGroup>() + listed * 4;
+        let held = groups.len() * size_of::<RivalGroup>() + listed * 4;
         let facts = RivalFacts { next_bytes, has_equal };
-        RivalsId::new(self.rivals.insert_full(Rivals { groups, number }, facts).0)
+        let (index, known) = self.rivals.insert_full(Rivals { groups, number }, facts);
+        self.held_bytes += if known.is_none() { held } else { 0 };
+        RivalsId::new(index)
     }
 
     fn groups(&self, rivals: RivalsId) -> Arc<[RivalGroup]> {

@@ -78,15 +78,16 @@ impl WireFormat {
             out.add_call("/builtin", &mut builtin.header, &mut builtin.also, &mut builtin.trailer);
             out.add_arguments("/builtin", &mut builtin.arguments);
         }
-        for spelling in &mut self.spellings {
-            out.add("/spellings/begin", [&mut spelling.begin]);
-            out.add("/spellings/end", &mut spelling.end);
+        for (k, spelling) in self.spellings.iter_mut().enumerate() {
+            let pointer = format!("/spellings/{k}");
+            out.add(&format!("{pointer}/begin"), [&mut spelling.begin]);
+            out.add(&format!("{pointer}/end"), &mut spelling.end);
             if let Some(separator) = &mut spelling.separator {
-                out.add("/spellings/separator", separator.markers_mut());
+                out.add(&format!("{pointer}/separator"), separator.markers_mut());
             }
-            out.add_call("/spellings", &mut spelling.header, &mut [], &mut spelling.trailer);
+            out.add_call(&pointer, &mut spelling.header, &mut [], &mut spelling.trailer);
             if let Some(style) = &mut spelling.arguments {
-                out.add_arguments("/spellings", style);
+                out.add_arguments(&pointer, style);
             }
         }
         out.0

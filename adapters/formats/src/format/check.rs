@@ -48,7 +48,8 @@ impl WireFormat {
             check_fixed_parts("/section/lead", &section.lead)?;
             check_fixed_parts("/section/trail", &section.trail)?;
             let is_anywhere = self.text.place == TextPlace::Anywhere && self.call.begin.is_none();
-            let what = "is needed where text may follow calls without a begin marker";
+            let what = "is needed where calls have no begin marker and text is `anywhere`: without \
+                        it, set `text.place` to \"before-calls\"";
             refuse(section.end.is_none() && is_anywhere, "/section/end", what)?;
         }
         let is_message = self.messages.is_some();
@@ -70,14 +71,14 @@ impl WireFormat {
         self.check_frame()?;
         self.check_call()?;
         self.check_spellings()?;
-        let is_empty = self.detect.iter().any(|rule| {
+        let empty = self.detect.iter().position(|rule| {
             rule.template.is_empty()
                 && rule.tokens.is_empty()
                 && rule.model_type.is_empty()
                 && rule.architectures.is_empty()
         });
         let what = "a rule needs `template`, `tokens`, `model_type` or `architectures`";
-        refuse(is_empty, "/detect", what)
+        refuse(empty.is_some(), &format!("/detect/{}", empty.unwrap_or_default()), what)
     }
 
     fn check_suffix(&self) -> Checked {
@@ -147,15 +148,18 @@ impl WireFormat {
                 && !builtin_begins.iter().any(|begin| text.starts_with(begin))
         });
         refuse(is_taken, "/spellings/begin", "is the end of another begin marker of calls")?;
-        for spelling in &self.spellings {
+        for (k, spelling) in self.spellings.iter().enumerate() {
+            let pointer = format!("/spellings/{k}");
             let syntax = self.spelling_syntax(spelling);
-            check_syntax("/spellings", &syntax)?;
+            check_syntax(&pointer, &syntax)?;
             if let Some(separator) = &spelling.separator {
-                check_fixed_parts("/spellings/separator", separator)?;
+                check_fixed_parts(&format!("{pointer}/separator"), separator)?;
             }
             let what = "is needed after such arguments";
-            refuse(!syntax.is_self_delimiting(), "/spellings/trailer", what)?;
-            spelling.check_text_unless().map_err(|what| ("/spellings/text_unless".into(), what))?;
+            refuse(!syntax.is_self_delimiting(), &format!("{pointer}/trailer"), what)?;
+            spelling
+                .check_text_unless()
+                .map_err(|what| (format!("{pointer}/text_unless"), what))?;
         }
         Ok(())
     }

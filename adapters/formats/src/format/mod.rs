@@ -313,20 +313,24 @@ fn line_prefix(line: Option<usize>) -> String {
 }
 
 /// The line of a field in a TOML text, counted from 1; that of the table where the field is
-/// missing, and of the first element of an array.
+/// missing.
 fn line_of(text: &str, pointer: &str) -> Option<usize> {
     let document = DeTable::parse(text).ok()?;
-    let mut table = document.get_ref();
-    let mut at = None;
-    for name in pointer.split('/').skip(1) {
-        let Some((key, value)) = table.get_key_value(name) else { break };
-        at = Some(key.span().start);
-        match value.get_ref() {
-            DeValue::Table(inner) => table = inner,
-            _ => break,
-        }
+    let mut names = pointer.split('/').skip(1);
+    let (key, mut value) = document.get_ref().get_key_value(names.next()?)?;
+    let mut at = key.span().start;
+    for name in names {
+        let inner = match value.get_ref() {
+            DeValue::Table(table) => table.get_key_value(name).map(|(k, v)| (k.span(), v)),
+            DeValue::Array(items) => {
+                name.parse().ok().and_then(|k: usize| items.get(k)).map(|v| (v.span(), v))
+            }
+            _ => None,
+        };
+        let Some((span, found)) = inner else { break };
+        (at, value) = (span.start, found);
     }
-    Some(text[..at?].matches('\n').count() + 1)
+    Some(text[..at].matches('\n').count() + 1)
 }
 
 /// Why the file of a description cannot be used.

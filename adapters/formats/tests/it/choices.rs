@@ -175,7 +175,7 @@ fn invalid_descriptions_are_refused() {
             "[section]\nbegin = { either = \"<tool_call>\" }\n[call]",
             "/section/end",
         ),
-        ("template = [\"<tool_call>\\n{\\\"name\\\": \"]", "", "/detect"),
+        ("template = [\"<tool_call>\\n{\\\"name\\\": \"]", "", "/detect/0"),
     ] {
         let text = good.replacen(from, to, 1);
         assert_ne!(text, good, "{from}");

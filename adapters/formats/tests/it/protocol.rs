@@ -467,7 +467,7 @@ fn a_custom_format_file_is_read_within_a_budget() {
     let mut costly = format.clone();
     costly.spellings[0].text_unless = Some("(a|b)*a(a|b){40}".to_owned());
     let error = costly.check().expect_err("too large");
-    assert!(error.to_string().contains("/spellings/text_unless"), "{error}");
+    assert!(error.to_string().contains("/spellings/0/text_unless"), "{error}");
     let request = request.with_limits(Limits::default().with_compile_fuel(10));
     assert!(format.read_unconstrained(&request, "Hello").is_err());
 }
