@@ -1,9 +1,9 @@
 //! Registers: the values of an open scope, and the text of its open element.
 //!
 //! Registers, texts and sets of values are interned, so a register is a number that fits into an
-//! item. A set is a list of blocks, whose sizes are powers of two: two blocks of one size are merged,
-//! up to [`MAX_BLOCK`] values. Each block finds those of its values that the open text may still equal (its
-//! *rivals*; see [`super::rivals`]). See `docs/internals/DISTINCT_VALUES.md`.
+//! item. A set is a list of blocks, whose sizes are powers of two: two blocks of one size are
+//! merged, up to [`MAX_BLOCK`] values. Each block finds those of its values that the open text may
+//! still equal (its *rivals*; see [`super::rivals`]). See `docs/internals/DISTINCT_VALUES.md`.
 
 use std::cell::LazyCell;
 
