@@ -364,14 +364,20 @@ mod tests {
     use super::*;
     use crate::limits::Seconds;
 
+    /// A client, and the connection that the server has accepted from it.
+    async fn connect(limits: HttpLimits) -> (TcpStream, ClientConnection, Connection) {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (stream, address) = listener.accept().await.unwrap();
+        let accepted = ClientConnection::new(address);
+        let connection = Connection::new(stream, &accepted, limits);
+        (client, accepted, connection)
+    }
+
     /// A response that the client does not read costs no work.
     #[tokio::test]
     async fn unread_responses_are_not_polled_again_and_again() {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-        let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-        let (stream, address) = listener.accept().await.unwrap();
-        let accepted = ClientConnection::new(address);
-        let connection = Connection::new(stream, &accepted, HttpLimits::default());
+        let (mut client, accepted, connection) = connect(HttpLimits::default()).await;
         let respond = service_fn(move |_: hyper::Request<Incoming>| {
             drop(accepted.begin_request());
             let body = Body::from(vec![0_u8; 32 << 20]);
@@ -396,17 +402,13 @@ mod tests {
         const LENGTH: usize = 32 << 20;
         let idle = Duration::from_millis(50);
         let limits = HttpLimits { idle_timeout_s: Seconds(idle), ..HttpLimits::default() };
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-        let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-        let (stream, address) = listener.accept().await.unwrap();
-        let accepted = ClientConnection::new(address);
-        let connection = TokioIo::new(Connection::new(stream, &accepted, limits));
+        let (mut client, accepted, connection) = connect(limits).await;
         let respond = service_fn(move |_: hyper::Request<Incoming>| {
             drop(accepted.begin_request());
             let body = Body::from(vec![0_u8; LENGTH]);
             async move { Ok::<_, Infallible>(hyper::Response::new(body)) }
         });
-        tokio::spawn(http1::Builder::new().serve_connection(connection, respond));
+        tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(connection), respond));
         client.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
         let (mut space, mut length) = (vec![0; 4 << 20], 0);
         loop {
@@ -429,11 +431,7 @@ mod tests {
     async fn kept_alive_connections_time_out() {
         let idle = Duration::from_millis(50);
         let limits = HttpLimits { idle_timeout_s: Seconds(idle), ..HttpLimits::default() };
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-        let mut client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-        let (stream, address) = listener.accept().await.unwrap();
-        let accepted = ClientConnection::new(address);
-        let connection = TokioIo::new(Connection::new(stream, &accepted, limits));
+        let (mut client, accepted, connection) = connect(limits).await;
         let respond = service_fn(move |_: hyper::Request<Incoming>| {
             let active_request = accepted.begin_request();
             tokio::spawn(async move {
@@ -442,7 +440,7 @@ mod tests {
             });
             async move { Ok::<_, Infallible>(hyper::Response::new(Body::from("done"))) }
         });
-        tokio::spawn(http1::Builder::new().serve_connection(connection, respond));
+        tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(connection), respond));
         client.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
         let mut response = Vec::new();
         let read = client.read_to_end(&mut response);
@@ -458,12 +456,7 @@ mod tests {
             write_timeout_s: Seconds(Duration::from_millis(100)),
             ..HttpLimits::default()
         };
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let _client = TcpStream::connect(address).await.unwrap();
-        let (stream, address) = listener.accept().await.unwrap();
-        let accepted = ClientConnection::new(address);
-        let mut connection = Connection::new(stream, &accepted, limits);
+        let (_client, accepted, mut connection) = connect(limits).await;
         let active_request = accepted.begin_request();
 
         // Not idle while a request is in progress, but stalled once the system's buffers are full.
