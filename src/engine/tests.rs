@@ -393,27 +393,6 @@ fn a_grammar_that_no_token_begins_is_refused_before_it_is_used() {
 }
 
 #[test]
-fn an_unbounded_sequence_ends_in_a_typed_limit() {
-    let class = Expr::class(ByteSet::range(b'a', b'z'));
-    let mut b = GrammarBuilder::new();
-    let start =
-        b.rule("start", Expr::seq([Expr::repeat(class, 0, Some(500_000)), Expr::text(".")]));
-    let grammar = b.finish(start).unwrap();
-    let limits = Limits { parser_bytes: 40_000, ..Limits::default() };
-    let engine = Engine::new(
-        Arc::new(Vocabulary::toy(&[])),
-        EngineOptions { limits, ..EngineOptions::default() },
-    );
-    let constraint = engine.compile(&grammar).unwrap();
-    let mut matcher = constraint.matcher();
-    let end = (0..5_000).find_map(|_| matcher.advance(TokenId::from_raw(u32::from(b'a'))).err());
-    assert!(matches!(end, Some(AdvanceError::Limit { .. })), "{end:?}");
-    let mut mask = vec![0; engine.vocab().mask_words()];
-    matcher.fill_mask(&mut mask);
-    assert!(mask.iter().any(|w| *w != 0), "a mask is never empty");
-}
-
-#[test]
 fn unit_rules_return_to_their_own_callers() {
     let mut b = GrammarBuilder::new();
     let inner = b.rule("inner", Expr::text("{}"));

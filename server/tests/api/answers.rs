@@ -213,7 +213,7 @@ async fn the_report_names_the_rule_of_each_tool() {
             let body = json!({"tools": tools.clone(), "tool_choice": choice, "max_tokens": 200});
             let answer = server.chat(&ask(body)).await.json();
             let report = &answer["louver"]["report"];
-            let rule = |&(name, enforced, rule): &(&str, bool, &str)| json!({"name": name, "enforced": enforced, "rule": rule});
+            let rule = |r: &(&str, bool, &str)| json!({"name": r.0, "enforced": r.1, "rule": r.2});
             assert_eq!(report["tools"], rules.iter().map(rule).collect::<Value>(), "{setting}");
             let relaxed: Vec<Value> = rules
                 .iter()

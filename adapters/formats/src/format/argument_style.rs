@@ -112,8 +112,8 @@ pub struct StringQuotes {
     untagged,
     deny_unknown_fields,
     expecting = "expected parts: a text, a marker, { key = \"json\", \"xml\" or \"raw\" }, { gap = \
-                 \"SPACES\" } or { kind = { string = WORD, number = WORD, boolean = WORD, null = WORD, \
-                 array = WORD, object = WORD } }"
+                 \"SPACES\" } or { kind = { string = WORD, number = WORD, boolean = WORD, \
+                 null = WORD, array = WORD, object = WORD } }"
 )]
 pub enum TagPart {
     /// Text.

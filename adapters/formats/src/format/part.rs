@@ -12,8 +12,8 @@ use super::Marker;
     untagged,
     deny_unknown_fields,
     expecting = "expected parts: a text, a marker, { name = \"json\", \"xml\" or \"raw\" }, { id = \
-                 \"from-zero\", \"from-one\", \"nine\", \"word\" or \"identifier\" }, { gap = \"SPACES\" } \
-                 or { maybe = [PARTS] }"
+                 \"from-zero\", \"from-one\", \"nine\", \"word\" or \"identifier\" }, \
+                 { gap = \"SPACES\" } or { maybe = [PARTS] }"
 )]
 pub enum Part {
     /// Text.

@@ -349,11 +349,11 @@ impl<'a> Doc<'a> {
 
     /// The location of a subschema of `parent`, if it has been reached.
     pub(super) fn reached(&self, parent: LocId, json: &Json) -> Option<LocId> {
-        self.known(json, self.context(parent).scope)
+        self.reached_in(json, self.context(parent).scope)
     }
 
     /// The location of a subschema in a dynamic scope, if it has been reached.
-    fn known(&self, json: &Json, scope: DynamicScopeId) -> Option<LocId> {
+    fn reached_in(&self, json: &Json, scope: DynamicScopeId) -> Option<LocId> {
         self.by_schema.get(&(JsonId::of(json), scope)).copied()
     }
 
@@ -398,7 +398,7 @@ impl<'a> Doc<'a> {
     ) -> LocId {
         let mut context = ReadContext { base, ..self.context(base) };
         if !self.dynamic
-            && let Some(id) = self.known(json, context.scope)
+            && let Some(id) = self.reached_in(json, context.scope)
         {
             return id;
         }
@@ -409,7 +409,7 @@ impl<'a> Doc<'a> {
             context = self.resource_context(context, json);
         }
         if self.dynamic
-            && let Some(id) = self.known(json, context.scope)
+            && let Some(id) = self.reached_in(json, context.scope)
         {
             return id;
         }
@@ -427,7 +427,7 @@ impl<'a> Doc<'a> {
             return from.base;
         }
         let context = self.resource_context(from, json);
-        if let Some(id) = self.known(json, context.scope) {
+        if let Some(id) = self.reached_in(json, context.scope) {
             return id;
         }
         let path = LocationPath::Absolute(resource.pointer.clone());
