@@ -585,8 +585,8 @@ impl Matcher {
             return Ok(self.masks.vocab.is_stop(token));
         }
         let step = self.with_lock(|matcher, state| {
-            let at = (matcher.config(), token);
-            TokenStep::find(&matcher.masks, state, at, TransitionUse::Skip)
+            let config = matcher.config();
+            TokenStep::find(&matcher.masks, state, config, token, TransitionUse::Skip)
         });
         step.map(|step| matches!(step, TokenStep::Next(_) | TokenStep::Stop))
     }
@@ -719,7 +719,7 @@ impl Matcher {
             return Ok(());
         }
         let step = self.with_retry(state, Payer::Sequence, |matcher, state| {
-            TokenStep::find(&matcher.masks, state, (matcher.config(), token), transitions)
+            TokenStep::find(&matcher.masks, state, matcher.config(), token, transitions)
         });
         match step {
             Err(limit) => {

@@ -179,7 +179,8 @@ struct EnclosedPart {
 
 impl EnclosedPart {
     /// Encloses the part between two states.
-    fn new(nfa: &mut Nfa, (begin, to): (u32, u32)) -> EnclosedPart {
+    fn new(nfa: &mut Nfa, part: (u32, u32)) -> EnclosedPart {
+        let (begin, to) = part;
         let end = nfa.state();
         nfa.epsilon(to, end);
         let (first, is_nullable) = entry_copy(nfa, begin, end);
@@ -236,7 +237,8 @@ impl MemberSets {
     pub(super) fn add(
         &mut self,
         nfa: &mut Nfa,
-        (from, begin): (u32, u32),
+        from: u32,
+        begin: u32,
         fragments: MemberFragments,
     ) -> u32 {
         let set = MemberSetId::new(self.all.len());

@@ -208,7 +208,7 @@ impl<'c> RuleNfaBuilder<'c> {
             separator: part(&members.separator),
         };
         self.nesting = Nesting::Rule;
-        self.member_sets.add(&mut self.nfa, (from, first), fragments)
+        self.member_sets.add(&mut self.nfa, from, first, fragments)
     }
 
     /// Appends a graph.
@@ -257,7 +257,7 @@ impl<'c> RuleNfaBuilder<'c> {
             return from;
         }
         if repeat.is_unrolled() {
-            let Ok(to) = self.append_repeat(from, repeat.body, (repeat.min, repeat.max));
+            let Ok(to) = self.append_repeat(from, repeat.body, repeat.min, repeat.max);
             return to;
         }
         if self.nesting == Nesting::Block {

@@ -253,7 +253,7 @@ impl Matcher {
                     continue;
                 }
             };
-            let step = TokenStep::find(masks, state, (before, token), TransitionUse::Skip);
+            let step = TokenStep::find(masks, state, before, token, TransitionUse::Skip);
             states.push(match step {
                 Err(limit) => with_limit(DraftNode::Limit, limit)?,
                 Ok(TokenStep::Stop) => NodeState::new(DraftNode::Ended),

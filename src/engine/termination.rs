@@ -48,7 +48,8 @@ impl TokenStep {
     pub(super) fn find(
         masks: &GrammarMasks,
         state: &mut MaskState,
-        (config, token): (ConfigId, TokenId),
+        config: ConfigId,
+        token: TokenId,
         transitions: TransitionUse,
     ) -> Result<TokenStep, ParserLimit> {
         let is_complete = state.parser.store().is_complete(config);

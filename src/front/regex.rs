@@ -155,7 +155,7 @@ impl Pattern {
         options: &RegexOptions,
         limits: &Limits,
     ) -> Result<Pattern, RegexError> {
-        Pattern::parse_side(source, options, (options.dot, Side::Whole), limits)
+        Pattern::parse_side(source, options, options.dot, Side::Whole, limits)
     }
 
     /// As [`Pattern::with_options`], for a pattern that sees a side of the text. After `(?-s)`, `.`
@@ -163,7 +163,8 @@ impl Pattern {
     fn parse_side(
         source: &str,
         options: &RegexOptions,
-        (default_dot, side): (Dot, Side),
+        default_dot: Dot,
+        side: Side,
         limits: &Limits,
     ) -> Result<Pattern, RegexError> {
         if source.len() > limits.source_bytes {
@@ -216,8 +217,8 @@ impl Pattern {
         };
         let limits = Limits { depth, ..limits.clone() };
         let side = if mark.is_lookbehind { Side::Before } else { Side::After };
-        let context = (mark.default_dot, side);
-        let pattern = Pattern::parse_side(&mark.body, &mark.options, context, &limits);
+        let AssertionMark { body, options, default_dot, .. } = mark;
+        let pattern = Pattern::parse_side(body, options, *default_dot, side, &limits);
         let pattern = pattern.map_err(|error| match error {
             RegexError::Syntax { offset, reason } => {
                 RegexError::Syntax { offset: at + offset, reason }

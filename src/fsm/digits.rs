@@ -101,7 +101,9 @@ impl NumeralBuilder {
     pub(crate) fn numerals(
         &mut self,
         ranges: &[(u32, u32)],
-        (lo, hi, zero): (u32, u32, u32),
+        lo: u32,
+        hi: u32,
+        zero: u32,
         digits: &[Digit],
         out: &mut Vec<Edge>,
     ) {
@@ -122,13 +124,13 @@ impl NumeralBuilder {
             while lo <= hi {
                 let first = lo >> width;
                 if first != open {
-                    self.digit((*digit, open, open), &following, rest, out);
+                    self.digit(*digit, open, open, &following, rest, out);
                     (open, following) = (first, Vec::new());
                 }
                 let end = (hi + 1) >> width;
                 if lo & last == 0 && first < end {
                     // Any number may follow these digits.
-                    self.digit((*digit, first, end - 1), &[(0, last)], rest, out);
+                    self.digit(*digit, first, end - 1, &[(0, last)], rest, out);
                     (lo, open) = (end << width, end);
                 } else {
                     let to = hi.min(lo | last);
@@ -137,14 +139,16 @@ impl NumeralBuilder {
                 }
             }
         }
-        self.digit((*digit, open, open), &following, rest, out);
+        self.digit(*digit, open, open, &following, rest, out);
     }
 
     /// Appends to `out` the edges over the digits from `lo` to `hi`, before the numbers
     /// `following`, if any.
     fn digit(
         &mut self,
-        (digit, lo, hi): (Digit, u32, u32),
+        digit: Digit,
+        lo: u32,
+        hi: u32,
         following: &[(u32, u32)],
         rest: &[Digit],
         out: &mut Vec<Edge>,

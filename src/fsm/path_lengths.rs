@@ -42,7 +42,8 @@ impl PathLengths {
         nodes: usize,
         edges: &[(u32, u32)],
         ends: &[u32],
-        (min, max): (u32, Option<u32>),
+        min: u32,
+        max: Option<u32>,
     ) -> Result<PathLengths, TooLarge> {
         fuel::spend(nodes / 8 + edges.len())?;
         let back = Csr::new(nodes, || edges.iter().map(|&(from, to)| (to, from)));
@@ -155,7 +156,7 @@ mod tests {
             (0..length).map(move |i| (first + i, first + (i + 1) % length))
         };
         let edges: Vec<(u32, u32)> = cycle(0, 67).chain(cycle(67, 71)).collect();
-        let levels = || PathLengths::new(138, &edges, &[0, 67], (5_000, None)).err();
+        let levels = || PathLengths::new(138, &edges, &[0, 67], 5_000, None).err();
         assert_eq!(levels(), Some(TooLarge::States { limit: MAX_STORED_LEVELS }));
         let out_of_fuel = fuel::with_budget(100, levels);
         assert!(matches!(out_of_fuel, Some(TooLarge::Fuel(_))), "{out_of_fuel:?}");
@@ -166,9 +167,10 @@ mod tests {
         fn exact_steps_agree_with_walks(
             edges in prop::collection::vec((0..6u32, 0..6u32), 0..12),
             ends in prop::collection::vec(0..6u32, 0..3),
-            bounds in (0..12u32, prop::option::of(0..12u32)),
+            min in 0..12u32,
+            max in prop::option::of(0..12u32),
         ) {
-            let steps = PathLengths::new(6, &edges, &ends, bounds).unwrap();
+            let steps = PathLengths::new(6, &edges, &ends, min, max).unwrap();
             // By definition: the nodes from which an end is reached in exactly `steps` steps.
             let mut walks = vec![(0..6).map(|node| ends.contains(&node)).collect::<Vec<bool>>()];
             for steps in 0..120 {
@@ -178,9 +180,9 @@ mod tests {
                 let next = (0..6).map(next).collect();
                 walks.push(next);
             }
-            let questions = (0..6).flat_map(|n| (0..=bounds.0).map(move |a| (n, a)));
+            let questions = (0..6).flat_map(|n| (0..=min).map(move |a| (n, a)));
             for (node, min) in questions {
-                for max in min..=bounds.1.unwrap_or(20) {
+                for max in min..=max.unwrap_or(20) {
                     let bounded = (min..=max).any(|steps| walks[steps as usize][node as usize]);
                     prop_assert_eq!(steps.has_path_within(node, min, Some(max)), bounded);
                     // Answers repeat.
@@ -192,7 +194,7 @@ mod tests {
                         prop_assert_eq!(later, bounded);
                     }
                 }
-                if bounds.1.is_none() {
+                if max.is_none() {
                     let open = (min..40).any(|steps| walks[steps as usize][node as usize]);
                     prop_assert_eq!(steps.has_path_within(node, min, None), open);
                 }

@@ -42,7 +42,8 @@ pub(crate) trait Thompson<X> {
         &mut self,
         from: u32,
         body: &X,
-        (min, max): (u32, Option<u32>),
+        min: u32,
+        max: Option<u32>,
     ) -> Result<u32, Self::Error> {
         let mut at = from;
         for _ in 0..min {

@@ -22,7 +22,7 @@ impl NumeralBuilder {
     /// ASCII. Ranges are sorted and disjoint; surrogates are left out.
     pub(crate) fn utf8(&mut self, ranges: &[(u32, u32)], out: &mut Vec<Edge>) {
         for ((lo, hi), bytes) in LENGTHS {
-            self.numerals(ranges, (lo, hi, 0), bytes, out);
+            self.numerals(ranges, lo, hi, 0, bytes, out);
         }
     }
 }

@@ -132,7 +132,7 @@ impl Decided {
         (present || self.absent.contains(member)).then_some(present)
     }
 
-    fn insert(&mut self, (member, present): (usize, bool)) {
+    fn insert(&mut self, member: usize, present: bool) {
         let list = if present { &mut self.present } else { &mut self.absent };
         list.insert(member);
     }
@@ -182,9 +182,9 @@ impl OpenClauses {
             for present in [true, false] {
                 let mut assumed = decided.clone();
                 if decided.get(member).is_none() {
-                    assumed.insert((member, present));
+                    assumed.insert(member, present);
                     if !all.propagate(vec![member], &mut assumed) {
-                        decided.insert((member, !present));
+                        decided.insert(member, !present);
                         if !all.propagate(vec![member], &mut decided) {
                             return None;
                         }
@@ -260,8 +260,8 @@ impl OpenClauses {
                 None => return Some(None),
             }
         }
-        let only = open?;
-        decided.insert(only);
-        Some(Some(only.0))
+        let (member, present) = open?;
+        decided.insert(member, present);
+        Some(Some(member))
     }
 }

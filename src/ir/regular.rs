@@ -156,7 +156,7 @@ impl NfaBuilder<'_> {
                 self.append(from, &counted.to_graph())?
             }
             Expr::Except(except) => self.append(from, &except.to_graph())?,
-            Expr::Repeat { body, min, max } => self.append_repeat(from, body, (*min, *max))?,
+            Expr::Repeat { body, min, max } => self.append_repeat(from, body, *min, *max)?,
         })
     }
 

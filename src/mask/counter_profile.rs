@@ -221,12 +221,12 @@ impl ProfileBuilder {
                 if parser.is_uniform_shape(config, shape)? {
                     let node = TreeNode { node, in_shapes: true };
                     let byte = shape_bytes(shape).0;
-                    return builder.step(parser, vocab, (node, byte), (config, position));
+                    return builder.step(parser, vocab, node, byte, config, position);
                 }
                 for &node in shapes.sources(node) {
-                    let mut step = |node: NodeId, byte: u8, before| {
+                    let mut step = |node: NodeId, byte: u8, (config, position)| {
                         let node = TreeNode { node, in_shapes: false };
-                        builder.step(parser, vocab, (node, byte), before)
+                        builder.step(parser, vocab, node, byte, config, position)
                     };
                     if let Some(after) = step(node, trie.node(node).byte, (config, position))? {
                         descend_from(trie, node, after, step)?;
@@ -243,8 +243,10 @@ impl ProfileBuilder {
         &mut self,
         parser: &mut Parser,
         vocab: &Vocabulary,
-        (node, byte): (TreeNode, u8),
-        (config, position): (ConfigId, BlockPosition),
+        node: TreeNode,
+        byte: u8,
+        config: ConfigId,
+        position: BlockPosition,
     ) -> Result<Option<(ConfigId, BlockPosition)>, WalkError> {
         let next = if self.is_ambiguous { ConfigId::DEAD } else { parser.step(config, byte)? };
         if next == ConfigId::DEAD {

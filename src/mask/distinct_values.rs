@@ -47,8 +47,8 @@ impl GrammarMasks {
             may_begin: true,
         };
         ComparisonKind::Values.walk(&mut state.parser, self.vocab.trie(), start, &mut rejected)?;
-        self.add_special_and_stop_tokens(state, (config, base_config), &mut rejected)?;
-        self.subtract_repeated((state, config), mask, rejected)
+        self.add_special_and_stop_tokens(state, config, base_config, &mut rejected)?;
+        self.subtract_repeated(state, config, mask, rejected)
     }
 
     /// The tokens that have to be tested one by one in such a configuration; memoised.
@@ -82,7 +82,8 @@ impl GrammarMasks {
     fn add_special_and_stop_tokens(
         &self,
         state: &mut MaskState,
-        (config, base_config): (ConfigId, ConfigId),
+        config: ConfigId,
+        base_config: ConfigId,
         rejected: &mut Vec<TokenId>,
     ) -> Result<(), ParserLimit> {
         let specials: Vec<SpecialId> = state.parser.specials(base_config).collect();

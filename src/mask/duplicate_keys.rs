@@ -91,7 +91,7 @@ impl KeyScan {
         let mut quotes_ahead = bytes.iter().filter(|&&byte| byte == QUOTE).count();
         for &byte in bytes {
             quotes_ahead -= usize::from(byte == QUOTE);
-            match scan.read(parser, (byte, quotes_ahead), key_status)? {
+            match scan.read(parser, byte, quotes_ahead, key_status)? {
                 Some(true) => return Ok(true),
                 Some(false) => {}
                 None => return Ok(false),
@@ -105,7 +105,8 @@ impl KeyScan {
     fn read(
         &mut self,
         parser: &mut Parser,
-        (byte, quotes_ahead): (u8, usize),
+        byte: u8,
+        quotes_ahead: usize,
         key_status: KeyStatus,
     ) -> Result<Option<bool>, ParserLimit> {
         if self.begins_quoted.is_none() && !byte.is_ascii_whitespace() {
@@ -158,7 +159,7 @@ impl GrammarMasks {
         let base = state.parser.store().base(config);
         let mask = self.mask(state, base)?;
         let candidates =
-            self.key_candidates_at(state, (base, state.parser.key_status(config)), &mask)?;
+            self.key_candidates_at(state, base, state.parser.key_status(config), &mask)?;
         let mut rejected = self.rejected_tokens(state, config, &candidates)?;
         let (parser, trie) = (&mut state.parser, self.vocab.trie());
         let start = after_white_space(parser, trie, config)?.unwrap_or(ComparisonWalkState {
@@ -168,14 +169,15 @@ impl GrammarMasks {
             may_begin: true,
         });
         ComparisonKind::Keys.walk(parser, trie, start, &mut rejected)?;
-        self.subtract_repeated((state, config), mask, rejected)
+        self.subtract_repeated(state, config, mask, rejected)
     }
 
     /// The tokens to test one by one at a base configuration with this mask; memoised.
     fn key_candidates_at(
         &self,
         state: &mut MaskState,
-        (base, key_status): (ConfigId, KeyStatus),
+        base: ConfigId,
+        key_status: KeyStatus,
         mask: &TokenSet,
     ) -> Result<Arc<[TokenId]>, ParserLimit> {
         let memo_config = state.parser.mask_representative(base);
@@ -184,8 +186,10 @@ impl GrammarMasks {
         }
         let candidates = self.tokens_with_further_key(
             state,
-            (memo_config, key_status),
-            (self.vocab.by_quotes().at_least(2), mask),
+            memo_config,
+            key_status,
+            self.vocab.by_quotes().at_least(2),
+            mask,
         )?;
         let candidates: Arc<[TokenId]> = candidates.into();
         state.candidates.keys.insert((memo_config, key_status), candidates.clone());
@@ -209,7 +213,7 @@ impl GrammarMasks {
         key_statuses
             .iter()
             .map(|&key_status| {
-                Ok((key_status, self.key_candidates_at(state, (base, key_status), &mask)?))
+                Ok((key_status, self.key_candidates_at(state, base, key_status, &mask)?))
             })
             .collect()
     }
@@ -218,8 +222,10 @@ impl GrammarMasks {
     fn tokens_with_further_key(
         &self,
         state: &mut MaskState,
-        (config, key_status): (ConfigId, KeyStatus),
-        (tokens, mask): (&[TokenId], &TokenSet),
+        config: ConfigId,
+        key_status: KeyStatus,
+        tokens: &[TokenId],
+        mask: &TokenSet,
     ) -> Result<Vec<TokenId>, ParserLimit> {
         let tokens = self.filter_by_mask(state, mask, tokens);
         if tokens.is_empty() {
@@ -250,8 +256,10 @@ impl GrammarMasks {
         let key_status = state.parser.key_status(config);
         let candidates = self.tokens_with_further_key(
             state,
-            (config, key_status),
-            (self.vocab.by_quotes().at_least(4), mask),
+            config,
+            key_status,
+            self.vocab.by_quotes().at_least(4),
+            mask,
         )?;
         self.rejected_tokens(state, config, &candidates)
     }

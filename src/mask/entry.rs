@@ -165,7 +165,7 @@ impl MaskEntry {
         base_item: ConfigId,
     ) -> Result<MaskEntry, WalkError> {
         let mut diff = EntryDifference::default();
-        diff.walk(parser, vocab.trie(), (isolated, base_item))?;
+        diff.walk(parser, vocab.trie(), isolated, base_item)?;
         let accepted =
             base.accepted.with_changes(&diff.only_base, &diff.only_this, vocab.mask_words());
         let excluded = ExcludedTokens::new(std::mem::take(&mut diff.excluded), vocab.mask_words());
@@ -214,7 +214,8 @@ impl MaskEntry {
         &self,
         parser: &mut Parser,
         vocab: &Vocabulary,
-        (exit, next): (Exit, ConfigId),
+        exit: Exit,
+        next: ConfigId,
         walk: &mut SuffixWalk<'_>,
     ) -> Result<(), WalkError> {
         match &self.context_dependent {

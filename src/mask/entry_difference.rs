@@ -42,7 +42,8 @@ impl EntryDifference {
         &mut self,
         parser: &mut Parser,
         trie: &Trie,
-        (this, base): (ConfigId, ConfigId),
+        this: ConfigId,
+        base: ConfigId,
     ) -> Result<(), WalkError> {
         let (mut this_exits, mut base_exits): (Vec<Exit>, Vec<Exit>) = Default::default();
         let mut visited = 0;
@@ -60,12 +61,9 @@ impl EntryDifference {
                 && nodes >= MIN_SKIP_NODES
             {
                 // Both accept everything below, whatever stays context-dependent on the way.
-                let (any_text, query) = (
-                    (trie.byte_kinds_below(node), trie.longest_below(node)),
-                    (&allowance, visited),
-                );
-                if parser.reads_all_texts(this_config, any_text, query)?
-                    && parser.reads_all_texts(base_config, any_text, query)?
+                let (kinds, length) = (trie.byte_kinds_below(node), trie.longest_below(node));
+                if parser.reads_all_texts(this_config, kinds, length, &allowance, visited)?
+                    && parser.reads_all_texts(base_config, kinds, length, &allowance, visited)?
                 {
                     return Ok(None);
                 }
@@ -77,7 +75,7 @@ impl EntryDifference {
             let this_exits = (this_config != ConfigId::DEAD).then_some(&this_exits[..]);
             let base_exits = (base_config != ConfigId::DEAD).then_some(&base_exits[..]);
             Ok(self
-                .visit(trie, node, (this_exits, base_exits), excluded_above)
+                .visit(trie, node, this_exits, base_exits, excluded_above)
                 .map(|excluded_above| (this_config, base_config, excluded_above)))
         })
     }
@@ -89,7 +87,8 @@ impl EntryDifference {
         &mut self,
         tree: &Tree,
         node: NodeId,
-        (this, base): (NodeExits<'_>, NodeExits<'_>),
+        this: NodeExits<'_>,
+        base: NodeExits<'_>,
         excluded_above: bool,
     ) -> Option<bool> {
         while self.exit_path.last().is_some_and(|&(_, exit_node)| tree.node(exit_node).end <= node)

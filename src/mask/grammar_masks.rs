@@ -203,7 +203,7 @@ impl GrammarMasks {
         FoundMask { mask, is_new }: FoundMask,
     ) -> Result<FoundMask, ParserLimit> {
         let repeating = self.tokens_repeating_a_key(state, config, &mask)?;
-        let remaining = self.subtract((state, config), mask, repeating)?;
+        let remaining = self.subtract(state, config, mask, repeating)?;
         Ok(FoundMask { is_new: is_new || remaining.is_new, ..remaining })
     }
 
@@ -378,7 +378,7 @@ impl GrammarMasks {
             for &exit in entry.exits() {
                 let next = state.parser.follow(&group[0], exit)?;
                 let counters = &self.engine_pool.counters;
-                state.resolve_suffixes((&self.vocab, counters), &entry, (exit, next))?;
+                state.resolve_suffixes(&self.vocab, counters, &entry, exit, next)?;
             }
             entries.push(entry);
         }

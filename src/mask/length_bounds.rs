@@ -66,6 +66,6 @@ impl GrammarMasks {
                 None => !state.accepts_bytes(&self.vocab, config, token)?,
             })
         })?;
-        self.subtract((state, config), unbounded_mask, rejected).map(Some)
+        self.subtract(state, config, unbounded_mask, rejected).map(Some)
     }
 }

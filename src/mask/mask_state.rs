@@ -271,16 +271,18 @@ impl MaskState {
     /// completes. Results are memoised.
     pub(super) fn resolve_suffixes(
         &mut self,
-        (vocab, counters): (&Vocabulary, &PoolCounters),
+        vocab: &Vocabulary,
+        counters: &PoolCounters,
         entry: &Arc<MaskEntry>,
-        (exit, next): (Exit, ConfigId),
+        exit: Exit,
+        next: ConfigId,
     ) -> Result<(), WalkError> {
         if let Some((base, excluded)) = entry.base() {
             let from = self.walk.checkpoint();
-            self.resolve_suffixes((vocab, counters), base, (exit, next))?;
+            self.resolve_suffixes(vocab, counters, base, exit, next)?;
             excluded.remove_from(&mut self.walk, from);
         }
-        let key = SuffixKey::new(entry, (exit, next));
+        let key = SuffixKey::new(entry, exit, next);
         if let Some(tokens) = self.resolved_suffixes.get(&key) {
             count(&counters.resolved_hits);
             tokens.add_to(&mut self.walk);
@@ -294,14 +296,14 @@ impl MaskState {
         self.walk.max_configs =
             (!has_scopes).then(|| self.parser.store().configs() + self.budgets.suffixes);
         let mut whole = SuffixWalk { out: &mut self.walk, rule_walks: None };
-        let walked = entry.resolve(&mut self.parser, vocab, (exit, next), &mut whole);
+        let walked = entry.resolve(&mut self.parser, vocab, exit, next, &mut whole);
         self.walk.max_configs = None;
         let walked_whole = self.finish_walk(walked, from)?;
         if !walked_whole {
             self.budgets.suffixes /= 2;
             let rule_walks = Some(&mut self.rule_walks);
             let mut by_rules = SuffixWalk { out: &mut self.walk, rule_walks };
-            entry.resolve(&mut self.parser, vocab, (exit, next), &mut by_rules)?;
+            entry.resolve(&mut self.parser, vocab, exit, next, &mut by_rules)?;
         }
         if !self.switches.resolved_suffixes.is_on() {
             return Ok(());

@@ -62,8 +62,8 @@ impl EntryContext<'_> {
     /// The pool key of a state.
     fn key(&mut self, ids: &Mutex<StructuralIds>, state: CountedState) -> PoolKey {
         let max_token_bytes = self.vocab.max_token_bytes() as u32;
-        let grammar = (self.parser.program_mut(), &mut *self.rules);
-        KeyBuilder::new(grammar, ids, max_token_bytes).state_key(state)
+        let program = self.parser.program_mut();
+        KeyBuilder::new(program, self.rules, ids, max_token_bytes).state_key(state)
     }
 }
 

@@ -158,7 +158,8 @@ pub(super) struct KeyBuilder<'k> {
 impl<'k> KeyBuilder<'k> {
     /// A builder of keys for tokens of at most `max_token_bytes` bytes.
     pub(super) fn new(
-        (program, rules): (&'k mut Program, &'k mut RuleIdentities),
+        program: &'k mut Program,
+        rules: &'k mut RuleIdentities,
         structural_ids: &'k Mutex<StructuralIds>,
         max_token_bytes: u32,
     ) -> KeyBuilder<'k> {

@@ -282,7 +282,7 @@ impl RuleWalker<'_> {
         for &(node_set, next) in group {
             for &(byte, node) in &self.memo.node_sets[node_set.index()].nodes {
                 let to = self.parser.step(next, byte)?;
-                out.enter(self.parser, self.trie, node, (next, to))?;
+                out.enter(self.parser, self.trie, node, next, to)?;
             }
         }
         Ok(())
@@ -435,7 +435,7 @@ impl RuleWalker<'_> {
         let mut walk = self.context.walks.pop().unwrap_or_default();
         self.context.depth += 1;
         let reads = self.context.reads(parser, item.state);
-        let result = self.compute(node_set, (isolated, reads), budget, &mut walk);
+        let result = self.compute(node_set, isolated, reads, budget, &mut walk);
         self.context.depth -= 1;
         walk.clear();
         self.context.walks.push(walk);
@@ -449,7 +449,8 @@ impl RuleWalker<'_> {
     fn walk_nodes(
         &mut self,
         node_set: NodeSetId,
-        (isolated, reads): (ConfigId, ByteSet),
+        isolated: ConfigId,
+        reads: ByteSet,
         budget: usize,
         walk: &mut TrieWalk,
     ) -> Result<(), WalkError> {
@@ -463,7 +464,7 @@ impl RuleWalker<'_> {
             }
             let next = parser.step(isolated, group[0].0)?;
             for &(_, child) in group {
-                walk.enter(parser, self.trie, child, (isolated, next))?;
+                walk.enter(parser, self.trie, child, isolated, next)?;
             }
         }
         Ok(())
@@ -473,11 +474,12 @@ impl RuleWalker<'_> {
     fn compute(
         &mut self,
         node_set: NodeSetId,
-        (isolated, reads): (ConfigId, ByteSet),
+        isolated: ConfigId,
+        reads: ByteSet,
         budget: usize,
         walk: &mut TrieWalk,
     ) -> Result<RuleWalk, WalkError> {
-        self.walk_nodes(node_set, (isolated, reads), budget, walk)?;
+        self.walk_nodes(node_set, isolated, reads, budget, walk)?;
         let (nodes, mask_words) =
             (self.memo.node_sets[node_set.index()].nodes.len(), self.context.mask_words);
         fuel::spend(RULE_WALK_FUEL + nodes + walk.exits.len() + walk.called.len())?;

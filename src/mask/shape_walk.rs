@@ -71,8 +71,7 @@ impl ShapeWalk {
         }
         let again = large && may_be_self_loop(config, next, byte);
         if again && parser.loops_on(next, kinds)?
-            || large
-                && parser.reads_all_texts(next, (kinds, length), (&allowance, self.visited()))?
+            || large && parser.reads_all_texts(next, kinds, length, &allowance, self.visited())?
         {
             self.add_range(shapes.range_of_subtree(node));
             return Ok(None);
@@ -101,7 +100,7 @@ impl ShapeWalk {
         let trie = vocab.trie();
         for &source in vocab.shape_tree().sources(node) {
             let next = parser.step(config, trie.node(source).byte)?;
-            self.on_trie.enter(parser, trie, source, (config, next))?;
+            self.on_trie.enter(parser, trie, source, config, next)?;
         }
         Ok(())
     }

@@ -60,11 +60,11 @@ impl<'v> SpecialTokenResolver<'v> {
             SpecialToken::Name(name) => vocab.special(name).or_else(|| vocab.find(name.as_bytes())),
             SpecialToken::Id(id) => Some(TokenId::from_raw(*id)).filter(|&t| vocab.is_used(t)),
             SpecialToken::AnyOf(list) => {
-                let row = self.row(special, vec![0; vocab.mask_words()], (list, set_bit))?;
+                let row = self.row(special, vec![0; vocab.mask_words()], list, set_bit)?;
                 return SpecialTokenIds::many(row, special);
             }
             SpecialToken::AnyBut(list) => {
-                let row = self.row(special, self.all_but_stops().to_vec(), (list, clear_bit))?;
+                let row = self.row(special, self.all_but_stops().to_vec(), list, clear_bit)?;
                 return SpecialTokenIds::many(row, special);
             }
         };
@@ -91,7 +91,8 @@ impl<'v> SpecialTokenResolver<'v> {
         &self,
         special: &SpecialToken,
         mut row: Vec<u32>,
-        (list, change): (&[SpecialToken], fn(&mut [u32], TokenId)),
+        list: &[SpecialToken],
+        change: fn(&mut [u32], TokenId),
     ) -> Result<Vec<u32>, CompileError> {
         fuel::spend(row.len() / WORDS_PER_FUEL + list.len())
             .map_err(|cause| CompileError::Fuel { rule: special.to_string(), cause })?;

@@ -43,7 +43,8 @@ impl GrammarMasks {
     /// it accepts as special tokens stay.
     pub(super) fn subtract(
         &self,
-        (state, config): (&mut MaskState, ConfigId),
+        state: &mut MaskState,
+        config: ConfigId,
         mask: Arc<TokenSet>,
         mut rejected: Vec<TokenId>,
     ) -> Result<FoundMask, ParserLimit> {
@@ -78,11 +79,12 @@ impl GrammarMasks {
     /// error: the search for another value was bounded.
     pub(super) fn subtract_repeated(
         &self,
-        at: (&mut MaskState, ConfigId),
+        state: &mut MaskState,
+        config: ConfigId,
         mask: Arc<TokenSet>,
         rejected: Vec<TokenId>,
     ) -> Result<FoundMask, ParserLimit> {
-        let remaining = self.subtract(at, mask, rejected)?;
+        let remaining = self.subtract(state, config, mask, rejected)?;
         if remaining.is_new && remaining.mask.is_empty() {
             return Err(ParserLimit::Search);
         }

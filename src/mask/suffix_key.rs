@@ -18,7 +18,7 @@ pub(super) struct SuffixKey {
 }
 
 impl SuffixKey {
-    pub(super) fn new(entry: &Arc<MaskEntry>, (exit, next): (Exit, ConfigId)) -> SuffixKey {
+    pub(super) fn new(entry: &Arc<MaskEntry>, exit: Exit, next: ConfigId) -> SuffixKey {
         SuffixKey { entry: ByAddress(entry.clone()), exit, next }
     }
 }

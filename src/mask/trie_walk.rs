@@ -201,7 +201,7 @@ impl TrieWalk {
         for byte in parser.allowed(config).iter() {
             if let Some(child) = trie.root_child(byte) {
                 let next = parser.step(config, byte)?;
-                self.enter(parser, trie, child, (config, next))?;
+                self.enter(parser, trie, child, config, next)?;
             }
         }
         Ok(self.meter.spend_fuel(0)?)
@@ -222,7 +222,7 @@ impl TrieWalk {
             let byte = trie.node(node).byte;
             if allowed.contains(byte) {
                 let next = parser.step(config, byte)?;
-                self.enter(parser, trie, node, (config, next))?;
+                self.enter(parser, trie, node, config, next)?;
             }
         }
         Ok(self.meter.spend_fuel(0)?)
@@ -234,11 +234,12 @@ impl TrieWalk {
         parser: &mut Parser,
         trie: &Trie,
         node: NodeId,
-        (before, config): (ConfigId, ConfigId),
+        before: ConfigId,
+        config: ConfigId,
     ) -> Result<(), WalkError> {
         self.spend_node(parser)?;
         let may_loop = may_be_self_loop(before, config, trie.node(node).byte);
-        if self.visit(parser, trie, (node, config, may_loop))? {
+        if self.visit(parser, trie, node, config, may_loop)? {
             self.below(parser, trie, node, config)?;
         }
         Ok(())
@@ -262,10 +263,12 @@ impl TrieWalk {
         &mut self,
         parser: &mut Parser,
         trie: &Trie,
-        (node, config, may_loop): (NodeId, ConfigId, bool),
+        node: NodeId,
+        config: ConfigId,
+        may_loop: bool,
     ) -> Result<bool, WalkError> {
         Ok(config != ConfigId::DEAD
-            && !self.take_subtree(parser, trie, (node, config, may_loop))?
+            && !self.take_subtree(parser, trie, node, config, may_loop)?
             && self.add_node(parser, trie, node, config))
     }
 
@@ -297,19 +300,20 @@ impl TrieWalk {
         &mut self,
         parser: &mut Parser,
         trie: &Trie,
-        (node, config, may_loop): (NodeId, ConfigId, bool),
+        node: NodeId,
+        config: ConfigId,
+        may_loop: bool,
     ) -> Result<bool, WalkError> {
         let nodes = trie.subtree_len(node);
         if nodes < MIN_SKIP_NODES {
             return Ok(false);
         }
         let kinds = trie.byte_kinds_below(node);
-        let allowance = (&self.allowance, self.visited());
-        let loops = may_loop && parser.loops_on(config, kinds)?;
-        if !loops
-            && (self.rule_only
-                || !parser.reads_all_texts(config, (kinds, trie.longest_below(node)), allowance)?)
-        {
+        let (length, visited) = (trie.longest_below(node), self.visited());
+        let is_taken = may_loop && parser.loops_on(config, kinds)?
+            || !self.rule_only
+                && parser.reads_all_texts(config, kinds, length, &self.allowance, visited)?;
+        if !is_taken {
             return Ok(false);
         }
         // A mask of this many tokens is better built from a pooled entry.
@@ -344,7 +348,7 @@ impl TrieWalk {
             let node = *trie.node(at);
             let next = parser.step(top.1, node.byte)?;
             let may_loop = may_be_self_loop(top.1, next, node.byte);
-            if self.visit(parser, trie, (at, next, may_loop))? {
+            if self.visit(parser, trie, at, next, may_loop)? {
                 self.stack.push(top);
                 top = (node.end, next);
                 at = at.next();

@@ -65,7 +65,7 @@ impl GrammarMasks {
         let removed = [white_space.leading_more_than(remaining), &too_long].concat();
         // Most of these are in no mask; a mask that loses none stays shared.
         let removed = self.filter_by_mask(state, &relaxed_mask, &removed);
-        self.subtract((state, config), relaxed_mask, removed)
+        self.subtract(state, config, relaxed_mask, removed)
     }
 
     /// Those of some tokens whose bytes the configuration rejects.

@@ -50,7 +50,7 @@ impl Parser {
         if !self.store().tracked_after(items).intersects(scope.tracked) {
             return false;
         }
-        let rewritten = self.frames_after_symbol(symbol, (scope, items), false);
+        let rewritten = self.frames_after_symbol(symbol, scope, items, false);
         if items.iter().any(|&item| with_rewritten_frame(&rewritten, item).is_some()) {
             items.retain_mut(|item| {
                 with_rewritten_frame(&rewritten, *item).map(|new| *item = new).is_some()
@@ -58,7 +58,7 @@ impl Parser {
             return true;
         }
         // All items exceed their budgets. An overrun is better than a dead configuration.
-        let rewritten = self.frames_after_symbol(symbol, (scope, items), true);
+        let rewritten = self.frames_after_symbol(symbol, scope, items, true);
         for item in items {
             *item = with_rewritten_frame(&rewritten, *item).unwrap_or(*item);
         }
@@ -70,7 +70,8 @@ impl Parser {
     fn frames_after_symbol(
         &mut self,
         symbol: SymbolCode,
-        (scope, items): (RewriteScope, &[Item]),
+        scope: RewriteScope,
+        items: &[Item],
         keep_overrun: bool,
     ) -> RewrittenFrames {
         let byte = symbol.byte();
@@ -268,7 +269,7 @@ impl Parser {
         map: ItemMap<'_>,
     ) -> RewrittenFrames {
         let (store, program, max_token_bytes) = self.store_and_program();
-        let rewritten = store.rewrite_frames(program, max_token_bytes, (scope, roots), map);
+        let rewritten = store.rewrite_frames(program, max_token_bytes, scope, roots, map);
         self.keys.current_step.follow_rewrite(&rewritten);
         rewritten
     }

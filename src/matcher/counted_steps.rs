@@ -99,7 +99,7 @@ impl Parser {
             steps += u32::from(matches!(position, StepPosition::Node(..)));
         }
         let StepPosition::Node(node, _) = position else { return Ok(None) };
-        Ok(Some(self.program_mut().steps_fit(from, (node, steps))))
+        Ok(Some(self.program_mut().steps_fit(from, node, steps)))
     }
 
     /// The position of a configuration in the graph of the state `anchor`. Memoised.

@@ -49,7 +49,8 @@ impl Store {
         &mut self,
         program: &Program,
         max_token_bytes: Option<u32>,
-        (scope, roots): (RewriteScope, Vec<FrameId>),
+        scope: RewriteScope,
+        roots: Vec<FrameId>,
         map: ItemMap<'_>,
     ) -> RewrittenFrames {
         let mut affected: HashSet<FrameId> = HashSet::default();
@@ -78,7 +79,7 @@ impl Store {
             }
             let group = self.group_of(frame);
             if group.len() > 0 {
-                self.rewrite_group(program, group, (scope, map), &mut rewritten);
+                self.rewrite_group(program, group, scope, map, &mut rewritten);
                 if let Some(max_token_bytes) = max_token_bytes
                     && let Some(&Some(new)) =
                         group.members().filter_map(|m| rewritten.get(&m)).find(|m| m.is_some())
@@ -89,8 +90,8 @@ impl Store {
             }
             let mut items = self.returns(frame).to_vec();
             items.retain_mut(|item| {
-                let scope = (scope, &rewritten);
-                let new = map_item(program, scope, (&mut self.registers, map), *item);
+                let registers = &mut self.registers;
+                let new = map_item(program, scope, &rewritten, registers, map, *item);
                 new.map(|new| *item = new).is_some()
             });
             items.sort_unstable();
@@ -139,7 +140,7 @@ impl Store {
             };
             Some(Item { count, ..item })
         };
-        let rewritten = self.rewrite_frames(program, None, (scope, vec![base]), &mut canonicalise);
+        let rewritten = self.rewrite_frames(program, None, scope, vec![base], &mut canonicalise);
         for member in group.members() {
             if let Some(&Some(canonical)) = rewritten.get(&member) {
                 self.set_frame_canonical(member, canonical);
@@ -152,7 +153,8 @@ impl Store {
         &mut self,
         program: &Program,
         group: FrameGroup,
-        (scope, map): (RewriteScope, ItemMap<'_>),
+        scope: RewriteScope,
+        map: ItemMap<'_>,
         rewritten: &mut RewrittenFrames,
     ) {
         let position =
@@ -164,9 +166,7 @@ impl Store {
             items.retain_mut(|item| {
                 let new = match position(item) {
                     Some(_) => map(program, &mut self.registers, *item),
-                    None => {
-                        map_item(program, (scope, rewritten), (&mut self.registers, map), *item)
-                    }
+                    None => map_item(program, scope, rewritten, &mut self.registers, map, *item),
                 };
                 new.map(|new| *item = new).is_some()
             });
@@ -203,8 +203,10 @@ impl Store {
 /// Maps an item and its frame.
 fn map_item(
     program: &Program,
-    (scope, rewritten): (RewriteScope, &RewrittenFrames),
-    (registers, map): (&mut Registers, ItemMap<'_>),
+    scope: RewriteScope,
+    rewritten: &RewrittenFrames,
+    registers: &mut Registers,
+    map: ItemMap<'_>,
     item: Item,
 ) -> Option<Item> {
     let new = map(program, registers, item)?;

@@ -139,18 +139,19 @@ impl Parser {
     ) -> Result<bool, ParserLimit> {
         let mut inside = vec![(utf8::BOUNDARY, config)];
         let mut at = 0;
-        while let Some(&before) = inside.get(at) {
+        while let Some(&(state, before)) = inside.get(at) {
             at += 1;
-            let all_loop = self.step_in_code_points(code_points, before, |_, (state, next)| {
-                let has_room = inside.len() <= MAX_INSIDE_CONFIGS;
-                if state == utf8::BOUNDARY {
-                    return has_room && next == config;
-                }
-                if !inside.contains(&(state, next)) {
-                    inside.push((state, next));
-                }
-                has_room
-            })?;
+            let all_loop =
+                self.step_in_code_points(code_points, state, before, |_, state, next| {
+                    let has_room = inside.len() <= MAX_INSIDE_CONFIGS;
+                    if state == utf8::BOUNDARY {
+                        return has_room && next == config;
+                    }
+                    if !inside.contains(&(state, next)) {
+                        inside.push((state, next));
+                    }
+                    has_room
+                })?;
             if !all_loop {
                 return Ok(false);
             }
@@ -164,8 +165,9 @@ impl Parser {
     pub(super) fn step_in_code_points(
         &mut self,
         code_points: &utf8::Utf8Automaton,
-        (state, config): (u8, ConfigId),
-        mut visit: impl FnMut(&mut Parser, (u8, ConfigId)) -> bool,
+        state: u8,
+        config: ConfigId,
+        mut visit: impl FnMut(&mut Parser, u8, ConfigId) -> bool,
     ) -> Result<bool, ParserLimit> {
         // Constraints distinguish bytes that share a class.
         let by_byte = self.compares_values(config);
@@ -177,7 +179,7 @@ impl Parser {
                 continue;
             }
             let next = self.step(config, byte)?;
-            if next == ConfigId::DEAD || !visit(self, (state, next)) {
+            if next == ConfigId::DEAD || !visit(self, state, next) {
                 return Ok(false);
             }
         }

@@ -91,8 +91,10 @@ impl Parser {
     pub(crate) fn reads_all_texts(
         &mut self,
         config: ConfigId,
-        (kinds, length): (u64, u16),
-        (allowance, visited): (&QueryAllowance, usize),
+        kinds: u64,
+        length: u16,
+        allowance: &QueryAllowance,
+        visited: usize,
     ) -> Result<bool, ParserLimit> {
         let universal = match self.cached_universal(config) {
             Some(universal) => universal,
@@ -182,7 +184,7 @@ impl Parser {
             exploration.boundaries.get(next_boundary).filter(|&&(_, chars)| chars < length)
         {
             next_boundary += 1;
-            match self.explore_ascii((from, chars), kinds, exploration)? {
+            match self.explore_ascii(from, chars, kinds, exploration)? {
                 ExplorationEnd::Read(ascii_length, _) => length = length.min(ascii_length),
                 without => return Ok(without),
             }
@@ -191,7 +193,7 @@ impl Parser {
             {
                 if next_boundary > MAX_NON_ASCII_CONFIGS {
                     non_ascii_length = chars;
-                } else if !self.explore_code_points((from, chars), (kinds, steps), exploration)? {
+                } else if !self.explore_code_points(from, chars, kinds, steps, exploration)? {
                     if chars < MIN_USEFUL_CHARS {
                         return Ok(ExplorationEnd::Without(kind_bit));
                     }
@@ -211,7 +213,8 @@ impl Parser {
     /// Explores one more character in ASCII.
     fn explore_ascii(
         &mut self,
-        (from, chars): (ConfigId, u16),
+        from: ConfigId,
+        chars: u16,
         kinds: u64,
         exploration: &mut Exploration,
     ) -> Result<ExplorationEnd, ParserLimit> {
@@ -249,26 +252,29 @@ impl Parser {
     /// cannot follow one.
     fn explore_code_points(
         &mut self,
-        (from, chars): (ConfigId, u16),
-        (kinds, steps): (u64, &utf8::Utf8Automaton),
+        from: ConfigId,
+        chars: u16,
+        kinds: u64,
+        steps: &utf8::Utf8Automaton,
         exploration: &mut Exploration,
     ) -> Result<bool, ParserLimit> {
         let mut pending = vec![(utf8::BOUNDARY, from)];
-        while let Some(before) = pending.pop() {
-            let all_read = self.step_in_code_points(steps, before, |parser, (state, next)| {
-                if state != utf8::BOUNDARY {
-                    if exploration.inside.insert((state, next)) {
-                        pending.push((state, next));
+        while let Some((state, before)) = pending.pop() {
+            let all_read =
+                self.step_in_code_points(steps, state, before, |parser, state, next| {
+                    if state != utf8::BOUNDARY {
+                        if exploration.inside.insert((state, next)) {
+                            pending.push((state, next));
+                        }
+                    } else if !exploration.reached.contains(&next) {
+                        if kinds & !parser.readable_kinds(next) != 0 {
+                            return false;
+                        }
+                        exploration.reached.insert(next);
+                        exploration.boundaries.push((next, chars + 1));
                     }
-                } else if !exploration.reached.contains(&next) {
-                    if kinds & !parser.readable_kinds(next) != 0 {
-                        return false;
-                    }
-                    exploration.reached.insert(next);
-                    exploration.boundaries.push((next, chars + 1));
-                }
-                true
-            })?;
+                    true
+                })?;
             if !all_read {
                 return Ok(false);
             }
@@ -367,9 +373,8 @@ mod tests {
                 for text in &texts {
                     let text = text.concat();
                     let length = text.chars().count() as u16;
-                    let query = (kinds(&text), length);
                     let claimed = parser
-                        .reads_all_texts(at, query, (&allowance, usize::MAX))
+                        .reads_all_texts(at, kinds(&text), length, &allowance, usize::MAX)
                         .expect("within limits");
                     let read = text.bytes().try_fold(at, |at, byte| {
                         Some(step(&mut parser, at, byte)).filter(|&next| next != ConfigId::DEAD)
@@ -391,7 +396,7 @@ mod tests {
                 ByteSet::from_bytes(b"abxQ").iter().fold(0, |all, byte| all | kind_bit(byte));
             let mut claimed = |length| {
                 parser
-                    .reads_all_texts(at, (letters, length), (&allowance, usize::MAX))
+                    .reads_all_texts(at, letters, length, &allowance, usize::MAX)
                     .expect("within limits")
             };
             assert_eq!((claimed(UNBOUNDED), claimed(4)), (endless, true), "{grammar}");

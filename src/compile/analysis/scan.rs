@@ -330,7 +330,8 @@ impl<'g> Scan<'g> {
             graph.nodes as usize,
             &counted.steps(),
             &graph.ends,
-            (counted.min, counted.max),
+            counted.min,
+            counted.max,
         );
         let path_lengths = path_lengths.map_err(|error| match error {
             TooLarge::Fuel(out) => CompileError::fuel(self.bodies.grammar, owner, out),

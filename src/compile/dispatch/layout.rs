@@ -509,14 +509,14 @@ impl DispatchAutomaton {
                     } else {
                         StateKind::TextAfter(row[from])
                     };
-                    self.add_byte_edges((from as u8, (from + len - 1) as u8), (row[from], on), out);
+                    self.add_byte_edges(from as u8, (from + len - 1) as u8, row[from], on, out);
                     from += len;
                 }
                 node
             }
             StateKind::Committed(node) => {
                 for (byte, child) in matches.trie.children_with_bytes(node) {
-                    self.add_byte_edges((byte, byte), (child, StateKind::Committed(child)), out);
+                    self.add_byte_edges(byte, byte, child, StateKind::Committed(child), out);
                 }
                 node
             }
@@ -549,8 +549,10 @@ impl DispatchAutomaton {
     /// Adds the edges over `lo..=hi` to a node: free text goes on, or something fires.
     fn add_byte_edges(
         &self,
-        (lo, hi): (u8, u8),
-        (node, on): (DispatchNodeId, StateKind),
+        lo: u8,
+        hi: u8,
+        node: DispatchNodeId,
+        on: StateKind,
         out: &mut StateEdges,
     ) {
         if self.matches.is_excluded(node) {

@@ -239,8 +239,8 @@ impl MemberSetStates {
         let mut is_abstracted = false;
         for &state in set {
             let ((seen_id, position), seen) = (self.decode(state), self.seen(state));
-            if let Some(node) = rule_nfa.member_sets.name_node(position) {
-                match self.name_key(rule_nfa, state, node, covered, &mut key) {
+            if let Some((set, node)) = rule_nfa.member_sets.name_node(position) {
+                match self.name_key(rule_nfa, state, set, node, covered, &mut key) {
                     true => is_abstracted = true,
                     false => key.push((position, SeenSummary::Exactly(seen_id))),
                 }
@@ -268,7 +268,8 @@ impl MemberSetStates {
         &self,
         rule_nfa: &RuleNfa,
         state: u32,
-        (member_set, node): (MemberSetId, &NameNode),
+        member_set: MemberSetId,
+        node: &NameNode,
         covered: CoveredBytes<'_>,
         key: &mut Vec<(u32, SeenSummary)>,
     ) -> bool {

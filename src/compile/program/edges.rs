@@ -110,7 +110,7 @@ impl Program {
         let mut targets = std::mem::take(&mut self.scratch.targets);
         if edges.windows(2).all(|pair| pair[0].hi < pair[1].lo) {
             for e in &edges {
-                self.add_byte_edge(instance, (e.lo, e.hi, &[e.to]), out);
+                self.add_byte_edge(instance, e.lo, e.hi, &[e.to], out);
             }
         } else {
             elementary_cuts(&edges, &mut cuts);
@@ -122,7 +122,7 @@ impl Program {
                     edges.iter().take_while(|e| e.lo <= lo).filter(|e| e.hi >= lo).map(|e| e.to),
                 );
                 if !targets.is_empty() {
-                    self.add_byte_edge(instance, (lo, hi, &targets), out);
+                    self.add_byte_edge(instance, lo, hi, &targets, out);
                 }
             }
         }
@@ -133,7 +133,9 @@ impl Program {
     fn add_byte_edge(
         &mut self,
         instance: InstanceId,
-        (lo, hi, targets): (u32, u32, &[u32]),
+        lo: u32,
+        hi: u32,
+        targets: &[u32],
         out: &mut EdgeLists,
     ) {
         let mut set = std::mem::take(&mut self.scratch.set);

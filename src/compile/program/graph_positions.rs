@@ -104,7 +104,7 @@ impl Program {
     }
 
     /// Whether `steps` further steps may lead from one state to another.
-    pub(crate) fn steps_fit(&mut self, from: StateId, (to, steps): (StateId, u32)) -> bool {
+    pub(crate) fn steps_fit(&mut self, from: StateId, to: StateId, steps: u32) -> bool {
         let (Some(from), Some(to)) = (self.graph_position(from), self.graph_position(to)) else {
             return false;
         };

@@ -209,7 +209,7 @@ impl<'o> DeferralCheck<'o> {
             _ if is_annotation(keyword) => true,
             "$schema" => depth == 0 && value.as_str().is_some_and(is_dialect),
             "properties" if types != JsonTypes::OBJECT && self.declares_item(value) => false,
-            "properties" => self.properties_can_be_deferred(value, (position, member), depth),
+            "properties" => self.properties_can_be_deferred(value, position, member, depth),
             "required" => lists_declared_members(object, value),
             "items" => {
                 value.as_array().is_none()
@@ -244,16 +244,17 @@ impl<'o> DeferralCheck<'o> {
                     && self.branches_can_be_deferred(value, position, depth)
             }
             _ => false,
-        }) && bounds_are_ordered(object, ("minimum", "maximum"), -MAX_BOUND..=MAX_BOUND)
-            && bounds_are_ordered(object, ("minLength", "maxLength"), 0..=MAX_LENGTH)
-            && bounds_are_ordered(object, ("minItems", "maxItems"), 0..=MAX_LENGTH)
+        }) && bounds_are_ordered(object, "minimum", "maximum", -MAX_BOUND..=MAX_BOUND)
+            && bounds_are_ordered(object, "minLength", "maxLength", 0..=MAX_LENGTH)
+            && bounds_are_ordered(object, "minItems", "maxItems", 0..=MAX_LENGTH)
     }
 
     /// Whether all properties can be deferred, and their names written.
     fn properties_can_be_deferred(
         &mut self,
         value: &Json,
-        (position, member): (ValuePosition, ValuePosition),
+        position: ValuePosition,
+        member: ValuePosition,
         depth: usize,
     ) -> bool {
         let Some(properties) = value.as_object().filter(|members| members.len() <= MAX_MEMBERS)
@@ -391,7 +392,8 @@ fn has_no_identifiers(definitions: &Json) -> bool {
 /// Whether the bounds are integers in this range, and the lower one is not above the upper one.
 fn bounds_are_ordered(
     object: &Object,
-    (low, high): (&str, &str),
+    low: &str,
+    high: &str,
     range: std::ops::RangeInclusive<i64>,
 ) -> bool {
     let bound = |name: &str, otherwise: i64| match object.get(name) {

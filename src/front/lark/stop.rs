@@ -168,7 +168,7 @@ impl<'a, 't> FileLowering<'_, '_, 'a, 't> {
     ) -> (Vec<&'a Node<'t>>, bool) {
         let (mut first, mut rules) = (Vec::new(), Vec::new());
         let file = self.file;
-        let mut is_open = follow.first(after.items, &self.index, (&mut first, &mut rules));
+        let mut is_open = follow.first(after.items, &self.index, &mut first, &mut rules);
         let mut seen = HashSet::default();
         while let Some(i) = rules.pop() {
             let definition = &file.definitions[i];
@@ -183,7 +183,7 @@ impl<'a, 't> FileLowering<'_, '_, 'a, 't> {
                 continue;
             }
             let body = std::slice::from_ref(&definition.body);
-            follow.first(body, &self.index, (&mut first, &mut rules));
+            follow.first(body, &self.index, &mut first, &mut rules);
         }
         (first, is_open || after.is_optional)
     }
@@ -292,21 +292,22 @@ impl<'a, 't> FollowIndex<'a, 't> {
         &self,
         items: &'a [Node<'t>],
         index: &HashMap<&'t str, usize>,
-        (terminals, rules): (&mut Vec<&'a Node<'t>>, &mut Vec<usize>),
+        terminals: &mut Vec<&'a Node<'t>>,
+        rules: &mut Vec<usize>,
     ) -> bool {
         for item in items {
             match &item.kind {
                 NodeKind::Name(name) if !is_terminal(name) => rules.extend(index.get(name)),
                 NodeKind::Seq(items) => {
-                    self.first(items, index, (terminals, rules));
+                    self.first(items, index, terminals, rules);
                 }
                 NodeKind::Alt(list) => {
                     for part in list {
-                        self.first(std::slice::from_ref(part), index, (terminals, rules));
+                        self.first(std::slice::from_ref(part), index, terminals, rules);
                     }
                 }
                 NodeKind::Repeat(body, ..) => {
-                    self.first(std::slice::from_ref(&**body), index, (terminals, rules));
+                    self.first(std::slice::from_ref(&**body), index, terminals, rules);
                 }
                 NodeKind::Text(text, _) if text.is_empty() => {}
                 _ => terminals.push(item),

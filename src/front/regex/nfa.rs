@@ -129,7 +129,7 @@ impl Thompson<Hir> for PatternNfaBuilder<'_> {
             },
             HirKind::Concat(parts) => self.append_sequence(from, parts)?,
             HirKind::Alternation(parts) => self.append_alternatives(from, parts)?,
-            HirKind::Repetition(r) => self.append_repeat(from, &r.sub, (r.min, r.max))?,
+            HirKind::Repetition(r) => self.append_repeat(from, &r.sub, r.min, r.max)?,
         })
     }
 }

@@ -18,8 +18,10 @@ impl TagLowering<'_> {
     pub(super) fn any_text(
         &mut self,
         excludes: &[String],
-        (tokens, chars): (Option<u32>, Option<u32>),
-        (pointer, enclosing): (&str, &EnclosingEnd),
+        tokens: Option<u32>,
+        chars: Option<u32>,
+        pointer: &str,
+        enclosing: &EnclosingEnd,
     ) -> Option<Expr> {
         if tokens == Some(0) || chars == Some(0) {
             return Some(Expr::Empty);
@@ -70,10 +72,12 @@ impl TagLowering<'_> {
     /// Lowers free text with tags that begin with a trigger.
     pub(super) fn triggered_tags(
         &mut self,
-        (triggers, tags): (&[String], &[Tag]),
+        triggers: &[String],
+        tags: &[Tag],
         excludes: &[String],
         count: TagCount,
-        (pointer, enclosing): (&str, &EnclosingEnd),
+        pointer: &str,
+        enclosing: &EnclosingEnd,
     ) -> Option<Expr> {
         let trigger_index = TriggerIndex::new(triggers);
         let bodies = self.each_tag(tags, pointer, |this, tag, pointer| {
@@ -208,7 +212,8 @@ impl TagLowering<'_> {
         rules: &[(String, Format)],
         repeats: bool,
         excludes: &[String],
-        (pointer, enclosing): (&str, &EnclosingEnd),
+        pointer: &str,
+        enclosing: &EnclosingEnd,
     ) -> Option<Expr> {
         let mut all = Vec::with_capacity(rules.len());
         for (i, (pattern, format)) in rules.iter().enumerate() {

@@ -132,7 +132,7 @@ impl TagLowering<'_> {
                 self.shared_format(format, pointer)
             }
             Format::AnyText { excludes, max_tokens, max_chars } => {
-                self.any_text(excludes, (*max_tokens, *max_chars), (pointer, enclosing))
+                self.any_text(excludes, *max_tokens, *max_chars, pointer, enclosing)
             }
             Format::Sequence { elements } => {
                 self.elements(elements, pointer, enclosing).map(Expr::seq)
@@ -153,13 +153,13 @@ impl TagLowering<'_> {
                 self.tag(begin, tag, pointer)
             }
             Format::TriggeredTags { triggers, tags, excludes, count } => {
-                self.triggered_tags((triggers, tags), excludes, *count, (pointer, enclosing))
+                self.triggered_tags(triggers, tags, excludes, *count, pointer, enclosing)
             }
             Format::TagsWithSeparator { tags, separator, count } => {
                 self.separated_tags(tags, separator, *count, pointer)
             }
             Format::Dispatch { rules, repeats, excludes } => {
-                self.dispatch(rules, *repeats, excludes, (pointer, enclosing))
+                self.dispatch(rules, *repeats, excludes, pointer, enclosing)
             }
             Format::Token(token) => Some(self.special(token.special())),
             Format::ExcludeToken { exclude_tokens } => {
@@ -170,13 +170,15 @@ impl TagLowering<'_> {
             }
             Format::TokenTriggeredTags { trigger_tokens, tags, exclude_tokens, count } => self
                 .token_triggered_tags(
-                    (trigger_tokens, tags),
+                    trigger_tokens,
+                    tags,
                     exclude_tokens,
                     *count,
-                    (pointer, enclosing),
+                    pointer,
+                    enclosing,
                 ),
             Format::TokenDispatch { rules, repeats, exclude_tokens } => {
-                self.token_dispatch(rules, *repeats, exclude_tokens, (pointer, enclosing))
+                self.token_dispatch(rules, *repeats, exclude_tokens, pointer, enclosing)
             }
         }
     }

@@ -219,7 +219,7 @@ impl TagReader {
             },
         };
         let (name, required, optional) = *kind;
-        self.check_required_members(object, pointer, (required, optional))?;
+        self.check_required_members(object, pointer, required, optional)?;
         self.format_of_type(name, FormatObject { members: object, pointer, depth })
     }
 
@@ -228,7 +228,8 @@ impl TagReader {
         &mut self,
         object: &Object,
         pointer: &str,
-        (required, optional): (&[&str], &[&str]),
+        required: &[&str],
+        optional: &[&str],
     ) -> Option<()> {
         let names: Vec<&str> = ["type"].iter().chain(required).chain(optional).copied().collect();
         self.check_members(object, pointer, &names);
@@ -395,7 +396,7 @@ impl TagReader {
         self.list_of(format, "tags", MinLength::One, |reader, item, pointer| {
             match item.as_object() {
                 Some(tag) if tag.get("type").is_none_or(|kind| kind.as_str() == Some("tag")) => {
-                    reader.check_required_members(tag, pointer, (TAG.1, TAG.2))?;
+                    reader.check_required_members(tag, pointer, TAG.1, TAG.2)?;
                     reader.tag(format.inner(tag, pointer))
                 }
                 _ => reader.malformed(pointer, "must be a tag"),

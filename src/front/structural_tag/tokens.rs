@@ -23,10 +23,12 @@ impl TagLowering<'_> {
     /// Lowers free tokens with tags that begin with a trigger token.
     pub(super) fn token_triggered_tags(
         &mut self,
-        (triggers, tags): (&[Token], &[Tag]),
+        triggers: &[Token],
+        tags: &[Tag],
         excluded: &[Token],
         count: TagCount,
-        (pointer, enclosing): (&str, &EnclosingEnd),
+        pointer: &str,
+        enclosing: &EnclosingEnd,
     ) -> Option<Expr> {
         let known: HashSet<&Token> = triggers.iter().collect();
         let tags =
@@ -66,7 +68,8 @@ impl TagLowering<'_> {
         rules: &[(Token, Format)],
         repeats: bool,
         excluded: &[Token],
-        (pointer, enclosing): (&str, &EnclosingEnd),
+        pointer: &str,
+        enclosing: &EnclosingEnd,
     ) -> Option<Expr> {
         let mut all = Vec::with_capacity(rules.len());
         for (i, (token, format)) in rules.iter().enumerate() {

@@ -152,8 +152,9 @@ impl Parser {
             for slot in at as u32..end as u32 {
                 let mut entries = std::mem::take(&mut self.scratch.entries);
                 entries.clear();
-                let calls = (&mut outer_calls, &mut inner_calls);
-                self.collect_returns(slot, group.as_ref(), calls, &mut entries);
+                let group = group.as_ref();
+                let (outer, inner) = (&mut outer_calls, &mut inner_calls);
+                self.collect_returns(slot, group, outer, inner, &mut entries);
                 if group.is_none() {
                     if self.compiled().scopes.role(first.rule) == Some(DistinctRole::Element) {
                         self.begin_element(&mut entries);
@@ -176,13 +177,14 @@ impl Parser {
         self.scratch.inner = inner;
     }
 
-    /// Collects the items that the rule in `slot` returns to. `calls` are the remaining calls by
-    /// kernel items and by called rules, in the order of the callees' slots.
+    /// Collects the items that the rule in `slot` returns to. `outer` and `inner` are the
+    /// remaining calls by kernel items and by called rules, in the order of the callees' slots.
     fn collect_returns(
         &self,
         slot: u32,
         group: Option<&Range<u32>>,
-        (outer, inner): (&mut &[(CompiledRuleId, Item)], &mut &[(u32, u32, StateId)]),
+        outer: &mut &[(CompiledRuleId, Item)],
+        inner: &mut &[(u32, u32, StateId)],
         entries: &mut Vec<Item>,
     ) {
         while let Some((&(rule, item), rest)) = outer.split_first()

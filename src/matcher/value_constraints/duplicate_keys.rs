@@ -177,7 +177,7 @@ impl Parser {
                 false => parser.step(base, byte),
             });
         split.base = stepped?;
-        self.retain_open(&mut split.list, (base, split.base));
+        self.retain_open(&mut split.list, base, split.base);
         Ok(distinguishes_bytes)
     }
 
@@ -197,7 +197,7 @@ impl Parser {
                 }
                 false => parser.step_special(base, special),
             })?;
-        Ok(self.join_after_step(list, (base, next)))
+        Ok(self.join_after_step(list, base, next))
     }
 
     /// The configuration after the end of a token, for a configuration with keys.
@@ -211,7 +211,7 @@ impl Parser {
                 true => parser.compute_token_end(base),
                 false => parser.token_ended(base),
             })?;
-        Ok(self.join_after_step(list, (base, next)))
+        Ok(self.join_after_step(list, base, next))
     }
 
     /// The union of two configurations that a token leads to: `a` as a text, and `b` as special
@@ -358,18 +358,14 @@ impl Parser {
     }
 
     /// The configuration after a step; see [`Parser::retain_open`].
-    fn join_after_step(
-        &mut self,
-        mut list: KeyList,
-        (before, base): (ConfigId, ConfigId),
-    ) -> ConfigId {
-        self.retain_open(&mut list, (before, base));
+    fn join_after_step(&mut self, mut list: KeyList, before: ConfigId, base: ConfigId) -> ConfigId {
+        self.retain_open(&mut list, before, base);
         self.join(SplitConfig { base, list })
     }
 
     /// Cleans up a list after a step: discards open keys that were abandoned, and the keys of
     /// rules that are no longer open.
-    fn retain_open(&mut self, list: &mut KeyList, (before, base): (ConfigId, ConfigId)) {
+    fn retain_open(&mut self, list: &mut KeyList, before: ConfigId, base: ConfigId) {
         if base == ConfigId::DEAD || self.has_same_frames(before, base) {
             return;
         }

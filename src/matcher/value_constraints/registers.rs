@@ -391,9 +391,9 @@ impl Registers {
         let texts = &self.texts;
         let number =
             |text| LazyCell::new(move || NumberPrefix::at_end_of(symbols_reversed(texts, text)));
-        let numbers = (&number(before), &number(text));
+        let (number_before, number) = (number(before), number(text));
         rivals.retain(|rivals| {
-            *rivals = self.rivals.step(*rivals, symbol, numbers);
+            *rivals = self.rivals.step(*rivals, symbol, &number_before, &number);
             *rivals != RivalsId::NONE
         });
         rivals

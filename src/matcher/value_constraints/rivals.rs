@@ -114,7 +114,8 @@ impl RivalTable {
         &mut self,
         rivals: RivalsId,
         symbol: SymbolCode,
-        (number_before, number): (&N, &N),
+        number_before: &N,
+        number: &N,
     ) -> RivalsId {
         fuel::charge(1);
         if let Some(&cached) = self.steps.get(&(rivals, symbol)) {

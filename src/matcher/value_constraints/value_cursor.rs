@@ -174,21 +174,21 @@ impl CursorTable {
                 _,
             ) if WHITE_SPACE_BYTES.contains(&byte) => position,
             (CursorPosition::Before(node), Some(node_value)) => {
-                return self.enter(node_value, (container, node), byte);
+                return self.enter(node_value, container, node, byte);
             }
             (CursorPosition::Colon(node), _) => {
                 (byte == b':').then_some(CursorPosition::Before(node))?
             }
             (CursorPosition::AfterNode, _) => return self.after_node(value, container, byte),
             (CursorPosition::Member, _) => {
-                let first = self.unused_members(value, container, (b"", b"")).next()?;
+                let first = self.unused_members(value, container, b"", b"").next()?;
                 (byte == b'"').then_some(CursorPosition::Name(first, 0, EscapeState::NONE))?
             }
             (CursorPosition::Name(member, read, escape), _) => {
-                return self.step_key(value, container, (member, read, escape), byte);
+                return self.step_key(value, container, member, read, escape, byte);
             }
             (CursorPosition::Word(node, read), Some(JsonNode::Word(node_value))) => {
-                CursorPosition::step_word(node_value, (node, read), byte)?
+                CursorPosition::step_word(node_value, node, read, byte)?
             }
             (CursorPosition::Number(_), Some(JsonNode::Number(node_value))) => {
                 number.next_bytes(node_value).contains(byte).then_some(())?;
@@ -199,7 +199,7 @@ impl CursorTable {
                 position
             }
             (CursorPosition::String(node, read, escape), Some(JsonNode::String(node_value))) => {
-                CursorPosition::step_string(node_value, (node, read, escape), byte)?
+                CursorPosition::step_string(node_value, node, read, escape, byte)?
             }
             _ => return None,
         };
@@ -210,7 +210,8 @@ impl CursorTable {
     fn enter(
         &mut self,
         node_value: &JsonNode,
-        (container, node): (ContainerId, JsonNodeId),
+        container: ContainerId,
+        node: JsonNodeId,
         byte: u8,
     ) -> Option<ValueCursor> {
         let position = match (node_value, byte) {
@@ -288,7 +289,9 @@ impl CursorTable {
         &mut self,
         value: &JsonValue,
         container: ContainerId,
-        (member, read, mut escape): (u32, u32, EscapeState),
+        member: u32,
+        read: u32,
+        mut escape: EscapeState,
         byte: u8,
     ) -> Option<ValueCursor> {
         let decoded = escape.read(byte)?;
@@ -296,9 +299,7 @@ impl CursorTable {
         let (name, more) = (&members.get(member as usize)?.0, decoded.bytes());
         let member = match !decoded.ends_string && name[read as usize..].starts_with(more) {
             true => member,
-            false => {
-                self.unused_members(value, container, (&name[..read as usize], more)).next()?
-            }
+            false => self.unused_members(value, container, &name[..read as usize], more).next()?,
         };
         let read = read + more.len() as u32;
         if !decoded.ends_string {
@@ -333,7 +334,8 @@ impl CursorTable {
         &self,
         value: &'v JsonValue,
         container: ContainerId,
-        (text, more): (&[u8], &[u8]),
+        text: &[u8],
+        more: &[u8],
     ) -> impl Iterator<Item = u32> + use<'_, 'v> {
         let members = self.members(value, container);
         let compare_prefix =
@@ -384,11 +386,8 @@ impl CursorTable {
             (CursorPosition::Name(member, read, escape), _) => {
                 let members = self.members(value, container);
                 let read = read as usize;
-                let compare_prefix = self.unused_members(
-                    value,
-                    container,
-                    (&members[member as usize].0[..read], b""),
-                );
+                let compare_prefix =
+                    self.unused_members(value, container, &members[member as usize].0[..read], b"");
                 compare_prefix
                     .map(|member| escape.next_bytes(&members[member as usize].0[read..]))
                     .fold(ByteSet::EMPTY, |all, next| all.union(&next))
@@ -474,7 +473,7 @@ impl CursorTable {
 
 impl CursorPosition {
     /// The position after a byte of a word, of which `read` bytes were read.
-    fn step_word(word: &[u8], (node, read): (JsonNodeId, u32), byte: u8) -> Option<CursorPosition> {
+    fn step_word(word: &[u8], node: JsonNodeId, read: u32, byte: u8) -> Option<CursorPosition> {
         (word.get(read as usize) == Some(&byte)).then_some(())?;
         Some(if read as usize + 1 == word.len() {
             CursorPosition::AfterNode
@@ -486,7 +485,9 @@ impl CursorPosition {
     /// The position after a byte of a string, of which `read` decoded bytes were read.
     fn step_string(
         string: &[u8],
-        (node, read, mut escape): (JsonNodeId, u32, EscapeState),
+        node: JsonNodeId,
+        read: u32,
+        mut escape: EscapeState,
         byte: u8,
     ) -> Option<CursorPosition> {
         let decoded = escape.read(byte)?;

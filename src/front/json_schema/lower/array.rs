@@ -163,7 +163,7 @@ impl<'a> SchemaLowering<'a, '_> {
             if position >= facets.min as usize
                 && counts.iter().zip(&contains).all(|(count, c)| *count >= c.min)
             {
-                graph.close(node, position, (empty, close));
+                graph.close(node, position, empty, close);
             }
             if facets.max.is_some_and(|max| position >= max as usize) {
                 continue;
@@ -181,10 +181,10 @@ impl<'a> SchemaLowering<'a, '_> {
                     continue;
                 }
                 let mut locs = facets.element(at);
-                let counts = count_hits(&contains, &counts, (counted, hits), &mut locs);
+                let counts = count_hits(&contains, &counts, counted, hits, &mut locs);
                 let Some(new_counts) = counts else { continue };
                 let lead = if position == 0 { Expr::Empty } else { comma.clone() };
-                let element = self.counted_element((lead, locs), compared, &mut elements);
+                let element = self.counted_element(lead, locs, compared, &mut elements);
                 if element == Expr::Never {
                     exclusive.add(at, hits);
                     continue;
@@ -206,7 +206,8 @@ impl<'a> SchemaLowering<'a, '_> {
     /// differ in their counts only.
     fn counted_element(
         &mut self,
-        (lead, locs): (Expr, Locs),
+        lead: Expr,
+        locs: Locs,
         compared: bool,
         elements: &mut CountedElements,
     ) -> Expr {
@@ -297,7 +298,7 @@ impl<'a> SchemaLowering<'a, '_> {
             let enough = counted.iter().zip(&facets.contains).all(|(count, c)| *count >= c.min);
             if position >= facets.min as usize && enough && is_repeated == facets.repeats.is_some()
             {
-                graph.close(node, position, (empty, close));
+                graph.close(node, position, empty, close);
             }
             if position >= max_len {
                 continue;
@@ -312,7 +313,7 @@ impl<'a> SchemaLowering<'a, '_> {
                     false => taken | 1 << id,
                 };
                 let (spelling, hits) = &values[id];
-                if let Some(counts) = counts_after(&contains, (&counted, hits), position) {
+                if let Some(counts) = counts_after(&contains, &counted, hits, position) {
                     let lead = if position == 0 { Expr::Empty } else { comma.clone() };
                     let after = graph.node((next, counts));
                     graph.edge(node, Expr::seq([lead, spelling.clone()]), after);
@@ -423,7 +424,8 @@ impl ExclusiveSets {
 fn count_hits(
     contains: &[&Contains],
     counts: &[u32],
-    (counted, hits): (u32, u32),
+    counted: u32,
+    hits: u32,
     locs: &mut Locs,
 ) -> Option<Vec<u32>> {
     let mut out = counts.to_vec();
@@ -442,7 +444,8 @@ fn count_hits(
 /// counts. `None` if there are too many, or if it is unknown whether a bounded one counts.
 fn counts_after(
     contains: &[Contains],
-    (counted, hits): (&[u32], &[ContainsCount]),
+    counted: &[u32],
+    hits: &[ContainsCount],
     position: usize,
 ) -> Option<Vec<u32>> {
     let counts = contains.iter().zip(counted).zip(hits).map(|((contains, &count), &hit)| {
@@ -473,7 +476,7 @@ impl CountingGraph {
     }
 
     /// Adds the end of the array after `position` elements.
-    fn close(&mut self, node: u32, position: usize, (empty, close): (&Expr, &Expr)) {
+    fn close(&mut self, node: u32, position: usize, empty: &Expr, close: &Expr) {
         match position {
             0 => self.edge(Self::START, empty.clone(), Self::END),
             _ => self.edge(node, close.clone(), Self::END),

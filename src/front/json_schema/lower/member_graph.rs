@@ -487,7 +487,7 @@ impl MemberOrderGraph<'_> {
             false => remaining,
         };
         for member in &self.members.additional {
-            self.add_edges_of(node, member, (Position::AfterMember(after), counts), true);
+            self.add_edges_of(node, member, Position::AfterMember(after), counts, true);
         }
     }
 
@@ -500,7 +500,7 @@ impl MemberOrderGraph<'_> {
                     return;
                 };
                 let next = self.sequences.remaining_from(sequence, position + 1);
-                self.add_edges_of(node, &members[i], (Position::AfterMember(next), counts), false);
+                self.add_edges_of(node, &members[i], Position::AfterMember(next), counts, false);
                 if !members[i].required {
                     // Without additional members, both positions are equal.
                     let position = if self.members.additional.is_empty() {
@@ -517,7 +517,8 @@ impl MemberOrderGraph<'_> {
                     self.add_edges_of(
                         node,
                         member,
-                        (Position::AfterMember(Remaining::Except(taken | 1 << i)), counts),
+                        Position::AfterMember(Remaining::Except(taken | 1 << i)),
+                        counts,
                         false,
                     );
                 }
@@ -530,7 +531,8 @@ impl MemberOrderGraph<'_> {
         &mut self,
         from: u32,
         member: &ObjectMember,
-        (position, counts): (Position, MemberCounts),
+        position: Position,
+        counts: MemberCounts,
         is_additional: bool,
     ) {
         let Some(next) = self.count_member(counts, is_additional) else { return };

@@ -64,7 +64,7 @@ impl<'a> SchemaLowering<'a, '_> {
         let (classes, lengths) = classes.unwrap_or_default();
         let excluded = Dfa::texts(&excluded);
         let located = classes.into_iter().filter_map(|(names, matched)| {
-            let names = self.subtract_names((&names, lengths), &excluded)?;
+            let names = self.subtract_names(&names, lengths, &excluded)?;
             Some((names, matched_locations(facets, &matched)))
         });
         located.collect()
@@ -119,7 +119,8 @@ impl<'a> SchemaLowering<'a, '_> {
     /// are states of the automaton, unless more names are within them than can be used up.
     pub(super) fn subtract_names(
         &mut self,
-        (names, lengths): (&NameClass, Lengths),
+        names: &NameClass,
+        lengths: Lengths,
         declared: &Dfa,
     ) -> Option<CountedNames> {
         let limit = self.max_states();

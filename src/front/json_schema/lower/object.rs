@@ -216,7 +216,7 @@ impl<'a> SchemaLowering<'a, '_> {
             let candidates = lowering.witness_candidates(facets, |normalizer, witness| {
                 normalizer.can_be_witness(witness, name)
             });
-            let member = lowering.member_variants((key, after, locs), &candidates, required);
+            let member = lowering.member_variants(key, after, locs, &candidates, required);
             if member.is_some() && !is_written { Err(UnwritableName) } else { Ok(member) }
         })
     }
@@ -295,7 +295,9 @@ impl<'a> SchemaLowering<'a, '_> {
     /// witness. `None` if it allows no value.
     fn member_variants(
         &mut self,
-        (name, after, locs): (Expr, Expr, Locs),
+        name: Expr,
+        after: Expr,
+        locs: Locs,
         candidates: &[(u32, LocId)],
         required: bool,
     ) -> Option<ObjectMember> {
@@ -304,7 +306,7 @@ impl<'a> SchemaLowering<'a, '_> {
             if value == Expr::Never {
                 return None;
             }
-            let body = member_expr(name, &self.punctuation().colon, (value, after));
+            let body = member_expr(name, &self.punctuation().colon, value, after);
             return Some(ObjectMember::new(body, required));
         }
         let mut values: Vec<(u32, Expr)> = Vec::new();
@@ -321,8 +323,7 @@ impl<'a> SchemaLowering<'a, '_> {
         values.sort_by_key(|(witnesses, _)| witnesses.count_ones());
         let punctuation = self.punctuation();
         let variants = values.into_iter().map(|(witnesses, value)| {
-            let value = (value, after.clone());
-            (witnesses, member_expr(name.clone(), &punctuation.colon, value))
+            (witnesses, member_expr(name.clone(), &punctuation.colon, value, after.clone()))
         });
         let member = ObjectMember { variants: variants.collect(), required };
         (!member.variants.is_empty()).then_some(member)
@@ -344,7 +345,7 @@ impl<'a> SchemaLowering<'a, '_> {
         let names = self.name_expr(NameSet::AllBut(excluded));
         let after = self.syntax.after_member(None);
         let candidates = self.witness_candidates(facets, |_, _| true);
-        let member = self.member_variants((names, after, locs), &candidates, false);
+        let member = self.member_variants(names, after, locs, &candidates, false);
         (member.into_iter().collect(), NameSupply::InfiniteUnderPrefixes)
     }
 
@@ -364,7 +365,7 @@ impl<'a> SchemaLowering<'a, '_> {
             // Values of classes without a name are not lowered. A finite class may have none left,
             // so it is subtracted first.
             let subtract =
-                |lowering: &mut Self| lowering.subtract_names((&names, lengths), &excluded);
+                |lowering: &mut Self| lowering.subtract_names(&names, lengths, &excluded);
             let is_infinite = lengths.1.is_none() && names.is_infinite();
             let remaining = if is_infinite { None } else { Some(subtract(self)) };
             if remaining == Some(None) || self.lower_value(locs.clone()) == Expr::Never {
@@ -381,7 +382,7 @@ impl<'a> SchemaLowering<'a, '_> {
                         None => !witness.not_matching.iter().any(|test| matched.contains(test)),
                     });
                 let after = self.syntax.after_member(None);
-                let member = self.member_variants((names, after, locs), &candidates, false);
+                let member = self.member_variants(names, after, locs, &candidates, false);
                 open &= member.is_none() || goes_on;
                 infinite |= member.is_some() && is_infinite;
                 out.extend(member);
@@ -408,7 +409,7 @@ fn indexed_clauses(
 }
 
 /// A member: name, colon and value.
-fn member_expr(name: Expr, colon: &Expr, (value, after): (Expr, Expr)) -> Expr {
+fn member_expr(name: Expr, colon: &Expr, value: Expr, after: Expr) -> Expr {
     let between =
         if let Expr::Seq(parts) = colon { &parts[..] } else { std::slice::from_ref(colon) };
     let mut parts = Vec::with_capacity(between.len() + 2);

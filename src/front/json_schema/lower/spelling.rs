@@ -272,12 +272,12 @@ fn unicode_escapes(build: &mut NumeralBuilder, ranges: &[(u32, u32)]) -> Vec<Edg
     const D: Digit = Digit::hex(0, 0xD);
     let (mut unit, mut after_d) = (Vec::new(), Vec::new());
     for (lo, hi) in [(0, 0xCFFF), (0xE000, 0xFFFF)] {
-        build.numerals(ranges, (lo, hi, 0), &[HEX; 4], &mut unit);
+        build.numerals(ranges, lo, hi, 0, &[HEX; 4], &mut unit);
     }
-    build.numerals(ranges, (0xD000, 0xD7FF, 0xD000), &[Digit::hex(3, 0), HEX, HEX], &mut after_d);
+    build.numerals(ranges, 0xD000, 0xD7FF, 0xD000, &[Digit::hex(3, 0), HEX, HEX], &mut after_d);
     let [escape, u] = [b'\\', b'u'].map(|byte| Digit::byte(0, byte));
     let pair = [Digit::hex(2, 8), HEX, HEX, escape, u, D, Digit::hex(2, 12), HEX, HEX];
-    build.numerals(ranges, (0x1_0000, 0x10_FFFF, 0x1_0000), &pair, &mut after_d);
+    build.numerals(ranges, 0x1_0000, 0x10_FFFF, 0x1_0000, &pair, &mut after_d);
     if !after_d.is_empty() {
         D.spell(Edge { lo: 0, hi: 0, to: build.state(after_d) }, &mut unit);
     }

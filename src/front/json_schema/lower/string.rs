@@ -279,7 +279,7 @@ impl<'a> SchemaLowering<'a, '_> {
         let graph = self.spelled_graph(dfa, |_| false, spelling);
         let counted = Counted { graph, min, max };
         let ends = &counted.graph.ends;
-        let levels = PathLengths::new(dfa.len(), &counted.steps(), ends, (min, max)).ok()?;
+        let levels = PathLengths::new(dfa.len(), &counted.steps(), ends, min, max).ok()?;
         levels.has_path_within(0, min, max).then(|| Expr::Counted(Box::new(counted)))
     }
 

@@ -234,7 +234,7 @@ impl<'a> Normalizer<'a> {
             let reason = Reason::Limit(what);
             self.reader.relax(loc, "anyOf", reason.clone());
             let mut open = Facets::any();
-            self.reader.push_unenforced(&mut open, JsonTypes::ALL, (loc, "anyOf"), reason);
+            self.reader.push_unenforced(&mut open, JsonTypes::ALL, loc, "anyOf", reason);
             let all = branches.iter().flat_map(|&branch| self.expand(branch).to_vec());
             return all.map(|facets| facets.conjoin(&open)).collect();
         }

@@ -102,9 +102,9 @@ impl<'a> SchemaReader<'a> {
             // These dialects ignore all keywords next to a `$ref`.
             match self.treatment(loc, object, "$ref") {
                 KeywordTreatment::Enforced => {
-                    self.parse_reference(loc, ("$ref", reference), &mut parsed)
+                    self.parse_reference(loc, "$ref", reference, &mut parsed)
                 }
-                _ => self.drop_keyword(loc, ("$ref", reference), &mut parsed.facets),
+                _ => self.drop_keyword(loc, "$ref", reference, &mut parsed.facets),
             }
             return parsed;
         }
@@ -118,9 +118,9 @@ impl<'a> SchemaReader<'a> {
             }
             match self.treatment(loc, object, name) {
                 KeywordTreatment::Dropped => {
-                    self.drop_keyword(loc, (name, value), &mut parsed.facets)
+                    self.drop_keyword(loc, name, value, &mut parsed.facets)
                 }
-                _ => self.parse_keyword(loc, object, (keyword.name, value), &mut parsed),
+                _ => self.parse_keyword(loc, object, keyword.name, value, &mut parsed),
             }
         }
         if vocabularies.include(KeywordVocabulary::Applicator) {
@@ -136,7 +136,8 @@ impl<'a> SchemaReader<'a> {
         &mut self,
         loc: LocId,
         object: &'a Object,
-        (name, value): (&'static str, &'a Json),
+        name: &'static str,
+        value: &'a Json,
         parsed: &mut ParsedKeywords<'a>,
     ) {
         let facets = &mut parsed.facets;
@@ -149,11 +150,11 @@ impl<'a> SchemaReader<'a> {
             "enum" => self.parse_enum(loc, value, facets),
             "const" => self.parse_values(loc, facets, vec![value]),
             "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties"
-            | "maxProperties" => self.parse_size(loc, (name, value), facets),
+            | "maxProperties" => self.parse_size(loc, name, value, facets),
             "pattern" => self.parse_pattern(loc, value, parsed),
             "format" => self.parse_format(loc, value, parsed),
             "minimum" | "exclusiveMinimum" | "maximum" | "exclusiveMaximum" | "multipleOf" => {
-                self.parse_number_keyword(loc, object, (name, value), facets);
+                self.parse_number_keyword(loc, object, name, value, facets);
             }
             "required" => self.parse_required(loc, value, facets),
             "propertyNames" => facets.object.names.push(self.child(loc, name, value)),
@@ -165,7 +166,7 @@ impl<'a> SchemaReader<'a> {
             },
             "extends" | "disallow" => self.push_draft_3(parsed, JsonTypes::ALL, loc, name),
             "divisibleBy" => self.push_draft_3(parsed, JsonTypes::NUMBER, loc, name),
-            _ => self.parse_applicator(loc, object, (name, value), parsed),
+            _ => self.parse_applicator(loc, object, name, value, parsed),
         }
     }
 
@@ -258,7 +259,7 @@ impl<'a> SchemaReader<'a> {
     }
 
     /// Parses a bound on a length, or on the number of elements or members.
-    fn parse_size(&mut self, loc: LocId, (name, value): (&str, &Json), facets: &mut Facets<'a>) {
+    fn parse_size(&mut self, loc: LocId, name: &str, value: &Json, facets: &mut Facets<'a>) {
         let count = self.parse_count(loc, name, value);
         if name.starts_with("min") && count > MAX_COUNT {
             return self.report(loc, name, Reason::Limit(format!("over {MAX_COUNT}")));
@@ -285,7 +286,7 @@ impl<'a> SchemaReader<'a> {
         }
         let what = "`pattern`: not a regular expression that an automaton can match";
         let reason = Reason::Unsupported(what.into());
-        self.push_unenforced(&mut parsed.facets, JsonTypes::STRING, (loc, "pattern"), reason);
+        self.push_unenforced(&mut parsed.facets, JsonTypes::STRING, loc, "pattern", reason);
     }
 
     /// Parses the value of a length or count keyword; a malformed value is reported and counts as
@@ -312,7 +313,8 @@ impl<'a> SchemaReader<'a> {
         &mut self,
         loc: LocId,
         object: &'a Object,
-        (keyword, value): (&str, &Json),
+        keyword: &str,
+        value: &Json,
         facets: &mut Facets<'a>,
     ) {
         let number = match value {
@@ -360,12 +362,7 @@ impl<'a> SchemaReader<'a> {
             None if refuse_unknown => {
                 let what = "`format`: no draft defines the format";
                 let reason = Reason::Unsupported(what.into());
-                self.push_unenforced(
-                    &mut parsed.facets,
-                    JsonTypes::STRING,
-                    (loc, "format"),
-                    reason,
-                );
+                self.push_unenforced(&mut parsed.facets, JsonTypes::STRING, loc, "format", reason);
             }
             None => {}
         }
@@ -389,7 +386,7 @@ impl<'a> SchemaReader<'a> {
         keyword: &'a str,
     ) {
         let what = format!("`{keyword}`: draft 3 keyword");
-        self.push_unenforced(&mut parsed.facets, types, (loc, keyword), Reason::Unsupported(what));
+        self.push_unenforced(&mut parsed.facets, types, loc, keyword, Reason::Unsupported(what));
     }
 
     /// Reports a keyword whose value has the wrong form.

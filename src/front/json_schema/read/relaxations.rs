@@ -200,11 +200,12 @@ impl<'a> SchemaReader<'a> {
     pub(super) fn drop_keyword(
         &self,
         loc: LocId,
-        (keyword, value): (&'a str, &'a Json),
+        keyword: &'a str,
+        value: &'a Json,
         facets: &mut Facets<'a>,
     ) {
         let what = format!("`{keyword}` is not enforced, as that would take too much work");
-        self.push_unenforced(facets, JsonTypes::ALL, (loc, keyword), Reason::Limit(what));
+        self.push_unenforced(facets, JsonTypes::ALL, loc, keyword, Reason::Limit(what));
         let constants = match keyword {
             "enum" => value.as_array().unwrap_or_default(),
             "const" => std::slice::from_ref(value),
@@ -219,7 +220,8 @@ impl<'a> SchemaReader<'a> {
         &self,
         facets: &mut Facets<'a>,
         types: JsonTypes,
-        (loc, keyword): (LocId, &'a str),
+        loc: LocId,
+        keyword: &'a str,
         reason: Reason,
     ) {
         facets.unenforced.push(UnenforcedKeyword { types, loc, keyword, reason });

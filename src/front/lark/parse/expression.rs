@@ -184,7 +184,7 @@ impl<'t> Parser<'t, '_> {
             }
             TokenKind::Name(name) => NodeKind::Name(name),
             TokenKind::Text(text, fold) if *self.kind() == TokenKind::Range => {
-                return self.range(start, (text, fold));
+                return self.range(start, text, fold);
             }
             TokenKind::Text(text, fold) => NodeKind::Text(text, fold),
             TokenKind::Regex(pattern, flags) => NodeKind::Regex(pattern, flags),
@@ -210,8 +210,9 @@ impl<'t> Parser<'t, '_> {
         Ok(Node { kind, span: self.since(start) })
     }
 
-    /// Parses the rest of a range of characters.
-    fn range(&mut self, start: usize, (low, fold): (String, bool)) -> Parsed<Node<'t>> {
+    /// Parses the rest of a range of characters, after its lower bound. `fold`: the bound is
+    /// followed by the flag that ignores case.
+    fn range(&mut self, start: usize, low: String, fold: bool) -> Parsed<Node<'t>> {
         self.bump();
         let TokenKind::Text(high, folds) = self.kind().clone() else {
             return self.expected("a string of one character");

@@ -165,7 +165,7 @@ impl TagReader {
             Some(object)
                 if object.get("type").is_none_or(|kind| kind.as_str() == Some("token")) =>
             {
-                self.check_required_members(object, pointer, (&["token"], &[]))?;
+                self.check_required_members(object, pointer, &["token"], &[])?;
                 self.token(object.get("token")?, &member_pointer(pointer, "token"))
             }
             _ => self.malformed(pointer, format!("must be {expected}")),

@@ -95,8 +95,8 @@ impl<'a> SchemaLowering<'a, '_> {
         let names = self.declared_names(object);
         let members = self.declared_members(object, &names, |lowering, name, locs, required| {
             let written = (style.name)(name).ok_or(UnwritableName)?;
-            let present = (types.of_member(name), &[][..]);
-            let body = lowering.parameter((Expr::text(&written), false), &locs, present, style);
+            let (written, present) = (Expr::text(&written), types.of_member(name));
+            let body = lowering.parameter(written, false, &locs, present, &[], style);
             Ok((body != Expr::Never).then(|| ObjectMember::new(body, required)))
         });
         let Some(members) = members else { return Expr::Never };
@@ -128,8 +128,9 @@ impl<'a> SchemaLowering<'a, '_> {
             // what follows.
             let end = style.name_terminator();
             let name = Expr::seq([Some(name), end.cloned()].into_iter().flatten());
-            let name = (Expr::Ref(self.rule("name".into(), name)), end.is_some());
-            let body = self.parameter(name, &locs, (present, &style.other_type_names), style);
+            let name = Expr::Ref(self.rule("name".into(), name));
+            let more = &style.other_type_names;
+            let body = self.parameter(name, end.is_some(), &locs, present, more, style);
             if body != Expr::Never {
                 additional.push(ObjectMember::new(body, false));
             }
@@ -156,13 +157,15 @@ impl<'a> SchemaLowering<'a, '_> {
         }
     }
 
-    /// Lowers one member. `ended`: the name includes its terminator. `present`: the types that its
+    /// Lowers one member. `is_ended`: the name includes its terminator. `present`: the types that its
     /// values may have in any alternative. `more`: further names of types.
     fn parameter(
         &mut self,
-        (name, ended): (Expr, bool),
+        name: Expr,
+        is_ended: bool,
         locs: &[LocId],
-        (present, more): (JsonTypes, &[(JsonTypes, Vec<u8>)]),
+        present: JsonTypes,
+        more: &[(JsonTypes, Vec<u8>)],
         style: &ParameterStyle,
     ) -> Expr {
         let groups: Vec<(JsonTypes, Vec<u8>)> =
@@ -178,7 +181,7 @@ impl<'a> SchemaLowering<'a, '_> {
             let value = self.parameter_value(locs, types, present.intersect(types), style);
             if value != Expr::Never {
                 let at = style.member.iter().position(|part| *part == MemberPart::Name);
-                let terminator = at.filter(|_| ended).map(|at| at + 1);
+                let terminator = at.filter(|_| is_ended).map(|at| at + 1);
                 out.push(Expr::seq(style.member.iter().enumerate().map(|(at, part)| match part {
                     MemberPart::Fixed(_) if terminator == Some(at) => Expr::Empty,
                     MemberPart::Fixed(expr) => expr.clone(),

@@ -16,12 +16,13 @@ impl<'a> SchemaReader<'a> {
         &mut self,
         loc: LocId,
         object: &'a Object,
-        (name, value): (&'static str, &'a Json),
+        name: &'static str,
+        value: &'a Json,
         parsed: &mut ParsedKeywords<'a>,
     ) {
         match name {
             "$ref" | "$dynamicRef" | "$recursiveRef" => {
-                self.parse_reference(loc, (name, value), parsed)
+                self.parse_reference(loc, name, value, parsed)
             }
             "allOf" => parsed.all_of.extend(self.parse_schema_list(loc, name, value)),
             "anyOf" => parsed.any_of.push((name, self.parse_schema_list(loc, name, value))),
@@ -31,12 +32,12 @@ impl<'a> SchemaReader<'a> {
                     return parsed.one_of.push(list);
                 }
                 parsed.any_of.push((name, list));
-                self.drop_keyword(loc, (name, value), &mut parsed.facets);
+                self.drop_keyword(loc, name, value, &mut parsed.facets);
             }
             "not" => parsed.all_of.push(self.child(loc, name, value).negated()),
             "if" => self.parse_conditional(loc, object, value, parsed),
             "dependentRequired" | "dependentSchemas" | "dependencies" => {
-                self.parse_dependencies(loc, (name, value), parsed)
+                self.parse_dependencies(loc, name, value, parsed)
             }
             "unevaluatedProperties" => {
                 self.features.evaluation = true;
@@ -89,7 +90,8 @@ impl<'a> SchemaReader<'a> {
     fn parse_dependencies(
         &mut self,
         loc: LocId,
-        (keyword, value): (&'static str, &'a Json),
+        keyword: &'static str,
+        value: &'a Json,
         parsed: &mut ParsedKeywords<'a>,
     ) {
         let Some(map) = value.as_object() else {
@@ -122,7 +124,8 @@ impl<'a> SchemaReader<'a> {
     pub(super) fn parse_reference(
         &mut self,
         loc: LocId,
-        (keyword, value): (&'static str, &'a Json),
+        keyword: &'static str,
+        value: &'a Json,
         parsed: &mut ParsedKeywords<'a>,
     ) {
         self.features.dynamic |= keyword != "$ref";
@@ -148,7 +151,7 @@ impl<'a> SchemaReader<'a> {
                 );
                 self.unsupported(loc, keyword, what.clone());
                 let reason = Reason::Unsupported(what);
-                self.push_unenforced(&mut parsed.facets, JsonTypes::ALL, (loc, keyword), reason);
+                self.push_unenforced(&mut parsed.facets, JsonTypes::ALL, loc, keyword, reason);
             }
         }
     }

@@ -50,8 +50,9 @@ impl<'a> SchemaReader<'a> {
         part.evaluates = if additional.is_some() { Evaluates::All } else { Evaluates::Named };
         if matched.has_unknown {
             let what = "`patternProperties`: a pattern that an automaton cannot match";
-            let (place, reason) = ((loc, "patternProperties"), Reason::Unsupported(what.into()));
-            self.push_unenforced(&mut parsed.facets, JsonTypes::OBJECT, place, reason);
+            let reason = Reason::Unsupported(what.into());
+            let facets = &mut parsed.facets;
+            self.push_unenforced(facets, JsonTypes::OBJECT, loc, "patternProperties", reason);
         }
         // Names that a relaxed (unsupported) pattern matches are unknown, so nothing is required of
         // the others.
