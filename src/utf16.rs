@@ -2,6 +2,9 @@
 
 use std::ops::Range;
 
+/// The units of surrogate pairs. Alone, they are no characters.
+pub(crate) const SURROGATES: Range<u32> = 0xD800..0xE000;
+
 /// The first units of surrogate pairs.
 pub(crate) const HIGH_SURROGATES: Range<u32> = 0xD800..0xDC00;
 

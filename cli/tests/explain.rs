@@ -48,6 +48,17 @@ fn tokenizer(name: &str) -> File {
     File::new(name, &bpe_tokenizer(&vocab, 98, &["t r", "f a", "tr u", "tru e"]))
 }
 
+/// Automata of counted repeats in counted repeats may have millions of states.
+#[test]
+fn large_automata_are_shown_in_part() {
+    let text =
+        r#"{"pattern": "a[b-e.]{1,900}[.][c-f(]{1,6}", "type": "string", "maxLength": 3000}"#;
+    let schema = File::new("large.json", text);
+    let (code, out, err) = explain(&["--schema", schema.path()]);
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    assert!(out.contains("there are more states"), "{out}");
+}
+
 #[test]
 fn stages_are_shown() {
     let (code, out, err) = explain(&["--regex", "(?:ab|cd)(?:e{3,500})?", "--at", "ab"]);

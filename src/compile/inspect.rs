@@ -9,6 +9,10 @@ use crate::fsm::ByteSet;
 use crate::hash::HashMap;
 use crate::ids::{RuleId, SpecialId};
 
+/// Once there are so many states, reports build no further ones. A bounded repeat in a bounded
+/// repeat may have millions.
+pub const MAX_REPORTED_STATES: usize = 100_000;
+
 /// The automaton of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleAutomaton {
@@ -99,7 +103,8 @@ impl RuleAutomaton {
 }
 
 impl Compiled {
-    /// The automata of all reachable rules, the start rule's first. Cost: builds every automaton.
+    /// The automata of all reachable rules, the start rule's first. Past [`MAX_REPORTED_STATES`],
+    /// states have no edges. Cost: builds every automaton.
     pub fn automata(self: &Arc<Self>) -> Vec<RuleAutomaton> {
         let program = Program::whole(self.clone());
         Inspect { compiled: self, program, rules: HashMap::default(), order: Vec::new() }.run()

@@ -35,7 +35,8 @@ pub(crate) use dispatch::DispatchStateId;
 pub(crate) use distinct_scopes::{DistinctRole, DistinctScopes, RegisterId, ReturnRole};
 #[doc(hidden)]
 pub use inspect::{
-    AutomatonBlock, AutomatonEdge, AutomatonState, DispatchState, EdgeKind, RuleAutomaton,
+    AutomatonBlock, AutomatonEdge, AutomatonState, DispatchState, EdgeKind, MAX_REPORTED_STATES,
+    RuleAutomaton,
 };
 pub(crate) use member_sets::MemberLikelihood;
 pub(crate) use program::{Program, SharedAutomaton, State, StateId};
@@ -322,7 +323,8 @@ impl Compiled {
         &self.grammar
     }
 
-    /// The size of the grammar. Cost: builds every automaton; for reports only.
+    /// The size of the grammar, counted up to [`MAX_REPORTED_STATES`] states. Cost: builds every
+    /// automaton; for reports only.
     pub fn size(self: &Arc<Self>) -> CompiledSize {
         Program::whole(self.clone()).size()
     }

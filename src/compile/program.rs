@@ -12,7 +12,7 @@ use super::dispatch::{CompiledDispatch, DispatchAutomaton, DispatchStateId};
 use super::rule_nfa::{BlockNfaId, RuleNfa};
 use super::{
     Block, BlockId, BudgetMeter, ByteClasses, ByteEdge, Compiled, CompiledRuleId, CompiledSize,
-    DispatchMark, RegisterId, ReturnRole, shared_automata, thompson,
+    DispatchMark, MAX_REPORTED_STATES, RegisterId, ReturnRole, shared_automata, thompson,
 };
 use crate::capacity::ReserveMore;
 use crate::fsm::{Dfa, Edge};
@@ -181,8 +181,9 @@ impl Program {
         }
     }
 
-    /// Builds all reachable states, for reports. Member sets ignore which members have been seen,
-    /// as there are exponentially many combinations.
+    /// Builds all reachable states, for reports. Past [`MAX_REPORTED_STATES`], states get no edges.
+    /// Member sets ignore which members have been seen, as there are exponentially many
+    /// combinations.
     pub(super) fn whole(compiled: Arc<Compiled>) -> Program {
         let mut program = Program::new(compiled);
         program.members.ignores_members = true;
@@ -190,7 +191,11 @@ impl Program {
         let mut at = 0;
         while at < program.states.len() {
             let state = StateId::new(at);
-            program.expand(state);
+            if program.states.len() < MAX_REPORTED_STATES {
+                program.expand(state);
+            } else {
+                program.states.set_edges(state, &EdgeLists::default());
+            }
             for i in 0..program.calls(state).len() {
                 program.instantiate(program.calls(state)[i].0);
             }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use louver::compile::MAX_REPORTED_STATES;
+
 use super::prefix::PrefixReport;
 use super::report::{DispatchReport, GrammarSummary, Report};
 
@@ -97,6 +99,9 @@ impl TextReport<'_> {
             compiled.blocks,
             compiled.byte_classes
         )?;
+        if compiled.states >= MAX_REPORTED_STATES {
+            writeln!(f, "  there are more states, which are not built for a report")?;
+        }
         for a in automata.iter().take(self.max_lines) {
             writeln!(
                 f,

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::str::CharIndices;
 
 use super::assertions::MAX_MARKS;
-use super::{Ambiguous, Case, Dot, LookAround, RegexError, RegexOptions};
+use super::{Ambiguous, Case, Classes, Dot, LookAround, RegexError, RegexOptions};
 use crate::hash::{HashSet, IndexMap};
 use crate::ir::MAX_COUNT;
 use escape::EscapeMeaning;
@@ -167,8 +167,14 @@ impl Translator<'_> {
     }
 
     /// Writes a word boundary: a character of words on one side of the position and none on the
-    /// other.
+    /// other. Where `regex-syntax` has no such boundary, or in look-around, which does not see both
+    /// sides, it is assertions.
     fn word_boundary(&mut self, at: usize, negated: bool) -> Result<(), RegexError> {
+        if self.side == Side::Whole && !negated && self.options.case == Case::Sensitive {
+            let is_unicode = self.options.classes == Classes::Unicode;
+            self.out.text.push_str(if is_unicode { r"\b" } else { r"(?-u:\b)" });
+            return Ok(());
+        }
         self.out.text.push_str("(?:");
         self.mark(at, r"\w", true, false)?;
         self.mark(at, r"\w", false, !negated)?;

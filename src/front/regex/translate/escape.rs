@@ -4,13 +4,16 @@ use std::fmt::Write;
 
 use super::super::{Ambiguous, Classes, LookAround, RegexError};
 use super::{LOOK_AROUND_IN_TERMINAL, Translator};
-use crate::utf16::{HIGH_SURROGATES, surrogate_pair};
+use crate::utf16::{SURROGATES, surrogate_pair};
 
 /// `\s` of ECMA-262: WhiteSpace and LineTerminator.
 const SPACE: &str = concat!(
     r"\t\n\x0B\x0C\r \x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}",
     r"\x{3000}\x{FEFF}"
 );
+
+/// A class of no code point.
+const NOTHING: &str = r"[^\x{0}-\x{10FFFF}]";
 
 /// ASCII white space.
 const ASCII_SPACE: &str = r"\t\n\x0B\x0C\r ";
@@ -84,7 +87,7 @@ impl Translator<'_> {
                 Some(code) => EscapeMeaning::Char(code),
                 None => return self.syntax(at, "\\x needs two hexadecimal digits"),
             },
-            'u' => EscapeMeaning::Char(self.unicode(at)?),
+            'u' => EscapeMeaning::Char(self.unicode(at, in_class)?),
             'a' => EscapeMeaning::Char(7),
             'e' => EscapeMeaning::Char(27),
             'A' if !in_class => EscapeMeaning::Anchor { start: true },
@@ -152,8 +155,9 @@ impl Translator<'_> {
         Some(code)
     }
 
-    /// Parses the rest of `\uXXXX`, `\u{...}` or a surrogate pair.
-    fn unicode(&mut self, at: usize) -> Result<u32, RegexError> {
+    /// Parses the rest of `\uXXXX`, `\u{...}` or a surrogate pair. In a class it may be half of a
+    /// pair, which no text has.
+    fn unicode(&mut self, at: usize, in_class: bool) -> Result<u32, RegexError> {
         let code = if self.rest().starts_with('{') {
             let rest = &self.rest()[1..];
             let end = rest.bytes().position(|b| !b.is_ascii_hexdigit()).unwrap_or(rest.len());
@@ -167,18 +171,24 @@ impl Translator<'_> {
             let Some(first) = self.hex(4) else {
                 return self.syntax(at, "\\u needs four hexadecimal digits");
             };
-            if HIGH_SURROGATES.contains(&first) && self.rest().starts_with("\\u") {
-                self.skip(2);
-                let second = self.hex(4).unwrap_or_default();
-                surrogate_pair(first, second).map_or(first, u32::from)
-            } else {
-                first
+            let second = self.rest().strip_prefix("\\u").and_then(|rest| rest.get(..4));
+            let second = second.and_then(|digits| u32::from_str_radix(digits, 16).ok());
+            match second.and_then(|second| surrogate_pair(first, second)) {
+                Some(pair) => {
+                    self.skip(6);
+                    u32::from(pair)
+                }
+                None => first,
             }
         };
-        if char::from_u32(code).is_none() {
-            return Err(RegexError::Unsupported { offset: at, what: "half of a surrogate pair" });
+        match char::from_u32(code) {
+            Some(_) => Ok(code),
+            None if in_class && SURROGATES.contains(&code) => Ok(code),
+            None if SURROGATES.contains(&code) => {
+                Err(RegexError::Unsupported { offset: at, what: "half of a surrogate pair" })
+            }
+            None => self.syntax(at, "a code point above 10FFFF"),
         }
-        Ok(code)
     }
 
     /// Translates a class, after its `[`.
@@ -189,11 +199,7 @@ impl Translator<'_> {
             self.skip(1);
             self.check_empty_class(at, negated)?;
             // `[]` matches nothing, `[^]` any code point.
-            self.out.text.push_str(if negated {
-                r"[\x{0}-\x{10FFFF}]"
-            } else {
-                r"[^\x{0}-\x{10FFFF}]"
-            });
+            self.out.text.push_str(if negated { r"[\x{0}-\x{10FFFF}]" } else { NOTHING });
             return Ok(());
         }
         self.out.text.push_str(if negated { "[^" } else { "[" });
@@ -227,10 +233,8 @@ impl Translator<'_> {
                 let reason = "a class begins no range; write the hyphen after it as `\\-`";
                 return self.syntax(begin, reason);
             }
-            self.literal(low);
-            if is_range {
-                self.class_range(at, low)?;
-            }
+            let high = if is_range { self.range_end(at, low)? } else { low };
+            self.class_range(low, high);
         }
         self.out.text.push(']');
         Ok(())
@@ -253,8 +257,8 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// Writes the rest of a range in the class at `at`, after its first code point.
-    fn class_range(&mut self, at: usize, low: u32) -> Result<(), RegexError> {
+    /// Parses the rest of a range in the class at `at`, after its first code point.
+    fn range_end(&mut self, at: usize, low: u32) -> Result<u32, RegexError> {
         let hyphen = self.source.len() - self.rest().len();
         self.check_ambiguous(hyphen)?;
         self.skip(1);
@@ -265,12 +269,27 @@ impl Translator<'_> {
             EscapeMeaning::Char(high) if high < low => {
                 self.syntax(begin, "a class range out of order")
             }
-            EscapeMeaning::Char(high) => {
-                self.out.text.push('-');
-                self.literal(high);
-                Ok(())
-            }
+            EscapeMeaning::Char(high) => Ok(high),
             _ => self.syntax(begin, "a class ends no range; write the hyphen as `\\-`"),
+        }
+    }
+
+    /// Writes a range in a class, without surrogates at its ends.
+    fn class_range(&mut self, mut low: u32, mut high: u32) {
+        if SURROGATES.contains(&low) {
+            low = SURROGATES.end;
+        }
+        if SURROGATES.contains(&high) {
+            high = SURROGATES.start - 1;
+        }
+        if low > high {
+            self.out.text.push_str(NOTHING);
+            return;
+        }
+        self.literal(low);
+        if low < high {
+            self.out.text.push('-');
+            self.literal(high);
         }
     }
 
