@@ -118,9 +118,9 @@ fn read_host<'de, D: Deserializer<'de>>(deserializer: D) -> Result<IpAddr, D::Er
 #[serde(rename_all = "snake_case")]
 pub enum UnknownMembers {
     /// Ignore them.
-    #[default]
     Ignore,
     /// Reject the request.
+    #[default]
     Refuse,
 }
 

@@ -12,7 +12,7 @@
 use louver::spec::json::Json;
 
 use crate::messages::call_id;
-use crate::request::member_table::{refuse_members, refuse_structure};
+use crate::request::member_table::{MEDIA, refuse_members, refuse_structure};
 use crate::request::members::{Faults, Members};
 use crate::request::messages::is_null;
 use crate::request::pointers::PointerMap;
@@ -117,6 +117,7 @@ impl<'f> ConversationTranslator<'f> {
     fn entry(&mut self, entry: &Members<'_>, pointer: &str) {
         refuse_structure(entry, self.faults);
         refuse_members(entry, &CHAT_MEMBERS, self.faults);
+        refuse_members(entry, &MEDIA, self.faults);
         entry.require(self.faults, "role");
         let role = match entry.one_of(self.faults, "role", &["user", "assistant", "system"]) {
             Some("user") => "user",

@@ -30,8 +30,28 @@ pub(crate) const COMMON: [&str; 15] = [
     "louver",
 ];
 
-/// Members without effect on every route.
-const IGNORED: [&str; 2] = ["guided_decoding_backend", "skip_special_tokens"];
+/// Members of other servers that do not change the answer: what they are for, such as caching and
+/// tracing, the server does in its own way or not at all.
+const IGNORED: [&str; 18] = [
+    "guided_decoding_backend",
+    "skip_special_tokens",
+    "spaces_between_special_tokens",
+    "cache_prompt",
+    "cache_salt",
+    "id_slot",
+    "slot_id",
+    "keep_alive",
+    "kv_transfer_params",
+    "priority",
+    "request_id",
+    "rid",
+    "session_id",
+    "client_metadata",
+    "timings_per_token",
+    "return_progress",
+    "user_id",
+    "provider",
+];
 
 /// What to do instead of sending a member that is not supported.
 #[derive(Clone, Copy, Debug)]
@@ -157,6 +177,51 @@ pub(crate) const UNSUPPORTED: [(&str, Advice); 62] = {
     ]
 };
 
+/// What stands here for unknown members, by a part of their names.
+const ADVICE_BY_PART: [(&str, Advice); 12] = [
+    ("thinking_budget", Advice::Text("use `louver.reasoning_budget`")),
+    ("reasoning_budget", Advice::Text("use `louver.reasoning_budget`")),
+    ("budget_tokens", Advice::Text("use `louver.reasoning_budget`")),
+    ("think", Advice::Reasoning),
+    ("thought", Advice::Reasoning),
+    ("reason", Advice::Reasoning),
+    ("stop", Advice::Stop),
+    ("end_sequences", Advice::Stop),
+    ("seed", Advice::Text("use `seed`")),
+    ("lora", Advice::Text("use `model`")),
+    ("predict", Advice::MaxTokens),
+    ("max_len", Advice::MaxTokens),
+];
+
+/// Numbers with which members of other servers ask for nothing.
+const NEUTRAL_NUMBERS: [(&str, &str); 25] = [
+    ("best_of", "1"),
+    ("n", "1"),
+    ("min_tokens", "0"),
+    ("min_new_tokens", "0"),
+    ("min_length", "0"),
+    ("n_indent", "0"),
+    ("top_logprobs", "0"),
+    ("prompt_logprobs", "0"),
+    ("n_probs", "0"),
+    ("num_beams", "1"),
+    ("num_return_sequences", "1"),
+    ("candidate_count", "1"),
+    ("length_penalty", "1"),
+    ("guidance_scale", "1"),
+    ("typical_p", "1"),
+    ("tfs", "1"),
+    ("tfs_z", "1"),
+    ("top_a", "0"),
+    ("mirostat", "0"),
+    ("mirostat_mode", "0"),
+    ("dry_multiplier", "0"),
+    ("dynatemp_range", "0"),
+    ("xtc_probability", "0"),
+    ("min_keep", "0"),
+    ("no_repeat_ngram_size", "0"),
+];
+
 /// Name parts of parameters of structured output. An unknown member whose name has one of them may
 /// ask for structure, so it is rejected regardless of the configuration about unknown members.
 const STRUCTURE_NAME_PARTS: [&str; 11] = [
@@ -244,10 +309,10 @@ impl MemberTable {
             let meant = similar(name, structure.iter().copied(), earlier);
             earlier += 1;
             let is_misspelled = structure.iter().any(|known| is_misspelling(name, known));
-            let is_refused =
-                (asks_for_structure || is_misspelled) && !is_neutral(known.unwrap_or(name), value);
-            if is_refused || unknown == UnknownMembers::Refuse {
-                members.fail_unknown(faults, name, self.supported(), "");
+            let is_checked =
+                asks_for_structure || is_misspelled || unknown == UnknownMembers::Refuse;
+            if is_checked && !is_neutral(known.unwrap_or(name), value) {
+                members.fail_unknown(faults, name, self.supported(), &self.advice_about(name));
                 continue;
             }
             let is_warned = asks_for_structure || is_misspelled || meant.is_some();
@@ -257,6 +322,13 @@ impl MemberTable {
                 pointers.warn(members.pointer(name), message);
             }
         }
+    }
+
+    /// What stands here for an unknown member, to be put after an error.
+    fn advice_about(&self, name: &str) -> String {
+        let name = name.to_lowercase();
+        let advice = ADVICE_BY_PART.iter().find(|(part, _)| name.contains(part));
+        advice.map_or_else(String::new, |(_, advice)| format!(": {}", self.advice.of(*advice)))
     }
 
     /// The members that the route reads.
@@ -296,6 +368,20 @@ pub(crate) fn refuse_structure(members: &Members<'_>, faults: &mut Faults) {
     }
 }
 
+/// Members of messages with content other than text.
+pub(crate) const MEDIA: [(&str, &str); 7] = {
+    const ONLY_TEXT: &str = "only text is supported";
+    [
+        ("images", ONLY_TEXT),
+        ("image", ONLY_TEXT),
+        ("image_url", ONLY_TEXT),
+        ("videos", ONLY_TEXT),
+        ("audios", ONLY_TEXT),
+        ("files", ONLY_TEXT),
+        ("attachments", ONLY_TEXT),
+    ]
+};
+
 /// Reports members that the messages of another API have, with what stands for them here.
 pub(crate) fn refuse_members(members: &Members<'_>, others: &[(&str, &str)], faults: &mut Faults) {
     for (name, instead) in others {
@@ -326,11 +412,19 @@ fn may_request_structure(name: &str) -> bool {
 }
 
 /// Members whose default is `true`.
-const TRUE_BY_DEFAULT: [&str; 3] =
-    ["parallel_tool_calls", "add_special_tokens", "parse_tool_calls"];
+const TRUE_BY_DEFAULT: [&str; 8] = [
+    "parallel_tool_calls",
+    "add_special_tokens",
+    "parse_tool_calls",
+    "add_generation_prompt",
+    "do_sample",
+    "include_reasoning",
+    "separate_reasoning",
+    "stream_reasoning",
+];
 
-/// Members that ask for something whether they are `true` or `false`.
-const WITHOUT_DEFAULT: [&str; 3] = ["think", "thinking", "enable_thinking"];
+/// Name parts of members that ask for something whether they are `true` or `false`.
+const WITHOUT_DEFAULT: [&str; 2] = ["think", "thought"];
 
 /// Whether a member asks for nothing: some clients send every parameter with its default.
 fn is_neutral(name: &str, value: &Json) -> bool {
@@ -342,20 +436,16 @@ fn is_neutral(name: &str, value: &Json) -> bool {
             let is_zero = |bias: &Json| matches!(bias, Json::Number(n) if n.is_equal_to("0"));
             biases.iter().all(|(_, bias)| is_zero(bias))
         }
-        Json::Bool(_) if WITHOUT_DEFAULT.contains(&name) => false,
+        Json::Bool(_) if WITHOUT_DEFAULT.iter().any(|part| name.contains(part)) => false,
         Json::Bool(value) => *value == TRUE_BY_DEFAULT.contains(&name),
         Json::Array(items) => items.is_empty(),
         Json::Object(members) => members.is_empty(),
-        Json::Number(number) => match name {
-            "best_of" | "n" => number.is_equal_to("1"),
-            "min_tokens" | "min_new_tokens" | "n_indent" | "top_logprobs" => {
-                number.is_equal_to("0")
-            }
-            _ => false,
-        },
-        Json::String(value) => {
-            matches!((name, &**value), ("function_call", "none") | ("suffix", ""))
+        Json::Number(number) => {
+            let is_neutral =
+                |&&(other, value): &&(&str, &str)| other == name && number.is_equal_to(value);
+            NEUTRAL_NUMBERS.iter().any(|neutral| is_neutral(&neutral))
         }
+        Json::String(value) => value.is_empty() || name == "function_call" && &**value == "none",
     }
 }
 
@@ -407,6 +497,36 @@ mod tests {
         assert_eq!(check(r#"{"bias": {}, "x": null}"#, UnknownMembers::Refuse), [""; 0]);
     }
 
+    /// By default members that are not known are refused, but not those of clients that send every
+    /// parameter with its default, nor those that cannot change an answer.
+    #[test]
+    fn members_of_other_servers_are_refused_if_they_change_the_answer() {
+        let check = |text: &str| {
+            let (faults, _) = check(&MEMBER_TABLE, text, UnknownMembers::default());
+            faults.into_iter().map(|f| (f.param.unwrap(), f.message)).collect::<Vec<_>>()
+        };
+        for name in ["typical_p", "mirostat_tau", "lora_path", "echo", "config", "temprature"] {
+            let found = check(&format!("{{\"{name}\": {{\"guided_choice\": [\"a\"]}}}}"));
+            assert_eq!(found.len(), 1, "{name}");
+        }
+        for (name, value, advice) in [
+            ("thinkingConfig", "{\"a\": 1}", "use `a`"),
+            ("enable_thought", "false", "use `a`"),
+            ("reasoning_budget_tokens", "5", "use `louver.reasoning_budget`"),
+            ("stop_words", "[\"x\"]", "use `stop`"),
+            ("random_seed", "7", "use `seed`"),
+            ("num_predict", "7", "use `a`"),
+            ("adapter_lora", "\"x\"", "use `model`"),
+        ] {
+            let found = check(&format!("{{\"{name}\": {value}}}"));
+            assert!(found.len() == 1 && found[0].1.ends_with(advice), "{name}: {found:?}");
+        }
+        let neutral = r#"{"typical_p": 1.0, "mirostat": 0, "echo": false, "lora_path": "",
+            "do_sample": true, "include_reasoning": true, "config": {}, "samplers": [],
+            "cache_prompt": true, "request_id": "r1", "keep_alive": "5m", "priority": 3}"#;
+        assert_eq!(check(neutral), []);
+    }
+
     /// Members have the same meaning in every style of names, also with values that ask for
     /// nothing.
     #[test]
@@ -443,7 +563,7 @@ mod tests {
         let many: Vec<String> = (0..200).map(|k| format!("\"see{k}\": 1")).collect();
         let text = format!("{{\"stops\": 1, \"seeds\": 1, {}}}", many.join(", "));
         let (faults, _) = check(&table, &text, UnknownMembers::Refuse);
-        assert_eq!(faults[0].message, "there is no such member");
+        assert_eq!(faults[0].message, "there is no such member: use `stop`");
         assert_eq!(faults[1].message, "there is no such member; is `seed` meant?");
         assert!(faults.is_full(), "{}", faults.len());
         assert!(faults.iter().filter(|fault| fault.message.contains("meant")).count() < 20);

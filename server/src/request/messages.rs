@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::limits::RequestLimits;
 use crate::request::call_history::{CallHistory, ResultOrder};
-use crate::request::member_table::refuse_structure;
+use crate::request::member_table::{MEDIA, refuse_members, refuse_structure};
 use crate::request::members::{Faults, Members};
 
 /// The member of a call that has its name and content, which is also its `type`, and the member of
@@ -65,6 +65,12 @@ pub(crate) fn read(
     messages
 }
 
+/// Members that client libraries send beside reasoning as a text, which is enough.
+const REASONING_BLOCKS: [(&str, &str); 2] = [
+    ("thinking_blocks", "use `reasoning_content`"),
+    ("reasoning_details", "use `reasoning_content`"),
+];
+
 /// The number of calls of a message.
 fn call_count(message: &Json) -> usize {
     message.get("tool_calls").and_then(Json::as_array).map_or(0, <[Json]>::len)
@@ -84,6 +90,7 @@ impl MessageReader<'_> {
     fn message(&mut self, entry: &Json, base: String) -> Option<Value> {
         let members = Members::from_json(entry, base, self.faults)?;
         refuse_structure(&members, self.faults);
+        refuse_members(&members, &MEDIA, self.faults);
         let role = members.require(self.faults, "role")?;
         let mut out = Map::new();
         let role = match role.as_str() {
@@ -199,10 +206,11 @@ impl MessageReader<'_> {
                 members.fail(self.faults, name, "unsupported", "messages are not continued");
             }
         }
-        // The second is the name in vLLM and OpenRouter.
-        let mut texts = ["reasoning_content", "reasoning"].into_iter();
-        if let Some(reasoning) = texts.find_map(|name| members.string(self.faults, name)) {
-            out.insert("reasoning_content".to_owned(), reasoning.into());
+        // The second is the name in vLLM and OpenRouter, the third in Ollama.
+        let mut texts = ["reasoning_content", "reasoning", "thinking"].into_iter();
+        match texts.find_map(|name| members.string(self.faults, name)) {
+            Some(text) => drop(out.insert("reasoning_content".to_owned(), text.into())),
+            None => refuse_members(members, &REASONING_BLOCKS, self.faults),
         }
         let Some(calls) = members.array(self.faults, "tool_calls") else { return };
         let base = members.pointer("tool_calls");
@@ -249,7 +257,8 @@ fn has_other_output(members: &Members<'_>) -> bool {
         Some(Json::Array(calls)) => !calls.is_empty(),
         other => other.is_some(),
     };
-    let others = ["reasoning_content", "reasoning", "refusal", "function_call", "audio"];
+    let others =
+        ["reasoning_content", "reasoning", "thinking", "refusal", "function_call", "audio"];
     has_calls || others.iter().any(|name| members.get(name).is_some())
 }
 

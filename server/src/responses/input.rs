@@ -5,7 +5,7 @@ use std::sync::Arc;
 use louver::spec::json::Json;
 use louver_formats::CallKind;
 
-use crate::request::member_table::{refuse_members, refuse_structure};
+use crate::request::member_table::{MEDIA, refuse_members, refuse_structure};
 use crate::request::members::{Faults, Members};
 use crate::request::messages::call_members;
 use crate::request::pointers::PointerMap;
@@ -194,6 +194,7 @@ impl<'s> InputTranslator<'s> {
 
     fn message_item(&mut self, members: &Members<'_>, pointer: &str) {
         refuse_members(members, &CHAT_MEMBERS, &mut self.faults);
+        refuse_members(members, &MEDIA, &mut self.faults);
         if members.get("role").and_then(Json::as_str) == Some("tool") {
             let message =
                 "there is no such role: results are items of type \"function_call_output\"";

@@ -108,7 +108,11 @@ pub(crate) fn translate(
     if let Some(reasoning) = members.object(&mut faults, "reasoning") {
         match unknown {
             UnknownMembers::Ignore => refuse_structure(&reasoning, &mut faults),
-            UnknownMembers::Refuse => reasoning.refuse_unknown(&mut faults, &REASONING_MEMBERS),
+            UnknownMembers::Refuse => reasoning.refuse_unknown_with(
+                &mut faults,
+                &REASONING_MEMBERS,
+                ": use `effort`, or `louver.reasoning_budget`",
+            ),
         }
         pointers.insert("/reasoning_effort", "/reasoning/effort");
         out.extend(reasoning.get("effort").map(|effort| ("reasoning_effort", effort.clone())));
