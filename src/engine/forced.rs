@@ -169,13 +169,19 @@ impl Matcher {
             let mut specials: Vec<_> = parser.specials(run.end).collect();
             specials.sort_unstable();
             specials.dedup();
-            match (bytes.len(), specials[..].first()) {
+            let mut allowed = Vec::new();
+            for special in specials {
+                if parser.step_special(run.end, special)? != ConfigId::DEAD {
+                    allowed.push(special);
+                }
+            }
+            match (bytes.len(), allowed[..].first()) {
                 (1, None) => {
                     let Some(byte) = bytes.iter().next() else { break };
                     run.end = parser.step_tracking_keys(run.end, byte)?;
                     run.bytes.push(byte);
                 }
-                (0, Some(&special)) if specials.len() == 1 => {
+                (0, Some(&special)) if allowed.len() == 1 => {
                     let SpecialTokenIds::One(token) = self.masks.specials[special.index()] else {
                         break;
                     };

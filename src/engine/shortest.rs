@@ -2,7 +2,7 @@
 //!
 //! The search itself is [`ShortestPaths`]: Knuth's generalisation of Dijkstra's algorithm.
 
-mod distinct_values;
+mod detours;
 
 use super::Matcher;
 use super::forced::Piece;
@@ -64,9 +64,12 @@ impl Matcher {
     ///
     /// Exact, also for large counted repeats, which are computed and not run through. The exception
     /// are grammars in which values must differ
-    /// ([`Attributes::element`](crate::ir::Attributes::element)). There the result is a short
-    /// completion: the shortest one where it repeats no value, otherwise one that detours around
-    /// each repeated value. If it is too long to be written out, its length is a lower bound only.
+    /// ([`Attributes::element`](crate::ir::Attributes::element)) or rules have budgets
+    /// ([`Attributes::max_chars`](crate::ir::Attributes::max_chars)). There the result is a short
+    /// completion: the shortest one where it repeats no value and stays within the budgets,
+    /// otherwise one that detours around each such place. If it is too long to be written out, its
+    /// length is a lower bound only. Budgets of tokens are ignored: how many tokens a text has is
+    /// not known before.
     ///
     /// Errors: [`AdvanceError::Limit`]. Cost: everything that can be reached with no more bytes
     /// than the answer has is visited once, in each rule on the way. Results about rules are
@@ -170,8 +173,12 @@ impl Matcher {
         let masks = &self.masks;
         let special = u64::from(options.special_length.max(1));
         let paths = shortest_paths(&mut state.shortest_paths, &masks.vocab, special);
-        if !masks.compiled.scopes.is_empty() || state.parser.tracks_keys(self.config()) {
-            return self.complete_with_distinct_values(state, options);
+        let compiled = &masks.compiled;
+        if !compiled.scopes.is_empty()
+            || !compiled.budgets.is_empty()
+            || state.parser.tracks_keys(self.config())
+        {
+            return self.complete_with_detours(state, options);
         }
         // Every configuration that can be reached can be completed; this is a fallback.
         let Some((length, steps)) = paths.shortest(&mut state.parser, self.config())? else {
@@ -184,7 +191,7 @@ impl Matcher {
         let quotes = text.iter().filter(|symbol| **symbol == Symbol::Byte(b'"')).count();
         if quotes >= 4 && state.parser.program().has_unique_keys() {
             // The completion may contain two member names, which must differ.
-            return self.complete_with_distinct_values(state, options);
+            return self.complete_with_detours(state, options);
         }
         Ok(Completion {
             length,

@@ -340,7 +340,7 @@ impl GrammarMasks {
             let MaskState { parser, rule_walks, walk, .. } = &mut *state;
             rule_walks.finish(parser, self.vocab.shared_trie(), walk)?;
         }
-        let mut sets = self.special_and_stop_tokens(state, config);
+        let mut sets = self.special_and_stop_tokens(state, config)?;
         sets.extend(entries.iter().map(|entry| entry.accepted.clone()));
         Ok(self.assemble(&mut state.walk, sets))
     }
@@ -394,14 +394,22 @@ impl GrammarMasks {
         state.walk.clear();
         let walked = state.walk_directly(&self.vocab, config, usize::MAX)?;
         debug_assert!(walked, "a walk without bound ends");
-        let sets = self.special_and_stop_tokens(state, config);
+        let sets = self.special_and_stop_tokens(state, config)?;
         Ok(self.assemble(&mut state.walk, sets))
     }
 
     /// Adds special tokens, and stop tokens where the text may end.
-    fn special_and_stop_tokens(&self, state: &mut MaskState, config: ConfigId) -> Vec<TokenSet> {
+    fn special_and_stop_tokens(
+        &self,
+        state: &mut MaskState,
+        config: ConfigId,
+    ) -> Result<Vec<TokenSet>, ParserLimit> {
         let mut sets: Vec<TokenSet> = Vec::new();
         for special in state.parser.specials(config).collect::<Vec<_>>() {
+            // An element that would repeat a value has an edge, but leads nowhere.
+            if state.parser.step_special(config, special)? == ConfigId::DEAD {
+                continue;
+            }
             match &self.specials[special.index()] {
                 SpecialTokenIds::One(id) => state.walk.tokens.push(*id),
                 SpecialTokenIds::Many(row) => {
@@ -413,7 +421,7 @@ impl GrammarMasks {
         if state.parser.store().is_complete(config) {
             state.walk.tokens.extend_from_slice(self.vocab.stops());
         }
-        sets
+        Ok(sets)
     }
 
     /// Whether so many bytes may come next that a direct walk exceeds its budget, without trying.

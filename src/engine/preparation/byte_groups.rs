@@ -12,6 +12,7 @@ const UNUSUAL_TRIGGER: f64 = 0.02;
 /// Bytes that lead to one configuration.
 #[derive(Clone, Debug)]
 pub(super) struct ByteGroup {
+    /// Where values are compared, this is where the first of the bytes leads.
     pub(super) to: ConfigId,
     pub(super) bytes: ByteSet,
     /// How likely the target is among the declared and undeclared members that may follow.

@@ -81,6 +81,51 @@ fn prepared_paths_include_the_names_of_members() {
     assert_eq!(configs(), before);
 }
 
+/// Where values or keys are compared, each byte leads to a configuration of its own.
+#[test]
+fn prepared_masks_of_compared_values_are_right() {
+    let cases: [(&str, &[&[u8]], &[&str]); 4] = [
+        (
+            r#"{"type": "array", "uniqueItems": true, "items": {"type": "string", "maxLength": 1}}"#,
+            &[],
+            &["[\"!\",\"", "[\" \",\"", "[\"a\",\""],
+        ),
+        (
+            r#"{"type": "object", "propertyNames": {"maxLength": 2}}"#,
+            &[b"\"a\":"],
+            &["{\"a\":1,", "{\"a\":1,\"", "{\"b\":1,\"a"],
+        ),
+        (
+            r#"{"patternProperties": {"^.$": {"type": "number"}}, "additionalProperties": false}"#,
+            &[b"\",", b"\"a\":1"],
+            &["{\",\":1,\"", "{\"a\":1,"],
+        ),
+        (
+            r#"{"type": "array", "uniqueItems": true, "items": {"enum": ["ab", "ac", "b"]}}"#,
+            &[b"\"a", b"ab\""],
+            &["[\"ab\",\"", "[\"ab\",\"a", "[\"ac\",\""],
+        ),
+    ];
+    for (schema, extra, prefixes) in cases {
+        let constraint = || {
+            let engine = Engine::new(Arc::new(Vocabulary::toy(extra)), EngineOptions::default());
+            engine.compile_json_schema(schema, &SchemaOptions::default()).unwrap()
+        };
+        let (plain, prepared) = (constraint(), constraint());
+        prepared.prepare(PrepareBudget::default()).wait();
+        for prefix in prefixes {
+            let [plain, prepared] = [&plain, &prepared].map(|constraint| {
+                let mut matcher = constraint.matcher();
+                bytes(prefix).into_iter().for_each(|token| matcher.advance(token).unwrap());
+                let mut row = vec![0; constraint.vocab().mask_words()];
+                matcher.fill_mask(&mut row);
+                row
+            });
+            assert_eq!(prepared, plain, "{prefix} of {schema}");
+        }
+    }
+}
+
 #[test]
 fn prepared_masks_are_used() {
     let plain = engine(EngineOptions { background_threads: 0, ..EngineOptions::default() });

@@ -102,14 +102,20 @@ impl<'w> TokenWalk<'w> {
                 self.found.add(to, partial.likelihood, &partial.path[..len]);
             }
             for branch in branches {
-                self.follow(&partial, last, &branch);
+                self.follow(parser, &partial, last, &branch)?;
             }
         }
         Ok(self.found)
     }
 
     /// Follows one branch of a partial token whose last byte is `last`.
-    fn follow(&mut self, partial: &PartialToken, last: Option<u8>, branch: &TokenBranch) {
+    fn follow(
+        &mut self,
+        parser: &mut Parser,
+        partial: &PartialToken,
+        last: Option<u8>,
+        branch: &TokenBranch,
+    ) -> Result<(), ParserLimit> {
         let PartialToken { path, longest_token, .. } = partial;
         let likelihood = partial.likelihood * branch.likelihood;
         if let (Some((len, to)), Symbol::Byte(byte), Some(_)) =
@@ -121,14 +127,18 @@ impl<'w> TokenWalk<'w> {
             self.found.add(to, likelihood * early_end, path);
         }
         if likelihood < MIN_TOKEN_LIKELIHOOD {
-            return;
+            return Ok(());
         }
         match (branch.symbol, branch.child) {
             (Symbol::Special(_), _) if path.is_empty() => {
                 self.found.add(branch.to, likelihood, &[branch.symbol]);
             }
-            (Symbol::Byte(_), Some(child)) => {
-                self.descend(partial, branch, child, likelihood);
+            (Symbol::Byte(byte), Some(child)) => {
+                // Where values are compared, the bytes of a group lead to different configurations.
+                let to = parser.step(partial.config, byte)?;
+                if to != ConfigId::DEAD {
+                    self.descend(partial, branch.symbol, to, child, likelihood);
+                }
             }
             _ => {
                 if let Some((len, to)) = *longest_token {
@@ -136,31 +146,27 @@ impl<'w> TokenWalk<'w> {
                 }
             }
         }
+        Ok(())
     }
 
-    /// Goes on with a partial token at a child of its trie node, or ends it there.
+    /// Goes on with a partial token at a child of its trie node, or ends it there. `to`: the
+    /// configuration after `symbol`.
     fn descend(
         &mut self,
         partial: &PartialToken,
-        branch: &TokenBranch,
+        symbol: Symbol,
+        to: ConfigId,
         child: NodeId,
         likelihood: f64,
     ) {
         let mut path = partial.path.clone();
-        path.push(branch.symbol);
+        path.push(symbol);
         let is_token = !self.trie.tokens_at(child).is_empty();
         if is_token && self.trie.is_leaf(child) {
-            self.found.add(branch.to, likelihood, &path);
+            self.found.add(to, likelihood, &path);
             return;
         }
-        let longest_token =
-            if is_token { Some((path.len(), branch.to)) } else { partial.longest_token };
-        self.stack.push(PartialToken {
-            config: branch.to,
-            node: child,
-            likelihood,
-            path,
-            longest_token,
-        });
+        let longest_token = if is_token { Some((path.len(), to)) } else { partial.longest_token };
+        self.stack.push(PartialToken { config: to, node: child, likelihood, path, longest_token });
     }
 }

@@ -59,6 +59,30 @@ fn shortest_completions_close_json_texts() {
     }
 }
 
+/// Masks allow each token of a completion in turn, also where a budget is spent on the way.
+#[test]
+fn completions_stay_within_budgets() {
+    let engine = Engine::new(Arc::new(Vocabulary::toy(&[])), EngineOptions::default());
+    let lark = "start: v+ \"x\"\nv[max_chars=2, suffix=\"!!\"]: /[ab]+/";
+    let ebnf = "root ::= a \"x\"\na[max_chars=2, on_exhausted=cut] ::= \"aaaa\"";
+    let constraints = [
+        (engine.compile_lark(lark, &Default::default()).unwrap(), "a", "!x"),
+        (engine.compile_lark(lark, &Default::default()).unwrap(), "", "a!x"),
+        (engine.compile_ebnf(ebnf, &Default::default()).unwrap(), "", "aax"),
+        (engine.compile_ebnf(ebnf, &Default::default()).unwrap(), "a", "ax"),
+    ];
+    for (constraint, prefix, expected) in constraints {
+        let mut matcher = constraint.matcher();
+        prefix.bytes().for_each(|b| matcher.advance(TokenId::from_raw(u32::from(b))).unwrap());
+        let tokens = matcher.shortest_completion_tokens(&CompletionOptions::default()).unwrap();
+        assert_eq!(shortest(&mut matcher), (expected.len() as u64, Some(expected.to_owned())));
+        for token in tokens.expect("a completion") {
+            matcher.advance(token).unwrap();
+        }
+        assert!(matcher.is_complete(), "{expected}");
+    }
+}
+
 #[test]
 fn completions_of_counted_repeats_are_computed_not_run_through() {
     let inner = r#"{"type": "array", "minItems": 1000000,

@@ -75,6 +75,36 @@ fn tokens_that_are_special_here_stay_in_masks_although_their_text_is_rejected() 
     assert_eq!(allowed_words(&keys, "{\"a\":1,"), [257, 258, 259]);
 }
 
+/// Also within a budget, where a walk of the whole vocabulary builds the mask.
+#[test]
+fn special_tokens_that_repeat_an_element_are_in_no_mask() {
+    let engine = engine(&[b"x"], Limits::default());
+    for budget in ["", ", max_chars=50", ", max_tokens=50", ", max_chars=50, on_exhausted=cut"] {
+        let text = format!(
+            "root ::= s\ns[scope{budget}] ::= \"[\" e (\",\" e)* \"]\"\ne[element] ::= <[257]> | \".\"\n"
+        );
+        let mut matcher = engine.compile_ebnf(&text, &EbnfOptions::default()).unwrap().matcher();
+        for id in [u32::from(b'['), 257, u32::from(b',')] {
+            matcher.advance(TokenId::from_raw(id)).unwrap();
+        }
+        let allowed: Vec<TokenId> = (0..matcher.vocab().width())
+            .map(TokenId::new)
+            .filter(|&id| matcher.allows(id))
+            .collect();
+        let mut row = vec![0u32; matcher.vocab().mask_words()];
+        matcher.fill_mask(&mut row);
+        let masked = (0..matcher.vocab().width())
+            .filter(|id| row[id / 32] >> (id % 32) & 1 == 1)
+            .map(TokenId::new)
+            .collect::<Vec<_>>();
+        assert_eq!(masked, allowed, "{budget}");
+        assert_eq!(allowed, [TokenId::from_raw(b'.'.into())], "{budget}");
+        // What follows a budget of tokens depends on how the text is cut.
+        let forced: &[u8] = if budget.contains("max_tokens") { b"" } else { b".]" };
+        assert_eq!(matcher.forced_bytes(8), forced, "{budget}");
+    }
+}
+
 #[test]
 fn rules_that_no_token_reaches_are_described_within_a_bound() {
     let engine = engine(&[], Limits::default().with_mask_fuel(u64::MAX));

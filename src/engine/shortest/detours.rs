@@ -1,8 +1,9 @@
-//! Shortest completions of grammars in which values must differ.
+//! Shortest completions of grammars in which values must differ or rules have budgets.
 //!
-//! The search ignores that values must differ. Its result is followed until an element would equal
-//! an earlier one; there the cheapest other symbol is taken, and the search starts again.
-//! Configurations without a way on are dead ends and are left by backtracking.
+//! The search ignores both. Its result is followed until the parser rejects a symbol, where an
+//! element would equal an earlier one or a budget is spent; there the cheapest other symbol is
+//! taken, and the search starts again. Configurations without a way on are dead ends and are left
+//! by backtracking.
 
 use super::{Completion, CompletionOptions, Matcher, ShortestPaths, to_pieces};
 use crate::hash::HashSet;
@@ -14,8 +15,8 @@ use crate::matcher::{ConfigId, Parser, ParserLimit, ShortestPath, Symbol};
 const MAX_DETOURS: usize = 4096;
 
 impl Matcher {
-    /// A short completion in which no value is repeated.
-    pub(super) fn complete_with_distinct_values(
+    /// A short completion that repeats no value and stays within budgets of characters.
+    pub(super) fn complete_with_detours(
         &self,
         state: &mut MaskState,
         options: &CompletionOptions,
@@ -47,7 +48,7 @@ impl Matcher {
     }
 }
 
-/// A search by shortest completions and detours around repeated values.
+/// A search by shortest completions, and detours around what the parser rejects.
 struct DetourSearch<'s> {
     parser: &'s mut Parser,
     shortest_paths: &'s mut ShortestPaths,
@@ -70,9 +71,8 @@ impl DetourSearch<'_> {
         self.path.iter().map(|(_, symbol)| self.cost(*symbol)).sum()
     }
 
-    /// The shortest completion if values may be equal.
+    /// The shortest completion if values may be equal and budgets have no end.
     fn shortest(&mut self, config: ConfigId) -> Result<ShortestPath, ParserLimit> {
-        // The search ignores registers.
         self.shortest_paths.shortest(self.parser, config)?.ok_or(ParserLimit::Search)
     }
 
@@ -82,7 +82,7 @@ impl DetourSearch<'_> {
         Ok((next != ConfigId::DEAD && !self.dead_ends.contains(&next)).then_some(next))
     }
 
-    /// Follows a completion until an element would equal an earlier one.
+    /// Follows a completion until the parser rejects a symbol.
     fn follow(&mut self, text: &[Symbol]) -> Result<(), ParserLimit> {
         for &symbol in text {
             let Some(next) = self.take_step(symbol)? else { break };
