@@ -335,13 +335,7 @@ impl Plan {
         let prepare = options.overlap.prepare;
         let preparation = Arc::new(prepare.map(|budget| self.turn_plan.prepare_masks(budget)));
         let input = GenerationInput::new(&prompt, limit, drawn_by)
-            .with_sampling(
-                louver_host::Sampling::default()
-                    .with_temperature(sampling.temperature)
-                    .with_top_k(sampling.top_k)
-                    .with_top_p(sampling.top_p)
-                    .with_min_p(sampling.min_p),
-            )
+            .with_sampling(host_types::sampling(&sampling))
             .with_limit_policy(options.limit_policy)
             .with_prefetch(options.overlap.prefetch)
             .with_record(options.record)

@@ -190,7 +190,7 @@ impl GenerationRequest {
 
     /// Attributes of the spans of its choices.
     fn attributes(&self, served: &ServedModel, compiled_in: Duration) -> RequestAttributes {
-        let Sampling { temperature, top_p, .. } = self.sampling;
+        let SamplingParams { temperature, top_p, .. } = self.sampling.params;
         RequestAttributes {
             compiled_in,
             max_tokens: self.max_tokens(served),
@@ -216,7 +216,7 @@ impl GenerationRequest {
     }
 
     pub(crate) fn choices_per_prompt(&self) -> usize {
-        self.sampling.n.unwrap_or(1)
+        self.sampling.params.n_choices
     }
 
     /// The length limit: the requested one, bounded by the model's limit. The plugin also bounds it
@@ -294,16 +294,9 @@ impl GenerationRequest {
         let sampling = &self.sampling;
         let host_sampling = SamplingParams {
             // Without one, the host would take the likeliest token.
-            temperature: Some(sampling.temperature.unwrap_or(1.0)),
-            top_p: sampling.top_p,
-            top_k: sampling.top_k,
-            min_p: sampling.min_p,
-            frequency_penalty: sampling.frequency_penalty,
-            presence_penalty: sampling.presence_penalty,
-            repetition_penalty: sampling.repetition_penalty,
+            temperature: sampling.params.temperature.or(Some(1.0)),
             max_len: Some(self.max_tokens(served)),
-            n_choices: self.choices_per_prompt(),
-            ..SamplingParams::neutral()
+            ..sampling.params.clone()
         };
         let record = match (self.body.traced.is_some(), sampling.logprobs) {
             (true, logprobs) => {
