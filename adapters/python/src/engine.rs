@@ -66,32 +66,6 @@ struct EbnfArguments {
     name: String,
 }
 
-/// The limits with the given ones replaced.
-fn limits(given: &Bound<'_, PyDict>) -> PyResult<Limits> {
-    let mut limits = Limits::default();
-    for (name, value) in given {
-        let (name, value): (String, u64) = (name.extract()?, value.extract()?);
-        let size = usize::try_from(value).unwrap_or(usize::MAX);
-        match name.as_str() {
-            "source_bytes" => limits.source_bytes = size,
-            "depth" => limits.depth = size,
-            "nodes" => limits.nodes = size,
-            "automaton_states" => limits.automaton_states = size,
-            "compiled_states" => limits.compiled_states = size,
-            "config_items" => limits.config_items = size,
-            "dispatch_bytes" => limits.dispatch_bytes = size,
-            "parser_bytes" => limits.parser_bytes = size,
-            "mask_bytes" => limits.mask_bytes = size,
-            "compile_fuel" => limits.compile_fuel = value,
-            "mask_fuel" => limits.mask_fuel = value,
-            "sequence_fuel" => limits.sequence_fuel = value,
-            "prepare_fuel" => limits.prepare_fuel = value,
-            _ => return Err(PyTypeError::new_err(format!("there is no limit `{name}`"))),
-        }
-    }
-    Ok(limits)
-}
-
 /// Documents that references lead to, by their URI.
 fn registry(given: Option<&Bound<'_, PyDict>>, limits: &Limits) -> PyResult<Registry> {
     let mut registry = Registry::new();
@@ -152,7 +126,7 @@ impl Engine {
         options.background_threads = background_threads.unwrap_or(options.background_threads);
         options.pool_bytes = pool_bytes.unwrap_or(options.pool_bytes);
         options.grammar_cache_bytes = grammar_cache_bytes.unwrap_or(options.grammar_cache_bytes);
-        options.limits = limits.map(self::limits).transpose()?.unwrap_or_default();
+        options.limits = self::options(&Limits::default(), limits)?;
         let inner = louver::Engine::new(vocabulary.get().inner.clone(), options);
         Ok(Engine { inner, vocabulary: vocabulary.unbind() })
     }

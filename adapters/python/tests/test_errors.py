@@ -113,7 +113,7 @@ def test_limits_are_errors(vocabulary):
     engine = louver.Engine(vocabulary, limits={"compile_fuel": 10})
     with pytest.raises((louver.LimitError, louver.SchemaError)):
         engine.compile_json_schema({"type": "string", "pattern": "(a|b){50}c"})
-    with pytest.raises(TypeError, match="no limit `speed`"):
+    with pytest.raises(TypeError, match="no option `speed`"):
         louver.Engine(vocabulary, limits={"speed": 1})
     deep = {}
     for _ in range(400):
