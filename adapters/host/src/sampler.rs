@@ -3,6 +3,7 @@
 //! sorts the whole vocabulary for each draw. Here the token is drawn before the host samples; the
 //! host then takes the largest logit, which is the drawn token's.
 
+use louver::internals::SplitMix64;
 use louver::with_methods;
 use louver_candle::scalar;
 
@@ -270,13 +271,9 @@ pub(crate) fn host_would_differ(largest: f32, nan: bool) -> bool {
     nan || largest >= DRAWN_LOGIT
 }
 
-/// The number that SplitMix64 (Steele, Lea and Flood, 2014) draws in a state: its output function
-/// of the next state.
-pub(crate) fn split_mix(mut z: u64) -> u64 {
-    z = z.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+/// The first number of a seed.
+pub(crate) fn split_mix(seed: u64) -> u64 {
+    SplitMix64::new(seed).next_u64()
 }
 
 #[cfg(test)]
