@@ -62,7 +62,6 @@ impl<'a> GenerationInput<'a> {
 }
 
 with_methods!(GenerationInput<'a> {
-    with_prompt: prompt = &'a [u32],
     with_limit: limit = usize,
     with_sampling: sampling = Sampling,
     with_drawn_by: drawn_by = DrawnBy,
