@@ -213,6 +213,8 @@ pub mod internals {
     #[doc(inline)]
     pub use crate::fsm;
     #[doc(inline)]
+    pub use crate::fsm::utf8::partial_char_len;
+    #[doc(inline)]
     pub use crate::ir::regular;
     #[doc(inline)]
     pub use crate::random::{SplitMix64, mix};

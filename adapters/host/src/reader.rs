@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use louver::engine::{Constraint, Matcher};
 use louver::ids::TokenId;
+use louver::internals::partial_char_len;
 use louver::matcher::{AdvanceError, Span, Tracer};
 use louver::vocab::Vocabulary;
 use louver_formats::{Event, Extractor, LoweredRequest};
@@ -121,7 +122,7 @@ impl Reader {
             }
             Mode::Text { held } => {
                 held.extend_from_slice(text);
-                let complete = held.len() - incomplete_suffix_len(held);
+                let complete = held.len() - partial_char_len(held);
                 let delta = String::from_utf8_lossy(&held[..complete]).into_owned();
                 held.drain(..complete);
                 self.steps.extend(step.map(|step| *step));
@@ -357,13 +358,6 @@ fn stopped(extractor: &Extractor, matcher: &mut Matcher, vocab: &Vocabulary) -> 
     matcher.rollback(tokens.len() - whole);
     let cut = tokens.get(whole).map_or(&[][..], |token| vocab.text(*token));
     Some(extractor.request().may_end_response(matcher, &cut[..rest]))
-}
-
-/// Length of the incomplete UTF-8 character at the end.
-fn incomplete_suffix_len(bytes: &[u8]) -> usize {
-    let invalid = bytes.utf8_chunks().last().map_or(&[][..], |chunk| chunk.invalid());
-    let is_incomplete = std::str::from_utf8(invalid).is_err_and(|e| e.error_len().is_none());
-    if is_incomplete { invalid.len() } else { 0 }
 }
 
 #[cfg(test)]
