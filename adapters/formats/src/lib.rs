@@ -85,8 +85,8 @@ pub use exact::exact_value;
 pub use format::{
     ArgumentStyle, BuiltinFormat, CallFormat, CallSpelling, Catalog, Delimiters, DetectError,
     DetectRule, Detected, FixedParts, FormatError, FormatFileError, IdStyle, KindWords, MAX_GAP,
-    Marker, MessagesFormat, ModelHints, NameStyle, NestedTags, Opener, ParallelPolicy, Part,
-    PreambleFormat, PythonLiterals, ReasoningFormat, SectionFormat, Step, StringQuotes, TagPart,
+    Marker, MarkerPart, MessagesFormat, ModelHints, NameStyle, NestedTags, Opener, ParallelPolicy,
+    Part, PreambleFormat, PythonLiterals, ReasoningFormat, SectionFormat, StringQuotes, TagPart,
     TaggedStyle, TextFormat, TextPlace, UnknownFormat, WireFormat, WireId,
 };
 pub use lowered::{LoweredRequest, LoweredTool, RelaxedSchema, Role};

@@ -35,7 +35,7 @@ mod token_phases;
 mod truncation;
 mod validate;
 
-pub use error::{EnforcementError, ExtendError, GenerationError, PlanError, RequestError};
+pub use error::{EnforcementError, ExtendError, GenerationError, PlanError, SendError};
 pub use generation::{GenerationInput, GenerationTask, PreparedGeneration, RequestPreparation};
 pub use hook::LogitsHook;
 pub use louver::PrepareBudget;
