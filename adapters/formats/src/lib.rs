@@ -89,7 +89,7 @@ pub use format::{
     Part, PreambleFormat, PythonLiterals, ReasoningFormat, SectionFormat, StringQuotes, TagPart,
     TaggedStyle, TextFormat, TextPlace, UnknownFormat, WireFormat, WireId,
 };
-pub use lowered::{LoweredRequest, LoweredTool, RelaxedSchema, Role};
+pub use lowered::{LoweredRequest, LoweredTool, RelaxedSchema, SpanPhase};
 pub use read::{Call, Cut, Difference, Event, Extractor, Incomplete, Reading, Turn, TurnCollector};
 pub use registry::{RegistryError, read_registry, validator_instance, validator_uri};
 pub use render::RenderOptions;

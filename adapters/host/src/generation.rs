@@ -174,7 +174,7 @@ impl TurnPlan {
 
     /// A hook alone, for hosts that render the prompt and read the output themselves: the prompt's
     /// length is learned from the contexts, and the host draws and limits the length. The host also
-    /// ends constrained responses at stop texts, which no mask knows.
+    /// ends constrained responses at stop strings, which no mask knows.
     pub fn hook(&self) -> LogitsHook {
         let options = self.hook_options(PromptBoundary::learned());
         LogitsHook::new(options, Arc::new(GenerationState::new(Span::current())))

@@ -25,7 +25,7 @@ pub(crate) struct Reader {
     /// Number of reasoning tokens.
     reasoning_tokens: usize,
     error: Option<EnforcementError>,
-    /// Whether the response was complete at the stop text that has ended it.
+    /// Whether the response was complete at the stop string that has ended it.
     stopped: Option<bool>,
     elapsed: Duration,
 }
@@ -241,16 +241,16 @@ impl Reader {
         events
     }
 
-    /// `Some` if a stop text has ended the response: whether it was complete there. Later tokens
+    /// `Some` if a stop string has ended the response: whether it was complete there. Later tokens
     /// are not read.
     pub(crate) fn stopped(&self) -> Option<bool> {
         self.stopped
     }
 
-    /// The stop text that has ended the output, once it is finished.
-    pub(crate) fn stop_text(&self) -> Option<&str> {
+    /// The stop string that has ended the output, once it is finished.
+    pub(crate) fn stop_string(&self) -> Option<&str> {
         match &self.mode {
-            Mode::Constrained { extractor, .. } => extractor.stop_text(),
+            Mode::Constrained { extractor, .. } => extractor.stop_string(),
             Mode::Text { .. } => None,
         }
     }
@@ -344,7 +344,7 @@ fn deliver(
     events
 }
 
-/// If a stop text has ended the response: whether it was complete there, to which the matcher goes
+/// If a stop string has ended the response: whether it was complete there, to which the matcher goes
 /// back.
 fn stopped(extractor: &Extractor, matcher: &mut Matcher, vocab: &Vocabulary) -> Option<bool> {
     let (mut whole, mut rest) = (0, extractor.stopped_at()?);
@@ -388,7 +388,7 @@ mod tests {
     }
 
     /// Reads a text byte by byte. Returns the turn, the bytes of the steps of its text, and the
-    /// stop text that has ended it.
+    /// stop string that has ended it.
     fn read_text(
         body: &serde_json::Value,
         text: &str,
@@ -425,11 +425,11 @@ mod tests {
         assert!(reader.error().is_none(), "{text}");
         let is_text = |step: &&Step| matches!(step.phase, Phase::Text | Phase::Response);
         let bytes = steps.iter().filter(is_text).flat_map(|step| step.bytes.clone()).collect();
-        let stop_text = reader.stop_text().map(str::to_owned);
-        (louver_formats::Turn::collect(&events), String::from_utf8(bytes).unwrap(), stop_text)
+        let stop_string = reader.stop_string().map(str::to_owned);
+        (louver_formats::Turn::collect(&events), String::from_utf8(bytes).unwrap(), stop_string)
     }
 
-    /// Bytes that could begin a marker or a stop text are text if they do not.
+    /// Bytes that could begin a marker or a stop string are text if they do not.
     #[test]
     fn the_steps_of_text_have_its_bytes() {
         let tool = serde_json::json!({"type": "function", "function": {"name": "weather"}});
