@@ -344,8 +344,8 @@ fn deliver(
     events
 }
 
-/// If a stop string has ended the response: whether it was complete there, to which the matcher goes
-/// back.
+/// If a stop string has ended the response: whether it was complete there, to which the matcher
+/// goes back.
 fn stopped(extractor: &Extractor, matcher: &mut Matcher, vocab: &Vocabulary) -> Option<bool> {
     let (mut whole, mut rest) = (0, extractor.stopped_at()?);
     let tokens = matcher.tokens().to_vec();

@@ -179,10 +179,10 @@ impl TruncationGuard {
         Some(best)
     }
 
-    /// Narrows the mask if necessary: for hosts that draw themselves. `room` is the number of tokens
-    /// that may still follow, without a stop token. Returns whether a token that the model preferred
-    /// was removed. All searches of one step share the fuel of one mask, and those of all steps that
-    /// of a sequence; beyond it, nothing is narrowed.
+    /// Narrows the mask if necessary: for hosts that draw themselves. `room` is the number of
+    /// tokens that may still follow, without a stop token. Returns whether a token that the model
+    /// preferred was removed. All searches of one step share the fuel of one mask, and those of all
+    /// steps that of a sequence; beyond it, nothing is narrowed.
     pub(crate) fn narrow(
         &mut self,
         matcher: &mut Matcher,
