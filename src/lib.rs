@@ -15,8 +15,8 @@
 //!   -> matcher    interned Earley configurations, traces      stage 4   AdvanceError
 //!   -> mask       configuration + vocabulary -> bitset        stage 5   limits, typed
 //!   -> engine     the door: Engine, Constraint, Matcher       stage 6
-//! leaves used by all: ids, limits, fuel, cache, hash, interner, capacity, decimal, utf16, setters,
-//!                     switches, fsm, vocab
+//! leaves used by all: ids, limits, fuel, cache, hash, interner, capacity, decimal, random, utf16,
+//!                     setters, switches, fsm, vocab
 //! ```
 //!
 //! A stage imports only earlier stages and leaves. [`compile::Compiled`] is immutable and shared; a
@@ -160,6 +160,7 @@ pub mod ir;
 pub mod limits;
 pub mod mask;
 pub mod matcher;
+mod random;
 mod setters;
 pub mod spec;
 #[doc(hidden)]
@@ -212,7 +213,11 @@ pub mod internals {
     #[doc(inline)]
     pub use crate::fsm;
     #[doc(inline)]
+    pub use crate::fsm::utf8::partial_char_len;
+    #[doc(inline)]
     pub use crate::ir::regular;
+    #[doc(inline)]
+    pub use crate::random::{SplitMix64, mix};
     #[doc(inline)]
     pub use crate::switches::{Switch, Switches};
 }

@@ -1,10 +1,12 @@
 //! Leaf: limits on what an input may cost. Each is an option with a safe default and ends in a
 //! typed error.
 
+use serde::{Deserialize, Serialize};
+
 use crate::setters::with_methods;
 
 /// Bounds on the work and memory of one request. All are counted, none is timed, so results do not
-/// depend on the machine.
+/// depend on the machine. Configuration files and Python name them as here.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -16,7 +18,8 @@ use crate::setters::with_methods;
 /// assert!(engine.compile_json_schema(deep, &SchemaOptions::default()).is_err());
 /// ```
 // Many fields: limits that users set one by one.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Limits {
     /// Longest JSON Schema or grammar text, in bytes. The default is 4 MiB.

@@ -11,7 +11,7 @@ use louver::compile::CompileError;
 use louver::front::json_schema::{SchemaError, SchemaErrorReason};
 use louver::spec::json::JsonError;
 use louver_formats::{LowerError, MemberErrorKind, RequestError, RequestErrors};
-use louver_mistralrs::{EnforcementError, GenerationError, PlanError};
+use louver_mistralrs::{EnforcementError, GenerationError, PlanError, SendError};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -395,20 +395,19 @@ impl From<PlanError> for ApiError {
     }
 }
 
-impl From<louver_mistralrs::RequestError> for ApiError {
-    fn from(error: louver_mistralrs::RequestError) -> Self {
-        use louver_mistralrs::RequestError;
+impl From<SendError> for ApiError {
+    fn from(error: SendError) -> Self {
         let message = error.to_string();
         match error {
-            RequestError::Template(_) => ApiError::invalid("/messages", "chat_template", message),
-            RequestError::TooLong { .. } | RequestError::TooManyBytes { .. } => {
+            SendError::Template(_) => ApiError::invalid("/messages", "chat_template", message),
+            SendError::TooLong { .. } | SendError::TooManyBytes { .. } => {
                 ApiError::invalid("/messages", "context_length_exceeded", message)
             }
-            RequestError::EmptyPrompt | RequestError::UnknownToken { .. } => {
+            SendError::EmptyPrompt | SendError::UnknownToken { .. } => {
                 ApiError::invalid("/messages", "invalid_prompt", message)
             }
-            RequestError::Host(_) => ApiError::general(ErrorKind::Unavailable, "host", message),
-            RequestError::Unsupported(_) => {
+            SendError::Host(_) => ApiError::general(ErrorKind::Unavailable, "host", message),
+            SendError::Unsupported(_) => {
                 ApiError::general(ErrorKind::Invalid, "unsupported", message)
             }
             _ => ApiError::general(ErrorKind::Internal, "request", message),

@@ -52,7 +52,7 @@ pub use inspect::{
     RequestSummary, TimingSummary, TraceEntry, TraceLimits, TraceOutcome, TraceRecorder,
     TraceStore, TraceStoreError,
 };
-pub use limits::{HttpLimits, RequestLimits, SchemaLimits, Seconds, ServerLimits};
+pub use limits::{HttpLimits, RequestLimits, Seconds, ServerLimits};
 pub use load::{LoadError, load, load_model};
 pub use mcp::McpServer;
 pub use model_source::SourceError;

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use louver::limits::Limits;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::config::overrides::Overrides;
 use crate::inspect::TraceLimits;
 
 /// A duration; in TOML a positive number of seconds.
@@ -53,8 +55,9 @@ pub struct ServerLimits {
     pub http: HttpLimits,
     /// Requests.
     pub requests: RequestLimits,
-    /// Schemas, grammars and parsers.
-    pub schema: SchemaLimits,
+    /// Schemas, grammars and parsers. `source_bytes` is replaced by `http.body_bytes`.
+    #[serde(deserialize_with = "schema_limits")]
+    pub schema: Limits,
     /// Recorded traces.
     pub traces: TraceLimits,
     /// Stored responses.
@@ -185,92 +188,36 @@ impl Default for RequestLimits {
     }
 }
 
-/// Limits of schemas, grammars and parsers: see [`louver::limits::Limits`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct SchemaLimits {
-    /// Maximum nesting depth of a body, schema or grammar.
-    pub depth: usize,
-    /// Maximum number of schema nodes or grammar expressions.
-    pub nodes: usize,
-    /// Maximum states of one automaton during construction.
-    pub automaton_states: usize,
-    /// Maximum states of one compiled grammar.
-    pub compiled_states: usize,
-    /// Maximum items of one configuration.
-    pub config_items: usize,
-    /// Maximum total bytes of the triggers, stop strings and excludes of one free text.
-    pub dispatch_bytes: usize,
-    /// Maximum memory of one grammar's parser, in bytes.
-    pub parser_bytes: usize,
-    /// Maximum memory of one grammar's masks, in bytes.
-    pub mask_bytes: usize,
-    /// Fuel of one compilation of up to 200 KiB, in units of about 10 ns; 400 beyond.
-    pub compile_fuel: u64,
-    /// Fuel of one mask or one token, in the same units; beyond, the generation ends.
-    pub mask_fuel: u64,
-    /// Fuel of the masks and tokens of one generation, in the same units, for each started 256
-    /// tokens; beyond, the generation ends.
-    pub sequence_fuel: u64,
-    /// Fuel of one background preparation, in the same units.
-    pub prepare_fuel: u64,
-}
-
-impl Default for SchemaLimits {
-    fn default() -> Self {
-        let limits = Limits::default();
-        SchemaLimits {
-            depth: limits.depth,
-            nodes: limits.nodes,
-            automaton_states: limits.automaton_states,
-            compiled_states: limits.compiled_states,
-            config_items: limits.config_items,
-            dispatch_bytes: limits.dispatch_bytes,
-            parser_bytes: limits.parser_bytes,
-            mask_bytes: limits.mask_bytes,
-            compile_fuel: limits.compile_fuel,
-            mask_fuel: limits.mask_fuel,
-            sequence_fuel: limits.sequence_fuel,
-            prepare_fuel: limits.prepare_fuel,
-        }
-    }
-}
-
 /// Maximum configurable depth; bodies are parsed recursively.
 const MAX_DEPTH: usize = 512;
 
-impl SchemaLimits {
-    /// The engine's limits, for texts of at most `source_bytes` bytes.
-    pub(crate) fn engine(&self, source_bytes: usize) -> Limits {
-        Limits::default()
-            .with_source_bytes(source_bytes)
-            .with_depth(self.depth)
-            .with_nodes(self.nodes)
-            .with_automaton_states(self.automaton_states)
-            .with_compiled_states(self.compiled_states)
-            .with_config_items(self.config_items)
-            .with_dispatch_bytes(self.dispatch_bytes)
-            .with_parser_bytes(self.parser_bytes)
-            .with_mask_bytes(self.mask_bytes)
-            .with_compile_fuel(self.compile_fuel)
-            .with_mask_fuel(self.mask_fuel)
-            .with_sequence_fuel(self.sequence_fuel)
-            .with_prepare_fuel(self.prepare_fuel)
+/// Reads limits of schemas. That of their length is the one of bodies.
+fn schema_limits<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Limits, D::Error> {
+    let members = Overrides::<Limits>::deserialize(deserializer)?;
+    if members.has(SOURCE_BYTES) {
+        return Err(D::Error::custom(format!("{SOURCE_BYTES}: {NO_SOURCE_BYTES}")));
     }
+    Ok(members.apply(&Limits::default()))
+}
 
-    /// What is wrong: members, and what they must be.
-    pub(crate) fn faults(&self) -> Vec<(&'static str, String)> {
-        let mut out = zeros(&[
-            ("depth", self.depth as u64),
-            ("compile_fuel", self.compile_fuel),
-            ("mask_fuel", self.mask_fuel),
-            ("sequence_fuel", self.sequence_fuel),
-        ]);
-        if self.depth > MAX_DEPTH {
-            out.push(("depth", format!("must be at most {MAX_DEPTH}")));
-        }
-        out
+/// The member of [`Limits`] that `[limits.schema]` does not have.
+pub(crate) const SOURCE_BYTES: &str = "source_bytes";
+
+/// What is wrong with that member.
+pub(crate) const NO_SOURCE_BYTES: &str = "use the member `http.body_bytes` of the limits";
+
+/// The invalid limits of schemas: members, and what they must be.
+pub(crate) fn schema_faults(limits: &Limits) -> Vec<(&'static str, String)> {
+    let mut out = zeros(&[
+        ("depth", limits.depth as u64),
+        ("compile_fuel", limits.compile_fuel),
+        ("mask_fuel", limits.mask_fuel),
+        ("sequence_fuel", limits.sequence_fuel),
+    ]);
+    if limits.depth > MAX_DEPTH {
+        out.push(("depth", format!("must be at most {MAX_DEPTH}")));
     }
+    out
 }
 
 /// The faults of values that must not be 0.
@@ -282,12 +229,12 @@ pub(crate) fn zeros(values: &[(&'static str, u64)]) -> Vec<(&'static str, String
 impl ServerLimits {
     /// The engine's limits.
     pub fn engine(&self) -> Limits {
-        self.schema.engine(self.http.body_bytes)
+        self.schema.clone().with_source_bytes(self.http.body_bytes)
     }
 
     /// The invalid limits: their names, and what they must be.
     pub(crate) fn faults(&self) -> Vec<(String, String)> {
-        let schema = self.schema.faults().into_iter();
+        let schema = schema_faults(&self.schema).into_iter();
         let schema = schema.map(|(name, problem)| (format!("schema.{name}"), problem));
         let others = self.other_faults().into_iter();
         schema.chain(others.map(|(name, problem)| (name.to_owned(), problem))).collect()
@@ -371,6 +318,8 @@ mod tests {
             "[http]\nwrite_timeout_s = 0",
             "[http]\nbytes = 1",
             "[http]\nidle_timeout_s = -1.0",
+            "[schema]\nsource_bytes = 1",
+            "[schema]\ndepth = -1",
             "x = 1",
         ] {
             assert!(toml::from_str::<ServerLimits>(wrong).is_err(), "{wrong}");

@@ -77,7 +77,7 @@ async fn load_served(
 ) -> Result<ServedModel, LoadError> {
     let ModelSettings { engine, limits, reasoning, .. } = config.settings(model);
     let options = EngineOptions::default()
-        .with_limits(limits.schema.engine(config.limits.http.body_bytes))
+        .with_limits(limits.schema.with_source_bytes(config.limits.http.body_bytes))
         .with_background_threads(engine.background_threads)
         .with_pool_bytes(engine.pool_bytes)
         .with_grammar_cache_bytes(engine.grammar_cache_bytes)

@@ -10,6 +10,7 @@ use std::collections::hash_map::Entry;
 use super::Dfa;
 use crate::fuel;
 use crate::hash::HashMap;
+use crate::random::mix;
 
 /// The interval has no class: no automaton has an edge over it.
 const NO_CLASS: u32 = u32::MAX;
@@ -188,13 +189,6 @@ pub(crate) fn symbol_classes(automata: &[&Dfa], ranges: &[(u32, u32)]) -> Vec<Ve
 
 /// The hash of an edge of one of the automata.
 fn hash(automaton: u64, state: u32, to: u32) -> u128 {
-    let mix = |mut z: u64| {
-        // The finaliser of Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators",
-        // OOPSLA 2014.
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    };
     let edge = u64::from(state) << 32 | u64::from(to);
     let low = mix(edge.wrapping_add(automaton.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
     u128::from(mix(low ^ edge.rotate_left(17))) << 64 | u128::from(low)

@@ -38,6 +38,16 @@ pub(crate) const fn continuation_bytes(first: u8) -> u8 {
     }
 }
 
+/// The number of bytes at the end of `bytes` that begin a code point and do not complete it. Cost:
+/// constant.
+pub fn partial_char_len(bytes: &[u8]) -> usize {
+    let begins_char = |len: &usize| {
+        let read = std::str::from_utf8(&bytes[bytes.len() - len..]);
+        read.is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none())
+    };
+    (1..=bytes.len().min(3)).find(begins_char).unwrap_or(0)
+}
+
 /// The state between two code points.
 pub(crate) const BOUNDARY: u8 = 0;
 /// Number of states of the first automaton.
@@ -159,6 +169,9 @@ mod tests {
                 // An error without a length is an incomplete code point at the end.
                 let begun = read.is_ok() || read.is_err_and(|error| error.error_len().is_none());
                 prop_assert_eq!(states(bytes).is_some(), begun);
+                let rest = bytes.utf8_chunks().last().map_or(&[][..], |chunk| chunk.invalid());
+                let is_partial = std::str::from_utf8(rest).is_err_and(|e| e.error_len().is_none());
+                prop_assert_eq!(partial_char_len(bytes), if is_partial { rest.len() } else { 0 });
             }
         }
     }

@@ -13,7 +13,7 @@ use crate::ids::Label;
 #[non_exhaustive]
 pub struct Span {
     /// The innermost labelled rule. `None` for bytes of unlabelled rules, and for the triggers and
-    /// stop texts of a dispatch. The bytes of a trigger never belong to the free text before it.
+    /// stop strings of a dispatch. The bytes of a trigger never belong to the free text before it.
     pub label: Option<Label>,
     /// The bytes; a special token appears as its text.
     pub bytes: Vec<u8>,

@@ -46,6 +46,12 @@ pub enum VocabError {
         /// The id.
         id: u32,
     },
+    /// Two special tokens have the same name.
+    #[error("two special tokens are called {name:?}")]
+    DuplicateName {
+        /// The name.
+        name: String,
+    },
     /// The logits are wider than [`MAX_WIDTH`].
     #[error("vocabulary width {width} is over the limit of {MAX_WIDTH}")]
     TooWide {
@@ -149,6 +155,10 @@ impl TokenIndexes {
 /// let mut builder = Vocabulary::builder(10);
 /// builder.token(3, b"x").token(3, b"y").stop(9);
 /// assert_eq!(builder.build().unwrap_err(), VocabError::Duplicate { id: 3 });
+/// let mut builder = Vocabulary::builder(10);
+/// builder.special(3, "<end>").special(4, "<end>").stop(9);
+/// let name = "<end>".to_owned();
+/// assert_eq!(builder.build().unwrap_err(), VocabError::DuplicateName { name });
 /// ```
 #[derive(Debug)]
 pub struct VocabularyBuilder {
@@ -433,7 +443,8 @@ impl VocabularyBuilder {
 
     /// The vocabulary. Cost: one sort of the tokens, and the indexes: linear in all bytes.
     ///
-    /// Errors: the first mistake made while building, or [`VocabError::NoStopToken`].
+    /// Errors: the first mistake made while building, [`VocabError::NoStopToken`], or
+    /// [`VocabError::DuplicateName`].
     pub fn build(mut self) -> Result<Vocabulary, VocabError> {
         if let Some(error) = self.error {
             return Err(error);
@@ -461,7 +472,12 @@ impl VocabularyBuilder {
         }
         let indexes = TokenIndexes::new(entries);
         let fingerprint = self.fingerprint();
-        let specials = self.special_ids.iter().map(|(id, name)| (name.clone(), *id)).collect();
+        let mut specials = HashMap::default();
+        for (id, name) in &self.special_ids {
+            if specials.insert(name.clone(), *id).is_some() {
+                return Err(VocabError::DuplicateName { name: name.clone() });
+            }
+        }
         Ok(Vocabulary {
             tokens: self.tokens,
             bytes: self.bytes,

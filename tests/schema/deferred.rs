@@ -164,7 +164,7 @@ fn what_is_put_off_can_be_enforced() {
     let any = SchemaOptions::default()
         .with_order(MemberOrder::Any)
         .with_undeclared(Undeclared::Forbidden);
-    let mut rng = Rng(7);
+    let mut rng = Rng::new(7);
     let (cases, mut off, mut in_styles) = (number("LOUVER_DEFERRED", 3_000), 0, 0);
     for case in 0..cases {
         let options = [SchemaOptions::default(), fixed, any][case % 3];

@@ -131,7 +131,7 @@ struct Counts {
 /// What `jsonschema` 0.33 decides otherwise than the specification: it does not count 1.0 as an
 /// integer in a list of types.
 fn compare(seed: u64, counts: &mut Counts) {
-    let mut rng = Rng(seed);
+    let mut rng = Rng::new(seed);
     let root = generate::document(&mut rng);
     let mut instances: Vec<Value> =
         (0..INSTANCES / 2).map(|_| generate::instance(&mut rng, 2)).collect();

@@ -1,17 +1,18 @@
 //! Random schemas over all keywords, random instances, and instances like others.
 
+use louver::internals::SplitMix64;
 use serde_json::{Map, Value, json};
 
-/// SplitMix64: the same cases on every machine.
-pub(crate) struct Rng(pub(crate) u64);
+/// Random numbers: the same cases on every machine.
+pub(crate) struct Rng(SplitMix64);
 
 impl Rng {
+    pub(crate) fn new(seed: u64) -> Rng {
+        Rng(SplitMix64::new(seed))
+    }
+
     pub(crate) fn next(&mut self, below: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((z ^ (z >> 31)) % below as u64) as usize
+        self.0.below(below)
     }
 
     pub(crate) fn chance(&mut self, percent: usize) -> bool {

@@ -124,7 +124,7 @@ fn agree_on_all(values: &[Value], schema: impl Fn(&mut Rng) -> Value) {
     let schemas = number("LOUVER_OVERLAPS", 200);
     let (mut valid, mut refused) = (0, 0);
     for seed in 0..schemas {
-        let mut rng = Rng((seed + number("LOUVER_SEED", 1)) as u64);
+        let mut rng = Rng::new((seed + number("LOUVER_SEED", 1)) as u64);
         let schema = schema(&mut rng);
         let validator = jsonschema::draft202012::new(&schema).expect("a schema");
         let grammar = match lower(&Json::from(&schema), &SchemaOptions::default(), &limits) {

@@ -101,7 +101,7 @@ fn conditions_on_presence_agree_with_jsonschema() {
     let schemas = number("LOUVER_PRESENCE", 150);
     let (mut valid, mut refused, mut accepted_sets) = (0, 0, 0);
     for seed in 0..schemas {
-        let mut rng = Rng((seed + number("LOUVER_SEED", 1)) as u64);
+        let mut rng = Rng::new((seed + number("LOUVER_SEED", 1)) as u64);
         let schema = schema(&mut rng);
         let order = [MemberOrder::Declared, MemberOrder::Any, MemberOrder::Fixed][rng.next(3)];
         let undeclared = if rng.chance(30) { Undeclared::Forbidden } else { Undeclared::Allowed };

@@ -71,7 +71,7 @@ fn low_limits(rng: &mut Rng) -> Limits {
 }
 
 fn compare(seed: u64, counts: &mut Counts) {
-    let mut rng = Rng(seed);
+    let mut rng = Rng::new(seed);
     let mut root = generate::document(&mut rng);
     enlarge(&mut root, &mut rng);
     let mut instances: Vec<Value> =

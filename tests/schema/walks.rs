@@ -44,7 +44,7 @@ fn schemas(wanted: usize) -> Vec<Value> {
         );
         out.truncate(wanted / 2);
     }
-    let mut rng = Rng(7);
+    let mut rng = Rng::new(7);
     while out.len() < wanted {
         out.push(generate::document(&mut rng));
     }
@@ -134,7 +134,7 @@ fn walks_through_masks_end_in_valid_documents() {
         let oracle = jsonschema::options().should_validate_formats(true).build(schema);
         let oracle = oracle.unwrap_or_else(|e| panic!("{e}: {schema}"));
         schemas_walked += 1;
-        let mut rng = Rng(i as u64);
+        let mut rng = Rng::new(i as u64);
         let divides = schema.to_string().contains("\"multipleOf\"");
         for _ in 0..walks {
             let Some(bytes) = walk(&constraint, &mut rng) else {

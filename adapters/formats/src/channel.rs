@@ -3,6 +3,7 @@
 
 use std::ops::Deref;
 
+use louver::internals::partial_char_len;
 use memchr::memmem;
 
 /// One stream: text, reasoning, or the arguments of a call.
@@ -184,21 +185,8 @@ pub(crate) fn searched_bytes() -> usize {
 /// Decodes UTF-8, with U+FFFD for invalid bytes. Also returns the number of bytes at the end that
 /// may begin a code point.
 pub(crate) fn decode(bytes: &[u8]) -> (String, usize) {
-    let mut text = String::new();
-    let mut chunks = bytes.utf8_chunks().peekable();
-    while let Some(chunk) = chunks.next() {
-        text.push_str(chunk.valid());
-        let invalid = chunk.invalid();
-        if chunks.peek().is_none()
-            && std::str::from_utf8(invalid).is_err_and(|e| e.error_len().is_none())
-        {
-            return (text, invalid.len());
-        }
-        if !invalid.is_empty() {
-            text.push(char::REPLACEMENT_CHARACTER);
-        }
-    }
-    (text, 0)
+    let rest = partial_char_len(bytes);
+    (String::from_utf8_lossy(&bytes[..bytes.len() - rest]).into_owned(), rest)
 }
 
 /// White space of JSON.

@@ -85,11 +85,11 @@ pub use exact::exact_value;
 pub use format::{
     ArgumentStyle, BuiltinFormat, CallFormat, CallSpelling, Catalog, Delimiters, DetectError,
     DetectRule, Detected, FixedParts, FormatError, FormatFileError, IdStyle, KindWords, MAX_GAP,
-    Marker, MessagesFormat, ModelHints, NameStyle, NestedTags, Opener, ParallelPolicy, Part,
-    PreambleFormat, PythonLiterals, ReasoningFormat, SectionFormat, Step, StringQuotes, TagPart,
+    Marker, MarkerPart, MessagesFormat, ModelHints, NameStyle, NestedTags, Opener, ParallelPolicy,
+    Part, PreambleFormat, PythonLiterals, ReasoningFormat, SectionFormat, StringQuotes, TagPart,
     TaggedStyle, TextFormat, TextPlace, UnknownFormat, WireFormat, WireId,
 };
-pub use lowered::{LoweredRequest, LoweredTool, RelaxedSchema, Role};
+pub use lowered::{LoweredRequest, LoweredTool, RelaxedSchema, SpanPhase};
 pub use read::{Call, Cut, Difference, Event, Extractor, Incomplete, Reading, Turn, TurnCollector};
 pub use registry::{RegistryError, read_registry, validator_instance, validator_uri};
 pub use render::RenderOptions;

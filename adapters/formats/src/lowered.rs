@@ -11,9 +11,9 @@ use crate::arguments::ArgumentReader;
 use crate::format::{ArgumentStyle, CallSyntax, WireFormat};
 use crate::request::{CallKind, Reasoning, RequestFault, SchemaRule};
 
-/// The role of a labelled span of the output.
+/// The phase of a labelled span of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Role {
+pub enum SpanPhase {
     /// Free text.
     Text,
     /// Free text after a begin marker that turned out to be text.
@@ -33,30 +33,35 @@ pub enum Role {
     Trailer(usize),
 }
 
-impl Role {
+impl SpanPhase {
     /// The roles without a tool, in the order of their labels.
-    const WITHOUT_TOOL: [Role; 5] =
-        [Role::Text, Role::Reasoning, Role::Response, Role::Marker, Role::ResumedText];
+    const WITHOUT_TOOL: [SpanPhase; 5] = [
+        SpanPhase::Text,
+        SpanPhase::Reasoning,
+        SpanPhase::Response,
+        SpanPhase::Marker,
+        SpanPhase::ResumedText,
+    ];
 
-    /// The label of the role in the grammar.
+    /// The label of the phase in the grammar.
     pub fn label(self) -> Label {
-        let first = Role::WITHOUT_TOOL.len();
+        let first = SpanPhase::WITHOUT_TOOL.len();
         Label::new(match self {
-            Role::Header(tool) => first + 3 * tool,
-            Role::Arguments(tool) => first + 3 * tool + 1,
-            Role::Trailer(tool) => first + 3 * tool + 2,
-            role => Role::WITHOUT_TOOL.iter().position(|other| *other == role).unwrap_or(0),
+            SpanPhase::Header(tool) => first + 3 * tool,
+            SpanPhase::Arguments(tool) => first + 3 * tool + 1,
+            SpanPhase::Trailer(tool) => first + 3 * tool + 2,
+            phase => SpanPhase::WITHOUT_TOOL.iter().position(|other| *other == phase).unwrap_or(0),
         })
     }
 
-    /// The role of a label of the grammar.
-    pub fn from_label(label: Label) -> Role {
-        let first = Role::WITHOUT_TOOL.len();
+    /// The phase of a label of the grammar.
+    pub fn from_label(label: Label) -> SpanPhase {
+        let first = SpanPhase::WITHOUT_TOOL.len();
         match label.index().checked_sub(first).map(|n| (n % 3, n / 3)) {
-            None => Role::WITHOUT_TOOL[label.index()],
-            Some((0, tool)) => Role::Header(tool),
-            Some((1, tool)) => Role::Arguments(tool),
-            Some((_, tool)) => Role::Trailer(tool),
+            None => SpanPhase::WITHOUT_TOOL[label.index()],
+            Some((0, tool)) => SpanPhase::Header(tool),
+            Some((1, tool)) => SpanPhase::Arguments(tool),
+            Some((_, tool)) => SpanPhase::Trailer(tool),
         }
     }
 }
@@ -155,7 +160,7 @@ impl LoweredRequest {
         &self.inner.grammar
     }
 
-    /// The tools of the request, in its order. [`Role`]s have indices into this list.
+    /// The tools of the request, in its order. [`SpanPhase`]s have indices into this list.
     pub fn tools(&self) -> &[LoweredTool] {
         &self.inner.tools
     }

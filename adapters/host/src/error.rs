@@ -37,7 +37,7 @@ pub enum PlanError {
 /// Why a request cannot be sent.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum RequestError {
+pub enum SendError {
     /// The chat template failed.
     #[error(transparent)]
     Template(#[from] TemplateError),

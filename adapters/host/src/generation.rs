@@ -16,30 +16,9 @@ use crate::plan::TurnPlan;
 use crate::prompt_boundary::PromptBoundary;
 use crate::record::Record;
 use crate::report::DrawnBy;
-use crate::sampler::Sampler;
+use crate::sampler::{Sampler, Sampling};
 use crate::stream::{EventStream, Finish, GenerationReading, ReadResult};
 use crate::truncation::LimitPolicy;
-
-/// The sampling parameters that Louver applies when it draws.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[non_exhaustive]
-pub struct Sampling {
-    /// The temperature; 1.0 if `None`. 0 selects the most likely token.
-    pub temperature: Option<f64>,
-    /// The number of most likely tokens to draw from.
-    pub top_k: Option<usize>,
-    /// The share of the distribution to draw from.
-    pub top_p: Option<f64>,
-    /// The least probability, as a share of the largest one.
-    pub min_p: Option<f64>,
-}
-
-with_methods!(Sampling {
-    with_temperature: temperature = impl Into<Option<f64>>,
-    with_top_k: top_k = impl Into<Option<usize>>,
-    with_top_p: top_p = impl Into<Option<f64>>,
-    with_min_p: min_p = impl Into<Option<f64>>,
-});
 
 /// What a generation is started with.
 #[derive(Clone, Copy, Debug)]
@@ -83,7 +62,6 @@ impl<'a> GenerationInput<'a> {
 }
 
 with_methods!(GenerationInput<'a> {
-    with_prompt: prompt = &'a [u32],
     with_limit: limit = usize,
     with_sampling: sampling = Sampling,
     with_drawn_by: drawn_by = DrawnBy,
@@ -154,7 +132,8 @@ impl TurnPlan {
         let (token_sender, token_receiver) = mpsc::unbounded_channel();
         let mut hook = self.hook_options(PromptBoundary::Fixed(input.prompt.len()));
         hook.limit = Some(input.limit);
-        hook.sampler = sampler(input.drawn_by, input.sampling);
+        let sampling = input.sampling;
+        hook.sampler = input.drawn_by.seed().map(|seed| Sampler { seed, sampling });
         hook.narrows_near_limit = match input.limit_policy {
             LimitPolicy::Auto => self.is_structured(),
             LimitPolicy::Safe => self.constraint().is_some(),
@@ -195,7 +174,7 @@ impl TurnPlan {
 
     /// A hook alone, for hosts that render the prompt and read the output themselves: the prompt's
     /// length is learned from the contexts, and the host draws and limits the length. The host also
-    /// ends constrained responses at stop texts, which no mask knows.
+    /// ends constrained responses at stop strings, which no mask knows.
     pub fn hook(&self) -> LogitsHook {
         let options = self.hook_options(PromptBoundary::learned());
         LogitsHook::new(options, Arc::new(GenerationState::new(Span::current())))
@@ -229,11 +208,4 @@ fn generation_span(input: &GenerationInput<'_>) -> Span {
         masks = Empty,
     );
     if span.is_disabled() { Span::current() } else { span }
-}
-
-/// Louver's sampler, if Louver draws.
-fn sampler(drawn_by: DrawnBy, sampling: Sampling) -> Option<Sampler> {
-    let Sampling { temperature, top_k, top_p, min_p } = sampling;
-    let temperature = temperature.unwrap_or(1.0);
-    drawn_by.seed().map(|seed| Sampler { seed, temperature, top_k, top_p, min_p })
 }

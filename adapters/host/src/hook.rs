@@ -48,7 +48,7 @@ pub(crate) struct GenerationState {
     pub(crate) span: Span,
     /// Cancels the generation, and the work of its row under way.
     pub(crate) cancelled: CancelToken,
-    /// A stop text has ended the response.
+    /// A stop string has ended the response.
     pub(crate) is_stopped: AtomicBool,
     /// The length limit was reached.
     pub(crate) is_truncated: AtomicBool,

@@ -35,10 +35,8 @@ mod token_phases;
 mod truncation;
 mod validate;
 
-pub use error::{EnforcementError, ExtendError, GenerationError, PlanError, RequestError};
-pub use generation::{
-    GenerationInput, GenerationTask, PreparedGeneration, RequestPreparation, Sampling,
-};
+pub use error::{EnforcementError, ExtendError, GenerationError, PlanError, SendError};
+pub use generation::{GenerationInput, GenerationTask, PreparedGeneration, RequestPreparation};
 pub use hook::LogitsHook;
 pub use louver::PrepareBudget;
 pub use louver_templates::{
@@ -54,6 +52,7 @@ pub use report::{
     CheckedPart, Completion, DrawnBy, EnforcementLevel, EnforcementReport, Relaxed, Timing,
     ToolReport, Violation, ViolationKind,
 };
+pub use sampler::Sampling;
 pub use stream::{EventStream, Finish, Generation};
 pub use truncation::LimitPolicy;
 

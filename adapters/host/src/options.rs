@@ -4,7 +4,7 @@ use louver::PrepareBudget;
 use louver::with_methods;
 use serde::{Deserialize, Serialize};
 
-use crate::error::RequestError;
+use crate::error::SendError;
 use crate::record::Record;
 use crate::report::DrawnBy;
 use crate::truncation::LimitPolicy;
@@ -40,12 +40,12 @@ with_methods!(RunOptions {
 
 impl RunOptions {
     /// Who draws the tokens of the first choice. Chooses a seed if none is given. Fails with
-    /// [`RequestError::HostSeed`] for a seed that nobody would use.
-    pub fn drawn_by(&self) -> Result<DrawnBy, RequestError> {
+    /// [`SendError::HostSeed`] for a seed that nobody would use.
+    pub fn drawn_by(&self) -> Result<DrawnBy, SendError> {
         match (self.draw, self.seed) {
             (Draw::Louver, seed) => Ok(DrawnBy::Louver { seed: seed.unwrap_or_else(fresh_seed) }),
             (Draw::Host, None) => Ok(DrawnBy::Host),
-            (Draw::Host, Some(_)) => Err(RequestError::HostSeed),
+            (Draw::Host, Some(_)) => Err(SendError::HostSeed),
         }
     }
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use louver::engine::{Constraint, Matcher};
 use louver::ids::TokenId;
+use louver::internals::partial_char_len;
 use louver::matcher::{AdvanceError, Span, Tracer};
 use louver::vocab::Vocabulary;
 use louver_formats::{Event, Extractor, LoweredRequest};
@@ -24,7 +25,7 @@ pub(crate) struct Reader {
     /// Number of reasoning tokens.
     reasoning_tokens: usize,
     error: Option<EnforcementError>,
-    /// Whether the response was complete at the stop text that has ended it.
+    /// Whether the response was complete at the stop string that has ended it.
     stopped: Option<bool>,
     elapsed: Duration,
 }
@@ -121,7 +122,7 @@ impl Reader {
             }
             Mode::Text { held } => {
                 held.extend_from_slice(text);
-                let complete = held.len() - incomplete_suffix_len(held);
+                let complete = held.len() - partial_char_len(held);
                 let delta = String::from_utf8_lossy(&held[..complete]).into_owned();
                 held.drain(..complete);
                 self.steps.extend(step.map(|step| *step));
@@ -240,16 +241,16 @@ impl Reader {
         events
     }
 
-    /// `Some` if a stop text has ended the response: whether it was complete there. Later tokens
+    /// `Some` if a stop string has ended the response: whether it was complete there. Later tokens
     /// are not read.
     pub(crate) fn stopped(&self) -> Option<bool> {
         self.stopped
     }
 
-    /// The stop text that has ended the output, once it is finished.
-    pub(crate) fn stop_text(&self) -> Option<&str> {
+    /// The stop string that has ended the output, once it is finished.
+    pub(crate) fn stop_string(&self) -> Option<&str> {
         match &self.mode {
-            Mode::Constrained { extractor, .. } => extractor.stop_text(),
+            Mode::Constrained { extractor, .. } => extractor.stop_string(),
             Mode::Text { .. } => None,
         }
     }
@@ -343,8 +344,8 @@ fn deliver(
     events
 }
 
-/// If a stop text has ended the response: whether it was complete there, to which the matcher goes
-/// back.
+/// If a stop string has ended the response: whether it was complete there, to which the matcher
+/// goes back.
 fn stopped(extractor: &Extractor, matcher: &mut Matcher, vocab: &Vocabulary) -> Option<bool> {
     let (mut whole, mut rest) = (0, extractor.stopped_at()?);
     let tokens = matcher.tokens().to_vec();
@@ -357,13 +358,6 @@ fn stopped(extractor: &Extractor, matcher: &mut Matcher, vocab: &Vocabulary) -> 
     matcher.rollback(tokens.len() - whole);
     let cut = tokens.get(whole).map_or(&[][..], |token| vocab.text(*token));
     Some(extractor.request().may_end_response(matcher, &cut[..rest]))
-}
-
-/// Length of the incomplete UTF-8 character at the end.
-fn incomplete_suffix_len(bytes: &[u8]) -> usize {
-    let invalid = bytes.utf8_chunks().last().map_or(&[][..], |chunk| chunk.invalid());
-    let is_incomplete = std::str::from_utf8(invalid).is_err_and(|e| e.error_len().is_none());
-    if is_incomplete { invalid.len() } else { 0 }
 }
 
 #[cfg(test)]
@@ -394,7 +388,7 @@ mod tests {
     }
 
     /// Reads a text byte by byte. Returns the turn, the bytes of the steps of its text, and the
-    /// stop text that has ended it.
+    /// stop string that has ended it.
     fn read_text(
         body: &serde_json::Value,
         text: &str,
@@ -431,11 +425,11 @@ mod tests {
         assert!(reader.error().is_none(), "{text}");
         let is_text = |step: &&Step| matches!(step.phase, Phase::Text | Phase::Response);
         let bytes = steps.iter().filter(is_text).flat_map(|step| step.bytes.clone()).collect();
-        let stop_text = reader.stop_text().map(str::to_owned);
-        (louver_formats::Turn::collect(&events), String::from_utf8(bytes).unwrap(), stop_text)
+        let stop_string = reader.stop_string().map(str::to_owned);
+        (louver_formats::Turn::collect(&events), String::from_utf8(bytes).unwrap(), stop_string)
     }
 
-    /// Bytes that could begin a marker or a stop text are text if they do not.
+    /// Bytes that could begin a marker or a stop string are text if they do not.
     #[test]
     fn the_steps_of_text_have_its_bytes() {
         let tool = serde_json::json!({"type": "function", "function": {"name": "weather"}});

@@ -194,9 +194,9 @@ pub struct Relaxed {
 }
 
 impl Relaxed {
-    /// A response that a stop text has cut.
-    pub(crate) fn by_stop_text() -> Relaxed {
-        let reason = "the response ended at a stop text before its structure was complete";
+    /// A response that a stop string has cut.
+    pub(crate) fn by_stop_string() -> Relaxed {
+        let reason = "the response ended at a stop string before its structure was complete";
         Relaxed { pointer: "/stop".to_owned(), keyword: String::new(), reason: reason.to_owned() }
     }
 }
@@ -260,7 +260,7 @@ pub enum Completion {
     /// Complete, but without the length limit it might be longer: the limit ended it after a
     /// complete call or response in a format, or excluded something that would not have fitted.
     Limited,
-    /// A stop text has ended the response before its structure was complete.
+    /// A stop string has ended the response before its structure was complete.
     Stopped,
     /// Truncated at the length limit.
     Truncated,

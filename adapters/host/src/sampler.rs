@@ -3,21 +3,39 @@
 //! sorts the whole vocabulary for each draw. Here the token is drawn before the host samples; the
 //! host then takes the largest logit, which is the drawn token's.
 
+use louver::internals::SplitMix64;
+use louver::with_methods;
 use louver_candle::scalar;
 
 /// The logit of the drawn token, larger than all others.
 const DRAWN_LOGIT: f32 = f32::MAX;
 
-/// Sampling parameters of a request. Truncation follows the host's order: temperature, `top_k`,
-/// `top_p`, `min_p`.
+/// The sampling parameters that Louver applies when it draws, in this order.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Sampling {
+    /// The temperature; 1.0 if `None`. 0 selects the most likely token.
+    pub temperature: Option<f64>,
+    /// The number of most likely tokens to draw from.
+    pub top_k: Option<usize>,
+    /// The share of the distribution to draw from.
+    pub top_p: Option<f64>,
+    /// The least probability, as a share of the largest one.
+    pub min_p: Option<f64>,
+}
+
+with_methods!(Sampling {
+    with_temperature: temperature = impl Into<Option<f64>>,
+    with_top_k: top_k = impl Into<Option<usize>>,
+    with_top_p: top_p = impl Into<Option<f64>>,
+    with_min_p: min_p = impl Into<Option<f64>>,
+});
+
+/// Draws the tokens of a generation.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Sampler {
     pub(crate) seed: u64,
-    /// 0 selects the most likely token.
-    pub(crate) temperature: f64,
-    pub(crate) top_k: Option<usize>,
-    pub(crate) top_p: Option<f64>,
-    pub(crate) min_p: Option<f64>,
+    pub(crate) sampling: Sampling,
 }
 
 /// Which draw of a generation it is: each has a random number of its own.
@@ -53,6 +71,10 @@ pub(crate) struct Scratch {
 }
 
 impl Sampler {
+    fn temperature(&self) -> f64 {
+        self.sampling.temperature.unwrap_or(1.0)
+    }
+
     /// Draws a token among the allowed logits and sets its logit to the maximum. Draws none from
     /// an irregular row. Cost: one pass over the allowed logits for the largest, one with an
     /// exponential each; sorting if `top_k`, `top_p` or `min_p` is set. Only allowed logits are
@@ -69,7 +91,7 @@ impl Sampler {
             return Sampled { token: None, best: f32::NEG_INFINITY, allowed, is_irregular };
         };
         let largest = row[best];
-        let is_random = self.temperature > 1e-7 && self.top_k != Some(1);
+        let is_random = self.temperature() > 1e-7 && self.sampling.top_k != Some(1);
         let token = match is_random {
             true => self.sample_by_weight(row, mask, largest, index, scratch).unwrap_or(best),
             false => best,
@@ -87,10 +109,10 @@ impl Sampler {
         scratch: &mut Scratch,
     ) -> Option<usize> {
         let uniform = index.uniform(self.seed);
-        let scale = (1.0 / self.temperature) as f32;
+        let scale = (1.0 / self.temperature()) as f32;
         let weight = |x: f32| ((x - max) * scale).exp();
-        let is_truncated = self.top_k.is_some() || self.top_p.is_some() || self.min_p.is_some();
-        if is_truncated {
+        let Sampling { top_k, top_p, min_p, .. } = self.sampling;
+        if top_k.is_some() || top_p.is_some() || min_p.is_some() {
             return self.sample_ranked(row, mask, weight, uniform, &mut scratch.ranked);
         }
         let sums = &mut scratch.sums;
@@ -143,12 +165,12 @@ impl Sampler {
         let order = |a: &(f32, u32), b: &(f32, u32)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
         // As in the host, `top_p` is a share of all tokens, not of those that `top_k` leaves.
         let total: f64 = ranked.iter().map(|(w, _)| f64::from(*w)).sum();
-        if let Some(k) = self.top_k.filter(|k| *k > 0 && *k < ranked.len()) {
+        if let Some(k) = self.sampling.top_k.filter(|k| *k > 0 && *k < ranked.len()) {
             ranked.select_nth_unstable_by(k - 1, order);
             ranked.truncate(k);
         }
         ranked.sort_unstable_by(order);
-        if let Some(share) = self.top_p.filter(|p| (0.0..1.0).contains(p)) {
+        if let Some(share) = self.sampling.top_p.filter(|p| (0.0..1.0).contains(p)) {
             let (mut sum, mut keep) = (0.0, 0);
             for (w, _) in ranked.iter() {
                 keep += 1;
@@ -159,7 +181,7 @@ impl Sampler {
             }
             ranked.truncate(keep.max(1));
         }
-        if let (Some(share), Some((first, _))) = (self.min_p, ranked.first().copied()) {
+        if let (Some(share), Some((first, _))) = (self.sampling.min_p, ranked.first().copied()) {
             let least = f64::from(first) * share;
             let keep = ranked.partition_point(|(w, _)| f64::from(*w) >= least);
             ranked.truncate(keep.max(1));
@@ -249,25 +271,21 @@ pub(crate) fn host_would_differ(largest: f32, nan: bool) -> bool {
     nan || largest >= DRAWN_LOGIT
 }
 
-/// The number that SplitMix64 (Steele, Lea and Flood, 2014) draws in a state: its output function
-/// of the next state.
-pub(crate) fn split_mix(mut z: u64) -> u64 {
-    z = z.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+/// The first number of a seed.
+pub(crate) fn split_mix(seed: u64) -> u64 {
+    SplitMix64::new(seed).next_u64()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const DEFAULT: Sampler =
-        Sampler { seed: 3, temperature: 1.0, top_k: None, top_p: None, min_p: None };
+    const DEFAULT: Sampling = Sampling { temperature: None, top_k: None, top_p: None, min_p: None };
 
     /// The relative frequency of each id.
-    fn shares(sampler: &Sampler, logits: &[f32], mask: Option<&[u32]>) -> Vec<f64> {
+    fn shares(sampling: Sampling, logits: &[f32], mask: Option<&[u32]>) -> Vec<f64> {
         let (draws, mut scratch) = (40_000, Scratch::default());
+        let sampler = Sampler { seed: 3, sampling };
         let mut counts = vec![0.0; logits.len()];
         for position in 0..draws {
             let (mut row, index) = (logits.to_vec(), DrawIndex::first(position));
@@ -290,19 +308,22 @@ mod tests {
         let logits = [1.0f32, 0.0, f32::NEG_INFINITY, -1.0];
         for temperature in [1.0, 0.5] {
             let weights = logits.map(|x| (f64::from(x) / temperature).exp());
-            expect(&shares(&Sampler { temperature, ..DEFAULT }, &logits, None), &weights);
+            expect(
+                &shares(Sampling { temperature: Some(temperature), ..DEFAULT }, &logits, None),
+                &weights,
+            );
         }
         // Over several blocks, and masked.
         let logits: Vec<f32> = (0..70).map(|i| (i % 7) as f32 / 3.0).collect();
         let weights: Vec<f64> = logits.iter().map(|x| f64::from(*x).exp()).collect();
-        expect(&shares(&DEFAULT, &logits, None), &weights);
+        expect(&shares(DEFAULT, &logits, None), &weights);
         let mask = [0, 0x8000_0001, 0b11_1110];
         let masked: Vec<f64> = weights
             .iter()
             .enumerate()
             .map(|(id, w)| if scalar::allows(&mask, id) { *w } else { 0.0 })
             .collect();
-        expect(&shares(&DEFAULT, &logits, Some(&mask)), &masked);
+        expect(&shares(DEFAULT, &logits, Some(&mask)), &masked);
     }
 
     /// The first draw of a position is what it was before there were others.
@@ -324,47 +345,47 @@ mod tests {
     fn truncation_keeps_the_most_likely_tokens() {
         let logits = [2.0f32, 1.0, 1.0, 0.0];
         let w: Vec<f64> = logits.iter().map(|x| f64::from(*x).exp()).collect();
-        let two = shares(&Sampler { top_k: Some(2), ..DEFAULT }, &logits, None);
+        let two = shares(Sampling { top_k: Some(2), ..DEFAULT }, &logits, None);
         expect(&two, &[w[0], w[1], 0.0, 0.0]);
         // 0.53 of the weight is the first's, 0.73 the first two's.
         expect(
-            &shares(&Sampler { top_p: Some(0.5), ..DEFAULT }, &logits, None),
+            &shares(Sampling { top_p: Some(0.5), ..DEFAULT }, &logits, None),
             &[1.0, 0.0, 0.0, 0.0],
         );
         expect(
-            &shares(&Sampler { top_p: Some(0.6), ..DEFAULT }, &logits, None),
+            &shares(Sampling { top_p: Some(0.6), ..DEFAULT }, &logits, None),
             &[w[0], w[1], 0.0, 0.0],
         );
-        expect(&shares(&Sampler { top_p: Some(1.0), ..DEFAULT }, &logits, None), &w);
+        expect(&shares(Sampling { top_p: Some(1.0), ..DEFAULT }, &logits, None), &w);
         // Of all tokens, not of the two.
-        let both = Sampler { top_k: Some(2), top_p: Some(0.6), ..DEFAULT };
-        expect(&shares(&both, &logits, None), &[w[0], w[1], 0.0, 0.0]);
+        let both = Sampling { top_k: Some(2), top_p: Some(0.6), ..DEFAULT };
+        expect(&shares(both, &logits, None), &[w[0], w[1], 0.0, 0.0]);
         expect(
-            &shares(&Sampler { min_p: Some(0.3), ..DEFAULT }, &logits, None),
+            &shares(Sampling { min_p: Some(0.3), ..DEFAULT }, &logits, None),
             &[w[0], w[1], w[2], 0.0],
         );
     }
 
     #[test]
     fn greedy_sampling_and_empty_masks() {
-        let greedy = Sampler { temperature: 0.0, ..DEFAULT };
+        let greedy = Sampling { temperature: Some(0.0), ..DEFAULT };
         let mut scratch = Scratch::default();
-        let mut sample = |sampler: &Sampler, row: &mut [f32], mask: Option<&[u32]>| {
-            sampler.sample(row, mask, DrawIndex::first(7), &mut scratch)
+        let mut sample = |sampling: Sampling, row: &mut [f32], mask: Option<&[u32]>| {
+            Sampler { seed: 3, sampling }.sample(row, mask, DrawIndex::first(7), &mut scratch)
         };
-        let sampled = sample(&greedy, &mut [1.0, 2.0, 2.0], None);
+        let sampled = sample(greedy, &mut [1.0, 2.0, 2.0], None);
         assert_eq!(sampled, Sampled { token: Some(1), best: 2.0, allowed: 3, is_irregular: false });
-        let sampled = sample(&greedy, &mut [1.0, 2.0], Some(&[1]));
+        let sampled = sample(greedy, &mut [1.0, 2.0], Some(&[1]));
         assert_eq!(sampled, Sampled { token: Some(0), best: 1.0, allowed: 1, is_irregular: false });
-        let sampled = sample(&greedy, &mut [f32::NAN, f32::NEG_INFINITY], None);
+        let sampled = sample(greedy, &mut [f32::NAN, f32::NEG_INFINITY], None);
         assert_eq!((sampled.token, sampled.is_irregular), (None, true));
         let mut row = [f32::INFINITY, 3.0];
-        let sampled = sample(&greedy, &mut row, None);
+        let sampled = sample(greedy, &mut row, None);
         assert_eq!((sampled.token, sampled.is_irregular), (None, true));
         assert_eq!(row, [f32::INFINITY, 3.0]);
-        let sampled = sample(&DEFAULT, &mut [1.0, 2.0], Some(&[0]));
+        let sampled = sample(DEFAULT, &mut [1.0, 2.0], Some(&[0]));
         assert_eq!((sampled.token, sampled.allowed, sampled.is_irregular), (None, 0, false));
-        assert_eq!(sample(&DEFAULT, &mut [], None).token, None);
+        assert_eq!(sample(DEFAULT, &mut [], None).token, None);
     }
 
     #[test]

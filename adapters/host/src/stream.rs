@@ -47,8 +47,8 @@ pub struct Generation {
     pub tokens: Vec<u32>,
     /// Number of reasoning tokens among them.
     pub reasoning_tokens: usize,
-    /// The stop text that has ended the text or the response.
-    pub stop_text: Option<String>,
+    /// The stop string that has ended the text or the response.
+    pub stop_string: Option<String>,
     /// Timing.
     pub timing: Timing,
     /// Number of rows with unusable logits (NaN or infinite) for allowed tokens.
@@ -76,7 +76,7 @@ pub(crate) struct ReadOutcome {
     completion: Completion,
     tokens: Vec<u32>,
     reasoning_tokens: usize,
-    stop_text: Option<String>,
+    stop_string: Option<String>,
     timing: Timing,
     repaired_rows: usize,
 }
@@ -146,7 +146,7 @@ impl EventStream {
     /// nothing changes. If the future is dropped, the plan changes only if that step has passed.
     ///
     /// The output so far must be a valid prefix under the new plan, whose budgets and limits apply
-    /// to the whole turn. Reasoning has a budget under both plans or under neither. Stop texts of
+    /// to the whole turn. Reasoning has a budget under both plans or under neither. Stop strings of
     /// the new plan end a response from here on. Text that was already emitted stays text, even if
     /// it would begin a call under the new plan. The prompt is unchanged: the model knows the new
     /// tools only from the conversation. Cost: reads all tokens so far twice.
@@ -197,7 +197,7 @@ impl EventStream {
         let outcome = (&mut self.outcome).await.unwrap_or(Err(GenerationError::HostGone))?;
         let mut relaxed = self.plan.relaxed();
         if outcome.completion == Completion::Stopped {
-            relaxed.push(Relaxed::by_stop_text());
+            relaxed.push(Relaxed::by_stop_string());
         }
         let level = match self.plan.constraint() {
             None => EnforcementLevel::None,
@@ -236,7 +236,7 @@ impl EventStream {
             prompt_tokens: self.prompt_tokens,
             tokens: outcome.tokens,
             reasoning_tokens: outcome.reasoning_tokens,
-            stop_text: outcome.stop_text,
+            stop_string: outcome.stop_string,
             timing: outcome.timing,
             repaired_rows: outcome.repaired_rows,
         })
@@ -314,7 +314,7 @@ impl GenerationReading {
                 }
                 new_events
             }
-            // Nothing after a stop text counts.
+            // Nothing after a stop string counts.
             TokenEvent::Plan(plan) if self.reader.stopped().is_none() => {
                 self.reader.replan(&plan.0, plan.1)
             }
@@ -351,7 +351,7 @@ impl GenerationReading {
         self.send(end);
 
         let (finish, completion) = match self.reader.stopped() {
-            // What happens after a stop text does not count.
+            // What happens after a stop string does not count.
             Some(true) if shared.narrowed_at.lock().is_some() => {
                 (Finish::Stop, Completion::Limited)
             }
@@ -368,13 +368,13 @@ impl GenerationReading {
             completion,
             tokens: self.reader.tokens().to_vec(),
             reasoning_tokens: self.reader.reasoning_tokens(),
-            stop_text: self.reader.stop_text().map(str::to_owned),
+            stop_string: self.reader.stop_string().map(str::to_owned),
             timing,
             repaired_rows: shared.repaired_rows.load(Ordering::Relaxed),
         })
     }
 
-    /// How a generation that no stop text has ended went, or its error. `reason` is the host's
+    /// How a generation that no stop string has ended went, or its error. `reason` is the host's
     /// finish reason or error, `may_end` whether the grammar allows the end, and `is_complete`
     /// whether nothing was cut off.
     fn finish_and_completion(

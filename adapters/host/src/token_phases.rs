@@ -3,12 +3,12 @@
 use std::collections::VecDeque;
 
 use louver::matcher::Span;
-use louver_formats::Role;
+use louver_formats::SpanPhase;
 
 use crate::record::{Phase, Step};
 
 /// Finds the [`Phase`] of each token. A token waits while the tracer holds its bytes back, which
-/// may begin a marker, and while they may begin a stop text.
+/// may begin a marker, and while they may begin a stop string.
 #[derive(Debug, Default)]
 pub(crate) struct TokenPhases {
     waiting: VecDeque<WaitingToken>,
@@ -54,7 +54,8 @@ impl TokenPhases {
     /// marker.
     pub(crate) fn label(&mut self, spans: &[Span]) {
         for span in spans {
-            self.last = span.label.map_or(Phase::Marker, |label| phase(Role::from_label(label)));
+            self.last =
+                span.label.map_or(Phase::Marker, |label| SpanPhase::from_label(label).into());
             self.has_structure |= is_structure(self.last);
             let begin = self.labelled;
             self.labelled += span.bytes.len();
@@ -67,7 +68,7 @@ impl TokenPhases {
         }
     }
 
-    /// A stop text has ended the output at this offset: the tokens from there on are a marker.
+    /// A stop string has ended the output at this offset: the tokens from there on are a marker.
     pub(crate) fn stop_at(&mut self, offset: usize) {
         for token in self.waiting.iter_mut().filter(|token| token.begin >= offset) {
             token.phase = Some(Phase::Marker);
@@ -106,14 +107,16 @@ fn is_structure(phase: Phase) -> bool {
     matches!(phase, Phase::Response | Phase::Header | Phase::Arguments | Phase::Trailer)
 }
 
-fn phase(role: Role) -> Phase {
-    match role {
-        Role::Text | Role::ResumedText => Phase::Text,
-        Role::Reasoning => Phase::Reasoning,
-        Role::Response => Phase::Response,
-        Role::Marker => Phase::Marker,
-        Role::Header(_) => Phase::Header,
-        Role::Arguments(_) => Phase::Arguments,
-        Role::Trailer(_) => Phase::Trailer,
+impl From<SpanPhase> for Phase {
+    fn from(phase: SpanPhase) -> Phase {
+        match phase {
+            SpanPhase::Text | SpanPhase::ResumedText => Phase::Text,
+            SpanPhase::Reasoning => Phase::Reasoning,
+            SpanPhase::Response => Phase::Response,
+            SpanPhase::Marker => Phase::Marker,
+            SpanPhase::Header(_) => Phase::Header,
+            SpanPhase::Arguments(_) => Phase::Arguments,
+            SpanPhase::Trailer(_) => Phase::Trailer,
+        }
     }
 }

@@ -179,22 +179,11 @@ impl TruncationGuard {
         Some(best)
     }
 
-    /// Narrows the mask if necessary. `room` is the number of tokens that may still follow, without
-    /// a stop token. Returns whether a token that the model preferred was removed. All searches of
-    /// one step share the fuel of one mask; beyond it, only the first shortest completion is kept.
-    /// Those of all steps share that of a sequence; beyond it, nothing is narrowed.
+    /// Narrows the mask if necessary: for hosts that draw themselves. `room` is the number of
+    /// tokens that may still follow, without a stop token. Returns whether a token that the model
+    /// preferred was removed. All searches of one step share the fuel of one mask, and those of all
+    /// steps that of a sequence; beyond it, nothing is narrowed.
     pub(crate) fn narrow(
-        &mut self,
-        matcher: &mut Matcher,
-        mask: &mut [u32],
-        row: &[f32],
-        room: usize,
-    ) -> bool {
-        let fuel = self.fuel_of_step(matcher);
-        self.charged(fuel, |guard| guard.narrow_within(matcher, mask, row, room)).unwrap_or(false)
-    }
-
-    fn narrow_within(
         &mut self,
         matcher: &mut Matcher,
         mask: &mut [u32],
@@ -205,55 +194,43 @@ impl TruncationGuard {
         if position < self.next_check {
             return false;
         }
-        let Some(completion) = self.known_completion(matcher) else {
-            self.next_check = position + CHECK_INTERVAL;
-            return false;
-        };
-        self.longest = self.longest.max(completion.len());
-        // No completion fits: the turn will be truncated in any case.
-        let Some(slack) = room.checked_sub(completion.len()) else { return false };
-        let margin = MARGIN.0 * self.longest + MARGIN.1;
-        if slack > margin {
-            self.next_check = position + if slack > 2 * margin { CHECK_INTERVAL } else { 1 };
-            return false;
-        }
-        let candidates = largest(row, CANDIDATES, |id| scalar::allows(mask, id));
-        // The shortest completion after a token; a stop token needs none.
-        let completion_after = |matcher: &mut Matcher, token: TokenId| {
-            if matcher.vocab().is_stop(token) {
-                return Some(Vec::new());
+        let fuel = self.fuel_of_step(matcher);
+        let narrow = |guard: &mut Self| {
+            let Some(completion) = guard.known_completion(matcher) else {
+                guard.next_check = position + CHECK_INTERVAL;
+                return false;
+            };
+            guard.longest = guard.longest.max(completion.len());
+            // No completion fits: the turn will be truncated in any case.
+            let Some(slack) = room.checked_sub(completion.len()) else { return false };
+            let margin = MARGIN.0 * guard.longest + MARGIN.1;
+            if slack > margin {
+                guard.next_check = position + if slack > 2 * margin { CHECK_INTERVAL } else { 1 };
+                return false;
             }
-            matcher.advance(token).ok()?;
-            let (completion, _) = shortest_completion(matcher);
-            matcher.rollback(1);
-            completion.filter(|completion| completion.len() < room)
-        };
-        let (mut is_narrowed, mut allowed) = (false, Vec::new());
-        self.known.retain(|known| known.position == position);
-        for (rank, (id, _)) in candidates.into_iter().enumerate() {
-            let token = TokenId::from_raw(id as u32);
-            match completion_after(matcher, token) {
-                Some(completion) => {
-                    allowed.push(token);
-                    self.learn(position + 1, completion, true);
+            guard.known.retain(|known| known.position == position);
+            let candidates = largest(row, CANDIDATES, |id| scalar::allows(mask, id));
+            let likely: Vec<TokenId> =
+                candidates.iter().map(|(id, _)| TokenId::from_raw(*id as u32)).collect();
+            let mut allowed = likely.clone();
+            allowed.retain(|token| guard.accepts(matcher, *token, room));
+            // The others, the model would not have preferred.
+            let is_narrowed = likely.first() != allowed.first();
+            // An empty completion means that a stop token may follow.
+            match completion.split_first() {
+                Some((first, rest)) => {
+                    allowed.push(*first);
+                    guard.learn(position + 1, rest.to_vec(), false);
                 }
-                // The others, the model would not have preferred.
-                None => is_narrowed |= rank == 0,
+                None => allowed.extend(matcher.vocab().stops()),
             }
-        }
-        // An empty completion means that a stop token may follow.
-        match completion.split_first() {
-            Some((first, rest)) => {
-                allowed.push(*first);
-                self.learn(position + 1, rest.to_vec(), false);
+            mask.fill(0);
+            for id in allowed {
+                mask[id.index() / 32] |= 1 << (id.index() % 32);
             }
-            None => allowed.extend(matcher.vocab().stops()),
-        }
-        mask.fill(0);
-        for id in allowed {
-            mask[id.index() / 32] |= 1 << (id.index() % 32);
-        }
-        is_narrowed
+            is_narrowed
+        };
+        self.charged(fuel, narrow).unwrap_or(false)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Stop texts in constrained responses.
+//! Stop strings in constrained responses.
 
 #[allow(dead_code, reason = "other tests need more of it")]
 #[path = "conformance/rig.rs"]
@@ -18,7 +18,7 @@ use rig::{
     AMPLE, Call, LOUVER, PROMPT, STOP, STOPPED, direct, finish, largest, model_row, prepare,
 };
 
-/// A plan with a regular expression for the response, and stop texts.
+/// A plan with a regular expression for the response, and stop strings.
 fn plan(pattern: &str, stop: &[&str]) -> TurnPlan {
     let engine = Engine::new(Arc::new(rig::vocabulary()), EngineOptions::default());
     rig::plan_of_tag(&engine, &json!({"type": "regex", "pattern": pattern}), stop)
@@ -36,7 +36,7 @@ fn generate(plan: &TurnPlan, text: &str) -> Generation {
 }
 
 #[test]
-fn a_stop_text_ends_the_response_and_the_report_says_what_was_cut() {
+fn a_stop_string_ends_the_response_and_the_report_says_what_was_cut() {
     let address = r"[a-z]+@[a-z]+\.com\n";
     let lines = r"[a-z]+(\n[a-z]+)*";
     for (pattern, stop, text, answer, is_complete) in [
@@ -80,9 +80,9 @@ async fn choose_letters(call: Call) -> Option<Result<Finish, String>> {
     }
 }
 
-/// After a stop text, the host gets stop tokens only, whatever the grammar allows.
+/// After a stop string, the host gets stop tokens only, whatever the grammar allows.
 #[test]
-fn a_stop_text_ends_the_generation() {
+fn a_stop_string_ends_the_generation() {
     let PreparedGeneration { hook, events, task, .. } =
         prepare(&plan("[a-z]{90}", &["c"]), LOUVER, 99);
     let generation = Runtime::new().unwrap().block_on(async {
@@ -93,9 +93,9 @@ fn a_stop_text_ends_the_generation() {
     assert!(generation.turn.text.len() < 4 && !generation.turn.text.contains('c'));
 }
 
-/// Another plan of a running turn brings its own stop texts.
+/// Another plan of a running turn brings its own stop strings.
 #[test]
-fn changed_plans_end_responses_at_their_stop_texts() {
+fn changed_plans_end_responses_at_their_stop_strings() {
     let (one, other) = (plan("[a-z]{90}", &["x", "yz"]), plan("[a-z]{90}", &["dab"]));
     let PreparedGeneration { hook, mut events, task, .. } = prepare(&one, LOUVER, 99);
     let generation = Runtime::new().unwrap().block_on(async {
@@ -105,7 +105,7 @@ fn changed_plans_end_responses_at_their_stop_texts() {
         };
         tokio::join!(task.run(choose_letters(direct(hook))), consumer).1
     });
-    assert_eq!(generation.stop_text.as_deref(), Some("dab"));
+    assert_eq!(generation.stop_string.as_deref(), Some("dab"));
     assert!(generation.turn.text.ends_with('c'), "{}", generation.turn.text);
 }
 

@@ -1,5 +1,6 @@
 //! A tokenizer environment as Louver's vocabulary, and the engines for it.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Result;
@@ -31,13 +32,17 @@ impl TokenSpace {
     pub(crate) fn new(env: &TokEnv) -> Result<TokenSpace> {
         let trie = env.tok_trie();
         let size = trie.vocab_size();
-        let mut builder = Vocabulary::builder(size + 1);
+        let (mut builder, mut names) = (Vocabulary::builder(size + 1), HashSet::from(["".into()]));
         for id in 0..size as u32 {
             match trie.token(id) {
-                // A token without text can be named by its id.
-                [] | [TokTrie::SPECIAL_TOKEN_MARKER] => builder.special(id, &format!("<[{id}]>")),
-                [TokTrie::SPECIAL_TOKEN_MARKER, name @ ..] => {
+                [TokTrie::SPECIAL_TOKEN_MARKER, name @ ..]
+                    if names.insert(String::from_utf8_lossy(name)) =>
+                {
                     builder.special(id, &String::from_utf8_lossy(name))
+                }
+                // A token without a text of its own can be named by its id.
+                [] | [TokTrie::SPECIAL_TOKEN_MARKER, ..] => {
+                    builder.special(id, &format!("<[{id}]>"))
                 }
                 // The vocabulary does not take it, so that it is never allowed.
                 bytes if bytes.len() > MAX_TOKEN_BYTES => &mut builder,

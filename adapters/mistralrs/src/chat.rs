@@ -1,11 +1,8 @@
 //! Chat requests in the host's style: an SDK request in, events out.
 
-use louver_formats::{Parallel, Reasoning, ReasoningBudget, Strictness, ToolChoice};
-use louver_host::{
-    Draw, EventStream, Generation, GenerationError, LimitPolicy, Overlap, Record, RequestError,
-    RunOptions,
-};
-use mistralrs::{RequestBuilder, RequestLike};
+use louver_formats::ToolChoice;
+use louver_host::{EventStream, Generation, GenerationError, RunOptions, SendError};
+use mistralrs::RequestLike;
 
 use crate::host_types;
 use crate::model::Louver;
@@ -71,68 +68,18 @@ impl Chat {
         self.choice(ToolChoice::Required)
     }
 
-    /// Sets the number of calls that the turn may have.
-    pub fn parallel(self, parallel: Parallel) -> Self {
-        self.with(|plan| plan.parallel(parallel))
-    }
-
-    /// Sets which tools' arguments must match their schema; by default every tool's.
-    pub fn strictness(self, strictness: Strictness) -> Self {
-        self.with(|plan| plan.strictness(strictness))
-    }
-
-    /// Sets the reasoning mode.
-    pub fn reasoning(self, reasoning: Reasoning) -> Self {
-        self.with(|plan| plan.reasoning(reasoning))
-    }
-
-    /// Limits the length of reasoning.
-    pub fn reasoning_budget(self, max: ReasoningBudget) -> Self {
-        self.with(|plan| plan.reasoning_budget(max))
-    }
-
-    /// Sets the JSON Schema of the response.
-    pub fn response_format(self, schema: &serde_json::Value) -> Self {
-        self.with(|plan| plan.response_format(schema))
-    }
-
-    /// Applies any other setting of a [`PlanBuilder`].
+    /// Applies a setting of a [`PlanBuilder`]: `chat.with(|plan| plan.parallel(Parallel::One))`.
     pub fn with(self, setting: impl FnOnce(PlanBuilder) -> PlanBuilder) -> Self {
         Chat { plan: setting(self.plan), ..self }
     }
 
-    /// Sets who draws the tokens; by default Louver.
-    pub fn draw(mut self, draw: Draw) -> Self {
-        self.options.draw = draw;
-        self
-    }
-
-    /// Makes drawing a function of this seed: see [`RunOptions::seed`].
-    pub fn seed(mut self, seed: u64) -> Self {
-        self.options.seed = Some(seed);
-        self
-    }
-
-    /// Sets the behaviour near the length limit.
-    pub fn limit_policy(mut self, policy: LimitPolicy) -> Self {
-        self.options.limit_policy = policy;
-        self
-    }
-
-    /// Sets the speculative work.
-    pub fn overlap(mut self, overlap: Overlap) -> Self {
-        self.options.overlap = overlap;
-        self
-    }
-
-    /// Sets what is recorded of each step.
-    pub fn record(mut self, record: Record) -> Self {
-        self.options.record = record;
-        self
+    /// Sets the options of running the request, such as its seed.
+    pub fn options(self, options: RunOptions) -> Self {
+        Chat { options, ..self }
     }
 
     /// Sends the request and streams its events. The request must have one choice.
-    pub async fn stream(self) -> Result<EventStream, RequestError> {
+    pub async fn stream(self) -> Result<EventStream, SendError> {
         single_stream(self.choices().await?)
     }
 
@@ -142,12 +89,12 @@ impl Chat {
     }
 
     /// Sends the request and returns one stream per choice.
-    pub async fn choices(self) -> Result<Vec<EventStream>, RequestError> {
+    pub async fn choices(self) -> Result<Vec<EventStream>, SendError> {
         let Chat { plan, mut request, options } = self;
-        let host = plan.louver.host.clone().ok_or(RequestError::NoModel)?;
+        let host = plan.louver.host.clone().ok_or(SendError::NoModel)?;
         let taken = TakenRequest::take(&mut *request, options)?;
         let render = move || {
-            let plan = plan.build().map_err(|error| RequestError::Plan(Box::new(error)))?;
+            let plan = plan.build().map_err(|error| SendError::Plan(Box::new(error)))?;
             plan.render_request(taken)
         };
         let (plan, prompt, params) = blocking(render).await?;
@@ -161,20 +108,8 @@ impl Chat {
 pub enum ChatError {
     /// It could not be sent.
     #[error(transparent)]
-    Request(#[from] RequestError),
+    Send(#[from] SendError),
     /// Its generation failed.
     #[error(transparent)]
     Generation(#[from] GenerationError),
-}
-
-/// Extension of the SDK's [`RequestBuilder`].
-pub trait RequestExt: Sized {
-    /// A chat request to this model: `request.louver(&louver).required().send()`.
-    fn louver(self, louver: &Louver) -> Chat;
-}
-
-impl RequestExt for RequestBuilder {
-    fn louver(self, louver: &Louver) -> Chat {
-        louver.chat(self)
-    }
 }

@@ -1,6 +1,9 @@
 //! Conversions of the host's types.
 
-use louver_host::{ChatTemplate, Finish, TemplateError, TemplateSources, parse_call_arguments};
+use louver_host::{
+    ChatTemplate, Finish, Sampling, TemplateError, TemplateSources, parse_call_arguments,
+};
+use mistralrs::SamplingParams;
 use mistralrs_core::{ChatTemplate as HostTemplate, MessageContent, Response, ToolChoice};
 use serde_json::json;
 use tokio::sync::mpsc::Receiver;
@@ -15,6 +18,15 @@ pub(crate) fn chat_template(
     let templates = &host.chat_template.as_ref().ok_or(TemplateError::Missing)?.0;
     let value = templates.as_ref().either(|source| json!(source), |list| json!(list));
     ChatTemplate::from_sources(TemplateSources::from_value(&value), tokens)
+}
+
+/// The sampling parameters that Louver applies when it draws.
+pub(crate) fn sampling(params: &SamplingParams) -> Sampling {
+    Sampling::default()
+        .with_temperature(params.temperature)
+        .with_top_k(params.top_k)
+        .with_top_p(params.top_p)
+        .with_min_p(params.min_p)
 }
 
 /// Converts a tool choice of the SDK to OpenAI's JSON format.

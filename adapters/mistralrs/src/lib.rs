@@ -54,7 +54,7 @@ mod request;
 mod request_sender;
 mod unsupported;
 
-pub use chat::{Chat, ChatError, RequestExt};
+pub use chat::{Chat, ChatError};
 pub use error::LoadError;
 pub use gguf::{GgufModel, widen_gguf};
 pub use louver::PrepareBudget;
@@ -66,10 +66,10 @@ pub use louver_formats::{
 pub use louver_host::{
     Candidate, ChatTemplate, CheckedPart, Completion, Draw, DrawnBy, EnforcementError,
     EnforcementLevel, EnforcementReport, EventStream, ExtendError, Finish, Generation,
-    GenerationError, LimitPolicy, Overlap, Phase, PlanError, Prefetch, Record, Relaxed,
-    RequestError, RunOptions, SHIPPED_TEMPLATES, ShownCandidate, Step, TemplateError,
-    TemplateInput, Timing, ToolReport, TurnPlan, Violation, ViolationKind, call_ids,
-    join_text_parts, shipped_template, token_text,
+    GenerationError, LimitPolicy, Overlap, Phase, PlanError, Prefetch, Record, Relaxed, RunOptions,
+    SHIPPED_TEMPLATES, SendError, ShownCandidate, Step, TemplateError, TemplateInput, Timing,
+    ToolReport, TurnPlan, Violation, ViolationKind, call_ids, join_text_parts, shipped_template,
+    token_text,
 };
 pub use mcp::{McpError, McpTools};
 pub use model::{Louver, LouverOptions};

@@ -7,7 +7,7 @@ use louver::with_methods;
 use louver_formats::{Catalog, WireFormat};
 use louver_hf_tokenizers::VocabOptions;
 use louver_host::{
-    ChatTemplate, Checkpoint, MessageStyle, RequestError, ResolveError, Resolved, TemplateError,
+    ChatTemplate, Checkpoint, MessageStyle, ResolveError, Resolved, SendError, TemplateError,
     TemplateInput, resolve,
 };
 use mistralrs::{AnyModelBuilder, Model};
@@ -77,23 +77,23 @@ pub(crate) struct LouverInner {
 impl LouverInner {
     /// The tokens of a prompt's text; with those that the tokenizer adds, if `add_special`. Error:
     /// they leave no room for output.
-    pub(crate) fn tokenize(&self, text: &str, add_special: bool) -> Result<Vec<u32>, RequestError> {
+    pub(crate) fn tokenize(&self, text: &str, add_special: bool) -> Result<Vec<u32>, SendError> {
         if text.len() > self.prompt_bytes {
-            return Err(RequestError::TooManyBytes { bytes: text.len(), limit: self.prompt_bytes });
+            return Err(SendError::TooManyBytes { bytes: text.len(), limit: self.prompt_bytes });
         }
         let encoding = self.tokenizer.encode_fast(text, add_special);
-        let encoding = encoding.map_err(|error| RequestError::Tokenize(error.to_string()))?;
+        let encoding = encoding.map_err(|error| SendError::Tokenize(error.to_string()))?;
         match encoding.get_ids() {
-            [] => Err(RequestError::EmptyPrompt),
+            [] => Err(SendError::EmptyPrompt),
             tokens => self.available_tokens(tokens.len()).map(|_| tokens.to_vec()),
         }
     }
 
     /// The tokens that the model's context leaves for output. Error: none.
-    pub(crate) fn available_tokens(&self, prompt_tokens: usize) -> Result<usize, RequestError> {
+    pub(crate) fn available_tokens(&self, prompt_tokens: usize) -> Result<usize, SendError> {
         let (tokens, limit) = (prompt_tokens, self.max_context);
         match limit.saturating_sub(tokens) {
-            0 => Err(RequestError::TooLong { tokens, limit }),
+            0 => Err(SendError::TooLong { tokens, limit }),
             available => Ok(available),
         }
     }
@@ -208,7 +208,7 @@ impl Louver {
     /// Sets the model for requests: the one that the pipeline was given to. [`Louver::chat`] does
     /// not restart an engine of it that dies later; [`Plan::stream`](crate::Plan::stream) and
     /// models of [`Louver::load`] do.
-    pub fn with_model(mut self, model: &Model) -> Result<Louver, RequestError> {
+    pub fn with_model(mut self, model: &Model) -> Result<Louver, SendError> {
         self.host = Some(Host::Channel(sender(model.inner())?));
         Ok(self)
     }

@@ -10,7 +10,7 @@ use louver_formats::{
     ToolChoice, ToolChoiceError, ToolRequest, WireFormat,
 };
 use louver_host::{
-    DrawnBy, EventStream, GenerationInput, PlanError, PreparedGeneration, RequestError, RunOptions,
+    DrawnBy, EventStream, GenerationInput, PlanError, PreparedGeneration, RunOptions, SendError,
     TemplateInput, TurnPlan, conform_call_ids, openai_message,
 };
 use mistralrs::{Model, RequestLike, SamplingParams};
@@ -245,7 +245,7 @@ impl Plan {
         &self,
         model: &Model,
         request: impl RequestLike,
-    ) -> Result<EventStream, RequestError> {
+    ) -> Result<EventStream, SendError> {
         self.stream_with(model, request, RunOptions::default()).await
     }
 
@@ -260,7 +260,7 @@ impl Plan {
         model: &Model,
         request: impl RequestLike,
         options: RunOptions,
-    ) -> Result<EventStream, RequestError> {
+    ) -> Result<EventStream, SendError> {
         single_stream(self.stream_choices(model, request, options).await?)
     }
 
@@ -270,7 +270,7 @@ impl Plan {
         model: &Model,
         mut request: impl RequestLike,
         options: RunOptions,
-    ) -> Result<Vec<EventStream>, RequestError> {
+    ) -> Result<Vec<EventStream>, SendError> {
         let taken = TakenRequest::take(&mut request, options)?;
         let plan = self.clone();
         let (plan, prompt, params) = blocking(move || plan.render_request(taken)).await?;
@@ -282,7 +282,7 @@ impl Plan {
     pub(crate) fn render_request(
         &self,
         taken: TakenRequest,
-    ) -> Result<(Plan, Vec<u32>, RequestParams), RequestError> {
+    ) -> Result<(Plan, Vec<u32>, RequestParams), SendError> {
         let TakenRequest { prompt, params } = taken;
         let (plan, prompt) = match prompt {
             TakenPrompt::Tokens(tokens) => (self.clone(), self.token_prompt(tokens)?),
@@ -293,7 +293,7 @@ impl Plan {
                     // mistral.rs 0.9 has the effort `off`.
                     let is_on = effort != "off";
                     if *input.enable_thinking.get_or_insert(is_on) != is_on {
-                        return Err(RequestError::Unsupported(
+                        return Err(SendError::Unsupported(
                             "a reasoning effort against enable_thinking",
                         ));
                     }
@@ -313,7 +313,7 @@ impl Plan {
         model: &Model,
         prompt: Vec<u32>,
         params: RequestParams,
-    ) -> Result<Vec<EventStream>, RequestError> {
+    ) -> Result<Vec<EventStream>, SendError> {
         self.start_on(&sender(model.inner())?, prompt, params).await
     }
 
@@ -322,7 +322,7 @@ impl Plan {
         sender: &mpsc::Sender<Request>,
         prompt: Vec<u32>,
         params: RequestParams,
-    ) -> Result<Vec<EventStream>, RequestError> {
+    ) -> Result<Vec<EventStream>, SendError> {
         let RequestParams { sampling, processors, earlier_ids, options } = params;
         let drawn_by = options.drawn_by()?;
         let mut sampling = sampling.unwrap_or_else(SamplingParams::neutral);
@@ -335,13 +335,7 @@ impl Plan {
         let prepare = options.overlap.prepare;
         let preparation = Arc::new(prepare.map(|budget| self.turn_plan.prepare_masks(budget)));
         let input = GenerationInput::new(&prompt, limit, drawn_by)
-            .with_sampling(
-                louver_host::Sampling::default()
-                    .with_temperature(sampling.temperature)
-                    .with_top_k(sampling.top_k)
-                    .with_top_p(sampling.top_p)
-                    .with_min_p(sampling.min_p),
-            )
+            .with_sampling(host_types::sampling(&sampling))
             .with_limit_policy(options.limit_policy)
             .with_prefetch(options.overlap.prefetch)
             .with_record(options.record)
@@ -366,7 +360,7 @@ impl Plan {
                 ..NormalRequest::new_simple(message, sampling.clone(), response, id, None, None)
             };
             let sent = sender.send(Request::Normal(Box::new(normal))).await;
-            sent.map_err(|error| RequestError::Host(error.to_string()))?;
+            sent.map_err(|error| SendError::Host(error.to_string()))?;
             let preparation = preparation.clone();
             tokio::spawn(async move {
                 task.run(host_types::first_finish(responses)).await;
@@ -378,9 +372,9 @@ impl Plan {
     }
 
     /// The most tokens that a request may generate, without the final stop token.
-    fn limit(&self, prompt: &[u32], max_len: Option<usize>) -> Result<usize, RequestError> {
+    fn limit(&self, prompt: &[u32], max_len: Option<usize>) -> Result<usize, SendError> {
         if max_len == Some(0) {
-            return Err(RequestError::Unsupported("a length limit of 0"));
+            return Err(SendError::Unsupported("a length limit of 0"));
         }
         let available = self.inner.available_tokens(prompt.len())?;
         Ok(max_len.unwrap_or(available).min(available))
@@ -402,7 +396,7 @@ impl Plan {
     pub fn for_messages(
         &self,
         messages: &[serde_json::Value],
-    ) -> Result<(Plan, Vec<u32>), RequestError> {
+    ) -> Result<(Plan, Vec<u32>), SendError> {
         let mut messages: Vec<serde_json::Value> = messages
             .iter()
             .map(|message| openai_message(message, self.inner.message_style))
@@ -412,17 +406,17 @@ impl Plan {
 
     /// The tokens of a prompt without a chat template. The tokenizer adds its special tokens, such
     /// as a beginning of text.
-    pub fn text_prompt(&self, text: &str) -> Result<Vec<u32>, RequestError> {
+    pub fn text_prompt(&self, text: &str) -> Result<Vec<u32>, SendError> {
         self.inner.tokenize(text, true)
     }
 
     /// Checks that a prompt of tokens is not empty, has tokens of the model's vocabulary only, and
     /// leaves room for output.
-    pub fn token_prompt(&self, tokens: Vec<u32>) -> Result<Vec<u32>, RequestError> {
+    pub fn token_prompt(&self, tokens: Vec<u32>) -> Result<Vec<u32>, SendError> {
         let vocab = self.inner.engine.vocab();
         match tokens.iter().find(|&&token| !vocab.is_used(TokenId::from_raw(token))) {
-            Some(&token) => Err(RequestError::UnknownToken { token }),
-            None if tokens.is_empty() => Err(RequestError::EmptyPrompt),
+            Some(&token) => Err(SendError::UnknownToken { token }),
+            None if tokens.is_empty() => Err(SendError::EmptyPrompt),
             None => self.inner.available_tokens(tokens.len()).map(|_| tokens),
         }
     }
@@ -431,7 +425,7 @@ impl Plan {
         &self,
         messages: &mut [serde_json::Value],
         input: &TemplateInput,
-    ) -> Result<(Plan, Vec<u32>), RequestError> {
+    ) -> Result<(Plan, Vec<u32>), SendError> {
         let template = self.inner.template.as_ref().map_err(Clone::clone)?;
         if let Ok(format) = &self.inner.format {
             conform_call_ids(messages, format);
@@ -443,10 +437,10 @@ impl Plan {
     }
 }
 
-pub(crate) fn single_stream(mut streams: Vec<EventStream>) -> Result<EventStream, RequestError> {
+pub(crate) fn single_stream(mut streams: Vec<EventStream>) -> Result<EventStream, SendError> {
     match (streams.pop(), streams.is_empty()) {
         (Some(stream), true) => Ok(stream),
-        _ => Err(RequestError::Unsupported(
+        _ => Err(SendError::Unsupported(
             "a single stream was requested, but the request has not exactly one choice",
         )),
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use louver::with_methods;
-use louver_host::{Record, RequestError, RunOptions, call_ids};
+use louver_host::{Record, RunOptions, SendError, call_ids};
 use mistralrs::{RequestLike, SamplingParams};
 use mistralrs_core::{Constraint as HostConstraint, RequestMessage};
 
@@ -57,14 +57,12 @@ impl TakenRequest {
     pub(crate) fn take(
         request: &mut dyn RequestLike,
         mut options: RunOptions,
-    ) -> Result<TakenRequest, RequestError> {
+    ) -> Result<TakenRequest, SendError> {
         if request.take_tools().is_some() {
-            return Err(RequestError::Unsupported(
-                "tools in the request: give them to Louver::tools",
-            ));
+            return Err(SendError::Unsupported("tools in the request: give them to Louver::tools"));
         }
         if request.take_web_search_options().is_some() {
-            return Err(RequestError::Unsupported("web search together with a constraint"));
+            return Err(SendError::Unsupported("web search together with a constraint"));
         }
         let prompt = match request.take_messages() {
             RequestMessage::Chat { messages, enable_thinking, reasoning_effort } => {
@@ -74,17 +72,17 @@ impl TakenRequest {
             }
             RequestMessage::CompletionTokens(tokens) => TakenPrompt::Tokens(tokens),
             _ => {
-                return Err(RequestError::Unsupported(
+                return Err(SendError::Unsupported(
                     "only chat messages or prompt tokens can be constrained",
                 ));
             }
         };
         let sampling = request.take_sampling_params();
         if sampling.stop_toks.is_some() {
-            return Err(RequestError::Unsupported("stop sequences: they could end a call early"));
+            return Err(SendError::Unsupported("stop sequences: they could end a call early"));
         }
         if !matches!(request.take_constraint(), HostConstraint::None) {
-            return Err(RequestError::Unsupported("a host constraint in addition to Louver's"));
+            return Err(SendError::Unsupported("a host constraint in addition to Louver's"));
         }
         let processors = request.take_logits_processors().unwrap_or_default();
         if options.record == Record::Nothing && request.return_logprobs() {
@@ -102,12 +100,12 @@ impl TakenRequest {
 
 /// Runs work that takes long on a thread for blocking work, whatever the flavour of the runtime.
 pub(crate) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, RequestError> + Send + 'static,
-) -> Result<T, RequestError> {
+    work: impl FnOnce() -> Result<T, SendError> + Send + 'static,
+) -> Result<T, SendError> {
     let span = tracing::Span::current();
     let task = tokio::task::spawn_blocking(move || span.in_scope(work));
     task.await.unwrap_or_else(|error| match error.try_into_panic() {
         Ok(panic) => std::panic::resume_unwind(panic),
-        Err(error) => Err(RequestError::Host(error.to_string())),
+        Err(error) => Err(SendError::Host(error.to_string())),
     })
 }

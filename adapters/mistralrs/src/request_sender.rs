@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use louver_host::RequestError;
+use louver_host::SendError;
 use mistralrs_core::{MistralRs, Request};
 use tokio::sync::mpsc::Sender;
 
@@ -27,7 +27,7 @@ impl std::fmt::Debug for Host {
 
 impl Host {
     /// The sender of requests.
-    pub(crate) fn sender(&self) -> Result<Sender<Request>, RequestError> {
+    pub(crate) fn sender(&self) -> Result<Sender<Request>, SendError> {
         match self {
             Host::Runner(host) => sender(host),
             Host::Channel(sender) => Ok(sender.clone()),
@@ -36,8 +36,8 @@ impl Host {
 }
 
 /// The sender of a host's requests.
-pub(crate) fn sender(host: &MistralRs) -> Result<Sender<Request>, RequestError> {
-    host.get_sender(None).map_err(|error| RequestError::Host(error.to_string()))
+pub(crate) fn sender(host: &MistralRs) -> Result<Sender<Request>, SendError> {
+    host.get_sender(None).map_err(|error| SendError::Host(error.to_string()))
 }
 
 /// An id for a request: beyond the host's own.

@@ -8,9 +8,10 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyAny;
 
+use crate::arguments::{Given, GivenToken, tokens};
 use crate::errors::{Failure, Fault, advance_error, detached, to_list};
 use crate::options::from_json;
-use crate::vocabulary::{Vocabulary, token, tokens};
+use crate::vocabulary::Vocabulary;
 
 pub(crate) use matcher::Matcher;
 
@@ -84,22 +85,25 @@ impl Constraint {
 
     /// An extractor for one generation under a constraint of `compile_tools`. Generations that are
     /// shown together need different seeds: call ids are made from them.
-    #[pyo3(signature = (*, id_seed=0))]
-    fn extractor(&self, id_seed: u64) -> PyResult<Extractor> {
-        Ok(self.make_extractor(id_seed)?)
+    #[pyo3(signature = (*, id_seed=Given::of(0)), text_signature = "($self, *, id_seed=0)")]
+    fn extractor(&self, py: Python<'_>, id_seed: Given<u64>) -> PyResult<Extractor> {
+        Ok(self.make_extractor(id_seed.named(py, "id_seed")?)?)
     }
 
     /// The turn (`louver.reports.Turn`) of a whole generation, given as its tokens with the stop
     /// token. What follows the first stop token is ignored. Errors: `AdvanceError` for tokens that
     /// the constraint does not allow.
-    #[pyo3(signature = (ids, *, id_seed=0))]
+    #[pyo3(
+        signature = (ids, *, id_seed=Given::of(0)),
+        text_signature = "($self, ids, *, id_seed=0)"
+    )]
     fn extract<'py>(
         &self,
         py: Python<'py>,
         ids: &Bound<'py, PyAny>,
-        id_seed: u64,
+        id_seed: Given<u64>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let mut extractor = self.make_extractor(id_seed)?;
+        let mut extractor = self.make_extractor(id_seed.named(py, "id_seed")?)?;
         for (index, token) in tokens(ids)?.into_iter().enumerate() {
             if extractor.matcher.is_terminated() {
                 break;
@@ -161,11 +165,11 @@ fn to_events<'py>(py: Python<'py>, events: &[Event]) -> PyResult<Bound<'py, PyAn
 impl Extractor {
     /// Takes a token and returns the events that are decided. Errors: `AdvanceError`; `ValueError`
     /// after `finish`.
-    fn push<'py>(&mut self, py: Python<'py>, id: i64) -> PyResult<Bound<'py, PyAny>> {
+    fn push<'py>(&mut self, py: Python<'py>, id: GivenToken) -> PyResult<Bound<'py, PyAny>> {
         if self.is_finished {
             return Err(PyValueError::new_err("the generation is finished"));
         }
-        let events = self.take(py, token(id), self.matcher.tokens().len())?;
+        let events = self.take(py, id.0, self.matcher.tokens().len())?;
         to_events(py, &events)
     }
 

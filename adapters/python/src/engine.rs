@@ -8,11 +8,12 @@ use louver::{
     EbnfOptions, EngineOptions, Expr, GrammarBuilder, Json, LarkOptions, Limits, RegexOptions,
     SchemaCompileError, SchemaOptions, StructuralTagOptions, TextCompileError, fuel,
 };
-use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde::{Deserialize, Serialize};
 
+use crate::arguments::{Given, optional};
 use crate::constraint::Constraint;
 use crate::constraint::Matcher;
 use crate::errors::{Failure, Fault, detached, diagnostics, regex_failure};
@@ -66,39 +67,13 @@ struct EbnfArguments {
     name: String,
 }
 
-/// The limits with the given ones replaced.
-fn limits(given: &Bound<'_, PyDict>) -> PyResult<Limits> {
-    let mut limits = Limits::default();
-    for (name, value) in given {
-        let (name, value): (String, u64) = (name.extract()?, value.extract()?);
-        let size = usize::try_from(value).unwrap_or(usize::MAX);
-        match name.as_str() {
-            "source_bytes" => limits.source_bytes = size,
-            "depth" => limits.depth = size,
-            "nodes" => limits.nodes = size,
-            "automaton_states" => limits.automaton_states = size,
-            "compiled_states" => limits.compiled_states = size,
-            "config_items" => limits.config_items = size,
-            "dispatch_bytes" => limits.dispatch_bytes = size,
-            "parser_bytes" => limits.parser_bytes = size,
-            "mask_bytes" => limits.mask_bytes = size,
-            "compile_fuel" => limits.compile_fuel = value,
-            "mask_fuel" => limits.mask_fuel = value,
-            "sequence_fuel" => limits.sequence_fuel = value,
-            "prepare_fuel" => limits.prepare_fuel = value,
-            _ => return Err(PyTypeError::new_err(format!("there is no limit `{name}`"))),
-        }
-    }
-    Ok(limits)
-}
-
 /// Documents that references lead to, by their URI.
 fn registry(given: Option<&Bound<'_, PyDict>>, limits: &Limits) -> PyResult<Registry> {
     let mut registry = Registry::new();
     for (uri, schema) in given.into_iter().flatten() {
-        let parsed = Json::parse(&document(&schema)?, limits);
+        let parsed = Json::parse(&document(&schema, "registry")?, limits);
         let parsed = parsed.map_err(|error| Failure::from(SchemaCompileError::from(error)))?;
-        registry.insert(uri.extract::<String>()?, parsed);
+        registry.insert(uri.extract::<Given<String>>()?.named(uri.py(), "registry")?, parsed);
     }
     Ok(registry)
 }
@@ -141,18 +116,22 @@ impl Engine {
     ))]
     fn new(
         vocabulary: Bound<'_, Vocabulary>,
-        batch_threads: Option<usize>,
-        background_threads: Option<usize>,
-        pool_bytes: Option<usize>,
-        grammar_cache_bytes: Option<usize>,
+        batch_threads: Option<Given<usize>>,
+        background_threads: Option<Given<usize>>,
+        pool_bytes: Option<Given<usize>>,
+        grammar_cache_bytes: Option<Given<usize>>,
         limits: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Engine> {
-        let mut options = EngineOptions::default();
-        options.batch_threads = batch_threads.unwrap_or(options.batch_threads);
-        options.background_threads = background_threads.unwrap_or(options.background_threads);
-        options.pool_bytes = pool_bytes.unwrap_or(options.pool_bytes);
-        options.grammar_cache_bytes = grammar_cache_bytes.unwrap_or(options.grammar_cache_bytes);
-        options.limits = limits.map(self::limits).transpose()?.unwrap_or_default();
+        let (py, mut options) = (vocabulary.py(), EngineOptions::default());
+        for (name, given, option) in [
+            ("batch_threads", batch_threads, &mut options.batch_threads),
+            ("background_threads", background_threads, &mut options.background_threads),
+            ("pool_bytes", pool_bytes, &mut options.pool_bytes),
+            ("grammar_cache_bytes", grammar_cache_bytes, &mut options.grammar_cache_bytes),
+        ] {
+            *option = optional(given, py, name)?.unwrap_or(*option);
+        }
+        options.limits = self::options(&Limits::default(), limits)?;
         let inner = louver::Engine::new(vocabulary.get().inner.clone(), options);
         Ok(Engine { inner, vocabulary: vocabulary.unbind() })
     }
@@ -176,7 +155,7 @@ impl Engine {
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Constraint> {
         let options = self::options(&SchemaOptions::default(), options)?;
-        let (schema, limits) = (document(schema)?, &self.inner.options().limits);
+        let (schema, limits) = (document(schema, "schema")?, &self.inner.options().limits);
         let registry = self::registry(registry, limits)?;
         let compile = || self.inner.compile_json_schema_in(&schema, &registry, &options);
         let (inner, relaxed) = detached(py, compile)?.map_err(Failure::from)?;
@@ -189,12 +168,13 @@ impl Engine {
     fn compile_regex(
         &self,
         py: Python<'_>,
-        pattern: &str,
+        pattern: Given<String>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Constraint> {
+        let pattern = pattern.named(py, "pattern")?;
         let options = self::options(&RegexOptions::default(), options)?;
-        let compiled = detached(py, || self.inner.compile_regex(pattern, &options))?;
-        Ok(self.constraint(py, compiled.map_err(|error| regex_failure(error, pattern))?))
+        let compiled = detached(py, || self.inner.compile_regex(&pattern, &options))?;
+        Ok(self.constraint(py, compiled.map_err(|error| regex_failure(error, &pattern))?))
     }
 
     /// Compiles a grammar in EBNF, GBNF or KBNF. Errors: `GrammarError`, with line and column.
@@ -202,15 +182,16 @@ impl Engine {
     fn compile_ebnf(
         &self,
         py: Python<'_>,
-        text: &str,
+        text: Given<String>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Constraint> {
+        let text = text.named(py, "text")?;
         let EbnfOptions { root, dialect, name, .. } = EbnfOptions::default();
         let given = self::options(&EbnfArguments { root, dialect, name }, options)?;
         let EbnfArguments { root, dialect, name } = given;
         let options = EbnfOptions::default().with_root(root).with_dialect(dialect).with_name(name);
         let limits = &self.inner.options().limits;
-        self.compile_text(py, text, || ebnf::lower(text, &options, limits))
+        self.compile_text(py, &text, || ebnf::lower(&text, &options, limits))
     }
 
     /// Compiles a Lark grammar. Options are those of the schemas in it. Errors: `GrammarError`,
@@ -219,13 +200,14 @@ impl Engine {
     fn compile_lark(
         &self,
         py: Python<'_>,
-        text: &str,
+        text: Given<String>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Constraint> {
+        let text = text.named(py, "text")?;
         let schema = self::options(&SchemaOptions::default(), options)?;
         let options = LarkOptions::default().with_schema(schema);
         let limits = &self.inner.options().limits;
-        self.compile_text(py, text, || lark::lower(text, &options, limits))
+        self.compile_text(py, &text, || lark::lower(&text, &options, limits))
     }
 
     /// Compiles a structural tag: JSON text, or a value that `json.dumps` writes. Options are those
@@ -239,13 +221,14 @@ impl Engine {
     ) -> PyResult<Constraint> {
         let default = StructuralTagOptions::default();
         let schema = self::options(&default.schema, options)?;
-        let (options, tag) = (default.with_schema(schema), document(tag)?);
+        let (options, tag) = (default.with_schema(schema), document(tag, "tag")?);
         let compiled = detached(py, || self.inner.compile_structural_tag(&tag, &options))?;
         Ok(self.constraint(py, compiled.map_err(Failure::from)?))
     }
 
     /// Compiles a choice of texts. Errors: `CompileError` if there is none.
-    fn compile_choice(&self, py: Python<'_>, choices: Vec<String>) -> PyResult<Constraint> {
+    fn compile_choice(&self, py: Python<'_>, choices: Given<Vec<String>>) -> PyResult<Constraint> {
+        let choices = choices.named(py, "choices")?;
         let compile = || {
             let mut grammar = GrammarBuilder::new();
             let texts = choices.iter().map(|text| Expr::text(text));

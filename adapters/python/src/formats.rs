@@ -5,6 +5,7 @@ use louver_formats::ModelHints;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::arguments::{Given, optional};
 use crate::errors::{Failure, detached};
 use crate::options::from_json;
 use crate::tool_request::{catalog, tool_request, wire_format};
@@ -21,18 +22,22 @@ pub(crate) fn families() -> Vec<(String, String)> {
 #[pyfunction]
 #[pyo3(signature = (chat_template=None, *, tokens=None, model_type=None, architectures=None))]
 pub(crate) fn detect(
-    chat_template: Option<&str>,
-    tokens: Option<Vec<String>>,
-    model_type: Option<&str>,
-    architectures: Option<Vec<String>>,
+    py: Python<'_>,
+    chat_template: Option<Given<String>>,
+    tokens: Option<Given<Vec<String>>>,
+    model_type: Option<Given<String>>,
+    architectures: Option<Given<Vec<String>>>,
 ) -> PyResult<(String, String)> {
-    let (tokens, architectures) = (tokens.unwrap_or_default(), architectures.unwrap_or_default());
+    let chat_template = optional(chat_template, py, "chat_template")?;
+    let tokens = optional(tokens, py, "tokens")?.unwrap_or_default();
+    let model_type = optional(model_type, py, "model_type")?;
+    let architectures = optional(architectures, py, "architectures")?.unwrap_or_default();
     let tokens: Vec<&str> = tokens.iter().map(String::as_str).collect();
     let architectures: Vec<&str> = architectures.iter().map(String::as_str).collect();
     let hints = ModelHints::default()
-        .with_chat_template(chat_template)
+        .with_chat_template(chat_template.as_deref())
         .with_tokens(&tokens)
-        .with_model_type(model_type)
+        .with_model_type(model_type.as_deref())
         .with_architectures(&architectures);
     let found = catalog().detect(hints).map_err(|error| Failure::new("FormatError", error))?;
     Ok((found.name, found.reason))
@@ -45,16 +50,17 @@ pub(crate) fn detect(
 #[pyo3(signature = (text, tools=None, *, format, **options))]
 pub(crate) fn read<'py>(
     py: Python<'py>,
-    text: &str,
+    text: Given<String>,
     tools: Option<Bound<'py, PyAny>>,
     format: &Bound<'py, PyAny>,
     options: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
+    let text = text.named(py, "text")?;
     let tools = tools.unwrap_or_else(|| py.None().into_bound(py));
     let request = tool_request(&tools, options, &Limits::default())?;
     let format = wire_format(format)?;
     let reading =
-        detached(py, || format.read_unconstrained(&request, text))?.map_err(Failure::from)?;
+        detached(py, || format.read_unconstrained(&request, &text))?.map_err(Failure::from)?;
     let text = serde_json::to_string(&reading).map_err(|e| Failure::new("InternalError", e))?;
     py.import("louver.reports")?.getattr("reading")?.call1((from_json(py, &text)?,))
 }

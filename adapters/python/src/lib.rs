@@ -6,6 +6,7 @@
 //! `InternalError`. Errors are exceptions of `louver.errors`, or `TypeError` and `ValueError` for
 //! wrong arguments.
 
+mod arguments;
 mod constraint;
 mod engine;
 mod errors;

@@ -8,12 +8,15 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-/// A Python value as JSON text.
-pub(crate) fn json_text(value: &Bound<'_, PyAny>) -> PyResult<String> {
+use crate::arguments::Given;
+
+/// The value of an argument as JSON text. Errors: `ArgumentError` for a lone surrogate.
+pub(crate) fn json_text(value: &Bound<'_, PyAny>, name: &str) -> PyResult<String> {
     let py = value.py();
     let arguments = PyDict::new(py);
     arguments.set_item("ensure_ascii", false)?;
-    py.import("json")?.call_method("dumps", (value,), Some(&arguments))?.extract()
+    let text = py.import("json")?.call_method("dumps", (value,), Some(&arguments))?;
+    text.extract::<Given<_>>()?.named(py, name)
 }
 
 /// JSON text as a Python value.
@@ -22,8 +25,11 @@ pub(crate) fn from_json<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py,
 }
 
 /// A document: JSON text, or a value that `json.dumps` writes.
-pub(crate) fn document(value: &Bound<'_, PyAny>) -> PyResult<String> {
-    if value.is_instance_of::<PyString>() { value.extract() } else { json_text(value) }
+pub(crate) fn document(value: &Bound<'_, PyAny>, name: &str) -> PyResult<String> {
+    match value.is_instance_of::<PyString>() {
+        true => value.extract::<Given<_>>()?.named(value.py(), name),
+        false => json_text(value, name),
+    }
 }
 
 /// Keyword arguments laid over default options. Errors: `TypeError` for an unknown name,
@@ -37,8 +43,10 @@ pub(crate) fn options<T: Serialize + DeserializeOwned>(
         Value::Object(members) => members,
         _ => Map::new(),
     };
-    if let Some(given) = given {
-        members.extend(serde_json::from_str::<Map<_, _>>(&json_text(given)?).map_err(wrong)?);
+    for (name, value) in given.into_iter().flatten() {
+        let name: String = name.extract::<Given<_>>()?.named(name.py(), "options")?;
+        let value = serde_json::from_str(&json_text(&value, &name)?).map_err(wrong)?;
+        members.insert(name, value);
     }
     serde_path_to_error::deserialize(Value::Object(members)).map_err(|error| {
         match error.inner().to_string().strip_prefix("unknown field") {

@@ -1,6 +1,7 @@
 //! Tools and options of a turn: Python arguments as a request of the wire formats.
 
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use louver::front::json_schema::SchemaOptions;
@@ -13,6 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use serde::{Deserialize, Serialize};
 
+use crate::arguments::Given;
 use crate::errors::Failure;
 use crate::options::{json_text, options};
 
@@ -26,10 +28,11 @@ pub(crate) fn catalog() -> &'static Catalog {
 pub(crate) fn wire_format(format: &Bound<'_, PyAny>) -> PyResult<WireFormat> {
     let failure = |error: &dyn std::error::Error| Failure::new("FormatError", error);
     if format.is_instance_of::<PyString>() {
-        let found = catalog().named_or_file(&format.extract::<String>()?);
+        let found = catalog()
+            .named_or_file(&format.extract::<Given<String>>()?.named(format.py(), "format")?);
         return Ok(found.map_err(|error| failure(&error))?);
     }
-    let path: std::path::PathBuf = format.extract()?;
+    let path: PathBuf = format.extract::<Given<_>>()?.named(format.py(), "format")?;
     Ok(WireFormat::from_file(&path).map_err(|error| failure(&error))?)
 }
 
@@ -80,11 +83,12 @@ pub(crate) fn tool_request(
     let (body, rest) = (PyDict::new(py), PyDict::new(py));
     body.set_item("tools", tools)?;
     for (name, value) in given.into_iter().flatten() {
-        let is_member = BODY_MEMBERS.contains(&name.extract::<String>()?.as_str());
+        let text: String = name.extract::<Given<_>>()?.named(py, "options")?;
+        let is_member = BODY_MEMBERS.contains(&text.as_str());
         (if is_member { &body } else { &rest }).set_item(name, value)?;
     }
     let given: TurnOptions = options(&TurnOptions::default(), Some(&rest))?;
-    let body = Json::parse(&json_text(&body)?, limits);
+    let body = Json::parse(&json_text(&body, "tools")?, limits);
     let body = body.map_err(|error| Failure::new("RequestError", error))?;
     let mut request = ToolRequest::parse(&body).map_err(Failure::from)?;
     request.parallel = match given.parallel {

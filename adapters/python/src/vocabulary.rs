@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use louver::TokenId;
 use louver_hf_tokenizers::{Encoder, LoadError, VocabOptions, Warning};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 use tokenizers::Tokenizer;
 
-use crate::errors::{Failure, NO_TOKEN, detached};
+use crate::arguments::{Given, GivenToken, optional, tokens};
+use crate::errors::{Failure, detached};
 
 /// A model's tokens as bytes, its stop tokens, and the width of its logits. Immutable; engines and
 /// threads share it. Make one with `from_file`, `from_json`, `from_tokens` or, for a tokenizer of
@@ -23,28 +23,19 @@ pub(crate) struct Vocabulary {
     warnings: Vec<String>,
 }
 
-/// A token id of Python. Numbers that are no ids become [`NO_TOKEN`].
-pub(crate) fn token(id: i64) -> TokenId {
-    u32::try_from(id).map_or(NO_TOKEN, TokenId::from_raw)
-}
-
-/// The ids of any iterable: a list, an array, a tensor.
-pub(crate) fn tokens(ids: &Bound<'_, PyAny>) -> PyResult<Vec<TokenId>> {
-    ids.try_iter()?.map(|id| Ok(token(id?.extract()?))).collect()
-}
-
 /// The options of a conversion. Stop tokens are ids or texts.
 fn vocab_options(
-    width: Option<usize>,
+    py: Python<'_>,
+    width: Option<Given<usize>>,
     stop_tokens: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<VocabOptions> {
-    let mut options = VocabOptions::default().with_width(width);
+    let mut options = VocabOptions::default().with_width(optional(width, py, "width")?);
     for stop in stop_tokens.map(|stops| stops.try_iter()).transpose()?.into_iter().flatten() {
         let stop = stop?;
         if stop.is_instance_of::<PyString>() {
-            options.stop_names.push(stop.extract()?);
+            options.stop_names.push(stop.extract::<Given<_>>()?.named(py, "stop_tokens")?);
         } else {
-            options.stop_ids.push(stop.extract()?);
+            options.stop_ids.push(stop.extract::<Given<_>>()?.named(py, "stop_tokens")?);
         }
     }
     Ok(options)
@@ -71,11 +62,12 @@ impl Vocabulary {
     #[pyo3(signature = (path, *, width=None, stop_tokens=None))]
     fn from_file(
         py: Python<'_>,
-        path: PathBuf,
-        width: Option<usize>,
+        path: Given<PathBuf>,
+        width: Option<Given<usize>>,
         stop_tokens: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Vocabulary> {
-        let options = vocab_options(width, stop_tokens)?;
+        let options = vocab_options(py, width, stop_tokens)?;
+        let path = path.named(py, "path")?;
         let loaded = detached(py, || louver_hf_tokenizers::load(&path, &options))?;
         let loaded = loaded.map_err(Failure::from)?;
         Ok(Vocabulary::new(loaded.vocab, loaded.tokenizer, &loaded.warnings))
@@ -87,12 +79,12 @@ impl Vocabulary {
     #[pyo3(signature = (text, *, width=None, stop_tokens=None))]
     fn from_json(
         py: Python<'_>,
-        text: &str,
-        width: Option<usize>,
+        text: Given<String>,
+        width: Option<Given<usize>>,
         stop_tokens: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Vocabulary> {
-        let options = vocab_options(width, stop_tokens)?;
-        let path = PathBuf::from("(text)");
+        let options = vocab_options(py, width, stop_tokens)?;
+        let (text, path) = (text.named(py, "text")?, PathBuf::from("(text)"));
         let load = || {
             let message = |error: tokenizers::Error| error.to_string();
             let mut tokenizer = Tokenizer::from_bytes(text)
@@ -111,27 +103,30 @@ impl Vocabulary {
     #[pyo3(signature = (tokens, *, stop_tokens, special=None, width=None))]
     fn from_tokens(
         tokens: &Bound<'_, PyAny>,
-        stop_tokens: Vec<u32>,
-        special: Option<BTreeMap<String, u32>>,
-        width: Option<usize>,
+        stop_tokens: Given<Vec<u32>>,
+        special: Option<Given<BTreeMap<String, u32>>>,
+        width: Option<Given<usize>>,
     ) -> PyResult<Vocabulary> {
+        let py = tokens.py();
         let tokens = tokens.try_iter()?.collect::<PyResult<Vec<_>>>()?;
-        let mut builder = louver::Vocabulary::builder(width.unwrap_or(tokens.len()));
+        let width = optional(width, py, "width")?.unwrap_or(tokens.len());
+        let mut builder = louver::Vocabulary::builder(width);
         for (id, token) in (0u32..).zip(&tokens) {
             if token.is_none() {
                 continue;
             } else if token.is_instance_of::<PyString>() {
-                builder.token(id, token.extract::<String>()?.as_bytes());
+                let text: Given<String> = token.extract()?;
+                builder.token(id, text.named(py, &format!("token {id}"))?.as_bytes());
             } else if let Ok(bytes) = token.cast::<PyBytes>() {
                 builder.token(id, bytes.as_bytes());
             } else {
                 return Err(PyTypeError::new_err(format!("token {id} must be bytes, str or None")));
             }
         }
-        for (name, id) in special.iter().flatten() {
+        for (name, id) in optional(special, py, "special")?.iter().flatten() {
             builder.special(*id, name);
         }
-        for id in stop_tokens {
+        for id in stop_tokens.named(py, "stop_tokens")? {
             builder.stop(id);
         }
         let vocab = builder.build().map_err(|error| Failure::new("VocabularyError", error))?;
@@ -171,8 +166,8 @@ impl Vocabulary {
     }
 
     /// The bytes of a token; `None` for special and unused ids.
-    fn bytes<'py>(&self, py: Python<'py>, id: i64) -> Option<Bound<'py, PyBytes>> {
-        self.inner.bytes(token(id)).map(|bytes| PyBytes::new(py, bytes))
+    fn bytes<'py>(&self, py: Python<'py>, id: GivenToken) -> Option<Bound<'py, PyBytes>> {
+        self.inner.bytes(id.0).map(|bytes| PyBytes::new(py, bytes))
     }
 
     /// The id of a token with exactly these bytes, or `None`.
@@ -182,9 +177,10 @@ impl Vocabulary {
 
     /// The tokens of a text as the tokenizer cuts it in the middle of an output. Errors:
     /// `VocabularyError` for a vocabulary without a tokenizer.
-    fn encode(&self, text: &str) -> PyResult<Vec<u32>> {
+    fn encode(&self, py: Python<'_>, text: Given<String>) -> PyResult<Vec<u32>> {
+        let text = text.named(py, "text")?;
         let encoder = Encoder::new(self.need_tokenizer()?, &self.inner);
-        Ok(encoder.encode(text).map_err(|error| Failure::new("VocabularyError", error))?)
+        Ok(encoder.encode(&text).map_err(|error| Failure::new("VocabularyError", error))?)
     }
 
     /// The bytes of tokens. Special tokens and unused ids have none; with `special=True`, special

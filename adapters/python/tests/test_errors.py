@@ -113,7 +113,7 @@ def test_limits_are_errors(vocabulary):
     engine = louver.Engine(vocabulary, limits={"compile_fuel": 10})
     with pytest.raises((louver.LimitError, louver.SchemaError)):
         engine.compile_json_schema({"type": "string", "pattern": "(a|b){50}c"})
-    with pytest.raises(TypeError, match="no limit `speed`"):
+    with pytest.raises(TypeError, match="no option `speed`"):
         louver.Engine(vocabulary, limits={"speed": 1})
     deep = {}
     for _ in range(400):
@@ -135,6 +135,77 @@ def test_limits_are_errors(vocabulary):
 def test_bad_vocabularies(call):
     with pytest.raises(louver.VocabularyError):
         call()
+
+
+LONE = "a\ud800b"
+VOCABULARY = toys.vocabulary()
+
+
+def from_tokens(**options):
+    return louver.Vocabulary.from_tokens([b"a"], **{"stop_tokens": [0], **options})
+
+
+@pytest.mark.parametrize("name, call", [
+    *((name, lambda engine, name=name: louver.Engine(VOCABULARY, **{name: -1}))
+      for name in ("batch_threads", "background_threads", "pool_bytes", "grammar_cache_bytes")),
+    ("batch_threads", lambda engine: louver.Engine(VOCABULARY, batch_threads=2**70)),
+    ("schema", of("json_schema", {"const": LONE})),
+    ("schema", of("json_schema", f'{{"const": "{LONE}"}}')),
+    ("registry", of("json_schema", {}, registry={LONE: {}})),
+    ("registry", of("json_schema", {}, registry={"urn:a": {"const": LONE}})),
+    ("pattern", of("regex", LONE)),
+    ("text", of("ebnf", LONE)),
+    ("root", of("ebnf", 'root ::= "a"', root=LONE)),
+    ("text", of("lark", LONE)),
+    ("tag", of("structural_tag", LONE)),
+    ("tag", of("structural_tag", {"type": LONE})),
+    ("choices", of("choice", ["a", LONE])),
+    ("tools", tools([{**TOOL, "name": LONE}])),
+    ("format", tools(format=LONE)),
+    ("bans", tools(bans=[LONE])),
+    ("path", lambda engine: louver.Vocabulary.from_file(LONE)),
+    ("width", lambda engine: louver.Vocabulary.from_file("a", width=-1)),
+    ("text", lambda engine: louver.Vocabulary.from_json(LONE)),
+    ("stop_tokens", lambda engine: louver.Vocabulary.from_json("{}", stop_tokens=[-1])),
+    ("stop_tokens", lambda engine: louver.Vocabulary.from_json("{}", stop_tokens=[LONE])),
+    ("width", lambda engine: from_tokens(width=-1)),
+    ("stop_tokens", lambda engine: from_tokens(stop_tokens=[-1])),
+    ("special", lambda engine: from_tokens(special={"x": -1})),
+    ("special", lambda engine: from_tokens(special={LONE: 0})),
+    ("token 1", lambda engine: louver.Vocabulary.from_tokens(["a", LONE], stop_tokens=[0])),
+    ("text", lambda engine: VOCABULARY.encode(LONE)),
+    ("n", lambda engine: engine.compile_regex("a*").matcher().rollback(-1)),
+    ("row", lambda engine: engine.compile_regex("a*").matcher().fill_mask(
+        louver.allocate_masks(2, VOCABULARY), -1)),
+    *(("longest", lambda engine, call=call: getattr(engine.compile_regex("a*").matcher(), call)(-1))
+      for call in ("forced_bytes", "forced_tokens", "shortest_completion_tokens")),
+    ("id_seed", lambda engine: tools()(engine).extractor(id_seed=-1)),
+    ("id_seed", lambda engine: tools()(engine).extract([], id_seed=2**64)),
+    *((name, lambda engine, name=name, value=value: louver.formats.detect(**{name: value}))
+      for name, value in (("chat_template", LONE), ("tokens", [LONE]), ("model_type", LONE),
+                          ("architectures", [LONE]))),
+    ("text", lambda engine: louver.formats.read(LONE, format="qwen3")),
+], ids=str)
+def test_arguments_are_named(engine, name, call):
+    with pytest.raises(louver.ArgumentError) as caught:
+        call(engine)
+    assert str(caught.value).startswith(f"{name}: ")
+
+
+def test_limits_out_of_range_are_named(vocabulary):
+    for value in (-1, 2**70):
+        with pytest.raises(ValueError, match="mask_fuel"):
+            louver.Engine(vocabulary, limits={"mask_fuel": value})
+
+
+@pytest.mark.parametrize("id", [-1, 2**32, 2**70, -2**70])
+def test_numbers_that_are_no_ids_are_unknown_tokens(engine, id):
+    matcher = engine.compile_regex("a*").matcher()
+    assert not matcher.allows(id) and matcher.allowed_prefix([id]) == 0
+    with pytest.raises(louver.AdvanceError) as caught:
+        matcher.advance(id)
+    assert caught.value.reason == "unknown_token"
+    assert engine.vocabulary.bytes(id) is None
 
 
 def test_every_error_is_one_of_ours():

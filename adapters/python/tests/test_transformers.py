@@ -137,6 +137,25 @@ def test_misuse_is_refused(engine):
             torch.zeros(3, 1, dtype=torch.long), torch.zeros(3, WIDTH))
 
 
+def test_steps_read_new_tokens_only(engine):
+    class NewTokensOnly:
+        def __init__(self, matcher):
+            self.matcher = matcher
+
+        def __getattr__(self, name):
+            assert name != "tokens", "all tokens were read"
+            return getattr(self.matcher, name)
+
+    processor = louver.transformers.LouverLogitsProcessor(engine.compile_regex("[ab]*"))
+    rows = torch.tensor([[1], [2]])
+    processor(rows, torch.zeros(2, WIDTH))
+    processor.matchers = [NewTokensOnly(matcher) for matcher in processor.matchers]
+    for token in (97, 98, 97):
+        rows = torch.cat([rows, torch.full((2, 1), token)], dim=1)
+        processor(rows, torch.zeros(2, WIDTH))
+    assert [matcher.matcher.tokens for matcher in processor.finish(rows)] == [[97, 98, 97]] * 2
+
+
 def test_masks_of_tensors(engine):
     matcher = engine.compile_regex("a|b").matcher()
     words = torch.zeros(2, engine.vocabulary.mask_words, dtype=torch.int32)

@@ -1,7 +1,5 @@
 //! How chat templates want messages.
 
-use louver::with_methods;
-
 /// How a chat template wants the messages of an assistant that calls tools. Templates differ, and
 /// say so only by failing or by writing wrong text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -14,12 +12,6 @@ pub struct MessageStyle {
     /// Ids are `functions.NAME:INDEX` instead of nine letters and digits.
     pub indexed_ids: bool,
 }
-
-with_methods!(MessageStyle {
-    with_arguments_as_text: arguments_as_text = bool,
-    with_null_content: null_content = bool,
-    with_indexed_ids: indexed_ids = bool,
-});
 
 impl MessageStyle {
     /// All styles, the usual first.

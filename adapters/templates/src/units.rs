@@ -1,6 +1,6 @@
 //! Units of wire text: tags and special tokens, which are never taken apart, and single characters.
 
-use louver_formats::{Marker, Step};
+use louver_formats::{Marker, MarkerPart};
 
 /// A unit of wire text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,17 +73,17 @@ fn tag_len(text: &str) -> usize {
 
 /// A text as a marker, in which each tag may be a special token.
 pub(crate) fn marker_of(text: &str) -> Marker {
-    let steps: Vec<Step> = units(text, &[])
+    let steps: Vec<MarkerPart> = units(text, &[])
         .into_iter()
         .map(|unit| match unit.is_tag {
-            true => Step::Marker(Marker::Either(unit.text.to_owned())),
-            false => Step::Text(unit.text.to_owned()),
+            true => MarkerPart::Marker(Marker::Either(unit.text.to_owned())),
+            false => MarkerPart::Text(unit.text.to_owned()),
         })
         .collect();
     match &steps[..] {
-        [Step::Marker(marker)] => marker.clone(),
-        [Step::Text(text)] => Marker::Text(text.clone()),
-        _ if steps.iter().all(|step| matches!(step, Step::Text(_))) => {
+        [MarkerPart::Marker(marker)] => marker.clone(),
+        [MarkerPart::Text(text)] => Marker::Text(text.clone()),
+        _ if steps.iter().all(|step| matches!(step, MarkerPart::Text(_))) => {
             Marker::Text(text.to_owned())
         }
         _ => Marker::Seq(joined(steps)),
@@ -91,11 +91,11 @@ pub(crate) fn marker_of(text: &str) -> Marker {
 }
 
 /// Steps with adjacent texts joined.
-fn joined(steps: Vec<Step>) -> Vec<Step> {
-    let mut out: Vec<Step> = Vec::new();
+fn joined(steps: Vec<MarkerPart>) -> Vec<MarkerPart> {
+    let mut out: Vec<MarkerPart> = Vec::new();
     for step in steps {
         match (out.last_mut(), step) {
-            (Some(Step::Text(text)), Step::Text(more)) => text.push_str(&more),
+            (Some(MarkerPart::Text(text)), MarkerPart::Text(more)) => text.push_str(&more),
             (_, step) => out.push(step),
         }
     }
@@ -145,9 +145,9 @@ mod tests {
         assert_eq!(marker_of("<a>"), Marker::Either("<a>".to_owned()));
         assert_eq!(marker_of("Action: "), Marker::Text("Action: ".to_owned()));
         let steps = [
-            Step::Marker(Marker::Either("<a>".to_owned())),
-            Step::Text("json".to_owned()),
-            Step::Marker(Marker::Either("<b>".to_owned())),
+            MarkerPart::Marker(Marker::Either("<a>".to_owned())),
+            MarkerPart::Text("json".to_owned()),
+            MarkerPart::Marker(Marker::Either("<b>".to_owned())),
         ];
         assert_eq!(marker_of("<a>json<b>"), Marker::Seq(steps.to_vec()));
     }

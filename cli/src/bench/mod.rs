@@ -5,8 +5,6 @@ mod ablation;
 mod feeder;
 mod grammar;
 mod python;
-#[cfg(feature = "host")]
-mod random;
 mod record;
 mod schema;
 #[cfg(feature = "host")]

@@ -68,7 +68,7 @@ pub(crate) fn parse(body: &Json, app: &App) -> Result<GenerationRequest, ApiErro
         let logprobs = members.integer(faults, "logprobs", 0..=MAX_LOGPROBS);
         sampling.logprobs = logprobs.and_then(|top| usize::try_from(top).ok());
         // The choices of all prompts are as many as those of one may be.
-        let max_prompts = limits.n / sampling.n.unwrap_or(1).max(1);
+        let max_prompts = limits.n / sampling.params.n_choices.max(1);
         request.prompt = read_prompt(members, max_prompts, faults);
     })
 }

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use louver::internals::partial_char_len;
 use louver::vocab::Vocabulary;
 use louver_mistralrs::{Step, token_text};
 use serde_json::{Map, Value, json};
@@ -58,15 +59,10 @@ impl CharacterCounter {
     fn push(&mut self, piece: &[u8]) -> usize {
         let mut before = self.complete;
         let bytes = [&self.rest[..], piece].concat();
-        let (begin, mut at) = (std::mem::take(&mut self.rest).len(), 0);
-        for chunk in bytes.utf8_chunks() {
-            let invalid = chunk.invalid();
-            if at + chunk.valid().len() + invalid.len() == bytes.len()
-                && std::str::from_utf8(invalid).is_err_and(|error| error.error_len().is_none())
-            {
-                self.rest = invalid.to_vec();
-            }
-            let replaced = Some(invalid.len()).filter(|len| *len > 0 && self.rest.is_empty());
+        let (complete, rest) = bytes.split_at(bytes.len() - partial_char_len(&bytes));
+        let (begin, mut at) = (std::mem::replace(&mut self.rest, rest.to_vec()).len(), 0);
+        for chunk in complete.utf8_chunks() {
+            let replaced = Some(chunk.invalid().len()).filter(|len| *len > 0);
             for len in chunk.valid().chars().map(char::len_utf8).chain(replaced) {
                 at += len;
                 self.complete += 1;

@@ -3,7 +3,7 @@
 mod fault;
 mod model;
 pub(crate) mod origins;
-mod overrides;
+pub(crate) mod overrides;
 mod settings;
 
 use std::net::{IpAddr, Ipv4Addr};
@@ -15,7 +15,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
 use crate::config::origins::{host_fault, origin_fault};
-use crate::limits::{Seconds, ServerLimits};
+use crate::limits::{NO_SOURCE_BYTES, SOURCE_BYTES, Seconds, ServerLimits, schema_faults};
 use crate::mcp::McpServer;
 
 pub use fault::{ConfigError, ConfigFault, ConfigFile};
@@ -260,7 +260,8 @@ impl Config {
                     add(&format!("limits.requests.{member}"), problem);
                 }
             }
-            let mut schema_faults = schema.faults();
+            let mut schema_faults = schema_faults(&schema);
+            schema_faults.push((SOURCE_BYTES, NO_SOURCE_BYTES.to_owned()));
             let has_depth_fault = schema_faults.iter().any(|(member, _)| *member == "depth");
             if !has_depth_fault && schema.depth > self.limits.schema.depth {
                 let problem = "must be at most the server's, which bounds the bodies of requests";
@@ -314,7 +315,6 @@ mod tests {
     use louver::front::json_schema::Whitespace;
 
     use super::*;
-    use crate::limits::SchemaLimits;
 
     #[test]
     fn configuration_file_is_parsed() {
@@ -415,7 +415,7 @@ mod tests {
                     timeout_s: Seconds(std::time::Duration::from_millis(1500)),
                     ..config.limits.requests.into()
                 },
-                schema: SchemaLimits { mask_fuel: 3, ..config.limits.schema },
+                schema: config.limits.schema.clone().with_mask_fuel(3),
             },
         };
         assert_eq!(own, expected);
@@ -500,6 +500,8 @@ mod tests {
                    [model.limits]\nschema = { depth = 20, mask_fuel = 0 }";
         let all = check(all);
         assert!(all.contains("schema.depth: ") && all.contains("schema.mask_fuel: "), "{all}");
+        let length = check("[[model]]\nmodel = \"a\"\nlimits.schema = { source_bytes = 5 }");
+        assert_eq!(length, format!("model[0].limits.schema.source_bytes: {NO_SOURCE_BYTES}"));
         assert!(toml::from_str::<Config>("[[model]]\nmodel = \"a\"\ndevice = \"tpu\"").is_err());
         assert!(toml::from_str::<Config>("prot = 1").is_err());
         assert!(matches!(Config::read(Path::new("no such file")), Err(ConfigError::Read { .. })));

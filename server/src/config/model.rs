@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use louver::front::json_schema::{Policy, SchemaOptions};
+use louver::limits::Limits;
 use louver_mistralrs::Draw;
 use serde::Deserialize;
 
@@ -12,7 +13,6 @@ use super::overrides::Overrides;
 use super::settings::{
     EngineSettings, ModelRequestLimits, PreparationSettings, ReasoningDefault, StrictTools,
 };
-use crate::limits::SchemaLimits;
 
 /// The source and loading options of one model.
 // Many fields: the members of a table of the configuration file.
@@ -81,7 +81,7 @@ pub struct ModelLimitOverrides {
     /// Limits of requests.
     pub requests: Overrides<ModelRequestLimits>,
     /// Limits of schemas, grammars and parsers.
-    pub schema: Overrides<SchemaLimits>,
+    pub schema: Overrides<Limits>,
 }
 
 impl ModelConfig {

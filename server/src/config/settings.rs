@@ -3,11 +3,12 @@
 
 use louver::engine::{EngineOptions, PrepareBudget};
 use louver::front::json_schema::{Policy, SchemaOptions};
+use louver::limits::Limits;
 use louver_formats::{Reasoning, Strictness};
 use louver_mistralrs::Draw;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
-use crate::limits::{RequestLimits, SchemaLimits, Seconds, zeros};
+use crate::limits::{RequestLimits, SOURCE_BYTES, Seconds, zeros};
 
 /// Which tools' arguments must match their schema. Those of forced calls always do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -167,12 +168,14 @@ impl ModelRequestLimits {
 }
 
 /// The effective limits of a model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ModelLimits {
     /// Limits of its requests.
     pub requests: ModelRequestLimits,
-    /// Limits of schemas, grammars and parsers.
-    pub schema: SchemaLimits,
+    /// Limits of schemas, grammars and parsers. Not `source_bytes`, which is
+    /// the server's `http.body_bytes`.
+    #[serde(serialize_with = "without_source_bytes")]
+    pub schema: Limits,
 }
 
 /// The effective settings of a model: its own members where it has them, and the configuration's
@@ -213,13 +216,23 @@ impl ModelSettings {
 }
 
 /// Serialises schema options without their policy, as configurations have them.
-fn without_policy<S: serde::Serializer>(
-    options: &SchemaOptions,
+fn without_policy<S: Serializer>(options: &SchemaOptions, to: S) -> Result<S::Ok, S::Error> {
+    serialize_without("policy", options, to)
+}
+
+/// Serialises limits of schemas as configurations have them.
+fn without_source_bytes<S: Serializer>(limits: &Limits, to: S) -> Result<S::Ok, S::Error> {
+    serialize_without(SOURCE_BYTES, limits, to)
+}
+
+fn serialize_without<S: Serializer>(
+    member: &str,
+    options: &impl Serialize,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     let mut members = serde_json::to_value(options).map_err(serde::ser::Error::custom)?;
     if let Some(members) = members.as_object_mut() {
-        members.remove("policy");
+        members.remove(member);
         members.retain(|_, value| !value.is_null());
     }
     members.serialize(serializer)

@@ -21,7 +21,7 @@ use louver::limits::Limits;
 use louver::spec::json::Json;
 use louver_formats::{Reasoning, ReasoningBudget, ToolRequest};
 use louver_mistralrs::{
-    Draw, Overlap, Plan, PlanError, Record, RequestError, RequestParams, RunOptions, TemplateInput,
+    Draw, Overlap, Plan, PlanError, Record, RequestParams, RunOptions, SendError, TemplateInput,
     call_ids,
 };
 use mistralrs::SamplingParams;
@@ -69,12 +69,12 @@ pub(crate) enum Prompt {
 impl Prompt {
     /// The tokens of each prompt, and the plan for them. Error: with the index of its prompt,
     /// if there are several.
-    fn render(&self, plan: Plan) -> Result<RenderedPrompts, (RequestError, Option<usize>)> {
+    fn render(&self, plan: Plan) -> Result<RenderedPrompts, (SendError, Option<usize>)> {
         let one = |prompt: &Prompt| match prompt {
             Prompt::Text(text) => plan.text_prompt(text),
             Prompt::Tokens(tokens) => plan.token_prompt(tokens.clone()),
             // Prompts of several are texts and tokens.
-            Prompt::Messages(_) | Prompt::Several(_) => Err(RequestError::EmptyPrompt),
+            Prompt::Messages(_) | Prompt::Several(_) => Err(SendError::EmptyPrompt),
         };
         let tokens = match self {
             Prompt::Messages(messages) => {
@@ -190,7 +190,7 @@ impl GenerationRequest {
 
     /// Attributes of the spans of its choices.
     fn attributes(&self, served: &ServedModel, compiled_in: Duration) -> RequestAttributes {
-        let Sampling { temperature, top_p, .. } = self.sampling;
+        let SamplingParams { temperature, top_p, .. } = self.sampling.params;
         RequestAttributes {
             compiled_in,
             max_tokens: self.max_tokens(served),
@@ -216,7 +216,7 @@ impl GenerationRequest {
     }
 
     pub(crate) fn choices_per_prompt(&self) -> usize {
-        self.sampling.n.unwrap_or(1)
+        self.sampling.params.n_choices
     }
 
     /// The length limit: the requested one, bounded by the model's limit. The plugin also bounds it
@@ -254,7 +254,7 @@ impl GenerationRequest {
             if let Some(index) = index {
                 pointers.insert("/messages", format!("/messages/{index}"));
             }
-            self.request_error(error).map_pointers(&pointers)
+            self.send_error(error).map_pointers(&pointers)
         })
     }
 
@@ -262,16 +262,16 @@ impl GenerationRequest {
     pub(crate) fn count_tokens(&self, plan: Plan) -> Result<usize, ApiError> {
         match self.prompt.render(plan) {
             Ok((_, prompts)) => Ok(prompts.iter().map(Vec::len).sum()),
-            Err((RequestError::TooLong { tokens, .. }, None)) => Ok(tokens),
-            Err((error, _)) => Err(self.request_error(error)),
+            Err((SendError::TooLong { tokens, .. }, None)) => Ok(tokens),
+            Err((error, _)) => Err(self.send_error(error)),
         }
     }
 
-    fn request_error(&self, error: RequestError) -> ApiError {
+    fn send_error(&self, error: SendError) -> ApiError {
         match error {
-            RequestError::Plan(error) => self.plan_error(*error),
+            SendError::Plan(error) => self.plan_error(*error),
             // The messages are not the only input of the template.
-            RequestError::Template(error) if !self.template.variables.is_empty() => {
+            SendError::Template(error) if !self.template.variables.is_empty() => {
                 ApiError::general(ErrorKind::Invalid, "chat_template", error.to_string())
             }
             error => error.into(),
@@ -294,16 +294,9 @@ impl GenerationRequest {
         let sampling = &self.sampling;
         let host_sampling = SamplingParams {
             // Without one, the host would take the likeliest token.
-            temperature: Some(sampling.temperature.unwrap_or(1.0)),
-            top_p: sampling.top_p,
-            top_k: sampling.top_k,
-            min_p: sampling.min_p,
-            frequency_penalty: sampling.frequency_penalty,
-            presence_penalty: sampling.presence_penalty,
-            repetition_penalty: sampling.repetition_penalty,
+            temperature: sampling.params.temperature.or(Some(1.0)),
             max_len: Some(self.max_tokens(served)),
-            n_choices: self.choices_per_prompt(),
-            ..SamplingParams::neutral()
+            ..sampling.params.clone()
         };
         let record = match (self.body.traced.is_some(), sampling.logprobs) {
             (true, logprobs) => {

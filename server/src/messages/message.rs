@@ -94,6 +94,6 @@ fn stop_reason(generation: &Generation) -> (&'static str, Option<&str>) {
     if !generation.turn.calls.is_empty() {
         return ("tool_use", None);
     }
-    let stopped = generation.stop_text.as_deref();
+    let stopped = generation.stop_string.as_deref();
     (if stopped.is_some() { "stop_sequence" } else { "end_turn" }, stopped)
 }

@@ -6,6 +6,7 @@ use louver::front::json_schema::SchemaOptions;
 use louver::spec::json::Json;
 use louver_formats::Parallel;
 use louver_mistralrs::{LimitPolicy, Whitespace};
+use mistralrs::SamplingParams;
 
 use crate::config::{Overrides, UnknownMembers};
 use crate::error::{ApiError, ApiFault};
@@ -13,21 +14,14 @@ use crate::limits::RequestLimits;
 use crate::request::members::{Faults, Members};
 use crate::request::{structure, to_value};
 
-/// Sampling parameters. Absent ones: temperature 1, the whole distribution, no penalties.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// How a request's tokens are sampled.
+#[derive(Clone, Debug)]
 pub(crate) struct Sampling {
-    pub(crate) temperature: Option<f64>,
-    pub(crate) top_p: Option<f64>,
-    pub(crate) top_k: Option<usize>,
-    pub(crate) min_p: Option<f64>,
-    pub(crate) frequency_penalty: Option<f32>,
-    pub(crate) presence_penalty: Option<f32>,
-    pub(crate) repetition_penalty: Option<f32>,
+    /// The host's parameters. Absent ones: temperature 1, the whole distribution, no penalties.
+    pub(crate) params: SamplingParams,
     pub(crate) seed: Option<u64>,
     /// The name of the member that was sent, and its value.
     pub(crate) max_tokens: Option<(&'static str, usize)>,
-    /// Number of choices.
-    pub(crate) n: Option<usize>,
     /// Number of alternatives per token, if log probabilities were requested.
     pub(crate) logprobs: Option<usize>,
 }
@@ -37,6 +31,13 @@ const MAX_TOP_LOGPROBS: i64 = 20;
 
 /// What 0 means as `top_p`: the likeliest token alone.
 const MIN_TOP_P: f64 = 1e-9;
+
+impl Default for Sampling {
+    fn default() -> Self {
+        let params = SamplingParams::neutral();
+        Sampling { params, seed: None, max_tokens: None, logprobs: None }
+    }
+}
 
 impl Sampling {
     /// Parses `temperature`, `top_p`, `top_k`, `min_p`, the penalties and `seed`.
@@ -48,7 +49,7 @@ impl Sampling {
         let repetition_penalty = members.number(faults, "repetition_penalty", 0.01..=100.0);
         // In other servers -1 and 0 mean no limit.
         let top_k = members.integer(faults, "top_k", -1..=1_000_000);
-        Sampling {
+        let params = SamplingParams {
             temperature: members.number(faults, "temperature", 0.0..=2.0),
             top_p: top_p.filter(|p| *p < 1.0),
             top_k: top_k.and_then(|k| usize::try_from(k).ok()).filter(|k| *k > 0),
@@ -56,9 +57,10 @@ impl Sampling {
             frequency_penalty: penalty(faults, "frequency_penalty"),
             presence_penalty: penalty(faults, "presence_penalty"),
             repetition_penalty: repetition_penalty.filter(|p| *p != 1.0).map(|p| p as f32),
-            seed: members.integer(faults, "seed", i64::MIN..=i64::MAX).map(i64::cast_unsigned),
-            ..Sampling::default()
-        }
+            ..SamplingParams::neutral()
+        };
+        let seed = members.integer(faults, "seed", i64::MIN..=i64::MAX).map(i64::cast_unsigned);
+        Sampling { params, seed, ..Sampling::default() }
     }
 
     /// Parses the length limit, which may have any of these names. One above the limits of the
@@ -87,7 +89,7 @@ impl Sampling {
         limits: &RequestLimits,
         faults: &mut Faults,
     ) {
-        self.n = members.count(faults, "n", limits.n);
+        self.params.n_choices = members.count(faults, "n", limits.n).unwrap_or(1);
     }
 
     /// Parses `logprobs` and `top_logprobs` in the format of Chat Completions.
@@ -313,7 +315,8 @@ mod tests {
             read,
         );
         assert_eq!(faults, [""; 0]);
-        assert_eq!((sampling.top_k, sampling.top_p, sampling.seed), (None, None, Some(u64::MAX)));
+        let (params, seed) = (sampling.params, sampling.seed);
+        assert_eq!((params.top_k, params.top_p, seed), (None, None, Some(u64::MAX)));
         assert_eq!((sampling.max_tokens, sampling.logprobs), (Some(("max_tokens", 7)), Some(0)));
         let text = r#"{"temperature": 3, "top_p": 0, "max_tokens": -1, "max_completion_tokens": 0, "top_logprobs": 2}"#;
         let (_, faults) = with(text, read);

@@ -203,7 +203,7 @@ async fn log_probabilities_are_those_of_the_text() {
                 assert_eq!(*offset, before.chars().count() - is_split, "{body}");
                 bytes.extend(shown_bytes(token.as_str().unwrap()));
             }
-            // A stop text may end the text within a token.
+            // A stop string may end the text within a token.
             let all = String::from_utf8_lossy(&bytes);
             assert!(
                 if more["stop"].is_null() { all == text } else { all.starts_with(text) },

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use louver_server::SchemaLimits;
 use mistralrs::{Device, Tensor};
 use serde_json::{Value, json};
 
@@ -323,7 +322,7 @@ async fn tables_with_limits_at_a_mask() {
 
 /// A server with low limits for the model of the tables, and a model beside it with the defaults.
 async fn limited_server(limits: &[(&str, usize)]) -> FaultedServer {
-    let defaults = serde_json::to_value(SchemaLimits::default()).unwrap();
+    let defaults = serde_json::to_value(louver::Limits::default()).unwrap();
     let low: String = limits.iter().map(|(name, value)| format!("{name} = {value}\n")).collect();
     let good: String =
         limits.iter().map(|(name, _)| format!("{name} = {}\n", defaults[name])).collect();

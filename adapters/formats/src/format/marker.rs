@@ -22,7 +22,7 @@ pub enum Marker {
     /// Alternatives. The renderer writes the first.
     Any(Vec<Marker>),
     /// A sequence.
-    Seq(Vec<Step>),
+    Seq(Vec<MarkerPart>),
 }
 
 /// A marker as a table of TOML, which has one of these members.
@@ -33,7 +33,7 @@ struct MarkerTable {
     token: Option<String>,
     either: Option<String>,
     any: Option<Vec<Marker>>,
-    seq: Option<Vec<Step>>,
+    seq: Option<Vec<MarkerPart>>,
 }
 
 impl TryFrom<MarkerTable> for Marker {
@@ -64,10 +64,10 @@ pub(crate) enum Binding<'a> {
     Text,
 }
 
-/// A step of [`Marker::Seq`]. In TOML, a string is text.
+/// A part of [`Marker::Seq`]. In TOML, a string is text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged, expecting = "expected a text or a marker, such as { either = \"<call>\" }")]
-pub enum Step {
+pub enum MarkerPart {
     /// Text.
     Text(String),
     /// A marker of another kind.
@@ -95,7 +95,7 @@ impl Marker {
         match self {
             Marker::Text(text) | Marker::Token(text) | Marker::Either(text) => text.clone(),
             Marker::Any(markers) => markers.first().map(Marker::write).unwrap_or_default(),
-            Marker::Seq(steps) => steps.iter().map(|step| step.as_marker().write()).collect(),
+            Marker::Seq(parts) => parts.iter().map(|part| part.as_marker().write()).collect(),
         }
     }
 
@@ -111,10 +111,10 @@ impl Marker {
             Marker::Any(markers) => {
                 markers.iter().flat_map(Marker::variants).take(MAX_VARIANTS + 1).collect()
             }
-            Marker::Seq(steps) => {
+            Marker::Seq(parts) => {
                 let mut out: Vec<Vec<Atom>> = vec![Vec::new()];
-                for step in steps {
-                    let next = step.as_marker().variants();
+                for part in parts {
+                    let next = part.as_marker().variants();
                     let joined =
                         out.iter().flat_map(|head| next.iter().map(move |tail| join(head, tail)));
                     out = joined.take(MAX_VARIANTS + 1).collect();
@@ -153,8 +153,8 @@ impl Marker {
             Marker::Any(markers) => {
                 markers.iter().for_each(|marker| marker.add_tokens(needed, possible));
             }
-            Marker::Seq(steps) => {
-                steps.iter().for_each(|step| step.as_marker().add_tokens(needed, possible))
+            Marker::Seq(parts) => {
+                parts.iter().for_each(|part| part.as_marker().add_tokens(needed, possible))
             }
         }
     }
@@ -169,7 +169,7 @@ impl Marker {
         match self {
             Marker::Text(text) | Marker::Token(text) | Marker::Either(text) => text.is_empty(),
             Marker::Any(markers) => markers.iter().any(Marker::has_empty_text),
-            Marker::Seq(steps) => steps.iter().any(|step| step.as_marker().has_empty_text()),
+            Marker::Seq(parts) => parts.iter().any(|part| part.as_marker().has_empty_text()),
         }
     }
 
@@ -184,8 +184,8 @@ impl Marker {
             }
             Marker::Text(_) | Marker::Token(_) | Marker::Either(_) => {}
             Marker::Any(markers) => markers.iter_mut().for_each(|marker| marker.bind(to)),
-            Marker::Seq(steps) => steps.iter_mut().for_each(|step| {
-                if let Step::Marker(marker) = step {
+            Marker::Seq(parts) => parts.iter_mut().for_each(|part| {
+                if let MarkerPart::Marker(marker) = part {
                     marker.bind(to);
                 }
             }),
@@ -193,11 +193,11 @@ impl Marker {
     }
 }
 
-impl Step {
+impl MarkerPart {
     fn as_marker(&self) -> Cow<'_, Marker> {
         match self {
-            Step::Text(text) => Cow::Owned(Marker::Text(text.clone())),
-            Step::Marker(marker) => Cow::Borrowed(marker),
+            MarkerPart::Text(text) => Cow::Owned(Marker::Text(text.clone())),
+            MarkerPart::Marker(marker) => Cow::Borrowed(marker),
         }
     }
 }
@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn variants_of_a_sequence_are_the_product_of_its_steps() {
+    fn variants_of_a_sequence_are_the_product_of_its_parts() {
         let marker: Marker = toml::from_str::<toml::Table>(
             "m = { seq = [{ either = \"<a>\" }, \"b\", { text = \"c\" }] }",
         )

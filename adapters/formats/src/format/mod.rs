@@ -23,7 +23,7 @@ pub(crate) use self::call_syntax::{CallSyntax, fixed_prefix};
 pub use self::catalog::Catalog;
 pub use self::detection::{DetectError, DetectRule, Detected, ModelHints};
 pub(crate) use self::marker::{Atom, unique};
-pub use self::marker::{Marker, Step};
+pub use self::marker::{Marker, MarkerPart};
 pub use self::messages::{MessagesFormat, PreambleFormat};
 pub(crate) use self::part::escape_json;
 pub use self::part::{FixedParts, IdStyle, NameStyle, Part};

@@ -15,7 +15,7 @@ use super::markers::gap;
 use super::{Lowering, object};
 use crate::arguments::{ArgumentReader, is_keyword, known_types, types_by_word, written_name};
 use crate::format::{ArgumentStyle, PythonLiterals, TagPart, TaggedStyle};
-use crate::lowered::{LoweredArguments, Role};
+use crate::lowered::{LoweredArguments, SpanPhase};
 use crate::request::{FunctionTool, LazyTools, Tool, ToolRequest, declared_types};
 
 /// Values as JSON text.
@@ -44,7 +44,8 @@ impl Lowering<'_> {
             }
             Tool::Builtin(builtin) => self.builtin_arguments(k, builtin)?,
         };
-        let (name, label) = (format!("arguments of {}", tool.name()), Role::Arguments(k).label());
+        let (name, label) =
+            (format!("arguments of {}", tool.name()), SpanPhase::Arguments(k).label());
         let rule = self.builder.labelled(name, label, Expr::Ref(lowered.rule));
         Some(LoweredArguments { rule, ..lowered })
     }

@@ -5,7 +5,7 @@ use louver::ir::{Expr, Trigger};
 
 use super::Lowering;
 use crate::format::{CallSyntax, Marker, ParallelPolicy};
-use crate::lowered::{LoweredTool, Role};
+use crate::lowered::{LoweredTool, SpanPhase};
 use crate::request::{Parallel, ToolChoice};
 
 impl Lowering<'_> {
@@ -48,10 +48,16 @@ impl Lowering<'_> {
         let header = Expr::alt(syntax.headers.iter().map(|header| self.parts(header, name)));
         let trailer = self.parts(syntax.trailer, name);
         let trailer = Expr::seq([trailer, self.optional_marker(syntax.end)]);
-        let header =
-            self.builder.labelled(format!("header of {name}"), Role::Header(k).label(), header);
-        let trailer =
-            self.builder.labelled(format!("trailer of {name}"), Role::Trailer(k).label(), trailer);
+        let header = self.builder.labelled(
+            format!("header of {name}"),
+            SpanPhase::Header(k).label(),
+            header,
+        );
+        let trailer = self.builder.labelled(
+            format!("trailer of {name}"),
+            SpanPhase::Trailer(k).label(),
+            trailer,
+        );
         let call = Expr::seq([header, arguments, trailer].map(Expr::Ref));
         Some(self.builder.rule(format!("call of {name}"), call))
     }
@@ -155,7 +161,7 @@ impl Lowering<'_> {
             for body in bodies {
                 let rule = match body {
                     Expr::Ref(rule) => rule,
-                    body => self.builder.labelled("calls", Role::Marker.label(), body),
+                    body => self.builder.labelled("calls", SpanPhase::Marker.label(), body),
                 };
                 out.push((trigger.clone(), rule));
             }

@@ -1,7 +1,7 @@
 //! Lowering: wire format + request -> grammar of the whole turn.
 //!
 //! A turn is `reasoning REST end`. REST is text and calls, or the response, perhaps in a frame. Its
-//! labelled rules are the spans that the extractor reads; see [`Role`].
+//! labelled rules are the spans that the extractor reads; see [`SpanPhase`].
 
 mod arguments;
 mod builtin;
@@ -29,7 +29,7 @@ use louver::spec::json::Json;
 
 use self::spelling::LoweredSpelling;
 use crate::format::{IdStyle, Marker, WireFormat};
-use crate::lowered::{LoweredInner, LoweredRequest, LoweredTool, RelaxedSchema, Role};
+use crate::lowered::{LoweredInner, LoweredRequest, LoweredTool, RelaxedSchema, SpanPhase};
 use crate::request::{
     LowerError, PartErrors, RESPONSE_POINTER, RequestFault, ResponseFormat, STOP, Tool, ToolRequest,
 };
@@ -171,10 +171,10 @@ impl<'a> Lowering<'a> {
             }
             ResponseFormat::StructuralTag(tag) => self.response_tag(tag)?,
         };
-        Some(self.builder.labelled("response", Role::Response.label(), Expr::Ref(rule)))
+        Some(self.builder.labelled("response", SpanPhase::Response.label(), Expr::Ref(rule)))
     }
 
-    /// A stop text ends a constrained response even if its structure is not complete.
+    /// A stop string ends a constrained response even if its structure is not complete.
     fn warn_of_stops(&mut self) {
         if !self.request.response_stops().is_empty() {
             let message = "ends the response also where its structure is not complete";

@@ -8,7 +8,7 @@ use super::Lowering;
 use super::markers::is_single_character;
 use super::raw::{RawContext, text_dfa};
 use crate::format::ReasoningFormat;
-use crate::lowered::Role;
+use crate::lowered::SpanPhase;
 use crate::request::{LowerError, Reasoning, ReasoningBudget};
 
 impl Lowering<'_> {
@@ -43,7 +43,7 @@ impl Lowering<'_> {
             None => {
                 let ends = self.triggers_and_rests(&format.end);
                 let inside = self.dispatch(ends, excludes);
-                Expr::Ref(self.builder.labelled("reasoning", Role::Reasoning.label(), inside))
+                Expr::Ref(self.builder.labelled("reasoning", SpanPhase::Reasoning.label(), inside))
             }
             Some(budget) => self.budgeted_reasoning(format, excludes, budget)?,
         };
@@ -67,7 +67,7 @@ impl Lowering<'_> {
             LowerError::TooLarge { what: "texts that reasoning must not contain", cause }
         })?;
         let text = Expr::Automaton(Arc::new(text));
-        let text = self.builder.labelled("reasoning", Role::Reasoning.label(), text);
+        let text = self.builder.labelled("reasoning", SpanPhase::Reasoning.label(), text);
         self.builder.attributes(text).budget = Some(budget);
         Ok(Expr::seq([Expr::Ref(text), end]))
     }

@@ -17,7 +17,7 @@ impl Lowering<'_> {
                     ..warning
                 });
                 self.findings.warnings.extend(warnings.map(Into::into));
-                // Labels are those of `Role`, so that the tag must have none.
+                // Labels are those of `SpanPhase`, so that the tag must have none.
                 grammar.rules.iter_mut().for_each(|rule| rule.attributes.label = None);
                 Some(self.builder.import(&grammar))
             }

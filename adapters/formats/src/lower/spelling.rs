@@ -11,7 +11,7 @@ use super::Lowering;
 use super::calls::{after_first, any_rule};
 use super::text_automata::TextKind;
 use crate::format::{ArgumentStyle, CallSpelling};
-use crate::lowered::{LoweredTool, Role};
+use crate::lowered::{LoweredTool, SpanPhase};
 use crate::request::LowerError;
 
 /// The rules of an alternative spelling.
@@ -106,7 +106,7 @@ impl Lowering<'_> {
         let other = self.builder.rule("other name", other);
         let except = Except { words, leave, tail, other, close: vec![end].into() };
         let body = Expr::seq([Expr::Except(Box::new(except)), Expr::Automaton(after)]);
-        Ok(Some(self.builder.labelled("text after a marker", Role::ResumedText.label(), body)))
+        Ok(Some(self.builder.labelled("text after a marker", SpanPhase::ResumedText.label(), body)))
     }
 
     /// What follows the first call of a list in each spelling: further calls, the end of the list,

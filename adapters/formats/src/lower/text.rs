@@ -9,7 +9,7 @@ use super::markers::is_single_character;
 use super::spelling::LoweredSpelling;
 use super::text_automata::TextKind;
 use crate::format::{Marker, unique};
-use crate::lowered::Role;
+use crate::lowered::SpanPhase;
 use crate::request::LowerError;
 
 impl Lowering<'_> {
@@ -20,14 +20,14 @@ impl Lowering<'_> {
 
     /// The rule of what follows a trigger that ends text.
     fn end_rule(&mut self, rest: Expr) -> RuleId {
-        self.builder.labelled("end", Role::Marker.label(), rest)
+        self.builder.labelled("end", SpanPhase::Marker.label(), rest)
     }
 
     /// Text after its begin marker, with its end marker. A stop string ends it, too.
     pub(crate) fn text_until(&mut self, end: &Marker) -> Expr {
         let (ends, excludes) = (self.text_ends(Some(end)), self.text_excludes());
         let body = self.dispatch(ends, excludes);
-        Expr::Ref(self.builder.labelled("text", Role::Text.label(), body))
+        Expr::Ref(self.builder.labelled("text", SpanPhase::Text.label(), body))
     }
 
     /// What ends text: its end marker, if it has one, and each stop string with the marker after
@@ -57,7 +57,7 @@ impl Lowering<'_> {
         // excluded from the first bytes.
         let first = self.text_automaton(&self.watched_texts(), TextKind::Unwatched)?;
         let first =
-            self.builder.labelled("first of text", Role::Text.label(), Expr::Automaton(first));
+            self.builder.labelled("first of text", SpanPhase::Text.label(), Expr::Automaton(first));
         let mut starts = vec![Expr::seq([Expr::Ref(first), free.clone()])];
         let lists = self.lists_before(next.as_ref().unwrap_or(&free));
         for (trigger, rule) in self.spelling_tags(&lists, &free) {
@@ -90,7 +90,7 @@ impl Lowering<'_> {
         tags.extend(self.spelling_tags(&lists, &back));
         let body = self.text_dispatch(tags, if loops { AfterTag::Loop } else { AfterTag::End });
         self.builder.define(text, body);
-        self.builder.attributes(text).label = Some(Role::Text.label());
+        self.builder.attributes(text).label = Some(SpanPhase::Text.label());
         Expr::Ref(text)
     }
 
@@ -127,7 +127,7 @@ impl Lowering<'_> {
     /// The rule of a body after the rest of a begin marker.
     fn spelled_rule(&mut self, (rest, unlikely): &(Expr, bool), body: &Expr) -> RuleId {
         let body = Expr::seq([rest.clone(), body.clone()]);
-        let rule = self.builder.labelled("calls", Role::Marker.label(), body);
+        let rule = self.builder.labelled("calls", SpanPhase::Marker.label(), body);
         self.builder.attributes(rule).unlikely = *unlikely;
         rule
     }

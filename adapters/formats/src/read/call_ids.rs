@@ -2,6 +2,8 @@
 
 use std::collections::HashSet;
 
+use louver::internals::{SplitMix64, mix};
+
 use crate::format::{IdStyle, WireFormat};
 
 /// An id that the model has written.
@@ -69,8 +71,7 @@ impl WireFormat {
     pub fn conforming_id(&self, id: &str) -> String {
         match self.id_form() {
             Some(form) if !form.fits(id) => {
-                let add =
-                    |hash: u64, byte| split_mix_output(hash.wrapping_add(GAMMA) ^ u64::from(byte));
+                let add = |hash, byte| SplitMix64::new(hash ^ u64::from(byte)).next_u64();
                 made_up(Some(form), id.bytes().fold(0, add), 0)
             }
             _ => id.to_owned(),
@@ -95,22 +96,8 @@ const RENEWED_LEN: usize = 9;
 /// So many letters and digits, a function of the seed and the call's number.
 fn word(seed: u64, call: usize, len: usize) -> String {
     const ALPHABET: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-    let mut state = split_mix_output(split_mix_output(seed).wrapping_add(call as u64));
-    let letters = (0..len).map(|_| {
-        state = state.wrapping_add(GAMMA);
-        char::from(ALPHABET[(split_mix_output(state) % 62) as usize])
-    });
-    letters.collect()
-}
-
-/// The step of SplitMix64's state.
-const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
-
-/// The output function of SplitMix64 (Steele, Lea and Flood, 2014), without the step of its state.
-fn split_mix_output(mut z: u64) -> u64 {
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+    let mut random = SplitMix64::new(mix(mix(seed).wrapping_add(call as u64)));
+    (0..len).map(|_| char::from(ALPHABET[random.below(ALPHABET.len())])).collect()
 }
 
 #[cfg(test)]

@@ -12,11 +12,11 @@ use memchr::memmem;
 use super::call_ids::CallIds;
 use super::events::{Cut, Event};
 use super::header::{BeforeHeader, ParsedHeader, parse_header};
-use super::stop_texts::StopTexts;
+use super::stop_strings::StopStrings;
 use crate::arguments::ArgumentReader;
 use crate::channel::{Channel, TextChannel};
 use crate::format::Marker;
-use crate::lowered::{LoweredRequest, Role};
+use crate::lowered::{LoweredRequest, SpanPhase};
 use crate::request::Reasoning;
 
 /// Turns the spans of one generation into events. The result does not depend on how spans are cut
@@ -27,7 +27,7 @@ pub struct Extractor {
     calls: usize,
     state: TurnState,
     text: TextChannel,
-    stops: StopTexts,
+    stops: StopStrings,
     reasoning: Channel,
     arguments: ArgumentReader,
     /// The alternative spelling of the open call, or of the last: an index into the format's.
@@ -94,7 +94,7 @@ impl Extractor {
             calls: 0,
             state: TurnState::BETWEEN,
             text: TextChannel::new(separator.as_bytes()),
-            stops: StopTexts::new(&lowered.inner.stops),
+            stops: StopStrings::new(&lowered.inner.stops),
             reasoning,
             arguments: ArgumentReader::default(),
             spelling: None,
@@ -118,20 +118,20 @@ impl Extractor {
                 break;
             }
             self.stops.count(span.bytes.len());
-            let role = span.label.map(Role::from_label);
+            let phase = span.label.map(SpanPhase::from_label);
             // A trailer may be cut short where the rest of it is optional.
-            if !matches!(role, Some(Role::Trailer(_))) {
+            if !matches!(phase, Some(SpanPhase::Trailer(_))) {
                 self.end_trailer();
             }
-            match role {
-                None | Some(Role::Marker) => self.marker(&span.bytes),
-                Some(Role::Text) => self.text(&span.bytes),
-                Some(Role::ResumedText) => self.resumed_text(&span.bytes),
-                Some(Role::Response) => self.response(&span.bytes, span.closed),
-                Some(Role::Reasoning) => self.reasoning(&span.bytes, span.closed),
-                Some(Role::Header(tool)) => self.header(tool, &span.bytes, span.closed),
-                Some(Role::Arguments(tool)) => self.arguments(tool, &span.bytes, span.closed),
-                Some(Role::Trailer(tool)) => self.trailer(tool, &span.bytes, span.closed),
+            match phase {
+                None | Some(SpanPhase::Marker) => self.marker(&span.bytes),
+                Some(SpanPhase::Text) => self.text(&span.bytes),
+                Some(SpanPhase::ResumedText) => self.resumed_text(&span.bytes),
+                Some(SpanPhase::Response) => self.response(&span.bytes, span.closed),
+                Some(SpanPhase::Reasoning) => self.reasoning(&span.bytes, span.closed),
+                Some(SpanPhase::Header(tool)) => self.header(tool, &span.bytes, span.closed),
+                Some(SpanPhase::Arguments(tool)) => self.arguments(tool, &span.bytes, span.closed),
+                Some(SpanPhase::Trailer(tool)) => self.trailer(tool, &span.bytes, span.closed),
             }
         }
         std::mem::take(&mut self.events)
@@ -144,22 +144,22 @@ impl Extractor {
         self.is_cut_off = true;
     }
 
-    /// The number of the turn's bytes before the stop text that has ended a constrained response.
+    /// The number of the turn's bytes before the stop string that has ended a constrained response.
     /// There are no further events but [`Event::End`]. Whether the response is complete without
     /// the rest is for [`LoweredRequest::may_end_response`] to say.
     pub fn stopped_at(&self) -> Option<usize> {
         self.stops.found_stop().map(|found| found.at)
     }
 
-    /// After [`Extractor::finish`]: the stop text that has ended the text or the response. It is
-    /// not part of the turn's text. Nothing if the turn was not complete at a stop text of free
+    /// After [`Extractor::finish`]: the stop string that has ended the text or the response. It is
+    /// not part of the turn's text. Nothing if the turn was not complete at a stop string of free
     /// text.
-    pub fn stop_text(&self) -> Option<&str> {
+    pub fn stop_string(&self) -> Option<&str> {
         self.stops.ended_by.as_deref()
     }
 
-    /// The number of the last bytes of a constrained response that may begin a stop text. No event
-    /// has them.
+    /// The number of the last bytes of a constrained response that may begin a stop string. No
+    /// event has them.
     pub fn undecided_bytes(&self) -> usize {
         self.stops.held()
     }
@@ -175,7 +175,7 @@ impl Extractor {
         self.stops.ended_by = match (self.stops.found_stop(), &state) {
             (Some(_), _) => self.stops.found_text(),
             (None, TurnState::Between { markers }) if complete => {
-                self.lowered.stop_text_in(markers).map(str::to_owned)
+                self.lowered.stop_string_in(markers).map(str::to_owned)
             }
             _ => None,
         };
@@ -204,7 +204,7 @@ impl Extractor {
         std::mem::take(&mut self.events)
     }
 
-    /// Replaces the request for the spans that follow, with its stop texts. The tools of the new
+    /// Replaces the request for the spans that follow, with its stop strings. The tools of the new
     /// request must begin with those of this one, so that labels keep their meaning. The format
     /// must be the same, and reasoning has a budget in both requests or in neither
     /// ([`LoweredRequest::has_reasoning_budget`]).

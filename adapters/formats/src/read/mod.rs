@@ -8,7 +8,7 @@ mod header;
 mod lenient;
 mod matching;
 mod scan;
-mod stop_texts;
+mod stop_strings;
 mod turn;
 
 pub use self::events::{Cut, Event};

@@ -176,7 +176,7 @@ impl CustomTool {
             }
         };
         for rule in &mut lowered.0.rules {
-            // Labels are those of `Role`, so that the grammar must have none.
+            // Labels are those of `SpanPhase`, so that the grammar must have none.
             let attributes = &mut rule.attributes;
             (attributes.label, attributes.capture, attributes.hidden) = (None, None, false);
         }

@@ -73,7 +73,8 @@ pub struct ToolRequest {
     pub limits: Limits,
     /// Schema documents that references may lead to.
     pub registry: Registry,
-    /// When the schemas of tools are lowered.
+    /// When the schemas of tools are lowered. Not part of the public interface.
+    #[doc(hidden)]
     pub lazy: LazyTools,
 }
 
@@ -91,11 +92,13 @@ with_methods!(ToolRequest {
     with_schema_options: schema_options = SchemaOptions,
     with_limits: limits = Limits,
     with_registry: registry = Registry,
+    #[doc(hidden)]
     with_lazy: lazy = LazyTools,
 });
 
 /// When the schema of a tool's arguments is lowered. A schema is lowered later only if it certainly
-/// has no errors, so that lowering a request always finds all errors.
+/// has no errors, so that lowering a request always finds all errors. Tests compare the two.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LazyTools {
     /// With the request.

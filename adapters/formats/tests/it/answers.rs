@@ -80,10 +80,10 @@ fn structural_tags_exclude_other_constraints() {
     }
 }
 
-/// In every family: a stop text ends a constrained response, and it is known whether the response
+/// In every family: a stop string ends a constrained response, and it is known whether the response
 /// was complete.
 #[test]
-fn stop_texts_cut_constrained_responses() {
+fn stop_strings_cut_constrained_responses() {
     const ANSWER: &str = "\"vote\"";
     let mut checked = 0;
     for format in Catalog::shipped().formats() {

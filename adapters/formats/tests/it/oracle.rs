@@ -6,8 +6,8 @@ mod pattern;
 mod unless;
 
 use louver_formats::{
-    ArgumentStyle, CallSpelling, FixedParts, IdStyle, MAX_GAP, Marker, NameStyle, Part,
-    PythonLiterals, Reasoning, Step, TagPart, TaggedStyle, TextPlace, WireFormat,
+    ArgumentStyle, CallSpelling, FixedParts, IdStyle, MAX_GAP, Marker, MarkerPart, NameStyle, Part,
+    PythonLiterals, Reasoning, TagPart, TaggedStyle, TextPlace, WireFormat,
 };
 
 use self::pattern::{End, Free, Watched};
@@ -38,8 +38,8 @@ fn spellings(marker: &Marker) -> Vec<String> {
         Marker::Any(markers) => markers.iter().flat_map(spellings).collect(),
         Marker::Seq(steps) => steps.iter().fold(vec![String::new()], |heads, step| {
             let tails = match step {
-                Step::Text(text) => vec![text.clone()],
-                Step::Marker(marker) => spellings(marker),
+                MarkerPart::Text(text) => vec![text.clone()],
+                MarkerPart::Marker(marker) => spellings(marker),
             };
             heads
                 .iter()

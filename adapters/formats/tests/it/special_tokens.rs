@@ -6,7 +6,7 @@ use louver::engine::{Engine, EngineOptions};
 use louver::ids::TokenId;
 use louver::matcher::Tracer;
 use louver::vocab::Vocabulary;
-use louver_formats::{Catalog, Marker, Step, Turn, WireFormat};
+use louver_formats::{Catalog, Marker, MarkerPart, Turn, WireFormat};
 use serde_json::json;
 
 use crate::harness::{SEED, request};
@@ -162,8 +162,8 @@ fn can_be_text(marker: &Marker) -> bool {
         Marker::Token(_) => false,
         Marker::Any(markers) => markers.iter().any(can_be_text),
         Marker::Seq(steps) => steps.iter().all(|step| match step {
-            Step::Text(_) => true,
-            Step::Marker(marker) => can_be_text(marker),
+            MarkerPart::Text(_) => true,
+            MarkerPart::Marker(marker) => can_be_text(marker),
         }),
     }
 }
@@ -184,8 +184,8 @@ pub(crate) fn begin_marker_tokens(format: &WireFormat) -> (bool, bool) {
             Marker::Text(_) => false,
             Marker::Any(markers) => markers.first().is_some_and(is_one),
             Marker::Seq(steps) => steps.iter().any(|step| match step {
-                Step::Text(_) => false,
-                Step::Marker(marker) => is_one(marker),
+                MarkerPart::Text(_) => false,
+                MarkerPart::Marker(marker) => is_one(marker),
             }),
         }
     }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use candle_core::{Device, Result, Tensor};
-use louver_mistralrs::{DrawnBy, Generation, RequestError, RunOptions, ToolChoice};
+use louver_mistralrs::{DrawnBy, Generation, RunOptions, SendError, ToolChoice};
 use mistralrs::{CustomLogitsProcessor, RequestBuilder};
 use serde_json::Value;
 
@@ -68,7 +68,7 @@ async fn the_host_draws_on_request() {
     check_calls(&generation.turn, &tools());
     let seeded = host_draws().with_seed(1);
     let refused = plan.stream_with(&host.model, request("Well?"), seeded).await;
-    assert!(matches!(refused, Err(RequestError::HostSeed)));
+    assert!(matches!(refused, Err(SendError::HostSeed)));
 }
 
 /// Temperature, `top_k`, `top_p` and `min_p` mean the same whoever draws, and so do their defaults.

@@ -4,8 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use candle_core::Tensor;
 use louver_mistralrs::{
-    Event, Finish, Louver, Plan, PlanError, Reasoning, RequestError, RequestParams, ToolChoice,
-    Turn,
+    Event, Finish, Louver, Plan, PlanError, Reasoning, RequestParams, SendError, ToolChoice, Turn,
 };
 use mistralrs::{
     Constraint, CustomLogitsProcessor, RequestBuilder, SamplingParams, StopTokens, TextMessageRole,
@@ -180,7 +179,7 @@ async fn three_choices() {
     ids.dedup();
     assert_eq!(ids.len(), count, "call ids repeat");
     let refused = plan.stream(&host.model, request).await.unwrap_err();
-    assert!(matches!(refused, RequestError::Unsupported(_)));
+    assert!(matches!(refused, SendError::Unsupported(_)));
 }
 
 /// A model that prefers a stop token at every step.

@@ -4,8 +4,8 @@ use louver::limits::Limits;
 use louver::spec::json::Json;
 use louver_mistralrs::{
     Completion, EnforcementLevel, Finish, LimitPolicy, LoadError, Louver, LouverOptions, Overlap,
-    Parallel, Phase, Prefetch, PrepareBudget, Reasoning, Record, RequestError, RequestExt,
-    Strictness, ToolChoice,
+    Parallel, Phase, Prefetch, PrepareBudget, Reasoning, Record, RunOptions, SendError, Strictness,
+    ToolChoice,
 };
 use mistralrs::{RequestBuilder, TextMessageRole, Tool};
 use serde_json::json;
@@ -29,12 +29,9 @@ async fn chat_requests_need_few_lines() {
         .add_message(TextMessageRole::User, "Count.")
         .set_tools(vec![sdk_tool()]);
     let request = request.set_sampler_max_len(400);
-    let chat = request
-        .louver(&host.louver)
-        .required()
-        .reasoning(Reasoning::Off)
-        .parallel(Parallel::One)
-        .seed(7);
+    let chat = host.louver.chat(request).required();
+    let chat = chat.with(|plan| plan.reasoning(Reasoning::Off).parallel(Parallel::One));
+    let chat = chat.options(RunOptions::default().with_seed(7));
     let generation = chat.send().await.unwrap();
     let [call] = &generation.turn.calls[..] else { panic!("{:?}", generation.turn) };
     assert_eq!(call.name, "count");
@@ -110,7 +107,9 @@ async fn loaded_models_are_supported() {
     assert_eq!(louver.engine().vocab().fingerprint(), host.louver.engine().vocab().fingerprint());
     assert_eq!(louver.max_context(), host.louver.max_context());
     let of = |louver: &Louver| {
-        louver.chat(request("Well?")).tools(tools()).required().reasoning(Reasoning::Off).seed(3)
+        let chat = louver.chat(request("Well?")).tools(tools()).required();
+        let chat = chat.with(|plan| plan.reasoning(Reasoning::Off));
+        chat.options(RunOptions::default().with_seed(3))
     };
     let (a, b) = (of(&louver).send().await.unwrap(), of(&host.louver).send().await.unwrap());
     let [a, b] = [a, b].map(|x| (without_ids(x.turn), x.tokens, x.prompt_tokens));
@@ -119,7 +118,7 @@ async fn loaded_models_are_supported() {
     let (pipeline, ..) =
         mistralrs::AnyModelBuilder::from(builder()).build_pipeline().await.unwrap();
     let unbound = Louver::for_pipeline(&pipeline, LouverOptions::default()).await.unwrap();
-    assert!(matches!(unbound.chat(request("Well?")).stream().await, Err(RequestError::NoModel)));
+    assert!(matches!(unbound.chat(request("Well?")).stream().await, Err(SendError::NoModel)));
     let unknown = Louver::for_model_with(
         &host.model,
         LouverOptions::default().with_format("nope".to_owned()),

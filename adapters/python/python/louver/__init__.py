@@ -21,6 +21,7 @@ from . import errors, formats, masks, reports
 from ._louver import Constraint, Engine, Extractor, Matcher, RowStatus, Vocabulary, __version__
 from .errors import (
     AdvanceError,
+    ArgumentError,
     CompileError,
     FormatError,
     GrammarError,
@@ -35,6 +36,7 @@ from .masks import allocate_masks, apply_mask
 
 __all__ = [
     "AdvanceError",
+    "ArgumentError",
     "CompileError",
     "Constraint",
     "Engine",

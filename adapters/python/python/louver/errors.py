@@ -110,5 +110,10 @@ class AdvanceError(LouverError, ValueError):
         self.index = index
 
 
+class ArgumentError(LouverError, ValueError):
+    """A number is negative or too large, or a text has a lone surrogate. `str(error)` begins with
+    the argument's name."""
+
+
 class InternalError(LouverError, RuntimeError):
     """The engine failed, which is a bug. Please report it."""

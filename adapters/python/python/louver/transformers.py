@@ -65,28 +65,28 @@ class LouverLogitsProcessor(LogitsProcessor):
         single = isinstance(constraints, Constraint)
         self.constraints = [constraints] if single else list(constraints)
         self.matchers: List[Optional[Matcher]] = []
-        self._prompt_length: Optional[int] = None
+        # The tokens that the matchers have seen, after the prompts.
+        self._seen: Optional[torch.LongTensor] = None
+        self._prompt_length = 0
 
     def reset(self) -> None:
         """Prepares for another call of `generate`."""
         self.matchers = []
-        self._prompt_length = None
+        self._seen = None
 
     def finish(self, sequences: torch.LongTensor) -> List[Optional[Matcher]]:
         """Takes the last tokens of what `generate` returned. A matcher that then is not
         `is_terminated` was cut off by a length limit."""
-        if self._prompt_length is not None:
-            for row, tokens in enumerate(sequences[:, self._prompt_length :].tolist()):
-                self._follow(row, tokens)
+        if self._seen is not None:
+            self._follow(sequences[:, self._prompt_length :])
         return self.matchers
 
     def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> torch.FloatTensor:
-        if self._prompt_length is None:
-            self._start(*input_ids.shape)
+        if self._seen is None:
+            self._start(input_ids)
         elif len(self.matchers) != input_ids.shape[0]:
             raise ValueError("the number of rows changed: call `reset` between calls of `generate`")
-        for row, tokens in enumerate(input_ids[:, self._prompt_length :].tolist()):
-            self._follow(row, tokens)
+        self._follow(input_ids[:, self._prompt_length :])
         vocabularies = [c.vocabulary for c in self.constraints if c is not None]
         if not vocabularies:
             return scores
@@ -97,29 +97,28 @@ class LouverLogitsProcessor(LogitsProcessor):
         # A copy: other processors may keep the scores that they were given.
         return apply_mask(scores.clone(), masks)
 
-    def _start(self, rows: int, prompt_length: int) -> None:
-        prompts = len(self.constraints)
+    def _start(self, input_ids: torch.LongTensor) -> None:
+        prompts, (rows, self._prompt_length) = len(self.constraints), input_ids.shape
         if prompts == 0 or rows % prompts != 0:
             raise ValueError(f"{prompts} constraints for {rows} rows")
         # `generate` repeats each prompt `num_return_sequences` times, one after the other.
         for constraint in self.constraints:
             for _ in range(rows // prompts):
                 self.matchers.append(None if constraint is None else constraint.matcher())
-        self._prompt_length = prompt_length
+        self._seen = input_ids[:, self._prompt_length :]
 
-    def _follow(self, row: int, tokens: List[int]) -> None:
-        """Takes the tokens of a row that its matcher has not seen."""
-        matcher = self.matchers[row]
-        if matcher is None or matcher.is_terminated():
-            return
-        taken = matcher.tokens
-        if tokens[: len(taken)] != taken:
+    def _follow(self, ids: torch.LongTensor) -> None:
+        """Takes the tokens that the matchers have not seen. `ids`: all tokens after the prompts."""
+        length = self._seen.shape[1]
+        if not torch.equal(ids[:, :length], self._seen):
             raise ValueError(
-                f"row {row} does not continue its tokens: beam search is not supported, and a "
+                "the rows do not continue their tokens: beam search is not supported, and a "
                 "processor serves one call of `generate` (see `reset`)"
             )
-        for token in tokens[len(taken) :]:
-            matcher.advance(token)
-            if matcher.is_terminated():
-                # The rest is padding.
-                return
+        self._seen = ids
+        for matcher, tokens in zip(self.matchers, ids[:, length:].tolist()):
+            for token in tokens:
+                # What follows a stop token is padding.
+                if matcher is None or matcher.is_terminated():
+                    break
+                matcher.advance(token)

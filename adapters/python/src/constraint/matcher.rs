@@ -7,10 +7,11 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use crate::arguments::{Given, GivenToken, optional, tokens};
 use crate::constraint::Constraint;
 use crate::errors::{Failure, advance_error, detached};
 use crate::mask_buffer::MaskBuffer;
-use crate::vocabulary::{Vocabulary, token, tokens};
+use crate::vocabulary::Vocabulary;
 
 /// A captured text: its name, its bytes, and its range in the whole text.
 type Capture<'py> = (String, Bound<'py, PyBytes>, (usize, usize));
@@ -52,15 +53,15 @@ impl Matcher {
 impl Matcher {
     /// Takes a token. Errors: `AdvanceError`, with the matcher unchanged, if it may not follow, is
     /// unknown, or the sequence has ended.
-    fn advance(&mut self, py: Python<'_>, id: i64) -> PyResult<()> {
-        let (matcher, token) = (&mut self.inner, token(id));
+    fn advance(&mut self, py: Python<'_>, id: GivenToken) -> PyResult<()> {
+        let (matcher, token) = (&mut self.inner, id.0);
         let taken = detached(py, || matcher.advance(token))?;
         taken.map_err(|error| advance_error(py, &error, matcher, 0))
     }
 
     /// As `advance`, but returns whether the token was taken.
-    fn try_advance(&mut self, py: Python<'_>, id: i64) -> PyResult<bool> {
-        let (matcher, token) = (&mut self.inner, token(id));
+    fn try_advance(&mut self, py: Python<'_>, id: GivenToken) -> PyResult<bool> {
+        let (matcher, token) = (&mut self.inner, id.0);
         detached(py, || matcher.advance(token).is_ok())
     }
 
@@ -87,23 +88,24 @@ impl Matcher {
     }
 
     /// Whether a token may follow. Makes no mask.
-    fn allows(&mut self, py: Python<'_>, id: i64) -> PyResult<bool> {
-        let (matcher, token) = (&mut self.inner, token(id));
+    fn allows(&mut self, py: Python<'_>, id: GivenToken) -> PyResult<bool> {
+        let (matcher, token) = (&mut self.inner, id.0);
         detached(py, || matcher.allows(token))
     }
 
     /// Why a token may not follow, in words; `None` if it may.
-    fn refusal(&mut self, py: Python<'_>, id: i64) -> PyResult<Option<String>> {
-        let (matcher, token) = (&mut self.inner, token(id));
+    fn refusal(&mut self, py: Python<'_>, id: GivenToken) -> PyResult<Option<String>> {
+        let (matcher, token) = (&mut self.inner, id.0);
         let refusal = detached(py, || matcher.refusal(token))?;
         let refusal = refusal.map_err(|error| Matcher::limit_error(&error))?;
         Ok(refusal.map(|refusal| refusal.to_string()))
     }
 
     /// Takes back the last `n` tokens, or all of them if there are fewer.
-    #[pyo3(signature = (n=1))]
-    fn rollback(&mut self, n: usize) {
-        self.inner.rollback(n);
+    #[pyo3(signature = (n=Given::of(1)), text_signature = "($self, n=1)")]
+    fn rollback(&mut self, py: Python<'_>, n: Given<usize>) -> PyResult<()> {
+        self.inner.rollback(n.named(py, "n")?);
+        Ok(())
     }
 
     /// Takes back all tokens.
@@ -177,8 +179,9 @@ impl Matcher {
         &mut self,
         py: Python<'_>,
         out: &Bound<'_, PyAny>,
-        row: Option<usize>,
+        row: Option<Given<usize>>,
     ) -> PyResult<()> {
+        let row = optional(row, py, "row")?;
         let mut buffer = MaskBuffer::of(out)?;
         let vocab = self.inner.vocab().clone();
         let matcher = &mut self.inner;
@@ -202,20 +205,22 @@ impl Matcher {
     }
 
     /// The bytes that must follow, at most `longest`, up to the first special token.
-    #[pyo3(signature = (longest=4096))]
+    #[pyo3(signature = (longest=Given::of(4096)), text_signature = "($self, longest=4096)")]
     fn forced_bytes<'py>(
         &mut self,
         py: Python<'py>,
-        longest: usize,
+        longest: Given<usize>,
     ) -> PyResult<Bound<'py, PyBytes>> {
+        let longest = longest.named(py, "longest")?;
         let matcher = &mut self.inner;
         Ok(PyBytes::new(py, &detached(py, || matcher.forced_bytes(longest))?))
     }
 
     /// The tokens that must follow, of at most `longest` bytes: they can be appended without asking
     /// the model. Cut as the vocabulary's tokenizer cuts; without one, the longest token first.
-    #[pyo3(signature = (longest=4096))]
-    fn forced_tokens(&mut self, py: Python<'_>, longest: usize) -> PyResult<Vec<u32>> {
+    #[pyo3(signature = (longest=Given::of(4096)), text_signature = "($self, longest=4096)")]
+    fn forced_tokens(&mut self, py: Python<'_>, longest: Given<usize>) -> PyResult<Vec<u32>> {
+        let longest = longest.named(py, "longest")?;
         let tokenizer = self.constraint.get().vocabulary.get().tokenizer.clone();
         let matcher = &mut self.inner;
         let found = detached(py, || match tokenizer {
@@ -232,12 +237,13 @@ impl Matcher {
     /// The fewest tokens that spell a shortest completion of the text, without a stop token. `None`
     /// if it is longer than `longest` bytes or has bytes that no token spells. Errors:
     /// `LimitError`.
-    #[pyo3(signature = (longest=4096))]
+    #[pyo3(signature = (longest=Given::of(4096)), text_signature = "($self, longest=4096)")]
     fn shortest_completion_tokens(
         &mut self,
         py: Python<'_>,
-        longest: usize,
+        longest: Given<usize>,
     ) -> PyResult<Option<Vec<u32>>> {
+        let longest = longest.named(py, "longest")?;
         let options = CompletionOptions::default().with_longest(longest);
         let matcher = &mut self.inner;
         let found = detached(py, || matcher.shortest_completion_tokens(&options))?;
@@ -270,10 +276,7 @@ impl Matcher {
 
 /// The tokens of forced bytes, as far as they are whole characters.
 fn cut(encoder: &Encoder<'_>, bytes: &[u8]) -> Vec<TokenId> {
-    let valid = match std::str::from_utf8(bytes) {
-        Ok(text) => text,
-        Err(error) => std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default(),
-    };
+    let valid = bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid());
     let ids = encoder.encode(valid).unwrap_or_default();
     ids.into_iter().map(TokenId::from_raw).collect()
 }

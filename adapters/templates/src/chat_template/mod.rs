@@ -7,7 +7,6 @@ mod tools;
 
 use std::path::PathBuf;
 
-use louver::with_methods;
 use louver_formats::WireFormat;
 use minijinja::value::Value;
 use minijinja::{Environment, ErrorKind, context};
@@ -72,11 +71,6 @@ pub struct TemplateSources {
     /// The template for conversations with tools.
     pub tool_use: Option<String>,
 }
-
-with_methods!(TemplateSources {
-    with_default: default = impl Into<Option<String>>,
-    with_tool_use: tool_use = impl Into<Option<String>>,
-});
 
 impl TemplateSources {
     /// Reads a template, or a list of templates with names: of `{"name": NAME, "template": SOURCE}`

@@ -39,8 +39,6 @@ pub struct TemplateInput {
 
 with_methods!(TemplateInput {
     with_tools: tools = Vec<Value>,
-    with_builtin_tools: builtin_tools = Vec<String>,
-    with_enable_thinking: enable_thinking = impl Into<Option<bool>>,
     with_variables: variables = Map<String, Value>,
 });
 

@@ -1,6 +1,6 @@
 //! The block of reasoning in renderings.
 
-use louver_formats::{Marker, Opener, ReasoningFormat, Step};
+use louver_formats::{Marker, MarkerPart, Opener, ReasoningFormat};
 
 use super::error::{ProbeError, undetermined};
 use super::samples::{REASONING, Samples};
@@ -51,7 +51,8 @@ pub(super) fn find(
         begin: match gap {
             "" => marker_of(begin),
             gap => {
-                let steps = vec![Step::Text(gap.to_owned()), Step::Marker(marker_of(begin))];
+                let steps =
+                    vec![MarkerPart::Text(gap.to_owned()), MarkerPart::Marker(marker_of(begin))];
                 Marker::Any(vec![marker_of(begin), Marker::Seq(steps)])
             }
         },

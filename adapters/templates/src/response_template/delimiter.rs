@@ -1,7 +1,7 @@
 //! Delimiters of a response template, literal or as a regular expression, as parts of a wire
 //! format.
 
-use louver_formats::{Marker, NameStyle, Part, Step};
+use louver_formats::{Marker, MarkerPart, NameStyle, Part};
 use regex_syntax::ast::parse::Parser;
 use regex_syntax::ast::{
     Ast, ClassPerlKind, GroupKind, LiteralKind, RepetitionKind, RepetitionRange,
@@ -180,8 +180,8 @@ const MAX_LINE_FEEDS: usize = 3;
 /// The marker, which may stand after line feeds.
 pub(super) fn after_line_feeds(marker: &Marker) -> Marker {
     let after = |line_feeds: usize| {
-        let line_feeds = Step::Text("\n".repeat(line_feeds));
-        Marker::Seq(vec![line_feeds, Step::Marker(marker.clone())])
+        let line_feeds = MarkerPart::Text("\n".repeat(line_feeds));
+        Marker::Seq(vec![line_feeds, MarkerPart::Marker(marker.clone())])
     };
     Marker::Any([marker.clone()].into_iter().chain((1..=MAX_LINE_FEEDS).map(after)).collect())
 }

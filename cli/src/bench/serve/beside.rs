@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::builder::PossibleValuesParser;
+use louver::internals::SplitMix64;
 use louver_server::Config;
 use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -26,7 +27,6 @@ use super::faults::wait_until_idle;
 use super::record::{RequestRecord, fault_lines, faulty};
 use super::test_server::{self, TestServer};
 use super::{BenchOutcome, BesideArgs};
-use crate::bench::random::SplitMix64;
 use crate::bench::stats::quantile;
 use crate::counts::joined_counts;
 

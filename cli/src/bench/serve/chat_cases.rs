@@ -2,10 +2,10 @@
 
 use anyhow::Result;
 use jsonschema::Validator;
+use louver::internals::SplitMix64;
 use serde_json::{Value, json};
 
 use super::client::ChatResponse;
-use crate::bench::random::SplitMix64;
 
 /// Default limit of a generation, in tokens.
 pub(super) const MAX_TOKENS: u32 = 200;

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use futures::StreamExt;
+use louver::internals::SplitMix64;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
@@ -21,7 +22,6 @@ use super::client::{ChatResponse, Client};
 use super::record::RequestRecord;
 use super::test_server::TestServer;
 use super::{BenchOutcome, FaultsArgs};
-use crate::bench::random::SplitMix64;
 use crate::bench::stats::nanos;
 
 mod actions;

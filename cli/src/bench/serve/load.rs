@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use louver::internals::SplitMix64;
 use louver_server::Config;
 
 use super::chat_cases::{CaseGenerator, ChoiceKind, MAX_TOKENS};
@@ -11,7 +12,6 @@ use super::client::Client;
 use super::record::{RequestRecord, fault_lines, faulty};
 use super::test_server::{self, TestServer};
 use super::{BenchOutcome, LoadArgs};
-use crate::bench::random::SplitMix64;
 use crate::bench::stats::quantile;
 use crate::counts::{counts, joined_counts};
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use futures::StreamExt;
+use louver::internals::SplitMix64;
 use louver_server::Config;
 
 use super::chat_cases::{CaseGenerator, ChatCase, ChoiceKind, MAX_TOKENS, difference};
@@ -11,7 +12,6 @@ use super::client::{ChatResponse, Client};
 use super::record::{RequestRecord, fault_lines, faulty};
 use super::test_server::{self, TestServer};
 use super::{BenchOutcome, MatrixArgs};
-use crate::bench::random::SplitMix64;
 use crate::counts::{counts, joined_counts};
 
 pub(super) async fn run(args: &MatrixArgs, seed: u64) -> Result<BenchOutcome> {

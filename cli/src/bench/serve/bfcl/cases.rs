@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use louver::internals::SplitMix64;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::bench::random::SplitMix64;
 use crate::jsonl;
 
 /// One case.

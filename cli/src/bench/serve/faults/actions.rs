@@ -1,6 +1,7 @@
 //! Actions of clients.
 
-use crate::bench::random::SplitMix64;
+use louver::internals::SplitMix64;
+
 use crate::bench::serve::faults::REFERENCE_CASES;
 use crate::bench::serve::odd_models::PromptMarker;
 

@@ -1,4 +1,4 @@
-//! Stop texts in a response that is constrained. Its grammar knows nothing of them, so that they
+//! Stop strings in a response that is constrained. Its grammar knows nothing of them, so that they
 //! are found in what was generated.
 
 use louver::engine::Matcher;
@@ -9,30 +9,30 @@ use crate::lowered::LoweredRequest;
 
 /// Finds the first of some texts in bytes that come in chunks.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct StopTexts {
+pub(crate) struct StopStrings {
     stops: Vec<Vec<u8>>,
-    /// Bytes that may begin a stop text.
+    /// Bytes that may begin a stop string.
     held: Vec<u8>,
     /// The number of bytes of the turn that have been read.
     read: usize,
     found: Option<FoundStop>,
-    /// See [`Extractor::stop_text`](crate::Extractor::stop_text).
+    /// See [`Extractor::stop_string`](crate::Extractor::stop_string).
     pub(crate) ended_by: Option<String>,
 }
 
-/// The stop text that has ended the text.
+/// The stop string that has ended the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FoundStop {
     /// The number of bytes of the turn before it.
     pub(crate) at: usize,
-    /// Its index among the stop texts.
+    /// Its index among the stop strings.
     pub(crate) index: usize,
 }
 
-impl StopTexts {
+impl StopStrings {
     pub(crate) fn new(stops: &[String]) -> Self {
         let stops = stops.iter().map(|stop| stop.clone().into_bytes()).collect();
-        StopTexts { stops, ..StopTexts::default() }
+        StopStrings { stops, ..StopStrings::default() }
     }
 
     /// Searches for other texts from here on, unless one was found. Returns the bytes that were
@@ -42,7 +42,7 @@ impl StopTexts {
             return Vec::new();
         }
         let held = self.flush();
-        self.stops = StopTexts::new(stops).stops;
+        self.stops = StopStrings::new(stops).stops;
         self.push(&held)
     }
 
@@ -52,7 +52,7 @@ impl StopTexts {
     }
 
     /// Takes the bytes that were counted last, and returns those that belong to the text. The stop
-    /// text that ends first ends it; of several that end together, the longest one.
+    /// string that ends first ends it; of several that end together, the longest one.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
         if self.stops.is_empty() {
             return bytes.to_vec();
@@ -88,7 +88,7 @@ impl StopTexts {
         self.found
     }
 
-    /// The stop text that has ended the text.
+    /// The stop string that has ended the text.
     pub(crate) fn found_text(&self) -> Option<String> {
         let text = self.stops.get(self.found?.index)?;
         Some(String::from_utf8_lossy(text).into_owned())
@@ -102,9 +102,9 @@ impl LoweredRequest {
         may_end_with(&self.end_markers(), matcher, bytes)
     }
 
-    /// The stop text of free text that ends it, if one does, in the bytes after the text's last:
+    /// The stop string of free text that ends it, if one does, in the bytes after the text's last:
     /// it, and the markers that end text.
-    pub(crate) fn stop_text_in(&self, bytes: &[u8]) -> Option<&str> {
+    pub(crate) fn stop_string_in(&self, bytes: &[u8]) -> Option<&str> {
         let mut rest = bytes;
         for end in self.end_markers().into_iter().rev() {
             let texts = end.as_texts().into_iter();
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn replaced_stop_texts_end_what_was_held_back() {
+    fn replaced_stop_strings_end_what_was_held_back() {
         for (text, replaced, shown, stop) in [
             ("aEN", &["N"][..], "aE", Some((2, "N"))),
             ("aEN", &["x"], "aEN", None),
@@ -164,7 +164,7 @@ mod tests {
             ("aEN", &["ENDE"], "a", None),
             ("aEND", &["a"], "a", Some((1, "END"))),
         ] {
-            let mut stops = StopTexts::new(&["END".to_owned()]);
+            let mut stops = StopStrings::new(&["END".to_owned()]);
             stops.count(text.len());
             let mut found = stops.push(text.as_bytes());
             found.extend(
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_stop_text_ends_the_text_however_it_is_cut() {
+    fn the_first_stop_string_ends_the_text_however_it_is_cut() {
         let found = |at, index| Some(FoundStop { at, index });
         for (text, expected, expected_stop) in [
             ("abc", "abc", None),
@@ -190,7 +190,8 @@ mod tests {
             ("aDEND", "a", found(1, 2)),
         ] {
             for cut in 0..1u32 << (text.len() - 1) {
-                let mut stops = StopTexts::new(&["\n", "END", "DEND", "ENDED"].map(str::to_owned));
+                let mut stops =
+                    StopStrings::new(&["\n", "END", "DEND", "ENDED"].map(str::to_owned));
                 let (mut found, mut from) = (Vec::new(), 0);
                 for at in 1..=text.len() {
                     if at == text.len() || cut >> (at - 1) & 1 == 1 {
