@@ -17,8 +17,11 @@ use crate::hash::IndexMap;
 
 /// Most values that one eviction spares because they were used.
 const MAX_SPARED: usize = 64;
-/// Values that [`Cache::remeasure`] measures.
+/// Least number of values that [`Cache::remeasure`] measures.
 const MEASURED_PER_CALL: usize = 8;
+/// After so many calls of [`Cache::remeasure`] all values have been measured, however many there
+/// are.
+const CALLS_PER_ROUND: usize = 64;
 
 /// Counters and size of a cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -120,10 +123,12 @@ impl<K: Eq + Hash, V: Clone> Cache<K, V> {
         evicted
     }
 
-    /// Measures some values again, other ones in each call. `bytes` is `None` where it cannot tell
+    /// Measures some values again, other ones in each call, so that the growth of a value is seen
+    /// after at most [`CALLS_PER_ROUND`] calls. `bytes` is `None` where it cannot tell
     /// now. Returns the values that were evicted, as the others have grown.
     pub(crate) fn remeasure(&mut self, bytes: impl Fn(&V) -> Option<usize>) -> Vec<V> {
-        for _ in 0..MEASURED_PER_CALL.min(self.slots.len()) {
+        let measured = MEASURED_PER_CALL.max(self.slots.len().div_ceil(CALLS_PER_ROUND));
+        for _ in 0..measured.min(self.slots.len()) {
             self.next_measured = (self.next_measured + 1) % self.slots.len();
             let slot = &mut self.slots[self.next_measured];
             let now = bytes(&slot.value).unwrap_or(slot.bytes);
@@ -289,5 +294,17 @@ mod tests {
         }
         assert_eq!(evicted.len() + cache.stats().entries, 20);
         assert!((9..=11).contains(&cache.stats().entries), "{:?}", cache.stats());
+    }
+
+    #[test]
+    fn growth_among_many_small_values_is_seen_soon() {
+        let mut cache: Cache<u32, u32> = Cache::new(20_000);
+        (0..10_000).for_each(|i| drop(cache.insert(i, i, 1)));
+        let grown = 200;
+        for _ in 0..CALLS_PER_ROUND {
+            cache.remeasure(|&value| Some(if value % 50 == 7 { 100 } else { 1 }));
+        }
+        let stats = cache.stats();
+        assert!(stats.bytes <= 20_000 && stats.evicted >= grown / 2, "{stats:?}");
     }
 }

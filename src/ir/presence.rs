@@ -20,7 +20,7 @@ pub struct PresenceClause<M = usize> {
 
 impl<M: Copy> PresenceClause<M> {
     /// The members, each with whether its presence meets the clause.
-    pub(crate) fn literals(&self) -> impl Iterator<Item = (M, bool)> + '_ {
+    pub(crate) fn literals(&self) -> impl Iterator<Item = (M, bool)> + Clone + '_ {
         let absent = self.absent.iter().map(|&member| (member, false));
         self.present.iter().map(|&member| (member, true)).chain(absent)
     }

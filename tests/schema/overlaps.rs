@@ -194,7 +194,9 @@ fn conditionals_over_one_member_stay_few() {
         out
     };
     let nested = |i: usize| json!({"properties": {"meta": required(i)}, "required": ["meta"]});
-    let shapes: [(&str, &dyn Fn(usize) -> Value, Value); 4] = [
+    let optional = |i: usize| json!({"properties": {"meta": kind(i)}});
+    let shapes: [(&str, &dyn Fn(usize) -> Value, Value); 5] = [
+        ("optional at two levels", &optional, json!({})),
         ("required", &required, json!({"required": ["kind"]})),
         ("optional", &required, json!({})),
         ("vacuous", &kind, json!({"required": ["kind"]})),
@@ -211,6 +213,90 @@ fn conditionals_over_one_member_stay_few() {
         let (few, more) = (rules(20), rules(40));
         assert!(more < few * 3, "{name}: {few} rules of 20 conditionals, {more} of 40");
     }
+}
+
+/// Branches that a member of a member tells apart, if it is there.
+#[test]
+fn branches_with_an_inner_discriminator_stay_few() {
+    let branches = |n: usize, required: &[&str]| {
+        let branch = |i: usize| {
+            let kind = json!({"properties": {"kind": {"const": i}}, "required": required});
+            json!({"properties": {"meta": kind, format!("p{i}"): {"type": "integer"}}})
+        };
+        json!({"type": "object", "oneOf": (0..n).map(branch).collect::<Vec<_>>()})
+    };
+    for required in [&[][..], &["kind"]] {
+        let rules = |n: usize| {
+            let schema = Json::from(&branches(n, required));
+            let grammar = lower(&schema, &SchemaOptions::default(), &Limits::default());
+            grammar.unwrap_or_else(|errors| panic!("{n} {required:?}: {errors}")).rules.len()
+        };
+        let (few, more) = (rules(20), rules(40));
+        assert!(more < few * 3, "{required:?}: {few} rules of 20 branches, {more} of 40");
+    }
+}
+
+/// Compares a schema with the `jsonschema` crate on these instances.
+#[track_caller]
+fn agrees_on(schema: &Value, instances: &[Value]) {
+    let grammar = lower(&Json::from(schema), &SchemaOptions::default(), &Limits::default());
+    let grammar = grammar.unwrap_or_else(|errors| panic!("{errors}"));
+    let compiled = Compiled::new(grammar, &Limits::default()).expect("compiles");
+    let mut recognizer = Recognizer::new(Arc::new(compiled));
+    let validator = jsonschema::draft202012::new(schema).expect("a schema");
+    for instance in instances {
+        recognizer.reset();
+        let text = instance.to_string();
+        let accepted = recognizer.push(text.as_bytes()).is_ok() && recognizer.is_complete();
+        assert_eq!(accepted, validator.is_valid(instance), "{text}");
+    }
+}
+
+#[test]
+fn one_of_thousands_of_branches_may_overlap_others() {
+    let object = |i: usize| {
+        let properties = json!({"kind": {"const": format!("k{i}")}, "v": {"type": "integer"}});
+        json!({"properties": properties, "required": ["kind"]})
+    };
+    let mut branches: Vec<Value> = (0..1_500).map(object).collect();
+    branches.push(json!({"properties": {"kind": {"type": "string"}, "z": {"type": "string"}},
+        "required": ["kind", "z"]}));
+    let kinds = [json!("k0"), json!("k1499"), json!("k1500"), json!(1)].into_iter();
+    let instances: Vec<Value> = kinds
+        .flat_map(|kind| {
+            [
+                json!({"kind": kind}),
+                json!({"kind": kind, "z": "a"}),
+                json!({"kind": kind, "v": 1, "z": "a"}),
+                json!({"kind": kind, "v": "b", "z": "a"}),
+                json!({"kind": kind, "v": 1, "z": 1}),
+            ]
+        })
+        .collect();
+    agrees_on(&json!({"type": "object", "oneOf": branches}), &instances);
+}
+
+#[test]
+fn hundreds_of_conditionals_may_have_an_else() {
+    let conditional = |i: usize| {
+        let kind = json!({"properties": {"kind": {"const": i}}});
+        let name = format!("p{i}");
+        json!({"if": kind, "then": {"required": [name]}, "else": {"properties": {name: false}}})
+    };
+    let all: Vec<Value> = (0..200).map(conditional).collect();
+    let schema = json!({"properties": {"kind": {"type": "integer"}}, "required": ["kind"],
+        "type": "object", "allOf": all});
+    agrees_on(
+        &schema,
+        &[
+            json!({"kind": 3, "p3": 1}),
+            json!({"kind": 3}),
+            json!({"p3": 1}),
+            json!({"kind": 3, "p3": 1, "p4": 1}),
+            json!({"kind": 200, "p200": 1}),
+            json!({"kind": 200, "p199": 1}),
+        ],
+    );
 }
 
 /// Branches that constants, types or a required discriminator tell apart need no comparison in

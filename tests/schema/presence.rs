@@ -153,12 +153,122 @@ fn conditions_on_presence_agree_with_jsonschema() {
     assert!(accepted_sets > schemas * 10 && refused <= schemas / 10, "{refused} refused");
 }
 
+/// Values of members in instances, and schemas that tell some of them apart.
+fn values() -> ([Value; 3], [Value; 4]) {
+    let tests = [
+        json!({"const": 1}),
+        json!({"type": "string"}),
+        json!({"minimum": 10}),
+        json!({"enum": [1, "x"]}),
+    ];
+    ([json!(1), json!(20), json!("x")], tests)
+}
+
+/// A schema with more conditions on single values than are multiplied out.
+fn schema_of_values(rng: &mut Rng, names: &[&str]) -> Value {
+    let (_, tests) = values();
+    let tests: Vec<&Value> = names.iter().map(|_| &tests[rng.next(tests.len())]).collect();
+    let test = |rng: &mut Rng| {
+        let i = rng.next(names.len());
+        let mut out = json!({"properties": {names[i]: tests[i]}});
+        match rng.next(4) {
+            0 => out = json!({"required": [names[i]]}),
+            1 => out["required"] = json!([names[i]]),
+            2 => out = json!({"not": out}),
+            _ => {}
+        }
+        out
+    };
+    let constraint = |rng: &mut Rng| match rng.next(4) {
+        0 => json!({"dependentSchemas": {names[rng.next(names.len())]: test(rng)}}),
+        1 => json!({"if": test(rng), "then": true, "else": test(rng)}),
+        2 => json!({"anyOf": [test(rng), test(rng)]}),
+        _ => json!({"if": test(rng), "then": test(rng)}),
+    };
+    let all: Vec<Value> = (0..9 + rng.next(4)).map(|_| constraint(rng)).collect();
+    let mut out = json!({"allOf": all});
+    for (chance, keyword, value) in [
+        (70, "type", json!("object")),
+        (30, "required", json!([names[0]])),
+        (30, "properties", json!({names[0]: {"enum": [1, "x"]}, names[1]: {"type": "integer"}})),
+        (15, "minProperties", json!(2)),
+        (15, "maxProperties", json!(4)),
+    ] {
+        if rng.chance(chance) {
+            out[keyword] = value;
+        }
+    }
+    out
+}
+
+#[test]
+fn conditions_on_values_agree_with_jsonschema() {
+    let names = &NAMES[..5];
+    let (values, _) = values();
+    let mut instances = vec![json!({})];
+    for name in names {
+        for object in instances.clone() {
+            for value in &values {
+                let mut object = object.clone();
+                object[name] = value.clone();
+                instances.push(object);
+            }
+        }
+    }
+    let limits = Limits::default();
+    let schemas = number("LOUVER_PRESENCE", 150) / 2;
+    let (mut valid, mut refused) = (0, 0);
+    for seed in 0..schemas {
+        let mut rng = Rng((seed + number("LOUVER_SEED", 1)) as u64);
+        let schema = schema_of_values(&mut rng, names);
+        let validator = jsonschema::draft202012::new(&schema).expect("a schema");
+        let grammar = match lower(&Json::from(&schema), &SchemaOptions::default(), &limits) {
+            Ok(grammar) => grammar,
+            Err(errors) => {
+                let is_empty = errors.is_unsatisfiable();
+                assert!(!is_empty || !instances.iter().any(|i| validator.is_valid(i)), "{schema}");
+                refused += usize::from(!is_empty);
+                continue;
+            }
+        };
+        let mut recognizer =
+            Recognizer::new(Arc::new(Compiled::new(grammar, &limits).expect("compiles")));
+        for instance in &instances {
+            let mut members: Vec<String> = instance
+                .as_object()
+                .map(|object| object.iter().map(|(name, value)| format!("{name:?}:{value}")))
+                .into_iter()
+                .flatten()
+                .collect();
+            (0..members.len()).for_each(|i| members.swap(i, rng.next(i + 1)));
+            recognizer.reset();
+            let text = format!("{{{}}}", members.join(","));
+            let accepted = recognizer.push(text.as_bytes()).is_ok() && recognizer.is_complete();
+            assert_eq!(accepted, validator.is_valid(instance), "seed {seed}\n{schema}: {text}");
+            valid += usize::from(accepted);
+        }
+    }
+    println!("{valid} valid, {refused} refused");
+    assert!(valid > schemas * 10 && refused <= schemas / 10, "{valid} valid, {refused} refused");
+}
+
 /// n conditions on n pairs of members are n conditions of one object, not 2^n objects.
 #[test]
 fn conditions_on_presence_do_not_multiply() {
     let pair = |i: usize| [format!("a{i}"), format!("b{i}")];
     type Condition = dyn Fn(&str, &str) -> Value;
-    let kinds: [(&str, &Condition); 8] = [
+    fn is_set(name: &str) -> Value {
+        json!({"properties": {name: {"const": true}}, "required": [name]})
+    }
+    let kinds: [(&str, &Condition); 12] = [
+        ("value", &|a, b| json!({"dependentSchemas": {a: {"properties": {b: {"minimum": 10}}}}})),
+        ("member with a value", &|a, b| json!({"dependentSchemas": {a: is_set(b)}})),
+        ("if a value", &|a, b| json!({"if": is_set(a), "then": {"required": [b]}})),
+        ("if a flag", &|a, b| {
+            json!({"properties": {a: {"type": "boolean"}}, "required": [a],
+                "if": {"properties": {a: {"const": true}}}, "then": {"required": [b]},
+                "else": {"properties": {b: false}}})
+        }),
         ("dependentRequired", &|a, b| json!({"dependentRequired": {a: [b]}})),
         ("both", &|a, b| json!({"dependentRequired": {a: [b], b: [a]}})),
         ("dependencies", &|a, b| json!({"dependencies": {a: [b]}})),

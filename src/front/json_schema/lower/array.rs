@@ -64,7 +64,7 @@ impl<'a> SchemaLowering<'a, '_> {
             }
             match self.compared_array(facets) {
                 Ok(array) => return array,
-                Err(what) => self.normalizer.reader.unsupported(loc, "uniqueItems", what.into()),
+                Err(what) => self.normalizer.reader.unsupported(loc, "uniqueItems", what),
             }
         }
         if !facets.contains.is_empty() {
@@ -233,7 +233,10 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// Reports that a set of values is too large; the array then has no value.
     fn report_unique_limit(&mut self, loc: LocId, values: usize) -> Expr {
-        let what = format!("`uniqueItems` over {values} values: lower `maxItems`");
+        let what = format!(
+            "`uniqueItems` over {values} values that are tracked one by one: list fewer values, or \
+             set a lower `maxItems`"
+        );
         self.normalizer.reader.report_limit(loc, &["uniqueItems"], what);
         Expr::Never
     }
@@ -375,7 +378,7 @@ fn decided_contains(contains: &[Contains], values: &[ElementValue]) -> Vec<Conta
 fn counting_limit() -> String {
     format!(
         "`contains` with more than {MAX_NODES} states of counting, or {MAX_NODES_TOGETHER} in the \
-         whole schema: lower `maxItems` or `maxContains`"
+         whole schema: lower `maxContains` or `minContains`, or the bounds on the length"
     )
 }
 

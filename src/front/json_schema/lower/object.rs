@@ -12,7 +12,7 @@ use super::super::error::SchemaErrorReason as Reason;
 use super::super::normalize::Normalizer;
 use super::super::options::{AdditionalNames, MemberOrder};
 use super::super::read::doc::{LocId, Locs};
-use super::super::read::facets::{ObjectFacets, Witness};
+use super::super::read::facets::{MemberCells, ObjectFacets, Witness, cells_of, clauses_of_cells};
 use super::SchemaLowering;
 use super::array::subsets;
 use super::member_graph::{ObjectMember, ObjectMembers, UnwritableName};
@@ -22,12 +22,14 @@ use super::punctuation::Delimiters;
 use super::value_syntax::{PythonDialect, ValueSyntax};
 use crate::fsm::Dfa;
 use crate::hash::{HashMap, IndexSet};
-use crate::ir::{Expr, PresenceClause};
+use crate::ir::Expr;
 
 /// Additional names are declared one by one if there are at most so many.
 const MAX_FINITE_NAMES: usize = 64;
 /// The same where `minProperties` counts them.
 const MAX_COUNTED_NAMES: usize = 1_000;
+/// The largest number of schemas that divide the values of one member.
+const MAX_TESTS: usize = 8;
 /// The largest number of witnesses of one object.
 const MAX_WITNESSES: usize = 8;
 
@@ -197,7 +199,7 @@ impl<'a> SchemaLowering<'a, '_> {
         let excepted =
             facets.witnesses.iter().flat_map(|witness| witness.not_named.iter().copied());
         let in_clauses =
-            facets.clauses.iter().flat_map(|clause| clause.literals().map(|(name, _)| name));
+            facets.clauses.iter().flat_map(|clause| clause.literals().map(|(test, _)| test.name));
         let all = properties.chain(facets.required.iter().copied());
         let names: IndexSet<&'a str> = all.chain(excepted).chain(in_clauses).collect();
         names.into_iter().collect()
@@ -238,44 +240,62 @@ impl<'a> SchemaLowering<'a, '_> {
             facets.required.iter().enumerate().map(|(i, name)| (*name, i)).collect();
         let mut members = Vec::with_capacity(declared.len());
         let mut required: Vec<(usize, usize)> = Vec::new();
-        let mut indices: HashMap<&str, usize> = HashMap::default();
-        for &name in declared {
-            let locs = self.normalizer.member_schemas(facets, name);
+        let (mut cells_by_name, mut cells) =
+            (cells_of(&facets.clauses, MAX_TESTS), MemberCells::default());
+        let schemas = self.normalizer.schemas_of_members(facets, declared);
+        'names: for (&name, locs) in declared.iter().zip(schemas) {
             let first = locs.first().copied().filter(|&loc| loc != LocId::FALSE);
             let loc = first.unwrap_or(self.location);
-            let rank = ranks.get(name).copied();
-            let member = match self.normalizer.accepts_name(facets, name) {
-                true => lower(self, name, locs, rank.is_some()),
-                false => Ok(None),
-            };
-            match member {
-                Ok(Some(member)) => {
-                    required.extend(rank.map(|rank| (rank, members.len())));
-                    if !facets.clauses.is_empty() {
-                        indices.insert(name, members.len());
-                    }
-                    members.push(member);
+            let (rank, begin) = (ranks.get(name).copied(), members.len());
+            let tested = cells_by_name.as_mut().and_then(|cells| cells.swap_remove(name));
+            let mut of_name = Vec::new();
+            if self.normalizer.accepts_name(facets, name) {
+                for cell in tested.clone().unwrap_or_else(|| vec![Locs::new()]) {
+                    let all = locs.iter().chain(cell.iter()).copied().collect();
+                    let Ok(member) = lower(self, name, all, rank.is_some()) else {
+                        let what = format!("the wire format cannot write the name {name:?}");
+                        self.normalizer.reader.report(loc, "", Reason::Unsupported(what));
+                        continue 'names;
+                    };
+                    of_name.extend(member.as_ref().map(|_| (cell, members.len())));
+                    members.extend(member);
                 }
-                Ok(None) if rank.is_some() => {
+            }
+            match (&mut members[begin..], rank) {
+                ([], Some(_)) => {
                     let what = format!("required member {name:?} allows no value");
                     self.normalizer.reader.note_contradiction(loc, "", &what);
                     return None;
                 }
-                Ok(None) => {}
-                Err(UnwritableName) => {
-                    let what = format!("the wire format cannot write the name {name:?}");
-                    self.normalizer.reader.report(loc, "", Reason::Unsupported(what));
-                }
+                ([_], Some(rank)) => required.push((rank, begin)),
+                // Clauses require one of several cells.
+                (cells, _) => cells.iter_mut().for_each(|cell| cell.required = false),
+            }
+            if tested.is_some() {
+                cells.insert(name, of_name);
             }
         }
         required.sort_unstable();
+        let clauses =
+            cells_by_name.and_then(|_| clauses_of_cells(&facets.clauses, &cells, &facets.required));
         Some(ObjectMembers {
             declared: members,
             required: required.into_iter().map(|(_, member)| member).collect(),
             additional: Vec::new(),
             distinct_names: false,
-            clauses: indexed_clauses(facets, &indices),
+            clauses: clauses.or_else(|| self.report_value_tests())?,
         })
+    }
+
+    /// Reports that conditions test the values of a member by too many schemas.
+    fn report_value_tests<T>(&mut self) -> Option<T> {
+        let what = format!(
+            "too many conditions on the values of members that depend on each other: test each \
+             member by at most {MAX_TESTS} schemas"
+        );
+        let keywords = ["if", "dependentSchemas", "dependencies", "anyOf", "oneOf", "allOf"];
+        self.report_limit(&keywords, what);
+        None
     }
 
     /// The witnesses that a member can serve as: their bits, and the schemas of their values.
@@ -395,17 +415,6 @@ impl<'a> SchemaLowering<'a, '_> {
         };
         (out, others)
     }
-}
-
-/// The clauses of an object, given the indices of the members that can be present.
-fn indexed_clauses(
-    facets: &ObjectFacets<'_>,
-    indices: &HashMap<&str, usize>,
-) -> Vec<PresenceClause> {
-    let index = |name: &str| indices.get(name).copied();
-    let can_fail =
-        |clause: &&PresenceClause<&str>| clause.absent.iter().all(|name| index(name).is_some());
-    facets.clauses.iter().filter(can_fail).map(|clause| clause.filter_map(index)).collect()
 }
 
 /// A member: name, colon and value.

@@ -73,17 +73,18 @@ impl ValueCount {
 
 impl<'a> SchemaLowering<'a, '_> {
     /// An array whose elements are compared as they are read. `Err`: why this cannot be enforced.
-    pub(super) fn compared_array(&mut self, facets: &ArrayFacets) -> Result<Expr, &'static str> {
+    pub(super) fn compared_array(&mut self, facets: &ArrayFacets) -> Result<Expr, String> {
         if !self.syntax.is_json() {
-            return Err(
-                "elements in another syntax than JSON are compared only if they come from a small set",
-            );
+            let what = "elements in another syntax than JSON are compared only if they come from a \
+                        small set";
+            return Err(what.into());
         }
         let prefix = facets.prefix();
         let mut max = facets.max.map_or(usize::MAX, |max| max as usize);
         if (0..=prefix).any(|i| i < max && self.may_be_container(facets.element(i))) {
             if self.normalizer.reader.options.unique_items == UniqueItems::Scalars {
-                return Err("objects and arrays are compared only with `unique_items: any`");
+                let what = "objects and arrays are compared only with `unique_items: any`";
+                return Err(what.into());
             }
             self.normalizer.reader.features.distinct_names = true;
         }
@@ -94,7 +95,8 @@ impl<'a> SchemaLowering<'a, '_> {
                 break;
             }
             if i > 0 && count.least <= i as u64 {
-                return Err("a position may have no more values than there are elements before it");
+                let what = "a position may have no more values than there are elements before it";
+                return Err(what.into());
             }
         }
         let mut facets = ArrayFacets { unique: None, ..facets.clone() };
@@ -106,11 +108,17 @@ impl<'a> SchemaLowering<'a, '_> {
                 least if least == count.most && prefix == 0 => {
                     facets.max = Some(u32::try_from(least).unwrap_or(u32::MAX));
                 }
-                _ => {
-                    return Err(
-                        "the elements may run out of distinct values; set `maxItems` to at \
-                                most the number of their values",
+                0 | 1 => {
+                    let what = "the elements may run out of distinct values, as their number is \
+                                not known; list their values";
+                    return Err(what.into());
+                }
+                least => {
+                    let what = format!(
+                        "the elements may run out of distinct values; set `maxItems` of this array \
+                         to at most {least}"
                     );
+                    return Err(what);
                 }
             }
         }
@@ -128,7 +136,7 @@ impl<'a> SchemaLowering<'a, '_> {
 
     /// An array whose elements are compared and counted by schema (`contains`). At every position
     /// enough values must remain.
-    fn compared_and_counted_array(&mut self, facets: &ArrayFacets) -> Result<Expr, &'static str> {
+    fn compared_and_counted_array(&mut self, facets: &ArrayFacets) -> Result<Expr, String> {
         let rest = facets.element(facets.prefix());
         let and = |schema: LocId| rest.iter().copied().chain([schema]).collect::<Locs>();
         // Each kind of element is counted (except in the first positions), so enough values of a
@@ -156,7 +164,8 @@ impl<'a> SchemaLowering<'a, '_> {
         possible.sort_unstable();
         match possible.into_iter().all(|locs| self.has_many_values(locs)) {
             false => Err("a position may have no more values than there are elements before it, \
-                 as `contains` counts some of them"),
+                 as `contains` counts some of them"
+                .into()),
             true => Ok(list),
         }
     }

@@ -9,16 +9,18 @@ use std::rc::Rc;
 use smallvec::{SmallVec, smallvec};
 
 use super::super::options::Policy;
-use super::super::read::doc::LocId;
+use super::super::read::doc::{LocId, Locs};
 use super::super::read::facets::{Evaluates, Facets, JsonTypes, ObjectPart, canonical};
 use super::{Alternatives, Normalizer};
-use crate::hash::{HashMap, HashSet, IndexMap};
+use crate::hash::{HashMap, HashSet, IndexMap, IndexSet};
 use crate::spec::json::Json;
 
 /// The largest number of listed values or schemas of one discriminator.
-const MAX_ATOMS: usize = 1_024;
+const MAX_ATOMS: usize = 4_096;
 /// The largest number of tested schemas that are compared pairwise.
 const MAX_COMPARED: usize = 256;
+/// So many schemas with common values are divided into these and the others.
+const MIN_ALIKE: usize = 3;
 /// The atom of objects without the member.
 const ABSENT: usize = 0;
 /// The atom of objects whose member has none of the listed values.
@@ -93,6 +95,8 @@ struct Atoms<'a> {
     listed: Vec<LocId>,
     /// The listed constants; empty if the listed schemas are not constants.
     values: HashMap<String, usize>,
+    /// Schemas all values of which satisfy a listed one.
+    covered: HashSet<LocId>,
     /// Memo: what schemas of the member allow.
     memo: HashMap<LocId, Allowed>,
 }
@@ -115,11 +119,23 @@ impl<'a> Normalizer<'a> {
             || lists("enum")
     }
 
+    /// Whether a schema of a member lists the values of a member of that.
+    fn tests_inner_value(&mut self, loc: LocId) -> bool {
+        let loc = self.reader.follow_references(loc);
+        let properties = self.reader.doc.object(loc).and_then(|object| object.get("properties"));
+        let lists = |schema: &Json| schema.get("const").or_else(|| schema.get("enum")).is_some();
+        properties.and_then(Json::as_object).is_some_and(|properties| {
+            properties.iter().any(|(_, schema)| lists(schema) && self.reader.spend(1))
+        })
+    }
+
     /// The members whose values facets test, among the candidates: how many of the facets do.
+    /// `inner`: members of whose value another member is tested.
     pub(super) fn count_tests<'f>(
         &mut self,
         all: impl Iterator<Item = &'f Facets<'a>>,
         is_candidate: impl Fn(&Facets<'a>, &'a str) -> bool,
+        inner: bool,
     ) -> HashMap<&'a str, usize>
     where
         'a: 'f,
@@ -128,7 +144,14 @@ impl<'a> Normalizer<'a> {
         for facets in all {
             let mut tested: HashSet<&'a str> = HashSet::default();
             for &(name, schema) in facets.object.parts.iter().flat_map(|part| &part.properties) {
-                if self.reader.spend(1) && is_candidate(facets, name) && self.tests_value(schema) {
+                if self.reader.spend(1)
+                    && is_candidate(facets, name)
+                    && (if inner {
+                        self.tests_inner_value(schema)
+                    } else {
+                        self.tests_value(schema)
+                    })
+                {
                     tested.insert(name);
                 }
             }
@@ -151,9 +174,10 @@ impl<'a> Normalizer<'a> {
             name,
             listed: Vec::new(),
             values: HashMap::default(),
+            covered: HashSet::default(),
             memo: HashMap::default(),
         };
-        let mut schemas: Vec<LocId> = Vec::new();
+        let mut schemas: IndexSet<LocId> = IndexSet::default();
         let mut seen = HashSet::default();
         for part in facets.chain([base]).flat_map(|facets| facets.object.parts.iter()) {
             let Some(schema) = part.property(name).filter(|_| self.reader.spend(1)) else {
@@ -173,30 +197,72 @@ impl<'a> Normalizer<'a> {
                         }
                     }
                 }
-                None if schema.is_negated() => schemas.push(positive),
+                None if schema.is_negated() || self.tests_inner_value(schema) => {
+                    schemas.insert(positive);
+                }
                 None => {}
             }
         }
         if atoms.values.is_empty() {
-            self.list_exclusive(&mut atoms, base, schemas);
+            let schemas: Vec<LocId> = schemas.into_iter().collect();
+            self.list_exclusive(&mut atoms, base, &schemas);
         }
         atoms
     }
 
-    /// Lists the schemas of which no value satisfies two, given what else holds.
-    fn list_exclusive(&mut self, atoms: &mut Atoms<'a>, base: &Facets<'a>, schemas: Vec<LocId>) {
+    /// Lists the schemas of which no value satisfies two, given what else holds. If they overlap,
+    /// as those of an optional member do in the objects without it, but all in the same values,
+    /// these are listed once, and the schemas without them.
+    fn list_exclusive(&mut self, atoms: &mut Atoms<'a>, base: &Facets<'a>, schemas: &[LocId]) {
         let given = self.member_schemas(&base.object, atoms.name);
-        let mut listed: Vec<Alternatives<'a>> = Vec::new();
-        for schema in schemas.into_iter().take(MAX_COMPARED) {
+        let compared = || schemas.iter().copied().take(MAX_COMPARED);
+        atoms.listed = self.exclusive(&given, compared());
+        atoms.covered.extend(atoms.listed.iter().copied());
+        let [first, second, ..] = *schemas else { return };
+        if atoms.listed.len() > 1 || self.reader.patterns.has_narrow_formats {
+            return;
+        }
+        let common = self.both(first, second);
+        let is_common = |normalizer: &mut Self, loc: LocId| {
+            let mut outside = given.clone();
+            outside.extend([loc, first, second.negated()]);
+            loc == first || normalizer.is_contradictory(&outside)
+        };
+        let alike: Vec<LocId> = compared().filter(|&loc| is_common(self, loc)).collect();
+        if alike.len() < MIN_ALIKE {
+            return;
+        }
+        let own = alike.iter().map(|&loc| {
+            let other = if loc == first { second } else { first };
+            self.both(loc, other.negated())
+        });
+        let own: Vec<LocId> = own.chain([common]).collect();
+        let listed = self.exclusive(&given, own.iter().copied());
+        if listed == own {
+            atoms.listed = listed;
+            atoms.covered = alike.into_iter().collect();
+        }
+    }
+
+    /// The schema of the values that satisfy two.
+    fn both(&mut self, a: LocId, b: LocId) -> LocId {
+        self.reader.doc.union_of(a, vec![a.negated(), b.negated()]).negated()
+    }
+
+    /// Schemas of which no value satisfies two, given what else holds.
+    fn exclusive(&mut self, given: &Locs, schemas: impl Iterator<Item = LocId>) -> Vec<LocId> {
+        let (mut out, mut listed): (Vec<LocId>, Vec<Alternatives<'a>>) = Default::default();
+        for schema in schemas {
             let mut all = given.clone();
             all.push(schema);
             let narrowed = self.probe(|normalizer| normalizer.alternatives_of(all));
             let Some(narrowed) = narrowed else { continue };
             if listed.iter().all(|other| self.disjoint(&narrowed, other)) {
-                atoms.listed.push(schema);
+                out.push(schema);
                 listed.push(narrowed);
             }
         }
+        out
     }
 
     /// The values of a schema, if they are certainly finitely many and certainly known.
@@ -259,15 +325,17 @@ impl<'a> Normalizer<'a> {
                 implied.remove(OTHER);
             }
         } else {
-            let is_listed = atoms.listed.contains(&positive);
-            if !negated && is_listed {
+            let is_covered = atoms.covered.contains(&positive);
+            if !negated && is_covered {
                 possible.remove(OTHER);
             }
-            if !negated || !is_listed {
+            if !negated || !is_covered {
                 implied.remove(OTHER);
             }
             for atom in OTHER + 1..atoms.len() {
-                match self.satisfies_listed(atoms.listed[atom - OTHER - 1], loc, is_listed) {
+                let listed = atoms.listed[atom - OTHER - 1];
+                let is_listed = is_covered && atoms.listed.contains(&positive);
+                match self.satisfies_listed(listed, loc, (is_covered, is_listed)) {
                     Some(true) => {}
                     Some(false) => {
                         possible.remove(atom);
@@ -282,9 +350,14 @@ impl<'a> Normalizer<'a> {
         out
     }
 
-    /// Whether the values of a listed schema satisfy another one: all, none, or it is unknown.
-    /// `is_listed`: the other one, or what it negates, is listed, too.
-    fn satisfies_listed(&mut self, listed: LocId, loc: LocId, is_listed: bool) -> Option<bool> {
+    /// Whether the values of a listed schema satisfy another one: all, none, or it is unknown. The
+    /// other one, or what it negates, is covered by listed ones or listed itself.
+    fn satisfies_listed(
+        &mut self,
+        listed: LocId,
+        loc: LocId,
+        (is_covered, is_listed): (bool, bool),
+    ) -> Option<bool> {
         if let Some(value) = self.reader.doc.constant(listed) {
             if let Some(types) = self.reader.type_only(loc) {
                 return Some(types.meets(JsonTypes::of(value)));
@@ -295,11 +368,13 @@ impl<'a> Normalizer<'a> {
             let perhaps = self.probe_all_texts(|normalizer| normalizer.satisfies([loc], value));
             return perhaps.filter(|perhaps| !perhaps);
         }
-        match loc.is_negated() {
-            _ if is_listed => Some((listed == loc || listed == loc.negated()) != loc.is_negated()),
-            false if self.is_contradictory(&[listed, loc]) => Some(false),
-            _ => None,
+        if is_listed {
+            return Some((listed == loc || listed == loc.negated()) != loc.is_negated());
         }
+        if (is_covered || !loc.is_negated()) && self.is_contradictory(&[listed, loc]) {
+            return Some(false);
+        }
+        (is_covered && self.is_contradictory(&[listed, loc.negated()])).then_some(true)
     }
 
     /// The atoms that facets allow.
@@ -346,6 +421,9 @@ impl<'a> Normalizer<'a> {
         for atom in 0..base.possible.0.len() * 64 {
             if !base.possible.contains(atom) {
                 continue;
+            }
+            if !self.reader.spend(tests.len() / 64) {
+                break;
             }
             let mut answers = Vec::new();
             for (i, test) in tests.iter().enumerate() {

@@ -27,17 +27,19 @@ enum BranchKey {
 /// Branches that are joined by their keys.
 struct BranchGroups {
     sets: DisjointSets,
-    by_key: HashMap<BranchKey, usize>,
-    /// The first branch with objects of any value of the discriminator.
-    open: Option<usize>,
+    /// The first branch with a key, and how many have it.
+    by_key: HashMap<BranchKey, (usize, usize)>,
+    /// The first branch with objects of any value of the discriminator, and how many there are.
+    open: Option<(usize, usize)>,
     /// Branches with objects.
     objects: Vec<usize>,
 }
 
 impl BranchGroups {
     fn add(&mut self, branch: usize, key: BranchKey) {
-        let first = *self.by_key.entry(key).or_insert(branch);
-        self.sets.join(first, branch);
+        let (first, count) = self.by_key.entry(key).or_insert((branch, 0));
+        *count += 1;
+        self.sets.join(*first, branch);
     }
 }
 
@@ -53,7 +55,8 @@ impl<'a> Normalizer<'a> {
             tried.push(None);
         }
         for name in tried {
-            let roots = self.group_roots(&lists, name);
+            let mut groups = self.groups(&lists, name);
+            let roots: Vec<usize> = (0..lists.len()).map(|i| groups.sets.root(i)).collect();
             if roots.iter().any(|&root| root != roots[0]) {
                 let mut groups: IndexMap<usize, Vec<Branch<'a>>> = IndexMap::default();
                 for (branch, root) in branches.into_iter().zip(roots) {
@@ -65,11 +68,13 @@ impl<'a> Normalizer<'a> {
         vec![branches]
     }
 
-    /// Whether the conjunction has no more alternatives than `b`, and certainly no value satisfies
-    /// two of them, by one discriminator at most.
-    pub(super) fn keeps_apart(&mut self, a: &[Facets<'a>], b: &[Facets<'a>]) -> bool {
+    /// Whether the conjunction has no more alternatives than `b`, and each value certainly
+    /// satisfies few of them, by one discriminator at most.
+    pub(super) fn overlaps_little(&mut self, a: &[Facets<'a>], b: &[Facets<'a>]) -> bool {
         /// Fuel for an alternative.
         const FUEL_PER_ALTERNATIVE: usize = 16;
+        /// So many alternatives are few.
+        const FEW: usize = 8;
         let [only] = a else { return false };
         if !self.reader.spend(FUEL_PER_ALTERNATIVE * b.len()) {
             return false;
@@ -78,21 +83,25 @@ impl<'a> Normalizer<'a> {
             b.iter().map(|facets| only.clone().conjoin(facets)).collect();
         let lists: Vec<&[Facets<'a>]> = alternatives.iter().map(std::slice::from_ref).collect();
         let name = self.required_discriminators(&lists).first().copied();
-        self.group_roots(&lists, name).into_iter().enumerate().all(|(i, root)| i == root)
+        let BranchGroups { by_key, open, .. } = self.groups(&lists, name);
+        let most = by_key.values().map(|(_, count)| *count).max();
+        most.unwrap_or(0) + open.map_or(0, |(_, count)| count) <= FEW
     }
 
     /// The members that most branches require and list the values of.
     fn required_discriminators(&mut self, branches: &[&[Facets<'a>]]) -> Vec<&'a str> {
         let first = branches.iter().filter_map(|branch| branch.first());
-        let counts = self.count_tests(first, |facets, name| facets.object.required.contains(&name));
+        let is_required =
+            |facets: &Facets<'a>, name: &'a str| facets.object.required.contains(&name);
+        let counts = self.count_tests(first, is_required, false);
         let mut names: Vec<(usize, &'a str)> =
             counts.into_iter().filter(|&(_, n)| n > 1).map(|(name, n)| (n, name)).collect();
         names.sort_unstable_by(|a, b| b.cmp(a));
         names.into_iter().take(MAX_DISCRIMINATORS).map(|(_, name)| name).collect()
     }
 
-    /// For each branch: the first branch of its group, by this discriminator.
-    fn group_roots(&mut self, branches: &[&[Facets<'a>]], name: Option<&'a str>) -> Vec<usize> {
+    /// The branches in groups, by this discriminator.
+    fn groups(&mut self, branches: &[&[Facets<'a>]], name: Option<&'a str>) -> BranchGroups {
         let all = || branches.iter().flat_map(|branch| branch.iter());
         let unlisted = all().filter(|facets| facets.values.is_none());
         let unlisted = unlisted.fold(JsonTypes::default(), |all, f| all.union(f.types));
@@ -107,12 +116,12 @@ impl<'a> Normalizer<'a> {
                 self.add_keys(&mut groups, (i, facets), unlisted, name);
             }
         }
-        if let Some(open) = groups.open {
+        if let Some((open, _)) = groups.open {
             for branch in std::mem::take(&mut groups.objects) {
                 groups.sets.join(open, branch);
             }
         }
-        (0..branches.len()).map(|branch| groups.sets.root(branch)).collect()
+        groups
     }
 
     /// Adds the keys of an alternative of a branch. `unlisted`: types with values that some branch
@@ -154,7 +163,7 @@ impl<'a> Normalizer<'a> {
             Some(values) => values.into_iter().for_each(|value| {
                 groups.add(branch, BranchKey::Member(canonical(value)));
             }),
-            None => groups.open = groups.open.or(Some(branch)),
+            None => groups.open.get_or_insert((branch, 0)).1 += 1,
         }
     }
 }

@@ -223,7 +223,7 @@ impl<'a> Normalizer<'a> {
         let pointer = |(loc, keyword)| self.reader.doc.keyword_pointer(loc, keyword);
         let what = format!(
             "more than {MAX_ALTERNATIVES} alternatives, as {:?} and {:?} multiply; to take fewer, \
-             require the members that they test and list the values of these",
+             let each test one member, by a `const` that a required member has or by its presence",
             pointer(a),
             pointer(b)
         );
@@ -247,7 +247,8 @@ impl<'a> Normalizer<'a> {
                 if !self.reader.spend(FUEL_PER_TEST * (1 + choice.alternatives.len())) {
                     return None;
                 }
-                if self.is_implied(&choice, &base) {
+                // A single alternative is joined at once, implied or not.
+                if choice.alternatives.len() > 1 && self.is_implied(&choice, &base) {
                     continue;
                 }
                 let possible = |facets: &&Facets<'a>| is_possible(&base, facets);

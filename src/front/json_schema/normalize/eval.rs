@@ -11,13 +11,14 @@ use smallvec::smallvec;
 use super::super::error::SchemaErrorReason as Reason;
 use super::super::read::doc::{LocId, Locs};
 use super::super::read::facets::{
-    ArrayFacets, Contains, Facets, JsonTypes, NameTest, ObjectFacets, StringFacets, Witness,
-    are_equal, canonical,
+    ArrayFacets, Contains, Facets, JsonTypes, MemberTest, MembershipTest, NameTest, ObjectFacets,
+    StringFacets, Witness, are_equal, canonical,
 };
 use super::{Conjunction, EMPTINESS_DEPTH, Normalizer};
 use crate::decimal::Decimal;
 use crate::front::regex::{CountedDfa, Lengths, SCALARS};
 use crate::fsm::{Combine, Dfa, TooLarge};
+use crate::hash::HashMap;
 use crate::spec::json::{Json, Object};
 
 /// Whether an element counts for `contains`.
@@ -141,7 +142,11 @@ impl<'a> Normalizer<'a> {
                 let locs = self.member_schemas(facets, name);
                 self.satisfies(locs, value) && self.accepts_name(facets, name)
             })
-            && facets.meets_clauses(|name| object.get(name).is_some())
+            && facets.clauses.iter().all(|clause| {
+                clause.is_met(|MemberTest { name, schema }| {
+                    object.get(name).is_some_and(|value| self.satisfies([schema], value))
+                })
+            })
             && facets.witnesses.iter().all(|witness| {
                 object.iter().any(|(name, value)| {
                     self.can_be_witness(witness, name) && self.satisfies([witness.schema], value)
@@ -217,6 +222,38 @@ impl<'a> Normalizer<'a> {
             }
         }
         out
+    }
+
+    /// As [`Normalizer::member_schemas`], for each of these names.
+    pub(crate) fn schemas_of_members(
+        &mut self,
+        facets: &ObjectFacets<'a>,
+        names: &[&str],
+    ) -> Vec<Locs> {
+        /// More parts are indexed by the names that they constrain.
+        const MAX_SCANNED: usize = 16;
+        if facets.parts.len() <= MAX_SCANNED {
+            return names.iter().map(|name| self.member_schemas(facets, name)).collect();
+        }
+        let mut others = ObjectFacets::default();
+        let mut by_name: HashMap<&str, Locs> = HashMap::default();
+        for part in &facets.parts {
+            self.reader.spend(1 + part.properties.len());
+            if part.has_properties_only() {
+                for &(name, schema) in &part.properties {
+                    by_name.entry(name).or_default().push(schema);
+                }
+            } else {
+                others.parts.push(part.clone());
+            }
+        }
+        let forbidden = MembershipTest::new(&facets.forbidden, names.len());
+        let schemas = names.iter().map(|name| {
+            let mut out = self.member_schemas(&others, name);
+            out.extend(by_name.get(name).cloned().unwrap_or_default());
+            if forbidden.contains(name) { smallvec![LocId::FALSE] } else { out }
+        });
+        schemas.collect()
     }
 
     /// Whether certainly no value satisfies the facets. Searches `depth` levels of members and

@@ -325,15 +325,14 @@ impl<'a> Normalizer<'a> {
         if Rc::ptr_eq(&a, &self.always_true) {
             return b;
         }
-        let are_many = a.len() * b.len() > MAX_ALTERNATIVES;
-        if are_many && !self.keeps_apart(&a, &b) {
+        let before = a.len() * b.len();
+        if before > MAX_ALTERNATIVES && !self.overlaps_little(&a, &b) {
             let sources = [(self.reader.current, ""), (loc, keyword)];
             return match self.reduced_product((loc, sources), &a, &b) {
                 Some(out) => out.into(),
                 None => self.limit_placeholder.clone(),
             };
         }
-        let before = a.len() * b.len();
         let sizes = |list: &[Facets<'a>]| list.iter().map(Facets::list_entries).sum::<usize>();
         let copied = sizes(&a) * b.len() + sizes(&b) * a.len();
         if !self.reader.spend(before * FUEL_PER_CONJUNCTION + copied) {

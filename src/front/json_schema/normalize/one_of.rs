@@ -186,9 +186,11 @@ impl<'a> Normalizer<'a> {
         resolved: &[&'a str],
     ) -> Option<&'a str> {
         let first = branches.iter().filter_map(|b| b.own.as_deref().unwrap_or(&b.narrowed).first());
-        let counts = self.count_tests(first, |_, name| !resolved.contains(&name));
-        let candidates = counts.into_iter().filter(|(_, count)| *count >= MIN_DISCRIMINATED);
-        candidates.max_by_key(|&(name, count)| (count, name)).map(|(name, _)| name)
+        [false, true].into_iter().find_map(|inner| {
+            let counts = self.count_tests(first.clone(), |_, n| !resolved.contains(&n), inner);
+            let candidates = counts.into_iter().filter(|(_, count)| *count >= MIN_DISCRIMINATED);
+            candidates.max_by_key(|&(name, count)| (count, name)).map(|(name, _)| name)
+        })
     }
 
     /// The member that is required or impossible in most of the overlapping branches, if these are

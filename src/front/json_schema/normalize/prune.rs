@@ -18,15 +18,14 @@ use std::rc::Rc;
 use super::super::options::{MemberOrder, Undeclared};
 use super::super::read::doc::LocId;
 use super::super::read::facets::{
-    Facets, JsonTypes, MembershipTest, NumberFacets, ObjectFacets, ObjectPart, StringFacets,
-    Witness, common_item, divides, implies, is_subset, min_bound,
+    Facets, JsonTypes, MemberClause, MembershipTest, NumberFacets, ObjectFacets, ObjectPart,
+    StringFacets, Witness, common_item, divides, implies, is_subset, min_bound,
 };
 use super::super::read::shared_facets::SharedFacets;
 use super::super::schema_key::{SchemaHash, equal_schemas};
 use super::{Alternatives, MAX_ALTERNATIVES, Normalizer};
 use crate::fuel;
 use crate::hash::HashMap;
-use crate::ir::PresenceClause;
 use crate::spec::json::Json;
 
 /// The largest number of alternatives that are searched for pairs to merge.
@@ -467,11 +466,11 @@ fn addresses<T: Deref>(list: &[T]) -> Vec<*const T::Target> {
 }
 
 /// Whether objects with these facets certainly meet a clause.
-fn is_clause_implied(clause: &PresenceClause<&str>, facets: &ObjectFacets<'_>) -> bool {
+fn is_clause_implied(clause: &MemberClause<'_>, facets: &ObjectFacets<'_>) -> bool {
     let ObjectFacets { required, forbidden, clauses, .. } = facets;
     fuel::charge(1 + required.len() + forbidden.len() + clauses.len());
-    clause.present.iter().any(|name| required.contains(name))
-        || clause.absent.iter().any(|name| forbidden.contains(name))
+    clause.present.iter().any(|test| test.is_any() && required.contains(&test.name))
+        || clause.absent.iter().any(|test| forbidden.contains(&test.name))
         || clauses.iter().any(|other| implies(other, clause))
 }
 

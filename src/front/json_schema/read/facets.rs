@@ -26,7 +26,9 @@ pub use json_types::JsonTypes;
 pub(crate) use lists::{MembershipTest, common_item, is_subset};
 use lists::{extend_distinct, extend_hashed, extend_shared};
 pub(crate) use number::{Bound, NumberFacets, divides};
-pub(crate) use presence::{clauses_of, implies};
+pub(crate) use presence::{
+    MemberCells, MemberClause, MemberTest, cells_of, clauses_of_cells, disjunction, implies,
+};
 
 /// An assertion that a string contains a match of a pattern, or that it contains none. Equality
 /// ignores the location.
@@ -195,7 +197,7 @@ pub(crate) struct ObjectFacets<'a> {
     /// Witnesses that the object must have, not necessarily different members.
     pub(crate) witnesses: Vec<Rc<Witness<'a>>>,
     /// Conditions on which members are present. An empty one fails.
-    pub(crate) clauses: Vec<PresenceClause<&'a str>>,
+    pub(crate) clauses: Vec<MemberClause<'a>>,
 }
 
 /// A keyword that is not enforced, and the types of the values that it constrains.

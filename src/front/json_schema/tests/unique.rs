@@ -129,10 +129,17 @@ fn unique_arrays_have_at_most_as_many_elements_as_values() {
         &["[]", "[5, 1, 2]", r#"["a", 5, 100]"#],
         &["[5, 5]", r#"["a", 5, 5]"#, r#"["a", "b"]"#],
     );
-    let schema = schema.replacen("\"maxItems\": 100", "\"maxItems\": 101", 1);
-    let schema = Json::parse(&schema, &Limits::default()).unwrap();
-    let error = lower(&schema, &SchemaOptions::default(), &Limits::default()).err().unwrap();
-    assert!(error.0[0].to_string().contains("set `maxItems`"), "{error}");
+    // Advice on `maxItems` is given where it helps, with the number.
+    let more = schema.replacen("\"maxItems\": 100", "\"maxItems\": 101", 1);
+    let inner = r#"{"type": "array", "items": {"type": "boolean"}, "maxItems": 2}"#;
+    let unknown = format!(r#"{{"items": {inner}, "uniqueItems": true, "maxItems": 5}}"#);
+    for (schema, advice) in [(more, "`maxItems` of this array to at most 100"), (unknown, "list")] {
+        let schema = Json::parse(&schema, &Limits::default()).unwrap();
+        let error = lower(&schema, &SchemaOptions::default(), &Limits::default()).err().unwrap();
+        let text = error.0[0].to_string();
+        assert!(text.contains(advice), "{text}");
+        assert!(advice != "list" || !text.contains("maxItems"), "{text}");
+    }
 }
 
 #[test]
