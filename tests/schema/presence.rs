@@ -219,7 +219,7 @@ fn conditions_on_values_agree_with_jsonschema() {
     let schemas = number("LOUVER_PRESENCE", 150) / 2;
     let (mut valid, mut refused) = (0, 0);
     for seed in 0..schemas {
-        let mut rng = Rng((seed + number("LOUVER_SEED", 1)) as u64);
+        let mut rng = Rng::new((seed + number("LOUVER_SEED", 1)) as u64);
         let schema = schema_of_values(&mut rng, names);
         let validator = jsonschema::draft202012::new(&schema).expect("a schema");
         let grammar = match lower(&Json::from(&schema), &SchemaOptions::default(), &limits) {

@@ -99,9 +99,10 @@ impl GrammarCase {
     fn run(self, feeder: &mut Feeder<'_>) -> CaseRecord {
         let engine = feeder.engine();
         let registry = Registry::new();
-        let context = (&engine.options().limits, &registry);
+        let limits = &engine.options().limits;
         let started = Instant::now();
-        let grammar = match spec::lowered(&self.kind, &self.spec, &self.options, context) {
+        let grammar = match spec::lowered(&self.kind, &self.spec, &self.options, limits, &registry)
+        {
             Ok(lowered) => lowered.grammar,
             Err(error) => {
                 let refused_for = vec![format!("specs of kind {} with faults", self.kind)];

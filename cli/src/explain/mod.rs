@@ -68,7 +68,7 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<ExitCode> {
     let registry = args.registry.read()?;
     let by_kind = || spec::simplify(source.kind, &EngineOptions::default());
     let simplify = args.simplify.map_or_else(by_kind, Simplify::from);
-    let (mut report, compiled) = report::run_stages(&source, simplify, (&limits, &registry))?;
+    let (mut report, compiled) = report::run_stages(&source, simplify, &limits, &registry)?;
     if let Some(path) = &args.dot {
         let dot_text = dot::write_dot(&compiled.automata(), compiled.grammar());
         std::fs::write(path, dot_text)

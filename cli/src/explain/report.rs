@@ -112,11 +112,12 @@ pub(super) struct StageTimes {
 pub(super) fn run_stages(
     source: &SpecSource,
     simplify: Simplify,
-    (limits, registry): (&Limits, &Registry),
+    limits: &Limits,
+    registry: &Registry,
 ) -> Result<(Report, Arc<Compiled>)> {
     let begin = Instant::now();
     let text = Json::String(source.text.clone());
-    let lowered = spec::lowered(source.kind, &text, &source.options, (limits, registry));
+    let lowered = spec::lowered(source.kind, &text, &source.options, limits, registry);
     let LoweredSpec { grammar, warnings, relaxed, .. } =
         lowered.map_err(|error| source.error(error))?;
     let lower = elapsed_micros(begin);

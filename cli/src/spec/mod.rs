@@ -183,7 +183,7 @@ impl SpecCache {
         let key = (kind.to_owned(), spec.to_string(), options.to_string());
         let (limits, registry) = (&self.limits, &self.registry);
         let entry = self.compiled.entry(key).or_insert_with(|| {
-            UsableSpec::new(kind, spec, options, (limits, registry)).map_err(|e| e.to_string())
+            UsableSpec::new(kind, spec, options, limits, registry).map_err(|e| e.to_string())
         });
         entry.as_ref().map_err(Clone::clone)
     }
@@ -200,9 +200,10 @@ impl UsableSpec {
         kind: &str,
         spec: &Json,
         options: &Value,
-        (limits, registry): (&Limits, &Registry),
+        limits: &Limits,
+        registry: &Registry,
     ) -> Result<UsableSpec, SpecError> {
-        let lowered = lowered(kind, spec, options, (limits, registry))?;
+        let lowered = lowered(kind, spec, options, limits, registry)?;
         let LoweredSpec { grammar, warnings, relaxed, request } = lowered;
         let compiled = Arc::new(Compiled::new(grammar, limits)?);
         let mut validator = None;
@@ -295,7 +296,8 @@ pub(crate) fn lowered(
     kind: &str,
     spec: &Json,
     options: &Value,
-    (limits, registry): (&Limits, &Registry),
+    limits: &Limits,
+    registry: &Registry,
 ) -> Result<LoweredSpec, SpecError> {
     Ok(match kind {
         "json_schema" => {

@@ -125,7 +125,8 @@ impl<'a> ChoiceBody<'a> {
     /// A choice whose output is the member `name`.
     pub(crate) fn new(
         index: usize,
-        (name, output): (&str, Value),
+        name: &str,
+        output: Value,
         logprobs: Option<ChoiceLogprobs<'a>>,
         finish_reason: Option<&'static str>,
     ) -> ChoiceBody<'a> {
@@ -198,7 +199,7 @@ pub(super) fn chat_choice<'a>(
     let logprobs = meta.logprobs.map(|top| ChatLogprobs::new(&generation.steps, top, vocab));
     let logprobs = logprobs.map(ChoiceLogprobs::Chat);
     let finish = Some(finish_reason(generation));
-    ChoiceBody::new(choice.index, ("message", message.into()), logprobs, finish)
+    ChoiceBody::new(choice.index, "message", message.into(), logprobs, finish)
 }
 
 fn call_json(call: &Call) -> Value {

@@ -56,7 +56,7 @@ pub(super) fn response(
 
 impl ChatEventWriter {
     fn push_delta(&mut self, choice: usize, delta: Value, out: &mut VecDeque<Bytes>) {
-        self.chunks.push(ChoiceBody::new(choice, ("delta", delta), None, None), out);
+        self.chunks.push(ChoiceBody::new(choice, "delta", delta, None, None), out);
     }
 
     /// Adds steps to a choice. Sends its first chunk, which carries its role, if it was not sent.
@@ -79,7 +79,7 @@ impl ChatEventWriter {
                 let steps = std::mem::take(&mut state.pending_steps);
                 let delta = json!({"content": delta});
                 let logprobs = self.logprobs(&steps);
-                self.chunks.push(ChoiceBody::new(choice, ("delta", delta), logprobs, None), out);
+                self.chunks.push(ChoiceBody::new(choice, "delta", delta, logprobs, None), out);
             }
             Event::ReasoningDelta { delta } => {
                 self.push_delta(choice, json!({"reasoning_content": delta}), out)
@@ -129,7 +129,7 @@ impl EventWriter for ChatEventWriter {
                 let steps = std::mem::take(&mut self.choices[choice].pending_steps);
                 let finish = Some(finish_reason(&finished.generation));
                 let last =
-                    ChoiceBody::new(choice, ("delta", json!({})), self.logprobs(&steps), finish);
+                    ChoiceBody::new(choice, "delta", json!({}), self.logprobs(&steps), finish);
                 self.chunks.push_last(last, &finished, out);
             }
         }

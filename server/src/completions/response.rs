@@ -26,8 +26,8 @@ pub(super) fn choice<'a>(
         logprobs.add_steps(generation.steps.iter().cloned());
         logprobs.take(text, vocab)
     });
-    let text = ("text", text.as_str().into());
-    ChoiceBody::new(choice.index, text, logprobs, Some(finish_reason(generation)))
+    let text = text.as_str().into();
+    ChoiceBody::new(choice.index, "text", text, logprobs, Some(finish_reason(generation)))
 }
 
 /// The writer of a choice's log probabilities: of the tokens whose bytes make up its text. Their

@@ -55,7 +55,7 @@ impl CompletionEventWriter {
         let vocab = self.served.louver.engine().vocab();
         let logprobs = self.chunks.meta.logprobs;
         let logprobs = logprobs.map(|_| self.logprobs[choice].take(text, vocab));
-        ChoiceBody::new(choice, ("text", text.into()), logprobs, finish)
+        ChoiceBody::new(choice, "text", text.into(), logprobs, finish)
     }
 }
 

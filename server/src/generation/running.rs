@@ -71,7 +71,8 @@ impl RunningRequest {
     /// tools that the server runs.
     pub(super) fn new(
         context: RequestContext,
-        (streams, prompt_tokens): (Vec<EventStream>, usize),
+        streams: Vec<EventStream>,
+        prompt_tokens: usize,
         later_choices: Option<SequentialChoices>,
         rounds: Option<Rounds>,
         work: BlockingWork,

@@ -111,7 +111,7 @@ impl RequestStarter<'_> {
             prepared: planned.prepared,
             pointers: self.pointers.clone(),
         };
-        Ok(RunningRequest::new(context, (streams, prompt_tokens), later_choices, rounds, work))
+        Ok(RunningRequest::new(context, streams, prompt_tokens, later_choices, rounds, work))
     }
 
     /// Plans the request on a blocking thread, which holds the permits until it has ended.

@@ -78,8 +78,15 @@ pub(crate) const MEMBER_TABLE: MemberTable = MemberTable {
     },
 };
 
-/// The members of `reasoning`.
-const REASONING_MEMBERS: [&str; 3] = ["effort", "summary", "generate_summary"];
+/// Reports members of `reasoning` that are unknown, or that may ask for structure.
+fn check_reasoning(reasoning: &Members<'_>, unknown: UnknownMembers, faults: &mut Faults) {
+    const KNOWN: [&str; 3] = ["effort", "summary", "generate_summary"];
+    const ADVICE: &str = ": use `effort`, or `louver.reasoning_budget`";
+    match unknown {
+        UnknownMembers::Ignore => refuse_structure(reasoning, faults),
+        UnknownMembers::Refuse => reasoning.refuse_unknown_with(faults, &KNOWN, ADVICE),
+    }
+}
 
 /// Translates a body, after the items of the previous response's conversation and the faults of
 /// finding it. Errors: the faults of members that only Responses has. Other faults are found when
@@ -106,14 +113,7 @@ pub(crate) fn translate(
     pointers.insert("/max_completion_tokens", "/max_output_tokens");
     out.extend(members.get("max_output_tokens").map(|n| ("max_completion_tokens", n.clone())));
     if let Some(reasoning) = members.object(&mut faults, "reasoning") {
-        match unknown {
-            UnknownMembers::Ignore => refuse_structure(&reasoning, &mut faults),
-            UnknownMembers::Refuse => reasoning.refuse_unknown_with(
-                &mut faults,
-                &REASONING_MEMBERS,
-                ": use `effort`, or `louver.reasoning_budget`",
-            ),
-        }
+        check_reasoning(&reasoning, unknown, &mut faults);
         pointers.insert("/reasoning_effort", "/reasoning/effort");
         out.extend(reasoning.get("effort").map(|effort| ("reasoning_effort", effort.clone())));
     }

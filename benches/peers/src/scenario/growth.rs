@@ -170,7 +170,8 @@ fn point(dimension: &'static str, x: usize, case: &Case, engines: &[&dyn Engine]
     })
 }
 
-fn schema_case((schema, instance): (Value, Value), encoder: &Encoder<'_>) -> Result<Case> {
+fn schema_case(pair: (Value, Value), encoder: &Encoder<'_>) -> Result<Case> {
+    let (schema, instance) = pair;
     let tokens = encoder.encode(&louver_formats::python_json(&instance))?;
     let task = Task::Schema(Schema::new(Json::from(schema))?);
     Ok(Case { id: String::new(), task, instances: vec![(tokens, true)] })

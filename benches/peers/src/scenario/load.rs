@@ -150,7 +150,7 @@ fn phase(setup: &Setup, cases: &[Case], args: LoadArgs, beside: Beside) -> Resul
     let mut phase = std::thread::scope(|scope| {
         let arrivals = scope.spawn(|| match beside {
             Beside::Nothing => Ok(0),
-            _ => arrive(&louver, cases, args, (beside, &done)),
+            _ => arrive(&louver, cases, args, beside, &done),
         });
         let phase = steps(&louver, cases, args);
         done.store(true, Ordering::Relaxed);
@@ -168,7 +168,8 @@ fn arrive(
     louver: &LouverCompiler,
     cases: &[Case],
     args: LoadArgs,
-    (beside, done): (Beside, &AtomicBool),
+    beside: Beside,
+    done: &AtomicBool,
 ) -> Result<usize> {
     let interval = Duration::from_secs(1) / u32::try_from(args.arrivals.get())?;
     let begin = Instant::now();

@@ -163,7 +163,8 @@ impl<'a> Normalizer<'a> {
     /// The atoms of a member that these facets constrain, given what else holds.
     fn atoms<'f>(
         &mut self,
-        (loc, name): (LocId, &'a str),
+        loc: LocId,
+        name: &'a str,
         base: &'f Facets<'a>,
         facets: impl Iterator<Item = &'f Facets<'a>>,
     ) -> Atoms<'a>
@@ -335,7 +336,7 @@ impl<'a> Normalizer<'a> {
             for atom in OTHER + 1..atoms.len() {
                 let listed = atoms.listed[atom - OTHER - 1];
                 let is_listed = is_covered && atoms.listed.contains(&positive);
-                match self.satisfies_listed(listed, loc, (is_covered, is_listed)) {
+                match self.satisfies_listed(listed, loc, is_covered, is_listed) {
                     Some(true) => {}
                     Some(false) => {
                         possible.remove(atom);
@@ -356,7 +357,8 @@ impl<'a> Normalizer<'a> {
         &mut self,
         listed: LocId,
         loc: LocId,
-        (is_covered, is_listed): (bool, bool),
+        is_covered: bool,
+        is_listed: bool,
     ) -> Option<bool> {
         if let Some(value) = self.reader.doc.constant(listed) {
             if let Some(types) = self.reader.type_only(loc) {
@@ -401,18 +403,19 @@ impl<'a> Normalizer<'a> {
     /// alike.
     pub(super) fn split<'f>(
         &mut self,
-        member: (LocId, &'a str),
+        loc: LocId,
+        name: &'a str,
         base: &'f Facets<'a>,
         facets: impl Iterator<Item = &'f Facets<'a>> + Clone,
     ) -> Split<'a>
     where
         'a: 'f,
     {
-        let mut atoms = self.atoms(member, base, facets.clone());
+        let mut atoms = self.atoms(loc, name, base, facets.clone());
         let base = self.allowed(&mut atoms, base);
         let tests: Vec<Allowed> = facets.map(|facets| self.allowed(&mut atoms, facets)).collect();
         let classes = self.classes(&base, &tests);
-        Split { loc: member.0, atoms, base, tests, classes }
+        Split { loc, atoms, base, tests, classes }
     }
 
     /// The classes of a discriminator: atoms that all of the facets treat alike.

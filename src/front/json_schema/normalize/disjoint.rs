@@ -113,7 +113,7 @@ impl<'a> Normalizer<'a> {
         };
         for (i, branch) in branches.iter().enumerate() {
             for facets in branch.iter() {
-                self.add_keys(&mut groups, (i, facets), unlisted, name);
+                self.add_keys(&mut groups, i, facets, unlisted, name);
             }
         }
         if let Some((open, _)) = groups.open {
@@ -129,7 +129,8 @@ impl<'a> Normalizer<'a> {
     fn add_keys(
         &mut self,
         groups: &mut BranchGroups,
-        (branch, facets): (usize, &Facets<'a>),
+        branch: usize,
+        facets: &Facets<'a>,
         unlisted: JsonTypes,
         name: Option<&'a str>,
     ) {

@@ -167,7 +167,7 @@ impl<'a> Normalizer<'a> {
             }
         }
         let base = Facets { types: objects, ..base };
-        if !self.distribute_classes(run, (name, base), choices, &resolved) {
+        if !self.distribute_classes(run, name, base, choices, &resolved) {
             return false;
         }
         run.path.pop();
@@ -365,12 +365,13 @@ impl<'a> Normalizer<'a> {
     fn distribute_classes(
         &mut self,
         run: &mut Distribution<'a>,
-        (name, base): (&'a str, Facets<'a>),
+        name: &'a str,
+        base: Facets<'a>,
         choices: Vec<Choice<'a>>,
         resolved: &[&'a str],
     ) -> bool {
         let all = || choices.iter().flat_map(|c| c.alternatives.iter().chain(c.implied_by.iter()));
-        let mut split = self.split((run.loc, name), &base, all());
+        let mut split = self.split(run.loc, name, &base, all());
         let tested = all().zip(std::mem::take(&mut split.tests)).map(|(facets, allowed)| {
             let rest = self.without_member(facets, name);
             let is_decided = self.allows_all_objects(&rest);

@@ -328,7 +328,7 @@ impl<'a> Normalizer<'a> {
         let before = a.len() * b.len();
         if before > MAX_ALTERNATIVES && !self.overlaps_little(&a, &b) {
             let sources = [(self.reader.current, ""), (loc, keyword)];
-            return match self.reduced_product((loc, sources), &a, &b) {
+            return match self.reduced_product(loc, sources, &a, &b) {
                 Some(out) => out.into(),
                 None => self.limit_placeholder.clone(),
             };

@@ -118,7 +118,7 @@ impl<'a> Normalizer<'a> {
             return self.subtract_others(one_of, base, &branches, resolved, union);
         }
         match self.branch_discriminator(&branches, resolved) {
-            Some(name) => self.split_branches((one_of, name), base, &branches, resolved, union),
+            Some(name) => self.split_branches(one_of, name, base, &branches, resolved, union),
             None => self.subtract_others(one_of, base, &branches, resolved, union),
         }
     }
@@ -126,7 +126,8 @@ impl<'a> Normalizer<'a> {
     /// As [`Normalizer::exactly_one`], in each class of a member.
     fn split_branches(
         &mut self,
-        (one_of, name): (OneOf, &'a str),
+        one_of: OneOf,
+        name: &'a str,
         base: &Facets<'a>,
         branches: &[Branch<'a>],
         resolved: &[&'a str],
@@ -144,7 +145,7 @@ impl<'a> Normalizer<'a> {
         }
         let all = || branches.iter().flat_map(|branch| &branch.narrowed);
         let objects = Facets { types: base.types.intersect(JsonTypes::OBJECT), ..base.clone() };
-        let split = self.split((loc, name), &objects, all());
+        let split = self.split(loc, name, &objects, all());
         for class in &split.classes {
             if !self.reader.spend(split.tests.len() / 2) {
                 return false;
@@ -274,7 +275,7 @@ impl<'a> Normalizer<'a> {
         }
         let overlapping = || branches.iter().zip(&excluded).filter(|(_, o)| !o.is_empty());
         if let Some(name) = self.presence_discriminator(overlapping().map(|(b, _)| b), resolved) {
-            return self.split_branches((one_of, name), base, branches, resolved, union);
+            return self.split_branches(one_of, name, base, branches, resolved, union);
         }
         for (i, (branch, others)) in branches.iter().zip(&excluded).enumerate() {
             if others.is_empty() {
@@ -285,7 +286,7 @@ impl<'a> Normalizer<'a> {
             }
             for facets in values(i) {
                 let others = others.iter().map(|&j| &branches[j]);
-                match self.subtract((loc, branch.loc), facets, others) {
+                match self.subtract(loc, branch.loc, facets, others) {
                     Some(without) => union.extend(without),
                     None => return false,
                 }
@@ -309,7 +310,7 @@ impl<'a> Normalizer<'a> {
             }
             let base = std::slice::from_ref(base);
             let sources = [(loc, "oneOf"), (branch.loc, "")];
-            let mut list = self.reduced_product((loc, sources), base, &negation)?;
+            let mut list = self.reduced_product(loc, sources, base, &negation)?;
             if list.len() > 1 {
                 return None;
             }
@@ -356,7 +357,8 @@ impl<'a> Normalizer<'a> {
     /// (reported).
     fn subtract<'b>(
         &mut self,
-        (loc, branch): (LocId, LocId),
+        loc: LocId,
+        branch: LocId,
         facets: &Facets<'a>,
         others: impl Iterator<Item = &'b Branch<'a>>,
     ) -> Option<Vec<Facets<'a>>>
@@ -371,7 +373,7 @@ impl<'a> Normalizer<'a> {
             let negation = self.expand(other.loc.negated());
             let sources = [(branch, ""), (other.loc, "")];
             let list =
-                self.reduced_product((loc, sources), std::slice::from_ref(facets), &negation)?;
+                self.reduced_product(loc, sources, std::slice::from_ref(facets), &negation)?;
             // The other schema excludes nothing of these facets.
             if list.iter().any(|f| self.covers(f, facets)) {
                 continue;
@@ -383,7 +385,7 @@ impl<'a> Normalizer<'a> {
         let mut lists = lists.into_iter();
         let Some((_, mut out)) = lists.next() else { return Some(vec![facets.clone()]) };
         for (other, list) in lists {
-            out = self.reduced_product((loc, [(branch, ""), (other, "")]), &out, &list)?;
+            out = self.reduced_product(loc, [(branch, ""), (other, "")], &out, &list)?;
         }
         Some(out)
     }

@@ -42,7 +42,8 @@ impl<'a> Normalizer<'a> {
     /// `None`: too many (reported).
     pub(super) fn reduced_product(
         &mut self,
-        (loc, sources): (LocId, [(LocId, &'static str); 2]),
+        loc: LocId,
+        sources: [(LocId, &'static str); 2],
         a: &[Facets<'a>],
         b: &[Facets<'a>],
     ) -> Option<Vec<Facets<'a>>> {

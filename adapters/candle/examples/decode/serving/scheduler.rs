@@ -98,8 +98,8 @@ impl<M: Model + Sync> DecodeLoop<M> {
         while self.running.len() < self.settings.max_rows
             && let Some((id, request)) = self.waiting.pop_front()
         {
-            let room = (&self.settings, self.model.context_length());
-            self.running.push(Sequence::new(id, request, self.model.new_cache(), room));
+            let (cache, length) = (self.model.new_cache(), self.model.context_length());
+            self.running.push(Sequence::new(id, request, cache, &self.settings, length));
         }
         self.run_batch()?;
         let ended = self.running.extract_if(.., |sequence| sequence.is_finished());
@@ -147,7 +147,7 @@ impl<M: Model + Sync> DecodeLoop<M> {
             let mut rest = &tokens[..];
             for (sequence, count) in sequences.iter_mut().zip(counts) {
                 let (own, others) = rest.split_at(count);
-                sequence.accept(own, (&self.settings, self.engine.vocab()));
+                sequence.accept(own, &self.settings, self.engine.vocab());
                 rest = others;
             }
         });

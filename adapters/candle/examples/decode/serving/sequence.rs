@@ -92,7 +92,8 @@ impl<C: SequenceCache> Sequence<C> {
         id: usize,
         request: Request,
         cache: C,
-        (settings, context_length): (&Settings, usize),
+        settings: &Settings,
+        context_length: usize,
     ) -> Self {
         let prompt = request.prompt.len();
         let mut sequence = Self {
@@ -150,7 +151,8 @@ impl<C: SequenceCache> Sequence<C> {
     pub(crate) fn accept(
         &mut self,
         drawn: &[Option<u32>],
-        (settings, vocab): (&Settings, &Vocabulary),
+        settings: &Settings,
+        vocab: &Vocabulary,
     ) {
         if drawn.is_empty() {
             return;

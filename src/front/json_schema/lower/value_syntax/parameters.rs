@@ -157,8 +157,8 @@ impl<'a> SchemaLowering<'a, '_> {
         }
     }
 
-    /// Lowers one member. `is_ended`: the name includes its terminator. `present`: the types that its
-    /// values may have in any alternative. `more`: further names of types.
+    /// Lowers one member. `is_ended`: the name includes its terminator. `present`: the types that
+    /// its values may have in any alternative. `more`: further names of types.
     fn parameter(
         &mut self,
         name: Expr,

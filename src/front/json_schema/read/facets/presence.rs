@@ -267,9 +267,9 @@ fn clause_of<'a>(
             if other.is_any() {
                 other.schema = test.schema;
             }
-            *allowed |= allowed_by((test, present), *other);
+            *allowed |= allowed_by(test, present, *other);
         } else {
-            merged.push((test, allowed_by((test, present), test)));
+            merged.push((test, allowed_by(test, present, test)));
         }
     }
     let mut out = PresenceClause { present: Vec::new(), absent: Vec::new() };
@@ -289,7 +289,7 @@ fn clause_of<'a>(
 }
 
 /// What a literal allows, with respect to the schema of `by`.
-fn allowed_by((test, present): (MemberTest<'_>, bool), by: MemberTest<'_>) -> u8 {
+fn allowed_by(test: MemberTest<'_>, present: bool, by: MemberTest<'_>) -> u8 {
     let satisfying = match test.schema == by.schema {
         _ if test.is_any() => SATISFIES | VIOLATES,
         true => SATISFIES,
