@@ -168,13 +168,8 @@ impl TagLowering<'_> {
             Format::AnyTokens { exclude_tokens, max_tokens } => {
                 Some(Expr::repeat(self.free_token(exclude_tokens, &[], enclosing), 0, *max_tokens))
             }
-            Format::TokenTriggeredTags {
-                trigger_tokens: triggers,
-                tags,
-                exclude_tokens,
-                count,
-            } => {
-                let excluded = exclude_tokens;
+            Format::TokenTriggeredTags { trigger_tokens, tags, exclude_tokens, count } => {
+                let (triggers, excluded) = (trigger_tokens, exclude_tokens);
                 self.token_triggered_tags(triggers, tags, excluded, *count, pointer, enclosing)
             }
             Format::TokenDispatch { rules, repeats, exclude_tokens } => {
