@@ -11,7 +11,7 @@ use louver::compile::CompileError;
 use louver::front::json_schema::{SchemaError, SchemaErrorReason};
 use louver::spec::json::JsonError;
 use louver_formats::{LowerError, MemberErrorKind, RequestError, RequestErrors};
-use louver_mistralrs::{EnforcementError, GenerationError, PlanError};
+use louver_mistralrs::{EnforcementError, GenerationError, PlanError, without_backtraces};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -418,7 +418,8 @@ impl From<louver_mistralrs::RequestError> for ApiError {
 
 impl From<GenerationError> for ApiError {
     fn from(error: GenerationError) -> Self {
-        let message = error.to_string();
+        // The log has the whole text.
+        let message = without_backtraces(&error.to_string());
         match error {
             GenerationError::HostGone => {
                 ApiError::general(ErrorKind::Unavailable, "host_gone", message)
@@ -475,6 +476,14 @@ mod tests {
         assert!(fault().to_string().len() < 5_000);
         let error = ApiError::reject(std::iter::repeat_with(fault)).unwrap_err();
         assert_eq!(error.faults().count(), MAX_FAULTS);
+    }
+
+    #[test]
+    fn backtraces_of_the_host_are_not_sent() {
+        let text =
+            "no matmul\n   0: candle_core::error::Error::bt\n             at /src/a.rs:1:2\n";
+        let error = ApiError::from(GenerationError::Host(text.to_owned()));
+        assert_eq!(error.first().message, "the host failed: no matmul");
     }
 
     #[test]

@@ -55,8 +55,8 @@ mod request_sender;
 mod unsupported;
 
 pub use chat::{Chat, ChatError, RequestExt};
-pub use error::LoadError;
-pub use gguf::{GgufModel, widen_gguf};
+pub use error::{LoadError, without_backtraces};
+pub use gguf::{GgufModel, check_gguf, widen_gguf};
 pub use louver::PrepareBudget;
 pub use louver::front::json_schema::{SchemaOptions, Whitespace};
 pub use louver_formats::{
