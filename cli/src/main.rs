@@ -7,6 +7,8 @@ mod counts;
 #[cfg(feature = "host")]
 mod demo;
 mod explain;
+#[cfg(feature = "host")]
+mod foreign_flags;
 mod formats;
 mod jsonl;
 #[cfg(feature = "host")]
@@ -25,6 +27,8 @@ mod validator;
 
 use std::process::ExitCode;
 
+#[cfg(feature = "host")]
+use clap::CommandFactory;
 use clap::{Parser, Subcommand};
 
 /// Structured generation for mistral.rs: tool calls and JSON that cannot be malformed.
@@ -94,8 +98,21 @@ fn end_quietly_on_broken_pipe() {
     }));
 }
 
+/// Parses the command line, or ends the process with a message. Flags of other servers get advice.
+fn parse() -> Cli {
+    #[cfg(feature = "host")]
+    let cli = {
+        let arguments: Vec<_> = std::env::args_os().collect();
+        Cli::try_parse_from(&arguments)
+            .map_err(|error| foreign_flags::advised(error, Cli::command(), &arguments))
+    };
+    #[cfg(not(feature = "host"))]
+    let cli = Cli::try_parse();
+    cli.unwrap_or_else(|error| error.exit())
+}
+
 fn main() -> ExitCode {
-    let command = Cli::parse().command;
+    let command = parse().command;
     if !command.is_server() {
         end_quietly_on_broken_pipe();
     }

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
+use clap::ArgGroup;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use louver::front::json_schema::{Policy, SchemaOptions};
 use louver_server::{
@@ -28,25 +29,30 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 /// inspector.
 // Many fields: the flags of a command.
 #[derive(Clone, Debug, clap::Args)]
+#[command(group = ArgGroup::new("source").args(["positional", "model", "tiny", "trained"]))]
 pub(crate) struct ServeArgs {
     /// TOML configuration file; flags override it or add to it (docs/DEPLOYING.md).
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// A model: a directory, a GGUF file or a Hugging Face id.
+    #[arg(id = "positional", value_name = "MODEL")]
+    positional: Option<String>,
+    /// The same, as a flag.
     #[arg(long, value_name = "PATH_OR_ID")]
     model: Option<String>,
     /// Model name in requests [default: the id, or the name of the directory or file].
-    #[arg(long, value_name = "NAME", requires = "model")]
+    #[arg(long, value_name = "NAME", requires = "source")]
     name: Option<String>,
     /// Serve the tiny model with random weights, as the model `tiny`.
-    #[arg(long, conflicts_with_all = ["model", "trained"])]
+    #[arg(long)]
     tiny: bool,
     /// Serve SmolLM2-135M-Instruct, a small trained model, as the model `smollm2-135m`. Downloads
     /// 93 MB once.
-    #[arg(long, conflicts_with = "model")]
+    #[arg(long)]
     trained: bool,
     /// Directory of the tiny model [default: the platform's cache directory].
-    #[arg(long, value_name = "DIR", requires = "tiny")]
+    #[arg(long, value_name = "DIR", requires = "tiny",
+          conflicts_with_all = ["positional", "model", "trained"])]
     model_dir: Option<PathBuf>,
     #[command(flatten)]
     model_flags: ModelFlags,
@@ -86,7 +92,7 @@ pub(crate) struct ServeArgs {
     schema_options: Option<Overrides<SchemaOptions>>,
     #[command(flatten)]
     registry: RegistryArgs,
-    /// Grace period for running requests after SIGTERM or SIGINT, in seconds.
+    /// Grace period for running requests after SIGTERM, SIGINT or SIGHUP, in seconds.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     grace: Option<Seconds>,
     /// Format of the log on standard error. RUST_LOG sets the log level.
@@ -110,7 +116,7 @@ fn seconds(text: &str) -> Result<Seconds, String> {
     Seconds::try_from(number)
 }
 
-/// Serves until SIGTERM or SIGINT. Either ends the loading of models as well, and a second one the
+/// Serves until SIGTERM, SIGINT or SIGHUP. Each ends the loading of models as well, and a second one the
 /// wait for running requests.
 pub(crate) fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
     let export = telemetry::start(args.log_format, args.otlp_endpoint.as_deref())?;
@@ -143,7 +149,8 @@ pub(crate) fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
                 "serving"
             );
         }
-        // For scripts; standard output may be closed.
+        tracing::info!(%address, "listening");
+        // For scripts, as text whatever the log's format; standard output may be closed.
         let _ = writeln!(std::io::stdout(), "listening on http://{address}");
         let _ = std::io::stdout().flush();
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
@@ -171,7 +178,7 @@ pub(crate) fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
 /// Reads the configuration file and applies the flags.
 async fn build_config(args: &ServeArgs) -> anyhow::Result<Config> {
     let mut config = match &args.config {
-        Some(path) => Config::read(path)?,
+        Some(path) => Config::read(path).context("--config")?,
         None => Config::default(),
     };
     if let Some(model) = model_from_flags(args).await? {
@@ -187,7 +194,7 @@ async fn build_config(args: &ServeArgs) -> anyhow::Result<Config> {
     config.allow_no_keys |= args.allow_no_keys;
     config.allowed_hosts.extend(args.allowed_host.iter().cloned());
     if let Some(path) = &args.limits {
-        config.limits = ServerLimits::read(path)?;
+        config.limits = ServerLimits::read(path).context("--limits")?;
     }
     if let Some(bytes) = args.max_body {
         let http = &mut config.limits.http;
@@ -233,31 +240,30 @@ fn log_keys(config: &Config) {
 
 /// The model given by flags.
 async fn model_from_flags(args: &ServeArgs) -> anyhow::Result<Option<ModelConfig>> {
-    Ok(if let Some(model) = &args.model {
-        let (model, name) = (model.clone(), args.name.clone());
-        Some(ModelConfig { model, name, ..ModelConfig::default() })
+    let mut model = if let Some(model) = args.model.as_ref().or(args.positional.as_ref()) {
+        ModelConfig { model: model.clone(), ..ModelConfig::default() }
     } else if args.trained {
-        Some(trained::config(&trained::ensure().await?))
+        trained::config(&trained::ensure().await?)
     } else if args.tiny {
         let parent = args.model_dir.clone().unwrap_or_else(louver_tiny_model::default_parent);
         let tiny = louver_tiny_model::ensure(&parent)?;
-        Some(ModelConfig {
+        ModelConfig {
             model: tiny.dir.display().to_string(),
             name: Some("tiny".to_owned()),
             device: DeviceChoice::Cpu,
             ..ModelConfig::default()
-        })
+        }
     } else {
-        None
-    })
+        return Ok(None);
+    };
+    model.name = args.name.clone().or(model.name);
+    Ok(Some(model))
 }
 
 /// The signals that tell the process to stop.
 struct StopSignals {
     #[cfg(unix)]
-    terminate: tokio::signal::unix::Signal,
-    #[cfg(unix)]
-    interrupt: tokio::signal::unix::Signal,
+    signals: Vec<tokio::signal::unix::Signal>,
 }
 
 impl StopSignals {
@@ -265,9 +271,12 @@ impl StopSignals {
     #[cfg(unix)]
     fn new() -> std::io::Result<StopSignals> {
         use tokio::signal::unix::{SignalKind, signal};
-        let (terminate, interrupt) =
-            (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-        Ok(StopSignals { terminate, interrupt })
+        let mut kinds = vec![SignalKind::terminate(), SignalKind::interrupt()];
+        if !ignores_hangup() {
+            kinds.push(SignalKind::hangup());
+        }
+        let signals = kinds.into_iter().map(signal).collect::<Result<_, _>>()?;
+        Ok(StopSignals { signals })
     }
 
     #[cfg(not(unix))]
@@ -278,13 +287,27 @@ impl StopSignals {
     /// Completes at the next signal.
     async fn next(&mut self) {
         #[cfg(unix)]
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-        }
+        std::future::poll_fn(|context| {
+            match self.signals.iter_mut().any(|signal| signal.poll_recv(context).is_ready()) {
+                true => std::task::Poll::Ready(()),
+                false => std::task::Poll::Pending,
+            }
+        })
+        .await;
         #[cfg(not(unix))]
         drop(tokio::signal::ctrl_c().await);
     }
+}
+
+/// Whether the process was started without SIGHUP, as by `nohup`, and must not react to it. Where
+/// this is not known, as outside of Linux, the signal is left alone.
+#[cfg(unix)]
+fn ignores_hangup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    // SIGHUP is 1, the lowest bit.
+    mask.is_none_or(|mask| mask & 1 != 0)
 }
 
 #[cfg(test)]
@@ -384,8 +407,34 @@ mod tests {
         assert!(TestCli::try_parse_from(["louver", "--device", "tpu"]).is_err());
         assert!(TestCli::try_parse_from(["louver", "--dtype", "f8"]).is_err());
         assert!(TestCli::try_parse_from(["louver", "--strict-tools", "some"]).is_err());
-        assert!(TestCli::try_parse_from(["louver", "--tiny", "--model", "x"]).is_err());
     }
+
+    #[test]
+    fn one_model_is_named_by_flags() {
+        for flags in [&["org/name"][..], &["--model", "org/name"]] {
+            let model = &parse(flags).models[0];
+            assert_eq!((model.model.as_str(), &model.name), ("org/name", &None), "{flags:?}");
+        }
+        assert_eq!(parse(&["org/name", "--name", "x"]).models[0].served_name(), "x");
+        let folder = std::env::temp_dir().join(format!("louver-flags-{}", std::process::id()));
+        let tiny = ["--tiny", "--model-dir", folder.to_str().unwrap(), "--name", "x"];
+        assert_eq!(parse(&tiny).models[0].served_name(), "x");
+        std::fs::remove_dir_all(&folder).unwrap();
+        for flags in [
+            &["org/name", "--model", "org/name"][..],
+            &["org/name", "--tiny"],
+            &["--tiny", "--model", "x"],
+            &["--tiny", "--trained"],
+            &["--trained", "--model-dir", "x"],
+            &["--model", "y", "--model-dir", "x"],
+            &["y", "--model-dir", "x"],
+            &["--name", "x"],
+        ] {
+            let args = ["louver"].iter().chain(flags).copied();
+            assert!(TestCli::try_parse_from(args).is_err(), "{flags:?}");
+        }
+    }
+
     #[test]
     fn blank_keys_in_the_environment_are_errors() {
         let keys = |value: &str| keys_from_environment(Some(value.into()));

@@ -73,13 +73,17 @@ pub(crate) use otlp::Export;
 
 #[cfg(feature = "otel")]
 mod otlp {
+    use std::sync::Once;
+    use std::time::Duration;
+
     use anyhow::Context;
     use opentelemetry::trace::TracerProvider;
     use opentelemetry::{Key, KeyValue, Value, global};
     use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig};
     use opentelemetry_sdk::Resource;
+    use opentelemetry_sdk::error::OTelSdkResult;
     use opentelemetry_sdk::propagation::TraceContextPropagator;
-    use opentelemetry_sdk::trace::SdkTracerProvider;
+    use opentelemetry_sdk::trace::{SdkTracerProvider, SpanData};
     use tracing::{Level, Subscriber};
     use tracing_subscriber::Layer;
     use tracing_subscriber::filter::Targets;
@@ -93,18 +97,61 @@ mod otlp {
     const PROTOCOL_VARIABLES: [&str; 2] =
         ["OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"];
 
+    /// The path of traces below a collector's address.
+    const PATH: &str = "/v1/traces";
+
+    /// An exporter that logs its first failure. The SDK logs none.
+    #[derive(Debug)]
+    struct LoggedExporter {
+        exporter: SpanExporter,
+        first_failure: Once,
+    }
+
+    impl opentelemetry_sdk::trace::SpanExporter for LoggedExporter {
+        async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
+            let result = self.exporter.export(batch).await;
+            if let Err(error) = &result {
+                self.first_failure.call_once(|| {
+                    tracing::warn!(
+                        "spans cannot be sent to the collector, and are lost; further failures \
+                         are not logged: {error}"
+                    );
+                });
+            }
+            result
+        }
+
+        fn shutdown_with_timeout(&self, timeout: Duration) -> OTelSdkResult {
+            self.exporter.shutdown_with_timeout(timeout)
+        }
+
+        fn force_flush(&self) -> OTelSdkResult {
+            self.exporter.force_flush()
+        }
+
+        fn set_resource(&mut self, resource: &Resource) {
+            self.exporter.set_resource(resource);
+        }
+    }
+
     /// The export of spans, if there is an endpoint. A thread of its own sends them in batches;
     /// when that falls behind, spans are dropped and requests do not wait.
     #[derive(Debug)]
     pub(crate) struct Export(Option<SdkTracerProvider>);
 
     impl Export {
-        /// Starts the export to `endpoint`, the collector's address without `/v1/traces`, or else
-        /// to that of OpenTelemetry's environment variables.
+        /// Starts the export to `endpoint`, the collector's address with or without `/v1/traces`,
+        /// or else to that of OpenTelemetry's environment variables.
         pub(super) fn start(endpoint: Option<&str>) -> anyhow::Result<Export> {
             let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
             if endpoint.is_none() && !ENDPOINT_VARIABLES.into_iter().any(is_set) {
                 return Ok(Export(None));
+            }
+            for name in PROTOCOL_VARIABLES {
+                let value = std::env::var(name).unwrap_or_default();
+                if !["", "http/protobuf", "http/json"].contains(&value.as_str()) {
+                    anyhow::bail!("{name}={value}: spans are sent by http/protobuf or http/json");
+                }
             }
             let exporter = SpanExporter::builder().with_http();
             let exporter = if PROTOCOL_VARIABLES.into_iter().any(is_set) {
@@ -114,14 +161,16 @@ mod otlp {
             };
             let exporter = match endpoint {
                 Some(base) => {
-                    exporter.with_endpoint(format!("{}/v1/traces", base.trim_end_matches('/')))
+                    let base = base.trim_end_matches('/');
+                    let base = base.strip_suffix(PATH).unwrap_or(base);
+                    exporter.with_endpoint(format!("{base}{PATH}"))
                 }
                 None => exporter,
             };
             let exporter = exporter.build().context("--otlp-endpoint")?;
             global::set_text_map_propagator(TraceContextPropagator::new());
             let provider = SdkTracerProvider::builder()
-                .with_batch_exporter(exporter)
+                .with_batch_exporter(LoggedExporter { exporter, first_failure: Once::new() })
                 .with_resource(resource())
                 .build();
             Ok(Export(Some(provider)))

@@ -532,4 +532,28 @@ fn check_config_finds_all_faults_or_shows_the_settings() {
     assert!(code == Some(1) && out.contains("FILE:3:1: model[0].format: "), "{out}");
     let missing = folder.0.join("no-such.toml");
     assert_eq!(louver(&["check", "--config", path(&missing)]).status.code(), Some(2));
+    let broken = folder.file("broken.gguf", "GGUF\u{3}\u{0}");
+    let template = folder.file("broken.jinja", "{% if %}");
+    let (code, out) = check(&format!(
+        "[[mcp]]\nlabel = \"a\"\nurl = \"http://a\"\nheaders = {{ \"A B\" = \"c\" }}\n\
+         [[model]]\nmodel = \"a/b\""
+    ));
+    assert!(code == Some(1) && out.contains("mcp[0]: the header \"A B\""), "{out}");
+    let (code, out) = check(&format!(
+        "[[model]]\nmodel = {:?}\n[[model]]\nmodel = \"a/b\"\ndevice = \"cpu\"\n\
+         dtype = \"bf16\"\nchat_template = {:?}",
+        path(&broken),
+        path(&template)
+    ));
+    for part in [
+        "model[0].model: ",
+        "broken.gguf",
+        "model[1].dtype: the CPU cannot multiply bf16",
+        "model[1].chat_template: ",
+        "broken.jinja: ",
+        "syntax error",
+    ] {
+        assert!(code == Some(1) && out.contains(part), "{part}: {out}");
+    }
+    assert_eq!(out.lines().count(), 3, "{out}");
 }

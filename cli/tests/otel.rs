@@ -109,7 +109,8 @@ fn count(of: &Value, name: &str) -> i64 {
 #[test]
 fn spans_of_a_request_arrive_at_the_collector() {
     let (endpoint, exports) = collector();
-    let (mut process, address) = serve(&endpoint);
+    // With the path of traces, which the flag may have or lack.
+    let (mut process, address) = serve(&format!("{endpoint}/v1/traces"));
     let schema = json!({"type": "object", "properties": {"n": {"enum": [1, 2]}},
                         "required": ["n"], "additionalProperties": false});
     let tool = json!({"type": "function",
@@ -178,6 +179,34 @@ fn spans_of_a_request_arrive_at_the_collector() {
         assert!(attribute(generation, time)["doubleValue"].as_f64().is_some_and(|s| s > 0.0));
     }
     assert!(attribute(plan, "louver.compile_seconds")["doubleValue"].is_number());
+}
+
+#[test]
+fn protocols_that_are_not_spoken_are_refused() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_louver"));
+    command.args(["serve", "--tiny", "--otlp-endpoint", "http://127.0.0.1:9"]);
+    command.env("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc");
+    let output = command.stdin(Stdio::null()).output().expect("the binary runs");
+    let log = String::from_utf8(output.stderr).expect("text");
+    assert!(!output.status.success() && log.contains("http/protobuf or http/json"), "{log}");
+}
+
+#[test]
+fn the_first_failure_to_send_spans_is_logged() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_louver"));
+    command.args(["serve", "--tiny", "--port", "0", "--otlp-endpoint", "http://127.0.0.1:9"]);
+    command.env_remove("LOUVER_API_KEY").env("OTEL_BSP_SCHEDULE_DELAY", "50");
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut process = command.spawn().expect("the binary runs");
+    let mut line = String::new();
+    BufReader::new(process.stdout.take().expect("piped")).read_line(&mut line).expect("a line");
+    let address = line.trim().rsplit("http://").next().unwrap_or_default();
+    assert_eq!(post(address, &json!({"messages": 1})).0, 400);
+    let log = BufReader::new(process.stderr.take().expect("piped"));
+    let warning = log.lines().map_while(Result::ok).find(|line| line.contains("spans cannot be"));
+    let _ = process.kill();
+    let _ = process.wait();
+    assert!(warning.is_some_and(|line| line.contains(" WARN ")));
 }
 
 #[test]

@@ -120,6 +120,76 @@ fn models_that_cannot_be_loaded_have_one_clear_error() {
     }
 }
 
+/// The exit code, standard output and standard error of `louver serve` with arguments that it
+/// refuses.
+fn refused(arguments: &[&str]) -> (Option<i32>, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_louver"));
+    command.arg("serve").args(arguments).env_remove("LOUVER_API_KEY").env("RUST_BACKTRACE", "1");
+    let output = command.stdin(Stdio::null()).output().expect("the binary runs");
+    let text = |bytes| String::from_utf8(bytes).expect("text");
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+/// Heads of one element load, and cannot be rotated.
+#[test]
+fn models_that_the_host_cannot_run_are_not_served() {
+    let folder = Folder::new("cannot-run");
+    let model = louver_tiny_model::ensure(&folder.0).expect("the embedded model").dir;
+    let file = model.join("config.json");
+    let text = std::fs::read_to_string(&file).expect("its configuration");
+    let mut config: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    config["num_key_value_heads"] = 16.into();
+    config["num_attention_heads"] = 32.into();
+    std::fs::write(&file, config.to_string()).expect("written");
+    let model = model.display().to_string();
+    let (code, out, log) = refused(&["--model", &model, "--device", "cpu", "--port", "0"]);
+    let error = log.lines().last().expect("an error");
+    assert_eq!((code, out.as_str()), (Some(2), ""), "{log}");
+    assert!(error.contains("mistral.rs has loaded it, but cannot run it: "), "{log}");
+    assert!(error.contains("in rope") && !error.contains("::"), "{error}");
+    let (code, out, log) = refused(&["--tiny", "--dtype", "bf16", "--device", "cpu"]);
+    assert_eq!((code, out.as_str()), (Some(2), ""), "{log}");
+    assert!(log.contains("dtype: the CPU cannot multiply bf16"), "{log}");
+}
+
+#[test]
+fn files_that_cannot_be_used_are_named_with_their_flag() {
+    let folder = Folder::new("files");
+    let template = folder.file("broken.jinja", "{% if %}").display().to_string();
+    for (arguments, parts) in [
+        (["--config", "/no/such.toml"], &["--config: cannot read /no/such.toml"][..]),
+        (["--limits", "/no/such.toml"], &["--limits: cannot read /no/such.toml"]),
+        (["--chat-template", &template], &["broken.jinja: ", "syntax error"]),
+    ] {
+        let (code, _, log) = refused(&[&["--tiny"], &arguments[..]].concat());
+        let error = log.lines().last().expect("an error");
+        assert!(code == Some(2) && parts.iter().all(|part| error.contains(part)), "{log}");
+        assert!(!error.contains("--format NAME"), "{error}");
+    }
+}
+
+#[test]
+fn flags_of_other_servers_have_advice() {
+    for (arguments, parts) in [
+        (&["-hf", "a/b"][..], &["unexpected argument '-hf'", "--model OWNER/NAME"][..]),
+        (&["-ngl", "99"], &["-ngl: ", "--device cuda"]),
+        (&["a/b", "--served-model-name=x"], &["--served-model-name: ", "--name NAME"]),
+        (
+            &["a/b", "--enable-auto-tool-choice", "--tool-call-parser", "hermes", "-c", "9"],
+            &["--enable-auto-tool-choice: not needed", "--tool-call-parser: not needed", "-c: "],
+        ),
+    ] {
+        let (code, _, log) = refused(arguments);
+        assert_eq!(code, Some(2), "{log}");
+        assert!(parts.iter().all(|part| log.contains(part)), "{log}");
+        assert!(!log.contains("a similar argument"), "{log}");
+    }
+    let (code, out, _) = refused(&["-h"]);
+    assert!(code == Some(0) && out.contains("--model"), "{out}");
+    let (_, _, log) = refused(&["--modle", "x"]);
+    assert!(log.contains("a similar argument exists: '--model'"), "{log}");
+}
+
 #[test]
 fn a_template_without_tools_names_the_ways_out() {
     let folder = Folder::new("no-tools");
@@ -215,7 +285,7 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
 #[cfg(unix)]
 #[test]
 fn signals_end_the_loading() {
-    for signal in ["TERM", "INT"] {
+    for signal in ["TERM", "INT", "HUP"] {
         let folder = Folder::new(&format!("signal-{signal}"));
         let model = louver_tiny_model::ensure(&folder.0).expect("the embedded model").dir;
         let begun = folder.0.join("begun");

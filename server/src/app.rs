@@ -65,9 +65,10 @@ pub async fn serve(
 }
 
 async fn not_found(uri: Uri) -> ApiError {
-    let message = match Route::meant_by(uri.path()) {
-        Some(meant) => format!("there is no such route: use {meant}"),
-        None => "there is no such route".to_owned(),
+    let message = match (Route::meant_by(uri.path()), Route::similar_to(uri.path())) {
+        (Some(meant), _) => format!("there is no such route: use {meant}"),
+        (None, Some(similar)) => format!("there is no such route: is {similar} meant?"),
+        (None, None) => "there is no such route".to_owned(),
     };
     ApiError::general(ErrorKind::NotFound, "unknown_route", message)
 }
@@ -131,8 +132,8 @@ async fn model(
     }))
 }
 
-/// Health check: 200 while all hosts accept requests; 503 if one does not or the server is
-/// stopping.
+/// Health check: 200 while all hosts accept requests; 503 if one does not, or on a connection that
+/// is still open while the server stops.
 async fn health(State(app): State<App>) -> Result<Response, ApiError> {
     let unavailable =
         |code, message: String| ApiError::general(ErrorKind::Unavailable, code, message);

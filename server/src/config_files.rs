@@ -10,7 +10,8 @@ use crate::model_source::{self, ModelSource};
 impl Config {
     /// The faults of files that the configuration names: models, templates, tokenizers, wire
     /// formats, the registry, programs of MCP servers; and of options that depend on them or on
-    /// this build. Reads small files; opens no weights, no device and no network.
+    /// this build. Reads small files and the metadata of GGUF files; opens no other weights, no
+    /// device and no network.
     pub fn file_faults(&self) -> Vec<ConfigFault> {
         let registry = louver_formats::read_registry(&self.registry).err();
         let registry = registry.map(|error| ConfigFault::new("registry", error.to_string()));
@@ -36,11 +37,13 @@ fn model_faults(model: &ModelConfig) -> Vec<LoadError> {
         return Vec::new();
     }
     let source = model_source::find(&model.model, model.tokenizer.is_some());
-    let is_gguf = matches!(source, Ok(ModelSource::Gguf(_)));
-    let of_source = if is_gguf {
-        vec![load::check_gguf_options(model)]
-    } else {
-        vec![load::isq(model, None).map(drop), load::tokenizer(model).map(drop)]
+    let of_source = match &source {
+        Ok(ModelSource::Gguf(file)) => {
+            let fault = |source| LoadError::Model { model: model.served_name(), source };
+            let file = louver_mistralrs::check_gguf(file).map_err(fault);
+            vec![load::check_gguf_options(model), file]
+        }
+        _ => vec![load::isq(model, None).map(drop), load::tokenizer(model).map(drop)],
     };
     let formats = load::formats(model);
     let name = formats.as_ref().ok().and_then(|(name, formats)| {

@@ -11,7 +11,11 @@ use louver::compile::CompileError;
 use louver::front::json_schema::{SchemaError, SchemaErrorReason};
 use louver::spec::json::JsonError;
 use louver_formats::{LowerError, MemberErrorKind, RequestError, RequestErrors};
+<<<<<<< HEAD
 use louver_mistralrs::{EnforcementError, GenerationError, PlanError, SendError};
+=======
+use louver_mistralrs::{EnforcementError, GenerationError, PlanError, without_backtraces};
+>>>>>>> c1
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -417,7 +421,8 @@ impl From<SendError> for ApiError {
 
 impl From<GenerationError> for ApiError {
     fn from(error: GenerationError) -> Self {
-        let message = error.to_string();
+        // The log has the whole text.
+        let message = without_backtraces(&error.to_string());
         match error {
             GenerationError::HostGone => {
                 ApiError::general(ErrorKind::Unavailable, "host_gone", message)
@@ -474,6 +479,14 @@ mod tests {
         assert!(fault().to_string().len() < 5_000);
         let error = ApiError::reject(std::iter::repeat_with(fault)).unwrap_err();
         assert_eq!(error.faults().count(), MAX_FAULTS);
+    }
+
+    #[test]
+    fn backtraces_of_the_host_are_not_sent() {
+        let text =
+            "no matmul\n   0: candle_core::error::Error::bt\n             at /src/a.rs:1:2\n";
+        let error = ApiError::from(GenerationError::Host(text.to_owned()));
+        assert_eq!(error.first().message, "the host failed: no matmul");
     }
 
     #[test]

@@ -45,7 +45,8 @@ pub use app::{router, serve};
 pub use config::{
     Batching, Config, ConfigError, ConfigFault, ConfigFile, DeviceChoice, EngineSettings,
     ModelConfig, ModelLimitOverrides, ModelLimits, ModelRequestLimits, ModelSettings, Overridable,
-    Overrides, PreparationSettings, ReasoningDefault, StrictTools, UnknownMembers, parse_host,
+    Overrides, PreparationSettings, ReasoningDefault, StrictTools, UnknownMembers, foreign_option,
+    parse_host,
 };
 pub use error::{ApiError, ApiFault, ErrorKind};
 pub use inspect::{

@@ -270,7 +270,10 @@ impl ServerLimits {
         }
         let RequestLimits { n, concurrent, .. } = self.requests;
         if concurrent > 0 && n > concurrent {
-            out.push(("requests.n", "must be at most requests.concurrent".to_owned()));
+            let problem = format!(
+                "is {n} (8 by default) and must be at most `concurrent` ({concurrent}): set it, too"
+            );
+            out.push(("requests.n", problem));
         }
         out
     }

@@ -4,14 +4,21 @@ use std::path::{Path, PathBuf};
 
 use louver::engine::EngineOptions;
 use louver::front::json_schema::Registry;
-use louver_formats::{FormatError, LowerError, WireFormat};
-use louver_mistralrs::{GgufModel, Louver, LouverOptions, PlanError};
-use mistralrs::{Device, IsqType, Model, ModelDType, TextModelBuilder, parse_isq_value};
+use louver_formats::{FormatError, LowerError, ToolRequest, WireFormat};
+use louver_mistralrs::{
+    ChatTemplate, GenerationError, GgufModel, Louver, LouverOptions, PlanError, RequestError,
+    RequestParams, without_backtraces,
+};
+use mistralrs::{
+    Device, IsqType, Model, ModelDType, SamplingParams, TextModelBuilder, parse_isq_value,
+};
+use serde_json::json;
 
 use crate::config::{Config, ConfigError, ModelConfig, ModelSettings, ReasoningDefault};
 use crate::device;
 use crate::mcp::McpServers;
 use crate::model_source::{self, ModelSource, SourceError};
+use crate::responses::offered_name;
 use crate::served_model::{ServedModel, plan_reasoning};
 use crate::state::App;
 
@@ -36,6 +43,26 @@ pub enum LoadError {
         /// The cause.
         source: louver_mistralrs::LoadError,
     },
+    /// A model was loaded, but the host cannot run it.
+    #[error("model {model:?}: mistral.rs has loaded it, but cannot run it: {problem}")]
+    Step {
+        /// The model's name.
+        model: String,
+        /// The host's error.
+        problem: String,
+    },
+    /// The schema of an MCP server's tool cannot be enforced.
+    #[error("MCP server {label:?}: the tool {tool:?} cannot be offered by {model:?}: {problem}")]
+    McpTool {
+        /// The label of the server.
+        label: String,
+        /// The tool's name on the server.
+        tool: String,
+        /// The name of the model.
+        model: String,
+        /// What is wrong.
+        problem: String,
+    },
     /// An MCP server cannot be used.
     #[error("MCP server {label:?}: {source}")]
     Mcp {
@@ -57,7 +84,9 @@ pub enum LoadError {
 }
 
 /// Loads the models of a configuration. Fails if the wire format of a model is unknown, because its
-/// output could not be parsed. Cost: the models' own loading time; each tokenizer is decoded once.
+/// output could not be parsed; if a model cannot generate a token; and if a tool of an MCP server
+/// cannot be offered. Cost: the models' own loading time and one token of each; each tokenizer is
+/// decoded once, and each tool of an MCP server compiled for each model.
 pub async fn load(config: Config) -> Result<App, LoadError> {
     config.check()?;
     let registry = louver_formats::read_registry(&config.registry)?;
@@ -67,6 +96,9 @@ pub async fn load(config: Config) -> Result<App, LoadError> {
     }
     let mcp_servers = McpServers::connect(&config.mcp_servers).await;
     let mcp_servers = mcp_servers.map_err(|(label, source)| LoadError::Mcp { label, source })?;
+    for (of_model, served) in config.models.iter().zip(&models) {
+        check_mcp_tools(&config.settings(of_model), served, &mcp_servers)?;
+    }
     Ok(App::with_mcp_servers(config, models, mcp_servers))
 }
 
@@ -91,6 +123,33 @@ async fn load_served(
     Ok(ServedModel::new(model, host, louver))
 }
 
+/// Checks that requests to the model may offer each tool of the MCP servers, alone.
+fn check_mcp_tools(
+    settings: &ModelSettings,
+    served: &ServedModel,
+    servers: &McpServers,
+) -> Result<(), LoadError> {
+    /// Where the schema is in the request of this check.
+    const SCHEMA: &str = "/tools/0/function/parameters";
+    for label in servers.labels() {
+        for mut tool in servers.functions(label) {
+            let name = tool["name"].as_str().unwrap_or_default().to_owned();
+            tool["name"] = offered_name(label, &name).into();
+            let tools = json!([{"type": "function", "function": tool}]);
+            let plan = served.louver.tools(tools).schema_options(settings.schema_options.clone());
+            plan.strictness(settings.strict_tools.into()).build().map_err(|error| {
+                LoadError::McpTool {
+                    label: label.to_owned(),
+                    tool: name,
+                    model: served.name.clone(),
+                    problem: error.to_string().replace(SCHEMA, "/inputSchema"),
+                }
+            })?;
+        }
+    }
+    Ok(())
+}
+
 /// Checks that the model can have the configured reasoning, and its own budget of it.
 fn check_reasoning(
     model: &ModelConfig,
@@ -111,8 +170,8 @@ fn check_reasoning(
     budgeted.map(drop).map_err(|error| fault("reasoning_budget", error))
 }
 
-/// Loads one model and sets up Louver for it. Fails if its wire format is unknown. A prompt of more
-/// than `prompt_bytes` bytes is rejected.
+/// Loads one model, sets up Louver for it and generates one token. Fails if its wire format is
+/// unknown, or the host cannot run it. A prompt of more than `prompt_bytes` bytes is rejected.
 pub async fn load_model(
     model: &ModelConfig,
     engine: EngineOptions,
@@ -136,9 +195,33 @@ pub async fn load_model(
     };
     let (host, louver) =
         loaded.map_err(|source| LoadError::Model { model: model.served_name(), source })?;
-    match louver.format() {
-        Ok(_) => Ok((host, louver)),
-        Err(error) => Err(fault("format", format!("{error}{FORMAT_HELP}"))),
+    if let Err(error) = louver.format() {
+        return Err(fault("format", format!("{error}{FORMAT_HELP}")));
+    }
+    try_step(&host, &louver)
+        .await
+        .map_err(|problem| LoadError::Step { model: model.served_name(), problem })?;
+    Ok((host, louver))
+}
+
+/// Generates one token. The host loads some weights that it cannot run, such as those of a type
+/// that the device does not multiply. The error is the host's.
+async fn try_step(host: &Model, louver: &Louver) -> Result<(), String> {
+    let Ok(plan) = louver.plan_completion(ToolRequest::default()) else { return Ok(()) };
+    let Ok(prompt) = plan.text_prompt("a") else { return Ok(()) };
+    let sampling = SamplingParams { max_len: Some(1), ..SamplingParams::neutral() };
+    let params = RequestParams::default().with_sampling(sampling);
+    let mut streams = match plan.start(host, prompt, params).await {
+        Ok(streams) => streams,
+        Err(RequestError::Host(problem)) => return Err(without_backtraces(&problem)),
+        Err(_) => return Ok(()),
+    };
+    let Some(stream) = streams.pop() else { return Ok(()) };
+    match stream.finish().await {
+        Err(error @ (GenerationError::Host(_) | GenerationError::HostGone)) => {
+            Err(without_backtraces(&error.to_string()))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -233,7 +316,8 @@ fn device(config: &ModelConfig) -> Result<Option<Device>, LoadError> {
     device::open(config.device).map_err(|problem| option_fault(config)("device", problem))
 }
 
-/// The data type of the weights: by default F32 on the CPU, and the host's choice elsewhere.
+/// The data type of the weights: by default F32 on the CPU, and the host's choice elsewhere. On the
+/// CPU the host has no multiplication of BF16.
 pub(crate) fn dtype(config: &ModelConfig) -> Result<ModelDType, LoadError> {
     let name = config.dtype.as_deref().unwrap_or("auto");
     let unknown = |_: String| {
@@ -242,22 +326,29 @@ pub(crate) fn dtype(config: &ModelConfig) -> Result<ModelDType, LoadError> {
     };
     match name.parse().map_err(unknown)? {
         ModelDType::Auto if config.is_on_cpu() => Ok(ModelDType::F32),
+        ModelDType::BF16 if config.is_on_cpu() => {
+            let problem = "the CPU cannot multiply bf16: leave it out, or use f32 or f16";
+            Err(option_fault(config)("dtype", problem.to_owned()))
+        }
         dtype => Ok(dtype),
     }
 }
 
-/// The text of the chat template that replaces the model's, if there is one.
+/// The text of the chat template that replaces the model's, if there is one. Its syntax is checked.
 pub(crate) fn chat_template(config: &ModelConfig) -> Result<Option<String>, LoadError> {
     let Some(path) = &config.chat_template else { return Ok(None) };
-    let fault = option_fault(config);
+    let fault = |problem: String| option_fault(config)("chat_template", problem);
     let shipped = path.to_str().and_then(louver_mistralrs::shipped_template);
-    match (shipped, path.is_file()) {
-        (Some(template), false) => Ok(Some(template.to_owned())),
-        _ => std::fs::read_to_string(path).map(Some).map_err(|error| {
-            let names = louver_mistralrs::SHIPPED_TEMPLATES.map(|(name, _)| name).join(", ");
-            let problem = format!("cannot read {}: {error}; shipped: {names}", path.display());
-            fault("chat_template", problem)
-        }),
+    if let (Some(template), false) = (shipped, path.is_file()) {
+        return Ok(Some(template.to_owned()));
+    }
+    let template = std::fs::read_to_string(path).map_err(|error| {
+        let names = louver_mistralrs::SHIPPED_TEMPLATES.map(|(name, _)| name).join(", ");
+        fault(format!("cannot read {}: {error}; shipped: {names}", path.display()))
+    })?;
+    match ChatTemplate::new(&template, Default::default()) {
+        Ok(_) => Ok(Some(template)),
+        Err(error) => Err(fault(format!("{}: {error}", path.display()))),
     }
 }
 
@@ -310,7 +401,10 @@ mod tests {
             dtype(&ModelConfig { device, dtype: name, ..ModelConfig::default() })
         };
         assert_eq!(chosen(DeviceChoice::Cpu, None).unwrap(), ModelDType::F32);
-        assert_eq!(chosen(DeviceChoice::Cpu, Some("bf16")).unwrap(), ModelDType::BF16);
+        assert_eq!(chosen(DeviceChoice::Cpu, Some("f16")).unwrap(), ModelDType::F16);
+        let error = chosen(DeviceChoice::Cpu, Some("bf16")).unwrap_err().to_string();
+        assert!(error.contains("the CPU cannot multiply bf16"), "{error}");
+        assert_eq!(chosen(DeviceChoice::Cuda(0), Some("bf16")).unwrap(), ModelDType::BF16);
         assert_eq!(chosen(DeviceChoice::Cuda(0), None).unwrap(), ModelDType::Auto);
         assert!(chosen(DeviceChoice::Cpu, Some("f31")).is_err());
     }

@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use axum::http::Uri;
+use axum::http::{HeaderName, HeaderValue, Uri};
 use louver_mistralrs::{McpError, McpTools};
 use mistralrs::{McpClientConfig, McpServerConfig, McpServerSource};
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::limits::Seconds;
 
@@ -56,6 +57,14 @@ impl McpServer {
         {
             return Some(format!(
                 "{url:?} is no URL of HTTP, such as \"http://127.0.0.1:9000/mcp\""
+            ));
+        }
+        let is_header = |name: &str, value: &str| {
+            name.parse::<HeaderName>().is_ok() && value.parse::<HeaderValue>().is_ok()
+        };
+        if let Some((name, _)) = self.headers.iter().find(|(name, value)| !is_header(name, value)) {
+            return Some(format!(
+                "the header {name:?} has a name or value that HTTP does not allow"
             ));
         }
         match (&self.command, &self.url) {
@@ -136,6 +145,13 @@ impl McpServers {
         self.0.get(label)
     }
 
+    /// The functions of a server in OpenAI's format, without their wrappers.
+    pub(crate) fn functions(&self, label: &str) -> Vec<Value> {
+        let definitions = self.get(label).map(McpTools::definitions).unwrap_or_default();
+        let definitions = definitions.as_array().cloned().unwrap_or_default();
+        definitions.into_iter().map(|mut definition| definition["function"].take()).collect()
+    }
+
     /// The labels of all servers.
     pub(crate) fn labels(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
@@ -160,6 +176,8 @@ mod tests {
             ("label = 'a'\nurl = 'foo'", false),
             ("label = 'a'\nurl = '/mcp'", false),
             ("label = 'a'\nurl = 'ftp://x'", false),
+            ("label = 'a'\nurl = 'http://x'\nheaders = { 'A B' = 'b' }", false),
+            ("label = 'a'\nurl = 'http://x'\nheaders = { A = \"b\\n\" }", false),
         ] {
             let server: McpServer = toml::from_str(toml).unwrap();
             assert_eq!(server.fault().is_none(), is_right, "{toml}");

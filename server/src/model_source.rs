@@ -18,10 +18,7 @@ pub(crate) enum ModelSource {
 #[non_exhaustive]
 pub enum SourceError {
     /// There is no such path, and it is not an id of the Hub.
-    #[error(
-        "no such directory or file: {}; an id of the Hugging Face Hub has the form owner/name",
-        path.display()
-    )]
+    #[error("no such directory or file: {}; {}", path.display(), path_advice(path))]
     NoSuchPath {
         /// The path.
         path: PathBuf,
@@ -60,6 +57,23 @@ pub enum SourceError {
         /// The file.
         path: PathBuf,
     },
+}
+
+/// What to write instead of a path that does not exist.
+fn path_advice(path: &Path) -> &'static str {
+    let text = path.to_string_lossy();
+    let last = text.rsplit(['/', '\\']).next().unwrap_or_default();
+    if text.starts_with('~') {
+        "`~` is not expanded here: write the whole path"
+    } else if text.contains("://") || text.starts_with("hf.co/") {
+        "URLs are not read: write the id owner/name of a repository of the Hugging Face Hub, or \
+         download a GGUF file and write its path"
+    } else if last.contains(':') {
+        "tags are not read: write the id owner/name of a repository of the Hugging Face Hub with \
+         *.safetensors, or download a GGUF file and write its path"
+    } else {
+        "an id of the Hugging Face Hub has the form owner/name"
+    }
 }
 
 const CONFIG: &str = "config.json";
@@ -167,6 +181,21 @@ mod tests {
         ] {
             let error = find(path, false).expect_err(path).to_string();
             assert!(error.starts_with("no such") || error.contains("is not a model"), "{error}");
+        }
+    }
+
+    #[test]
+    fn names_of_other_programs_have_advice() {
+        for (path, advice) in [
+            ("~/m", "`~` is not expanded"),
+            ("qwen3:4b", "tags are not read"),
+            ("owner/x:Q4_K_M", "tags are not read"),
+            ("https://huggingface.co/a/b", "URLs are not read"),
+            ("hf.co/a/b:Q4_K_M", "URLs are not read"),
+            ("C:\\models\\x", "form owner/name"),
+        ] {
+            let error = find(path, false).expect_err(path).to_string();
+            assert!(error.contains(advice), "{error}");
         }
     }
 

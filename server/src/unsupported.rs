@@ -1,4 +1,5 @@
-//! Routes of OpenAI's and Anthropic's APIs that are not served: a 404 that names the way out.
+//! Routes of OpenAI's and Anthropic's APIs, and of other servers, that are not served: a 404 that
+//! names the way out.
 
 use axum::Router;
 use axum::http::Uri;
@@ -39,7 +40,46 @@ const ROUTES: &[(&str, &str, &str)] = &[
     ("/v1/responses/compact", "conversations are not compacted", "send a shorter `input`"),
     ("/v1/messages/batches", "batches are not supported", "send each request to /v1/messages"),
     ("/v1/complete", "this old route of Anthropic's API is not supported", "use /v1/messages"),
+    ("/api/chat", OTHER_API, "use /v1/chat/completions"),
+    ("/api/generate", OTHER_API, "use /v1/completions, or /v1/chat/completions"),
+    ("/api/tags", OTHER_API, "use /v1/models"),
+    ("/api/show", OTHER_API, "use /v1/models"),
+    ("/api/ps", OTHER_API, "use /v1/models"),
+    ("/api/version", OTHER_API, "use `louver --version`"),
+    ("/api/pull", "models are not loaded by requests", "name them when the server starts"),
+    ("/api/embed", "embeddings are not supported", "use a server for embedding models"),
+    ("/api/embeddings", "embeddings are not supported", "use a server for embedding models"),
+    ("/embedding", "embeddings are not supported", "use a server for embedding models"),
+    ("/embeddings", "embeddings are not supported", "use a server for embedding models"),
+    ("/embed", "embeddings are not supported", "use a server for embedding models"),
+    ("/pooling", "embeddings are not supported", "use a server for embedding models"),
+    ("/completion", OTHER_API, "use /v1/completions, or /v1/chat/completions"),
+    ("/generate", OTHER_API, "use /v1/completions, or /v1/chat/completions"),
+    ("/generate_stream", OTHER_API, "use /v1/completions with `stream`"),
+    ("/infill", "infilling is not supported", "send the prompt to /v1/completions"),
+    ("/tokenize", "tokens are not listed", TOKENS),
+    ("/detokenize", "tokens are not listed", TOKENS),
+    ("/v1/tokenize", "tokens are not listed", TOKENS),
+    ("/v1/detokenize", "tokens are not listed", TOKENS),
+    ("/apply-template", "prompts are not rendered", TOKENS),
+    ("/rerank", "ranking is not supported", "use a server for ranking models"),
+    ("/v1/rerank", "ranking is not supported", "use a server for ranking models"),
+    ("/v2/rerank", "ranking is not supported", "use a server for ranking models"),
+    ("/score", "ranking is not supported", "use a server for ranking models"),
+    ("/v1/score", "ranking is not supported", "use a server for ranking models"),
+    ("/classify", "ranking is not supported", "use a server for ranking models"),
+    ("/props", OTHER_API, "use /v1/models, which has the settings of each model"),
+    ("/get_model_info", OTHER_API, "use /v1/models, which has the settings of each model"),
+    ("/slots", OTHER_API, "use /metrics"),
+    ("/ready", OTHER_API, "use /healthz"),
+    ("/ping", OTHER_API, "use /healthz"),
 ];
+
+/// Of routes whose request another route takes in another format.
+const OTHER_API: &str = "this route of another server is not served";
+
+/// How to learn the length of a prompt.
+const TOKENS: &str = "/v1/louver/check returns `prompt_tokens`";
 
 /// The routes.
 pub(crate) fn routes() -> Router<App> {

@@ -79,8 +79,8 @@ impl LoadError {
     }
 }
 
-/// The text on one line, without lines of backtraces.
-fn without_backtraces(text: &str) -> String {
+/// An error's text of the host on one line, without the backtraces that candle writes into it.
+pub fn without_backtraces(text: &str) -> String {
     let is_frame = |line: &&str| {
         let line = line.trim_start();
         let number = line.split_once(": ").map(|(number, _)| number);

@@ -152,6 +152,16 @@ const SPLIT: &str = "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|
 /// The type of ordinary tokens; others are special.
 const NORMAL: i64 = 1;
 
+/// Checks that a file is a GGUF file with a tokenizer that can be used. Reads its metadata, not its
+/// weights.
+///
+/// # Errors
+///
+/// [`LoadError::Checkpoint`].
+pub fn check_gguf(path: &Path) -> Result<(), LoadError> {
+    read(path).map(drop)
+}
+
 /// Reads the parts of a model in a GGUF file.
 pub(crate) fn read(path: &Path) -> Result<ModelParts, LoadError> {
     let fault = |problem: String| LoadError::file(path, problem);

@@ -16,7 +16,9 @@ pub(super) fn run(path: &Path) -> Result<ExitCode> {
             println!("{}: valid", path.display());
             Ok(ExitCode::SUCCESS)
         }
-        Err(error @ ConfigError::Read { .. }) => Err(error.into()),
+        Err(error @ ConfigError::Read { .. }) => {
+            Err(anyhow::Error::from(error).context("--config"))
+        }
         Err(error) => {
             println!("{error}");
             Ok(ExitCode::FAILURE)

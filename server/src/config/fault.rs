@@ -9,6 +9,8 @@ use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::foreign::member_advice;
+
 /// Most faults that are collected of one file.
 const MAX_FAULTS: usize = 100;
 
@@ -179,17 +181,31 @@ const NO_WORD: &str = "wanted string or table";
 fn fault(text: &str, error: &toml::de::Error, member: String) -> ConfigFault {
     let place = error.span().map(|span| line_and_column(text, span.start));
     let message = error.message();
-    let problem = if message.ends_with("expected a sequence") {
-        match &*member {
-            "model" | "mcp" => format!("must be a list of tables: write `[[{member}]]`"),
-            _ => "must be a list, such as [\"a\", \"b\"]".to_owned(),
-        }
-    } else if message.ends_with("expected u16") {
-        format!("must be an integer from 0 to {}", u16::MAX)
-    } else {
-        advised(message)
-    };
+    let problem = expected(message, &member).unwrap_or_else(|| advised(message));
     ConfigFault { place, member, problem }
+}
+
+/// What a member must be, if a value has another type.
+fn expected(message: &str, member: &str) -> Option<String> {
+    let (_, kind) = message.rsplit_once("expected ")?;
+    let name = member.rsplit('.').next().unwrap_or(member);
+    Some(match kind {
+        "a sequence" if ["model", "mcp"].contains(&name) => {
+            format!("must be a list of tables: write `[[{member}]]`")
+        }
+        "a sequence" => "must be a list, such as [\"a\", \"b\"]".to_owned(),
+        "u16" => format!("must be an integer from 0 to {}", u16::MAX),
+        "usize" | "u64" if name.ends_with("bytes") => {
+            "must be a whole number of bytes, such as 268435456, without a unit".to_owned()
+        }
+        "usize" | "u32" | "u64" => "must be a whole number, 0 or more".to_owned(),
+        "a nonzero usize" => "must be a whole number above 0".to_owned(),
+        "f64" => "must be a number of seconds, such as 30, without a unit".to_owned(),
+        "a boolean" => "must be true or false".to_owned(),
+        "a string" => "must be a text in quotes".to_owned(),
+        "literal string" => "there is no value, or a text without quotes".to_owned(),
+        _ => return None,
+    })
 }
 
 /// An error's message, with the name that is likely meant instead of an unknown one.
@@ -201,10 +217,12 @@ fn advised(message: &str) -> String {
     let known: Vec<&str> = quoted.collect();
     let is_member = rest.starts_with("field");
     let what = if is_member { "member" } else { "value" };
-    match similar(name, known.iter().copied(), 0) {
-        Some(meant) => format!("there is no {what} `{name}`; is `{meant}` meant?"),
-        None if known.is_empty() => format!("there is no {what} `{name}`"),
-        None => format!("there is no {what} `{name}`; known: {}", known.join(", ")),
+    let advice = member_advice(name).filter(|_| is_member);
+    match (similar(name, known.iter().copied(), 0), advice) {
+        (Some(meant), _) => format!("there is no {what} `{name}`; is `{meant}` meant?"),
+        (None, Some(advice)) => format!("there is no {what} `{name}`: {advice}"),
+        (None, None) if known.is_empty() => format!("there is no {what} `{name}`"),
+        (None, None) => format!("there is no {what} `{name}`; known: {}", known.join(", ")),
     }
 }
 
@@ -286,5 +304,62 @@ fn member_at(table: &DeTable<'_>, member: &str) -> Option<usize> {
     match inner {
         DeValue::Table(inner) if !rest.is_empty() => member_at(inner, rest).or(Some(at)),
         _ => Some(at),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The faults of a text, each on a line.
+    fn faults(text: &str) -> String {
+        let file = ConfigFile::new(Path::new("a"), text);
+        let error = file.config().map(|config| file.error(config.faults()));
+        error.unwrap_or_else(|error| error).to_string()
+    }
+
+    #[test]
+    fn faults_say_what_a_member_must_be() {
+        for (text, fault) in [
+            ("port = ", "a:1:8: there is no value, or a text without quotes"),
+            ("port = 99999", "a:1:8: port: must be an integer from 0 to 65535"),
+            ("reasoning_budget = -1", "reasoning_budget: must be a whole number, 0 or more"),
+            ("grace_s = \"30s\"", "grace_s: must be a number of seconds, such as 30"),
+            ("allow_no_keys = \"yes\"", "allow_no_keys: must be true or false"),
+            (
+                "[engine]\npool_bytes = \"256MB\"",
+                "engine.pool_bytes: must be a whole number of bytes",
+            ),
+            (
+                "[[model]]\nengine = { pool_bytes = \"5\" }",
+                "model[0].engine.pool_bytes: must be a whole number of bytes",
+            ),
+            ("[[model]]\nmodel = 5", "model[0].model: must be a text in quotes"),
+            ("[model]\nmodel = \"a\"", "model: must be a list of tables: write `[[model]]`"),
+            ("[schema_options]\npolicy = \"strict\"", "a:1:1: schema_options: there is no option"),
+            ("[[model]]\nname = \"a\"", "model[0].model: is missing: name a directory"),
+            (
+                "[[model]]\nmodel = \"a\"\n[limits.requests]\nconcurrent = 4",
+                "limits.requests.n: is 8 (8 by default) and must be at most `concurrent` (4)",
+            ),
+        ] {
+            let faults = faults(text);
+            assert!(faults.contains(fault), "{text}: {faults}");
+        }
+    }
+
+    #[test]
+    fn members_of_other_servers_have_advice() {
+        for (text, advice) in [
+            ("[[model]]\nserved_model_name = \"x\"", "`name` and `aliases` of a [[model]]"),
+            ("[[model]]\nmax_model_len = 5", "the context is the model's"),
+            ("tool_call_parser = \"hermes\"", "not needed"),
+            ("[requests]\nn = 5", "[limits.requests]"),
+        ] {
+            let faults = faults(text);
+            assert!(faults.contains(advice) && !faults.contains("known:"), "{text}: {faults}");
+        }
+        // Not the member of a table with the same name.
+        assert!(!faults("[limits]\nn = 5").contains("max_tokens"));
     }
 }

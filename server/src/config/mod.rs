@@ -1,6 +1,7 @@
 //! Server configuration: a TOML file (`--config`), extended by command-line flags.
 
 mod fault;
+mod foreign;
 mod model;
 pub(crate) mod origins;
 pub(crate) mod overrides;
@@ -19,6 +20,7 @@ use crate::limits::{NO_SOURCE_BYTES, SOURCE_BYTES, Seconds, ServerLimits, schema
 use crate::mcp::McpServer;
 
 pub use fault::{ConfigError, ConfigFault, ConfigFile};
+pub use foreign::foreign_option;
 pub use model::{Batching, DeviceChoice, ModelConfig, ModelLimitOverrides};
 pub use origins::parse_host;
 pub use overrides::{Overridable, Overrides};
@@ -128,7 +130,8 @@ pub enum UnknownMembers {
 fn schema_options<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SchemaOptions, D::Error> {
     let members = Overrides::<SchemaOptions>::deserialize(deserializer)?;
     if members.has("policy") {
-        return Err(D::Error::custom("schema_options.policy: use the member `policy`"));
+        let problem = "there is no option `policy`: use the member `policy` beside this table";
+        return Err(D::Error::custom(problem));
     }
     Ok(members.apply(&SchemaOptions::closed()))
 }
@@ -238,7 +241,14 @@ impl Config {
                 faults.push(ConfigFault::new(format!("model[{i}].{member}"), problem));
             };
             if model.model.is_empty() {
-                add("model", "must not be empty".to_owned());
+                add("model", NO_SOURCE.to_owned());
+            }
+            for (member, mut names) in
+                [("name", model.name.as_slice().iter()), ("aliases", model.aliases.iter())]
+            {
+                if names.any(|name| name.trim().is_empty()) {
+                    add(member, "must not be empty".to_owned());
+                }
             }
             for name in std::iter::once(model.served_name()).chain(model.aliases.iter().cloned()) {
                 if names.contains(&name) {
@@ -284,6 +294,10 @@ impl Config {
 /// What is wrong with a configuration without models.
 const NO_MODEL: &str = "there is no model to serve: name one with --model, --tiny or --trained, or \
                         in a table [[model]] of the file of --config";
+
+/// What is wrong with a model without a source.
+const NO_SOURCE: &str = "is missing: name a directory, a GGUF file or an id of the Hugging Face Hub, \
+                         owner/name";
 
 /// What is wrong with a reasoning budget of 0.
 const NO_BUDGET: &str = "must not be 0: `reasoning = \"off\"` turns reasoning off";
@@ -474,6 +488,11 @@ mod tests {
         let check =
             |text: &str| toml::from_str::<Config>(text).unwrap().check().unwrap_err().to_string();
         assert_eq!(check(""), format!("model: {NO_MODEL}"));
+        assert_eq!(check("[[model]]\nname = \"a\""), format!("model[0].model: {NO_SOURCE}"));
+        for (member, name) in [("name", "name = \" \""), ("aliases", "aliases = [\"b\", \"\"]")] {
+            let error = check(&format!("[[model]]\nmodel = \"a\"\n{name}"));
+            assert_eq!(error, format!("model[0].{member}: must not be empty"));
+        }
         let twice = "[[model]]\nmodel = \"a\"\n[[model]]\nmodel = \"b\"\naliases = [\"a\"]";
         assert_eq!(check(twice), "model[1].name: two models are called \"a\"");
         for keys in ["\"\"", "\" \"", "\"a\", \"\\t\"", "\"a b\""] {
@@ -487,7 +506,7 @@ mod tests {
         for policy in ["validate", "strict"] {
             let text = format!("[schema_options]\npolicy = \"{policy}\"\n[[model]]\nmodel = \"a\"");
             let error = toml::from_str::<Config>(&text).unwrap_err().to_string();
-            assert!(error.contains("schema_options.policy: use the member `policy`"), "{error}");
+            assert!(error.contains("use the member `policy`"), "{error}");
         }
         assert!(
             check("cors_origins = [\"*\"]\n[[model]]\nmodel = \"a\"").starts_with("cors_origins: ")

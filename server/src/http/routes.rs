@@ -1,5 +1,7 @@
 //! The table of routes: their paths, and what the layers around all routes need to know of them.
 
+use louver::front::diagnostic::similar;
+
 /// A route, together with those below it: `/v1/models` is the route of `/v1/models/{id}`, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Route {
@@ -73,6 +75,11 @@ impl Route {
         let mut routes = ends.flat_map(|end| [end.to_owned(), format!("/v1{end}")]);
         let meant = routes.find(|route| Route::of(route).path == route);
         meant.filter(|meant| meant != path)
+    }
+
+    /// The path in the table that is most similar to one that is not in it.
+    pub(crate) fn similar_to(path: &str) -> Option<&'static str> {
+        similar(path, ROUTES.iter().map(|route| route.path), 0)
     }
 }
 

@@ -1,7 +1,6 @@
 //! The tool type `mcp`: the tools of a configured MCP server that a request may use.
 
 use louver::spec::json::Json;
-use louver_mistralrs::McpTools;
 use serde_json::{Value, json};
 
 use crate::mcp::McpServers;
@@ -64,7 +63,7 @@ impl McpSelection {
             let message = format!("{label:?} has no tool {name:?}");
             members.fail(faults, "allowed_tools", "unknown_value", message);
         }
-        let tools = functions(server).filter(|function| {
+        let tools = servers.functions(label).into_iter().filter(|function| {
             let name = function["name"].as_str().unwrap_or_default();
             allowed.as_ref().is_none_or(|allowed| allowed.contains(&name))
         });
@@ -88,13 +87,6 @@ impl McpSelection {
             "error": null,
         })
     }
-}
-
-/// The functions of a server, without their wrappers.
-fn functions(server: &McpTools) -> impl Iterator<Item = Value> {
-    let definitions = server.definitions();
-    let definitions = definitions.as_array().cloned().unwrap_or_default();
-    definitions.into_iter().map(|mut definition| definition["function"].take())
 }
 
 /// The names in `allowed_tools`, a list or an object with one. `None`: all tools.

@@ -45,6 +45,7 @@ use object::ResponseBuilder;
 use query::check_query;
 use stream::ResponseWriter;
 use tools::ToolNames;
+pub(crate) use tools::offered_name;
 use translate::{TranslatedBody, translate};
 
 /// The routes.

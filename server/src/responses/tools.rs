@@ -132,7 +132,8 @@ impl ToolNames {
     }
 }
 
-fn offered_name(namespace: &str, name: &str) -> String {
+/// The name under which a tool of a namespace is offered to the model.
+pub(crate) fn offered_name(namespace: &str, name: &str) -> String {
     format!("{namespace}__{name}")
 }
 

@@ -18,6 +18,12 @@ async fn routes_and_methods_are_checked() {
         let other = server.get(path).await.json();
         assert_eq!(other["error"]["message"], "there is no such route: use /v1/models", "{path}");
     }
+    for (path, route) in
+        [("/v1/chat/completion", "/v1/chat/completions"), ("/v1/response", "/v1/responses")]
+    {
+        let message = format!("there is no such route: is {route} meant?");
+        assert_eq!(server.get(path).await.json()["error"]["message"], message);
+    }
     let doubled = server.get("/v1/chat/completions/chat/completions").await.json();
     let message = "this route is not served here: use /v1/chat/completions";
     assert_eq!(doubled["error"]["message"], message);

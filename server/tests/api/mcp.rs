@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
-use crate::support::{Answer, Server, TIMEOUT, ask, data, long_request};
+use crate::support::{Answer, Server, TIMEOUT, ask, config, data, long_request};
 
 fn schema() -> Value {
     json!({"type": "object", "properties": {"number": {"type": "integer", "minimum": 1, "maximum": 500}},
@@ -28,12 +28,14 @@ struct Holds {
     released: Arc<Semaphore>,
     /// What is before the text of the results of `double`.
     padding: String,
+    /// Of all tools.
+    schema: Value,
 }
 
 impl Holds {
     fn new() -> Holds {
         let none = || Arc::new(Semaphore::new(0));
-        Holds { running: none(), released: none(), padding: String::new() }
+        Holds { running: none(), released: none(), padding: String::new(), schema: schema() }
     }
 
     /// Waits until another call of `hold` runs.
@@ -48,7 +50,7 @@ impl Holds {
 async fn answer(State(holds): State<Holds>, message: String) -> impl IntoResponse {
     let message: Value = serde_json::from_str(&message).unwrap();
     let tool =
-        |name: &str| json!({"name": name, "description": "Counts.", "inputSchema": schema()});
+        |name: &str| json!({"name": name, "description": "Counts.", "inputSchema": holds.schema});
     let params = &message["params"];
     let number = &params["arguments"]["number"];
     let result = match (message["method"].as_str(), params["name"].as_str()) {
@@ -90,12 +92,39 @@ async fn start() -> Server {
 }
 
 async fn start_with(holds: Holds, toml: &str) -> Server {
+    Server::start(&configuration(holds, toml).await).await
+}
+
+/// Starts the MCP server `numbers`. Returns the configuration with it.
+async fn configuration(holds: Holds, toml: &str) -> String {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
     let router = axum::Router::new().route("/", post(answer)).with_state(holds);
     tokio::spawn(async move { axum::serve(listener, router).await });
-    Server::start(&format!("{toml}\n[[mcp]]\nlabel = \"numbers\"\nurl = \"http://{address}/\""))
-        .await
+    format!("{toml}\n[[mcp]]\nlabel = \"numbers\"\nurl = \"http://{address}/\"")
+}
+
+/// Each request that offers it would be refused.
+#[tokio::test(flavor = "multi_thread")]
+async fn tools_that_cannot_be_enforced_are_errors_at_the_start() {
+    for (schema, toml, problem) in [
+        (json!({"type": "integr"}), "", Some("/inputSchema/type")),
+        (json!({"properties": {"a": {"$ref": "#/nowhere"}}}), "", Some("nowhere")),
+        (json!({"type": "integr"}), "strict_tools = \"off\"", None),
+        (schema(), "", None),
+    ] {
+        let name = schema.to_string();
+        let toml = configuration(Holds { schema, ..Holds::new() }, toml).await;
+        let loaded = louver_server::load(config(&toml)).await;
+        let Some(problem) = problem else {
+            assert!(loaded.is_ok(), "{name}");
+            continue;
+        };
+        let error = loaded.err().expect(&name).to_string();
+        for part in ["\"numbers\"", "\"double\"", "\"tiny\"", problem] {
+            assert!(error.contains(part), "{error}");
+        }
+    }
 }
 
 fn request(tool: &str, more: Value) -> Value {

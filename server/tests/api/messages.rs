@@ -438,6 +438,14 @@ async fn unsupported_routes_name_the_way_out() {
         ("/v1/responses/compact", "a shorter `input`"),
         ("/v1/messages/batches", "/v1/messages"),
         ("/v1/complete", "/v1/messages"),
+        ("/api/chat", "use /v1/chat/completions"),
+        ("/api/generate", "/v1/completions"),
+        ("/api/tags", "use /v1/models"),
+        ("/completion", "use /v1/completions"),
+        ("/generate", "use /v1/completions"),
+        ("/infill", "infilling is not supported"),
+        ("/tokenize", "/v1/louver/check"),
+        ("/v1/rerank", "ranking is not supported"),
     ] {
         let answer = server.post(path, "{}").await;
         let (status, code, _) = answer.error();
