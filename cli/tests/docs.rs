@@ -233,7 +233,8 @@ fn documented_configurations_are_valid() {
             let error = ServerLimits::read(&path).expect_err("an unknown member").to_string();
             let limit_names = known_members(&error);
             assert!(limit_names.len() > 1, "{error}");
-            for name in limit_names {
+            // The last is a limit of the engine that is refused here, with what to use.
+            for name in limit_names.into_iter().filter(|name| *name != "source_bytes") {
                 assert!(
                     block.text.lines().any(|line| line.starts_with(&format!("{name} = "))),
                     "{section} {name}"

@@ -11,11 +11,9 @@ use louver::compile::CompileError;
 use louver::front::json_schema::{SchemaError, SchemaErrorReason};
 use louver::spec::json::JsonError;
 use louver_formats::{LowerError, MemberErrorKind, RequestError, RequestErrors};
-<<<<<<< HEAD
-use louver_mistralrs::{EnforcementError, GenerationError, PlanError, SendError};
-=======
-use louver_mistralrs::{EnforcementError, GenerationError, PlanError, without_backtraces};
->>>>>>> c1
+use louver_mistralrs::{
+    EnforcementError, GenerationError, PlanError, SendError, without_backtraces,
+};
 use serde::Serialize;
 use serde_json::{Value, json};
 

@@ -6,8 +6,8 @@ use louver::engine::EngineOptions;
 use louver::front::json_schema::Registry;
 use louver_formats::{FormatError, LowerError, ToolRequest, WireFormat};
 use louver_mistralrs::{
-    ChatTemplate, GenerationError, GgufModel, Louver, LouverOptions, PlanError, RequestError,
-    RequestParams, without_backtraces,
+    ChatTemplate, GenerationError, GgufModel, Louver, LouverOptions, PlanError, RequestParams,
+    SendError, without_backtraces,
 };
 use mistralrs::{
     Device, IsqType, Model, ModelDType, SamplingParams, TextModelBuilder, parse_isq_value,
@@ -213,7 +213,7 @@ async fn try_step(host: &Model, louver: &Louver) -> Result<(), String> {
     let params = RequestParams::default().with_sampling(sampling);
     let mut streams = match plan.start(host, prompt, params).await {
         Ok(streams) => streams,
-        Err(RequestError::Host(problem)) => return Err(without_backtraces(&problem)),
+        Err(SendError::Host(problem)) => return Err(without_backtraces(&problem)),
         Err(_) => return Ok(()),
     };
     let Some(stream) = streams.pop() else { return Ok(()) };

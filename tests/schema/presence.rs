@@ -281,7 +281,11 @@ fn conditions_on_presence_do_not_multiply() {
             json!({"if": a, "then": b, "else": {"not": b}})
         }),
     ];
-    for (name, condition) in kinds {
+    // What is declared beside the conditions is declared where members must be.
+    let forbidden = SchemaOptions::default().with_undeclared(Undeclared::Forbidden);
+    for ((name, condition), options) in
+        kinds.iter().flat_map(|kind| [(kind, SchemaOptions::default()), (kind, forbidden)])
+    {
         let rules = |n: usize| {
             let all: Vec<Value> = (0..n)
                 .map(|i| {
@@ -289,9 +293,10 @@ fn conditions_on_presence_do_not_multiply() {
                     condition(&a, &b)
                 })
                 .collect();
-            let schema = json!({"type": "object", "allOf": all});
-            let grammar =
-                lower(&Json::from(&schema), &SchemaOptions::default(), &Limits::default());
+            let declared: serde_json::Map<String, Value> =
+                (0..n).flat_map(pair).map(|name| (name, json!({}))).collect();
+            let schema = json!({"type": "object", "properties": declared, "allOf": all});
+            let grammar = lower(&Json::from(&schema), &options, &Limits::default());
             grammar.unwrap_or_else(|errors| panic!("{name} {n}: {errors}")).rules.len()
         };
         let (few, more) = (rules(12), rules(48));

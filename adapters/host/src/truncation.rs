@@ -182,7 +182,8 @@ impl TruncationGuard {
     /// Narrows the mask if necessary: for hosts that draw themselves. `room` is the number of
     /// tokens that may still follow, without a stop token. Returns whether a token that the model
     /// preferred was removed. All searches of one step share the fuel of one mask, and those of all
-    /// steps that of a sequence; beyond it, nothing is narrowed.
+    /// steps that of a sequence. Without fuel for a step, nothing is narrowed; where it ends within
+    /// the step, the tokens that were checked by then are left.
     pub(crate) fn narrow(
         &mut self,
         matcher: &mut Matcher,
@@ -213,7 +214,8 @@ impl TruncationGuard {
             let likely: Vec<TokenId> =
                 candidates.iter().map(|(id, _)| TokenId::from_raw(*id as u32)).collect();
             let mut allowed = likely.clone();
-            allowed.retain(|token| guard.accepts(matcher, *token, room));
+            // Without fuel, a check says nothing.
+            allowed.retain(|token| guard.accepts(matcher, *token, room) && !fuel::is_exhausted());
             // The others, the model would not have preferred.
             let is_narrowed = likely.first() != allowed.first();
             // An empty completion means that a stop token may follow.

@@ -54,15 +54,9 @@ mod request;
 mod request_sender;
 mod unsupported;
 
-<<<<<<< HEAD
 pub use chat::{Chat, ChatError};
-pub use error::LoadError;
-pub use gguf::{GgufModel, widen_gguf};
-=======
-pub use chat::{Chat, ChatError, RequestExt};
 pub use error::{LoadError, without_backtraces};
 pub use gguf::{GgufModel, check_gguf, widen_gguf};
->>>>>>> c1
 pub use louver::PrepareBudget;
 pub use louver::front::json_schema::{SchemaOptions, Whitespace};
 pub use louver_formats::{

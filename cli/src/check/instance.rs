@@ -79,7 +79,7 @@ impl<'s> CheckedSpec<'s> {
     fn new(source: &'s SpecSource, registry: &'s Registry) -> Result<CheckedSpec<'s>, SpecError> {
         let text = Json::String(source.text.clone());
         let limits = Limits::default();
-        let spec = UsableSpec::new(source.kind, &text, &source.options, (&limits, registry))?;
+        let spec = UsableSpec::new(source.kind, &text, &source.options, &limits, registry)?;
         Ok(CheckedSpec { spec, source, registry })
     }
 

@@ -12,7 +12,8 @@
 use louver::spec::json::Json;
 
 use crate::messages::call_id;
-use crate::request::member_table::{MEDIA, refuse_members, refuse_structure};
+use crate::request::foreign_members::MEDIA;
+use crate::request::member_table::{refuse_members, refuse_structure};
 use crate::request::members::{Faults, Members};
 use crate::request::messages::is_null;
 use crate::request::pointers::PointerMap;

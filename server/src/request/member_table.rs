@@ -7,6 +7,9 @@ use louver::spec::json::Json;
 
 use crate::config::UnknownMembers;
 use crate::error::MAX_FAULTS;
+use crate::request::foreign_members::{
+    Advice, IGNORED, NEUTRAL_NUMBERS, SETTINGS_OF, TRUE_BY_DEFAULT, UNSUPPORTED, WITHOUT_DEFAULT,
+};
 use crate::request::members::{Faults, Members};
 use crate::request::pointers::PointerMap;
 use crate::request::structure;
@@ -30,46 +33,6 @@ pub(crate) const COMMON: [&str; 15] = [
     "louver",
 ];
 
-/// Members of other servers that do not change the answer: what they are for, such as caching and
-/// tracing, the server does in its own way or not at all.
-const IGNORED: [&str; 18] = [
-    "guided_decoding_backend",
-    "skip_special_tokens",
-    "spaces_between_special_tokens",
-    "cache_prompt",
-    "cache_salt",
-    "id_slot",
-    "slot_id",
-    "keep_alive",
-    "kv_transfer_params",
-    "priority",
-    "request_id",
-    "rid",
-    "session_id",
-    "client_metadata",
-    "timings_per_token",
-    "return_progress",
-    "user_id",
-    "provider",
-];
-
-/// What to do instead of sending a member that is not supported.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Advice {
-    /// The same on all routes.
-    Text(&'static str),
-    /// The route's way to constrain the response.
-    Structure,
-    /// The route's limit of tokens.
-    MaxTokens,
-    /// The route's way to turn reasoning on or off.
-    Reasoning,
-    /// The route's stop strings.
-    Stop,
-    /// The route's tools.
-    Tools,
-}
-
 /// The advice that depends on the route.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RouteAdvice {
@@ -92,135 +55,6 @@ impl RouteAdvice {
         }
     }
 }
-
-/// Members that only some routes or other servers have, and their replacements, unless a route
-/// accepts them.
-pub(crate) const UNSUPPORTED: [(&str, Advice); 62] = {
-    use Advice::{MaxTokens, Reasoning, Stop, Structure, Text, Tools};
-    const IN_BODY: Advice = Text("its members belong in the body itself");
-    const API_NAMES: Advice =
-        Text("its members belong in the body itself, by the names of this API");
-    const TAG: Advice = Text("use a structural tag");
-    const BOUNDS: Advice = Text("use a schema with `minLength` or `minItems`");
-    const BUDGET: Advice = Text("use `louver.reasoning_budget`");
-    const ONE_ANSWER: Advice = Text("one answer a request on this route: use /v1/chat/completions");
-    const NOT_HERE: Advice = Text("not on this route: use /v1/chat/completions");
-    [
-        (
-            "extra_body",
-            Text("its members belong in the body itself, where client libraries put them"),
-        ),
-        ("extra_query", Text("not a member of bodies")),
-        ("options", API_NAMES),
-        ("sampling_params", IN_BODY),
-        ("nvext", IN_BODY),
-        ("generationConfig", API_NAMES),
-        ("generation_config", API_NAMES),
-        ("response_model", Structure),
-        ("output_type", Structure),
-        (
-            structure::NO_WHITE_SPACE,
-            Text("belongs in `structured_outputs`; or use `louver.whitespace`"),
-        ),
-        ("guided_whitespace_pattern", Text("use `louver.whitespace`")),
-        ("json", Structure),
-        ("schema", Structure),
-        ("json_mode", Structure),
-        ("strict", Text("belongs beside the schema, or in the tool")),
-        ("response_schema", Structure),
-        ("responseSchema", Structure),
-        ("response_mime_type", Structure),
-        ("output_schema", Structure),
-        ("output_format", Structure),
-        ("output_config", Structure),
-        ("gbnf", Text("use `grammar`: {\"type\": \"gbnf\", \"value\": GRAMMAR}")),
-        ("grammar_lazy", Text("use a structural tag with triggers")),
-        ("grammar_triggers", Text("use a structural tag with triggers")),
-        ("parse_tool_calls", Text("calls are always read")),
-        ("functions", Tools),
-        ("function_call", Tools),
-        ("stop_regex", Stop),
-        ("stop_token_ids", Stop),
-        ("stop_sequences", Stop),
-        ("bad_words", Text("use a structural tag with `excludes`")),
-        ("allowed_token_ids", TAG),
-        ("logits_processors", TAG),
-        ("custom_logit_processor", TAG),
-        ("vllm_xargs", TAG),
-        ("logit_bias", Text("the host does not support logit bias")),
-        ("min_tokens", BOUNDS),
-        ("min_new_tokens", BOUNDS),
-        ("n_indent", Text("use a grammar; of JSON, `louver.whitespace`")),
-        ("ignore_eos", Text("an answer ends where its structure does")),
-        ("continue_final_message", Text("messages are not continued")),
-        ("chat_template", Text("the server's configuration names the chat template")),
-        ("repeat_penalty", Text("use `repetition_penalty`")),
-        ("n_predict", MaxTokens),
-        ("max_new_tokens", MaxTokens),
-        ("think", Reasoning),
-        ("thinking", Reasoning),
-        ("reasoning", Reasoning),
-        ("thinking_budget", BUDGET),
-        ("thinking_token_budget", BUDGET),
-        ("reasoning_budget", BUDGET),
-        ("whitespace", Text("use `louver.whitespace`")),
-        ("truncation", Text("use `louver.truncation`")),
-        ("schema_options", Text("use `louver.schema_options`")),
-        ("max_calls", Text("use `louver.max_calls`")),
-        ("audio", Text("the server does not support audio")),
-        ("web_search_options", Text("the server does not search the web")),
-        ("documents", NOT_HERE),
-        ("n", ONE_ANSWER),
-        ("best_of", ONE_ANSWER),
-        ("logprobs", NOT_HERE),
-        ("top_logprobs", NOT_HERE),
-    ]
-};
-
-/// What stands here for unknown members, by a part of their names.
-const ADVICE_BY_PART: [(&str, Advice); 12] = [
-    ("thinking_budget", Advice::Text("use `louver.reasoning_budget`")),
-    ("reasoning_budget", Advice::Text("use `louver.reasoning_budget`")),
-    ("budget_tokens", Advice::Text("use `louver.reasoning_budget`")),
-    ("think", Advice::Reasoning),
-    ("thought", Advice::Reasoning),
-    ("reason", Advice::Reasoning),
-    ("stop", Advice::Stop),
-    ("end_sequences", Advice::Stop),
-    ("seed", Advice::Text("use `seed`")),
-    ("lora", Advice::Text("use `model`")),
-    ("predict", Advice::MaxTokens),
-    ("max_len", Advice::MaxTokens),
-];
-
-/// Numbers with which members of other servers ask for nothing.
-const NEUTRAL_NUMBERS: [(&str, &str); 25] = [
-    ("best_of", "1"),
-    ("n", "1"),
-    ("min_tokens", "0"),
-    ("min_new_tokens", "0"),
-    ("min_length", "0"),
-    ("n_indent", "0"),
-    ("top_logprobs", "0"),
-    ("prompt_logprobs", "0"),
-    ("n_probs", "0"),
-    ("num_beams", "1"),
-    ("num_return_sequences", "1"),
-    ("candidate_count", "1"),
-    ("length_penalty", "1"),
-    ("guidance_scale", "1"),
-    ("typical_p", "1"),
-    ("tfs", "1"),
-    ("tfs_z", "1"),
-    ("top_a", "0"),
-    ("mirostat", "0"),
-    ("mirostat_mode", "0"),
-    ("dry_multiplier", "0"),
-    ("dynatemp_range", "0"),
-    ("xtc_probability", "0"),
-    ("min_keep", "0"),
-    ("no_repeat_ngram_size", "0"),
-];
 
 /// Name parts of parameters of structured output. An unknown member whose name has one of them may
 /// ask for structure, so it is rejected regardless of the configuration about unknown members.
@@ -296,7 +130,11 @@ impl MemberTable {
                 }
                 continue;
             }
-            if self.is_read(name) || [self.ignored, &IGNORED].iter().any(|of| of.contains(&name)) {
+            let mut ignored = self.ignored.iter().chain(IGNORED);
+            if self.is_read(name) || ignored.any(|known| is_same_name(name, known)) {
+                continue;
+            }
+            if is_setting_of_nothing(name, members) {
                 continue;
             }
             let known = self.read().find(|known| is_same_name(name, known));
@@ -312,7 +150,7 @@ impl MemberTable {
             let is_checked =
                 asks_for_structure || is_misspelled || unknown == UnknownMembers::Refuse;
             if is_checked && !is_neutral(known.unwrap_or(name), value) {
-                members.fail_unknown(faults, name, self.supported(), &self.advice_about(name));
+                members.fail_unknown(faults, name, self.supported(), "");
                 continue;
             }
             let is_warned = asks_for_structure || is_misspelled || meant.is_some();
@@ -322,13 +160,6 @@ impl MemberTable {
                 pointers.warn(members.pointer(name), message);
             }
         }
-    }
-
-    /// What stands here for an unknown member, to be put after an error.
-    fn advice_about(&self, name: &str) -> String {
-        let name = name.to_lowercase();
-        let advice = ADVICE_BY_PART.iter().find(|(part, _)| name.contains(part));
-        advice.map_or_else(String::new, |(_, advice)| format!(": {}", self.advice.of(*advice)))
     }
 
     /// The members that the route reads.
@@ -368,20 +199,6 @@ pub(crate) fn refuse_structure(members: &Members<'_>, faults: &mut Faults) {
     }
 }
 
-/// Members of messages with content other than text.
-pub(crate) const MEDIA: [(&str, &str); 7] = {
-    const ONLY_TEXT: &str = "only text is supported";
-    [
-        ("images", ONLY_TEXT),
-        ("image", ONLY_TEXT),
-        ("image_url", ONLY_TEXT),
-        ("videos", ONLY_TEXT),
-        ("audios", ONLY_TEXT),
-        ("files", ONLY_TEXT),
-        ("attachments", ONLY_TEXT),
-    ]
-};
-
 /// Reports members that the messages of another API have, with what stands for them here.
 pub(crate) fn refuse_members(members: &Members<'_>, others: &[(&str, &str)], faults: &mut Faults) {
     for (name, instead) in others {
@@ -411,20 +228,14 @@ fn may_request_structure(name: &str) -> bool {
     STRUCTURE_NAME_PARTS.iter().any(|part| name.contains(part))
 }
 
-/// Members whose default is `true`.
-const TRUE_BY_DEFAULT: [&str; 8] = [
-    "parallel_tool_calls",
-    "add_special_tokens",
-    "parse_tool_calls",
-    "add_generation_prompt",
-    "do_sample",
-    "include_reasoning",
-    "separate_reasoning",
-    "stream_reasoning",
-];
-
-/// Name parts of members that ask for something whether they are `true` or `false`.
-const WITHOUT_DEFAULT: [&str; 2] = ["think", "thought"];
+/// Whether a member sets how something works that the request does not turn on.
+fn is_setting_of_nothing(name: &str, members: &Members<'_>) -> bool {
+    SETTINGS_OF.iter().any(|(part, main)| {
+        name != *main
+            && name.starts_with(part)
+            && members.get(main).is_none_or(|value| is_neutral(main, value))
+    })
+}
 
 /// Whether a member asks for nothing: some clients send every parameter with its default.
 fn is_neutral(name: &str, value: &Json) -> bool {
@@ -436,8 +247,13 @@ fn is_neutral(name: &str, value: &Json) -> bool {
             let is_zero = |bias: &Json| matches!(bias, Json::Number(n) if n.is_equal_to("0"));
             biases.iter().all(|(_, bias)| is_zero(bias))
         }
-        Json::Bool(_) if WITHOUT_DEFAULT.iter().any(|part| name.contains(part)) => false,
-        Json::Bool(value) => *value == TRUE_BY_DEFAULT.contains(&name),
+        Json::Bool(value) => {
+            let is_default = *value == TRUE_BY_DEFAULT.contains(&name);
+            let name = name.to_lowercase();
+            let has_default = TRUE_BY_DEFAULT.contains(&&*name)
+                || !WITHOUT_DEFAULT.iter().any(|part| name.contains(part));
+            has_default && is_default
+        }
         Json::Array(items) => items.is_empty(),
         Json::Object(members) => members.is_empty(),
         Json::Number(number) => {
@@ -511,20 +327,27 @@ mod tests {
         }
         for (name, value, advice) in [
             ("thinkingConfig", "{\"a\": 1}", "use `a`"),
-            ("enable_thought", "false", "use `a`"),
+            ("enableThought", "false", "use `a`"),
+            ("enable_reasoning", "false", "use `a`"),
             ("reasoning_budget_tokens", "5", "use `louver.reasoning_budget`"),
             ("stop_words", "[\"x\"]", "use `stop`"),
             ("random_seed", "7", "use `seed`"),
             ("num_predict", "7", "use `a`"),
-            ("adapter_lora", "\"x\"", "use `model`"),
+            ("lora", "\"x\"", "use `model`"),
+            ("prompt_logprobs", "0", "no such member"),
+            ("dry_multiplier", "0.8", "no such member"),
+            ("early_stopping", "true", "no such member"),
         ] {
             let found = check(&format!("{{\"{name}\": {value}}}"));
             assert!(found.len() == 1 && found[0].1.ends_with(advice), "{name}: {found:?}");
         }
         let neutral = r#"{"typical_p": 1.0, "mirostat": 0, "echo": false, "lora_path": "",
             "do_sample": true, "include_reasoning": true, "config": {}, "samplers": [],
-            "cache_prompt": true, "request_id": "r1", "keep_alive": "5m", "priority": 3}"#;
+            "cache_prompt": true, "requestId": "r1", "keep_alive": "5m", "priority": 3,
+            "promptCacheKey": "k", "candidateCount": 1, "dry_base": 1.75, "dry_multiplier": 0,
+            "mirostat_tau": 5, "xtc_threshold": 0.1, "usage": {"include": true}}"#;
         assert_eq!(check(neutral), []);
+        assert_eq!(check(r#"{"dry_multiplier": 0.8, "dry_base": 1.75}"#).len(), 2);
     }
 
     /// Members have the same meaning in every style of names, also with values that ask for
@@ -563,7 +386,7 @@ mod tests {
         let many: Vec<String> = (0..200).map(|k| format!("\"see{k}\": 1")).collect();
         let text = format!("{{\"stops\": 1, \"seeds\": 1, {}}}", many.join(", "));
         let (faults, _) = check(&table, &text, UnknownMembers::Refuse);
-        assert_eq!(faults[0].message, "there is no such member: use `stop`");
+        assert_eq!(faults[0].message, "there is no such member");
         assert_eq!(faults[1].message, "there is no such member; is `seed` meant?");
         assert!(faults.is_full(), "{}", faults.len());
         assert!(faults.iter().filter(|fault| fault.message.contains("meant")).count() < 20);

@@ -8,7 +8,8 @@ use serde_json::{Map, Value, json};
 
 use crate::limits::RequestLimits;
 use crate::request::call_history::{CallHistory, ResultOrder};
-use crate::request::member_table::{MEDIA, refuse_members, refuse_structure};
+use crate::request::foreign_members::MEDIA;
+use crate::request::member_table::{refuse_members, refuse_structure};
 use crate::request::members::{Faults, Members};
 
 /// The member of a call that has its name and content, which is also its `type`, and the member of
@@ -65,11 +66,15 @@ pub(crate) fn read(
     messages
 }
 
-/// Members that client libraries send beside reasoning as a text, which is enough.
-const REASONING_BLOCKS: [(&str, &str); 2] = [
-    ("thinking_blocks", "use `reasoning_content`"),
-    ("reasoning_details", "use `reasoning_content`"),
-];
+/// The texts of reasoning in parts, as gateways send it. Encrypted parts have none.
+fn reasoning_blocks(members: &Members<'_>) -> Option<String> {
+    let parts = [("reasoning_details", "text"), ("thinking_blocks", "thinking")];
+    parts.iter().find_map(|(name, text)| {
+        let blocks = members.get(name).and_then(Json::as_array)?.iter();
+        let texts = blocks.filter_map(|block| block.get(text).and_then(Json::as_str));
+        Some(texts.collect::<String>()).filter(|text| !text.is_empty())
+    })
+}
 
 /// The number of calls of a message.
 fn call_count(message: &Json) -> usize {
@@ -208,9 +213,9 @@ impl MessageReader<'_> {
         }
         // The second is the name in vLLM and OpenRouter, the third in Ollama.
         let mut texts = ["reasoning_content", "reasoning", "thinking"].into_iter();
-        match texts.find_map(|name| members.string(self.faults, name)) {
-            Some(text) => drop(out.insert("reasoning_content".to_owned(), text.into())),
-            None => refuse_members(members, &REASONING_BLOCKS, self.faults),
+        let text = texts.find_map(|name| members.string(self.faults, name)).map(str::to_owned);
+        if let Some(text) = text.or_else(|| reasoning_blocks(members)) {
+            out.insert("reasoning_content".to_owned(), text.into());
         }
         let Some(calls) = members.array(self.faults, "tool_calls") else { return };
         let base = members.pointer("tool_calls");
@@ -257,8 +262,16 @@ fn has_other_output(members: &Members<'_>) -> bool {
         Some(Json::Array(calls)) => !calls.is_empty(),
         other => other.is_some(),
     };
-    let others =
-        ["reasoning_content", "reasoning", "thinking", "refusal", "function_call", "audio"];
+    let others = [
+        "reasoning_content",
+        "reasoning",
+        "thinking",
+        "reasoning_details",
+        "thinking_blocks",
+        "refusal",
+        "function_call",
+        "audio",
+    ];
     has_calls || others.iter().any(|name| members.get(name).is_some())
 }
 
@@ -294,7 +307,12 @@ mod tests {
                 {"role": "assistant", "content": null, "tool_calls": [
                     {"id": "4", "type": "function", "function": {"name": "f", "arguments": "{\"n\": 12345678901234567890123}"}}]},
                 {"role": "tool", "tool_call_id": "4", "content": "u"},
-                {"role": "assistant", "reasoning": "b", "reasoning_content": "a"}
+                {"role": "assistant", "reasoning": "b", "reasoning_content": "a"},
+                {"role": "assistant", "content": "e", "thinking": "ollama"},
+                {"role": "assistant", "content": "e", "reasoning_details": [
+                    {"type": "reasoning.text", "text": "in "}, {"type": "reasoning.encrypted", "data": "x"},
+                    {"type": "reasoning.text", "text": "parts"}]},
+                {"role": "assistant", "content": "e", "thinking_blocks": [{"type": "redacted_thinking"}]}
             ]}"#,
         );
         assert_eq!(faults, [""; 0]);

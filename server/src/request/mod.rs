@@ -1,6 +1,7 @@
 //! Parsing of request bodies: typed members, every fault with its JSON pointer.
 
 pub(crate) mod call_history;
+pub(crate) mod foreign_members;
 pub(crate) mod member_table;
 pub(crate) mod members;
 pub(crate) mod messages;

@@ -262,7 +262,10 @@ impl StreamOptions {
                 members.fail(faults, "stream_options", "contradiction", message);
             }
             if unknown == UnknownMembers::Refuse {
-                read.refuse_unknown(faults, &["include_usage", "include_obfuscation"]);
+                read.refuse_unknown(
+                    faults,
+                    &["include_usage", "include_obfuscation", "continuous_usage_stats"],
+                );
             }
             options.include_usage = read.boolean(faults, "include_usage").unwrap_or(false);
             // Padding against traffic analysis is left to proxies; accepted and ignored.

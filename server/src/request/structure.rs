@@ -460,7 +460,7 @@ fn typed_as_tag(tag: Json) -> Json {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::member_table::UNSUPPORTED;
+    use crate::request::foreign_members::UNSUPPORTED;
 
     #[test]
     fn lark_is_told_by_its_start_rule() {
@@ -489,7 +489,7 @@ mod tests {
         let page = include_str!("../../../docs/SERVER.md");
         let options = OPTIONS.iter().map(|(name, _)| *name).chain(IGNORED_OPTIONS);
         let unsupported = UNSUPPORTED_OPTIONS.map(|(name, _)| name);
-        let others = UNSUPPORTED.map(|(name, _)| name);
+        let others = UNSUPPORTED.iter().map(|(name, _)| *name);
         for name in names().chain(options).chain(unsupported).chain(others) {
             assert!(page.contains(&format!("`{name}`")), "docs/SERVER.md does not name {name}");
         }

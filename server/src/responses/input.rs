@@ -5,7 +5,8 @@ use std::sync::Arc;
 use louver::spec::json::Json;
 use louver_formats::CallKind;
 
-use crate::request::member_table::{MEDIA, refuse_members, refuse_structure};
+use crate::request::foreign_members::MEDIA;
+use crate::request::member_table::{refuse_members, refuse_structure};
 use crate::request::members::{Faults, Members};
 use crate::request::messages::call_members;
 use crate::request::pointers::PointerMap;

@@ -80,7 +80,9 @@ pub(crate) const MEMBER_TABLE: MemberTable = MemberTable {
 
 /// Reports members of `reasoning` that are unknown, or that may ask for structure.
 fn check_reasoning(reasoning: &Members<'_>, unknown: UnknownMembers, faults: &mut Faults) {
-    const KNOWN: [&str; 3] = ["effort", "summary", "generate_summary"];
+    // How the client shows reasoning, and what it keeps of it.
+    const KNOWN: [&str; 6] =
+        ["effort", "summary", "generate_summary", "context", "mode", "exclude"];
     const ADVICE: &str = ": use `effort`, or `louver.reasoning_budget`";
     match unknown {
         UnknownMembers::Ignore => refuse_structure(reasoning, faults),

@@ -79,12 +79,9 @@ impl Contexts {
             (false, false) => (2, 2),
             (false, true) => (1, 1),
         };
-        let words = if looks.contains(Look::WordAscii) {
-            ["[0-9A-Za-z_]", "[^0-9A-Za-z_]"].map(ranges_of)
-        } else if looks.contains(Look::WordUnicode) {
-            [r"\w", r"\W"].map(ranges_of)
-        } else {
-            [Vec::new(), Vec::new()]
+        let words = match looks.contains(Look::WordAscii) {
+            true => ["[0-9A-Za-z_]", "[^0-9A-Za-z_]"].map(ranges_of),
+            false => [Vec::new(), Vec::new()],
         };
         Contexts { before, after, words }
     }
@@ -134,12 +131,13 @@ impl Thompson<Hir> for PatternNfaBuilder<'_> {
 
     /// Adds a state, once for each context.
     fn state(&mut self) -> Result<u32, TooLarge> {
-        if self.nfa.len() >= self.limit.saturating_mul(4)
+        // Few of the contexts that word boundaries add are reached.
+        let contexts = self.contexts.all().count();
+        if self.nfa.len() / contexts * contexts.min(4) >= self.limit.saturating_mul(4)
             || self.edges >= self.limit.saturating_mul(40)
         {
             return Err(TooLarge::States { limit: self.limit });
         }
-        let contexts = self.contexts.all().count();
         fuel::spend(contexts)?;
         let first = self.nfa.len() as u32;
         (0..contexts).for_each(|_| _ = self.nfa.state());
@@ -235,8 +233,8 @@ impl PatternNfaBuilder<'_> {
             let needed = match look {
                 Look::Start if before == FRESH => ANY,
                 Look::Start => continue,
-                Look::WordAscii | Look::WordUnicode if before == WORD_READ => NO_WORD,
-                Look::WordAscii | Look::WordUnicode => WORD,
+                Look::WordAscii if before == WORD_READ => NO_WORD,
+                Look::WordAscii => WORD,
                 _ => END,
             };
             if let Some(both) = both_after(after, needed) {

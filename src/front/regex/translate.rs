@@ -167,12 +167,13 @@ impl Translator<'_> {
     }
 
     /// Writes a word boundary: a character of words on one side of the position and none on the
-    /// other. Where `regex-syntax` has no such boundary, or in look-around, which does not see both
-    /// sides, it is assertions.
+    /// other. A plain `\b` in ASCII is one of `regex-syntax`. Others are assertions: words in Unicode
+    /// have many ranges, and look-around does not see both sides.
     fn word_boundary(&mut self, at: usize, negated: bool) -> Result<(), RegexError> {
-        if self.side == Side::Whole && !negated && self.options.case == Case::Sensitive {
-            let is_unicode = self.options.classes == Classes::Unicode;
-            self.out.text.push_str(if is_unicode { r"\b" } else { r"(?-u:\b)" });
+        let RegexOptions { case, classes, .. } = self.options;
+        let is_ascii = case == Case::Sensitive && classes != Classes::Unicode;
+        if self.side == Side::Whole && !negated && is_ascii {
+            self.out.text.push_str(r"(?-u:\b)");
             return Ok(());
         }
         self.out.text.push_str("(?:");

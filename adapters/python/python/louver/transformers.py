@@ -110,6 +110,7 @@ class LouverLogitsProcessor(LogitsProcessor):
     def _follow(self, ids: torch.LongTensor) -> None:
         """Takes the tokens that the matchers have not seen. `ids`: all tokens after the prompts."""
         length = self._seen.shape[1]
+        ids = ids.to(self._seen.device)
         if not torch.equal(ids[:, :length], self._seen):
             raise ValueError(
                 "the rows do not continue their tokens: beam search is not supported, and a "

@@ -125,7 +125,7 @@ impl<'a> Normalizer<'a> {
         let properties = self.reader.doc.object(loc).and_then(|object| object.get("properties"));
         let lists = |schema: &Json| schema.get("const").or_else(|| schema.get("enum")).is_some();
         properties.and_then(Json::as_object).is_some_and(|properties| {
-            properties.iter().any(|(_, schema)| lists(schema) && self.reader.spend(1))
+            properties.iter().any(|(_, schema)| self.reader.spend(1) && lists(schema))
         })
     }
 

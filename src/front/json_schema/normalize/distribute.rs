@@ -441,9 +441,17 @@ fn is_possible(base: &Facets<'_>, facets: &Facets<'_>) -> bool {
 impl<'a> Facets<'a> {
     /// Whether parts of others evaluate all members and elements that these facets evaluate.
     pub(super) fn evaluates_within(&self, other: &Facets<'a>) -> bool {
+        let others = || other.object.parts.iter();
+        let is_evaluated = |name: &str| {
+            others().any(|known| {
+                known.evaluates != Evaluates::Nothing && known.property(name).is_some()
+            })
+        };
         self.object.parts.iter().all(|part| {
             part.evaluates == Evaluates::Nothing
-                || other.object.parts.iter().any(|known| Rc::ptr_eq(known, part))
+                || others().any(|known| Rc::ptr_eq(known, part))
+                || part.has_properties_only()
+                    && part.properties.iter().all(|(name, _)| is_evaluated(name))
         }) && self
             .array
             .parts
