@@ -248,18 +248,16 @@ fn is_neutral(name: &str, value: &Json) -> bool {
             biases.iter().all(|(_, bias)| is_zero(bias))
         }
         Json::Bool(value) => {
-            let is_default = *value == TRUE_BY_DEFAULT.contains(&name);
-            let name = name.to_lowercase();
-            let has_default = TRUE_BY_DEFAULT.contains(&&*name)
-                || !WITHOUT_DEFAULT.iter().any(|part| name.contains(part));
-            has_default && is_default
+            let is_true = TRUE_BY_DEFAULT.iter().any(|other| is_same_name(other, name));
+            let lower = name.to_lowercase();
+            let has_default = is_true || !WITHOUT_DEFAULT.iter().any(|part| lower.contains(part));
+            has_default && *value == is_true
         }
         Json::Array(items) => items.is_empty(),
         Json::Object(members) => members.is_empty(),
         Json::Number(number) => {
-            let is_neutral =
-                |&&(other, value): &&(&str, &str)| other == name && number.is_equal_to(value);
-            NEUTRAL_NUMBERS.iter().any(|neutral| is_neutral(&neutral))
+            let neutral = NEUTRAL_NUMBERS.iter().find(|(other, _)| is_same_name(other, name));
+            neutral.is_some_and(|(_, value)| number.is_equal_to(value))
         }
         Json::String(value) => value.is_empty() || name == "function_call" && &**value == "none",
     }
@@ -321,7 +319,7 @@ mod tests {
             let (faults, _) = check(&MEMBER_TABLE, text, UnknownMembers::default());
             faults.into_iter().map(|f| (f.param.unwrap(), f.message)).collect::<Vec<_>>()
         };
-        for name in ["typical_p", "mirostat_tau", "lora_path", "echo", "config", "temprature"] {
+        for name in ["typical_p", "mirostat", "lora_path", "echo", "config", "temprature"] {
             let found = check(&format!("{{\"{name}\": {{\"guided_choice\": [\"a\"]}}}}"));
             assert_eq!(found.len(), 1, "{name}");
         }

@@ -333,6 +333,9 @@ mod tests {
                 {"id": "4", "type": "function", "function": {"name": "f", "arguments": "{\"n\": 12345678901234567890123}"}}]},
             {"role": "tool", "content": "u", "tool_call_id": "4", "name": "f"},
             {"role": "assistant", "content": "", "reasoning_content": "a"},
+            {"role": "assistant", "content": "e", "reasoning_content": "ollama"},
+            {"role": "assistant", "content": "e", "reasoning_content": "in parts"},
+            {"role": "assistant", "content": "e"},
         ]);
         assert_eq!(Value::from(messages), expected);
     }
