@@ -534,10 +534,10 @@ fn check_config_finds_all_faults_or_shows_the_settings() {
     assert_eq!(louver(&["check", "--config", path(&missing)]).status.code(), Some(2));
     let broken = folder.file("broken.gguf", "GGUF\u{3}\u{0}");
     let template = folder.file("broken.jinja", "{% if %}");
-    let (code, out) = check(&format!(
-        "[[mcp]]\nlabel = \"a\"\nurl = \"http://a\"\nheaders = {{ \"A B\" = \"c\" }}\n\
-         [[model]]\nmodel = \"a/b\""
-    ));
+    let (code, out) = check(
+        "[[mcp]]\nlabel = \"a\"\nurl = \"http://a\"\nheaders = { \"A B\" = \"c\" }\n\
+         [[model]]\nmodel = \"a/b\"",
+    );
     assert!(code == Some(1) && out.contains("mcp[0]: the header \"A B\""), "{out}");
     let (code, out) = check(&format!(
         "[[model]]\nmodel = {:?}\n[[model]]\nmodel = \"a/b\"\ndevice = \"cpu\"\n\

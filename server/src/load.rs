@@ -136,7 +136,7 @@ fn check_mcp_tools(
             let name = tool["name"].as_str().unwrap_or_default().to_owned();
             tool["name"] = offered_name(label, &name).into();
             let tools = json!([{"type": "function", "function": tool}]);
-            let plan = served.louver.tools(tools).schema_options(settings.schema_options.clone());
+            let plan = served.louver.tools(tools).schema_options(settings.schema_options);
             plan.strictness(settings.strict_tools.into()).build().map_err(|error| {
                 LoadError::McpTool {
                     label: label.to_owned(),

@@ -120,7 +120,7 @@ async fn tools_that_cannot_be_enforced_are_errors_at_the_start() {
             assert!(loaded.is_ok(), "{name}");
             continue;
         };
-        let error = loaded.err().expect(&name).to_string();
+        let error = loaded.expect_err(&name).to_string();
         for part in ["\"numbers\"", "\"double\"", "\"tiny\"", problem] {
             assert!(error.contains(part), "{error}");
         }

@@ -167,8 +167,8 @@ impl Translator<'_> {
     }
 
     /// Writes a word boundary: a character of words on one side of the position and none on the
-    /// other. A plain `\b` in ASCII is one of `regex-syntax`. Others are assertions: words in Unicode
-    /// have many ranges, and look-around does not see both sides.
+    /// other. A plain `\b` in ASCII is one of `regex-syntax`. Others are assertions: words in
+    /// Unicode have many ranges, and look-around does not see both sides.
     fn word_boundary(&mut self, at: usize, negated: bool) -> Result<(), RegexError> {
         let RegexOptions { case, classes, .. } = self.options;
         let is_ascii = case == Case::Sensitive && classes != Classes::Unicode;
