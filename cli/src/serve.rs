@@ -116,8 +116,8 @@ fn seconds(text: &str) -> Result<Seconds, String> {
     Seconds::try_from(number)
 }
 
-/// Serves until SIGTERM, SIGINT or SIGHUP. Each ends the loading of models as well, and a second one
-/// the wait for running requests.
+/// Serves until SIGTERM, SIGINT or SIGHUP. Each ends the loading of models as well, and a second
+/// one the wait for running requests.
 pub(crate) fn run(args: ServeArgs) -> anyhow::Result<ExitCode> {
     let export = telemetry::start(args.log_format, args.otlp_endpoint.as_deref())?;
     // Loading a model occupies one thread; another one waits for signals.
