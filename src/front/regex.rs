@@ -369,7 +369,7 @@ fn lower_within(
             };
             Expr::alt(branches.into_iter().map(searched))
         }
-        (None, scope) => spell_dfa(&pattern.dfa(scope, limits.automaton_states)?, &mut spell_utf8),
+        (None, scope) => spell_dfa(&pattern.dfa(scope, limits.automaton_states)?, &mut spell_utf8)?,
     };
     let start = builder.rule("regex", body);
     builder

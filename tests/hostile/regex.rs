@@ -24,6 +24,11 @@ fn folded(engine: &Engine, text: &str) -> Result<Constraint, Refused> {
     Ok(engine.compile_regex(text, &options)?)
 }
 
+fn unicode_searched(engine: &Engine, text: &str) -> Result<Constraint, Refused> {
+    let options = RegexOptions::default().with_scope(Scope::Search);
+    Ok(engine.compile_regex(text, &options.with_classes(Classes::Unicode))?)
+}
+
 pub(crate) fn inputs() -> Vec<Input> {
     let mut inputs = Vec::new();
     // F4: eight and twenty products of two classes of Unicode, counted.
@@ -113,6 +118,13 @@ pub(crate) fn inputs() -> Vec<Input> {
         &[5, 50, 400],
         |n| r"[\p{Ll}\p{Greek}]\w".repeat(n),
         folded,
+    ));
+    // The automaton is within its bounds; its spelling in bytes is large.
+    inputs.extend(family(
+        "regex/unicode-word-boundaries",
+        &[5, 7, 9],
+        |n| format!(r"_(\b\d\w{{2,}}|1[^a]{{3,{n}}})*"),
+        unicode_searched,
     ));
     inputs.extend(family(
         "regex/class-negations",

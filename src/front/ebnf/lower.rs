@@ -375,11 +375,11 @@ impl EbnfLowering<'_> {
         let lowered = Pattern::with_options(&regex.pattern, &regex.options, self.limits).and_then(
             |pattern| {
                 if regex.lazy {
-                    return Ok(spell_dfa(&pattern.match_dfa(limit)?.shortest(), &mut spell));
+                    return Ok(spell_dfa(&pattern.match_dfa(limit)?.shortest(), &mut spell)?);
                 }
                 Ok(match pattern.branches(&mut spell) {
                     Some(branches) => Expr::alt(branches.into_iter().map(|b| b.body)),
-                    None => spell_dfa(&pattern.match_dfa(limit)?, &mut spell),
+                    None => spell_dfa(&pattern.match_dfa(limit)?, &mut spell)?,
                 })
             },
         );

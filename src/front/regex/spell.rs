@@ -1,6 +1,7 @@
 //! Spellings: code points and automata over them as bytes of UTF-8, or as a caller spells them.
 
-use crate::fsm::{ByteSet, Dfa, NumeralBuilder};
+use crate::fsm::{ByteSet, Dfa, NumeralBuilder, TooLarge};
+use crate::fuel;
 use crate::ir::{Expr, Graph};
 
 /// Up to so many ranges, code points are spelled as alternatives, which people can read.
@@ -32,10 +33,14 @@ pub(crate) fn spell_not_ascii(ranges: &[(u32, u32)]) -> Expr {
 }
 
 /// Lowers an automaton over code points to a graph over bytes. `spell` spells the ranges of an
-/// edge.
-pub fn spell_dfa(dfa: &Dfa, spell: &mut dyn FnMut(&[(u32, u32)]) -> Expr) -> Expr {
+/// edge. Errors: out of fuel.
+pub fn spell_dfa(
+    dfa: &Dfa,
+    spell: &mut dyn FnMut(&[(u32, u32)]) -> Expr,
+) -> Result<Expr, TooLarge> {
     let mut graph = Graph { nodes: dfa.len() as u32, ..Graph::default() };
     for state in 0..dfa.len() as u32 {
+        fuel::spend(dfa.edges(state).len())?;
         for (to, ranges) in edges_by_target(dfa, state) {
             graph.edge(state, spell(&ranges), to);
         }
@@ -43,7 +48,7 @@ pub fn spell_dfa(dfa: &Dfa, spell: &mut dyn FnMut(&[(u32, u32)]) -> Expr) -> Exp
             graph.ends.push(state);
         }
     }
-    Expr::Graph(Box::new(graph))
+    Ok(Expr::Graph(Box::new(graph)))
 }
 
 /// The edges of a state, grouped by target.

@@ -244,9 +244,10 @@ impl<'a> SchemaLowering<'a, '_> {
         let framed = self.framed_texts(texts, types, raw).ok()?;
         // Without rules, which would stay in the grammar.
         let spelled = framed.iter().map(|FramedTexts { lead, texts, trail }| {
-            Expr::seq([lead.clone(), spell_dfa(texts, &mut spell_utf8), trail.clone()])
+            let texts = spell_dfa(texts, &mut spell_utf8).ok()?;
+            Some(Expr::seq([lead.clone(), texts, trail.clone()]))
         });
-        let expr = Expr::alt(spelled.collect::<Vec<_>>());
+        let expr = Expr::alt(spelled.collect::<Option<Vec<_>>>()?);
         let dfa = regular::automaton(&expr, &[], key.limit).ok().filter(|dfa| !dfa.is_empty())?;
         let dfa = Arc::new(dfa);
         FREE_TEXTS.insert(key, dfa.clone(), dfa.bytes());
