@@ -65,7 +65,7 @@ impl Matcher {
     /// Exact, also for large counted repeats, which are computed and not run through. The exception
     /// are grammars in which values must differ
     /// ([`Attributes::element`](crate::ir::Attributes::element)) or rules have budgets
-    /// ([`Attributes::max_chars`](crate::ir::Attributes::max_chars)). There the result is a short
+    /// ([`Attributes::budget`](crate::ir::Attributes::budget)). There the result is a short
     /// completion: the shortest one where it repeats no value and stays within the budgets,
     /// otherwise one that detours around each such place. If it is too long to be written out, its
     /// length is a lower bound only. Budgets of tokens are ignored: how many tokens a text has is
