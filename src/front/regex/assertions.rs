@@ -136,11 +136,12 @@ impl Resolver<'_> {
         let begin = |&automaton| vec![vec![Obligation { automaton, state: 0, accepts: true }]];
         states.insert(self.closure(self.runs.iter().map(begin).collect())?);
         let mut steps = 0usize;
+        let edges: usize = self.symbols.iter().map(Vec::len).sum();
         while let Some(runs) = states.get_index(b.len()).cloned() {
             let from = b.state(self.is_final(&runs));
             steps += self.symbols.len();
             let size: usize = runs.iter().flatten().map(|thread| 1 + thread.len()).sum();
-            fuel::spend(self.symbols.len() * (1 + STEP_FUEL * size))?;
+            fuel::spend(self.symbols.len() * (1 + STEP_FUEL * size) + edges)?;
             if steps > MAX_STEPS {
                 return Err(self.too_large());
             }
