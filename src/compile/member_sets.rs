@@ -179,8 +179,7 @@ struct EnclosedPart {
 
 impl EnclosedPart {
     /// Encloses the part between two states.
-    fn new(nfa: &mut Nfa, part: (u32, u32)) -> EnclosedPart {
-        let (begin, to) = part;
+    fn new(nfa: &mut Nfa, begin: u32, to: u32) -> EnclosedPart {
         let end = nfa.state();
         nfa.epsilon(to, end);
         let (first, is_nullable) = entry_copy(nfa, begin, end);
@@ -204,10 +203,11 @@ impl EnclosedParts {
         separator: (u32, u32),
     ) -> EnclosedParts {
         let mut all = |parts: Vec<(u32, u32)>| {
-            parts.into_iter().map(|part| EnclosedPart::new(nfa, part)).collect()
+            parts.into_iter().map(|(begin, to)| EnclosedPart::new(nfa, begin, to)).collect()
         };
         let (unique, repeatable) = (all(unique), all(repeatable));
-        EnclosedParts { unique, repeatable, separator: EnclosedPart::new(nfa, separator) }
+        let separator = EnclosedPart::new(nfa, separator.0, separator.1);
+        EnclosedParts { unique, repeatable, separator }
     }
 
     /// The roles of the first and last states, in this member set.

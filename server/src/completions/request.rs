@@ -19,7 +19,7 @@ const CHAT_ONLY: &str = "only of /v1/chat/completions: a prompt is not rendered"
 
 pub(crate) const MEMBER_TABLE: MemberTable = MemberTable {
     accepted: &["prompt", "response_format", "n", "max_tokens", "logprobs", "stream_options"],
-    ignored: &["user", "metadata", "service_tier"],
+    ignored: &[],
     unsupported: &[
         ("echo", "the prompt is not repeated"),
         ("suffix", "text is not inserted"),

@@ -296,8 +296,8 @@ const NO_MODEL: &str = "there is no model to serve: name one with --model, --tin
                         in a table [[model]] of the file of --config";
 
 /// What is wrong with a model without a source.
-const NO_SOURCE: &str = "is missing: name a directory, a GGUF file or an id of the Hugging Face Hub, \
-                         owner/name";
+const NO_SOURCE: &str = "is missing: name a directory, a GGUF file or an id of the Hugging \
+                         Face Hub, owner/name";
 
 /// What is wrong with a reasoning budget of 0.
 const NO_BUDGET: &str = "must not be 0: `reasoning = \"off\"` turns reasoning off";

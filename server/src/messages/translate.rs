@@ -61,8 +61,6 @@ pub(crate) const MEMBER_TABLE: MemberTable = MemberTable {
         "thread",
     ],
     ignored: &[
-        "metadata",
-        "service_tier",
         "cache_control",
         "context_management",
         "inference_geo",

@@ -131,10 +131,10 @@ impl MemberTable {
                 continue;
             }
             let mut ignored = self.ignored.iter().chain(IGNORED);
-            if self.is_read(name) || ignored.any(|known| is_same_name(name, known)) {
-                continue;
-            }
-            if is_setting_of_nothing(name, members) {
+            if self.is_read(name)
+                || ignored.any(|known| is_same_name(name, known))
+                || is_setting_of_nothing(name, members)
+            {
                 continue;
             }
             let known = self.read().find(|known| is_same_name(name, known));

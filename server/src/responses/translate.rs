@@ -42,16 +42,7 @@ pub(crate) const MEMBER_TABLE: MemberTable = MemberTable {
         "truncation",
         "include",
     ],
-    ignored: &[
-        "metadata",
-        "user",
-        "stream_options",
-        "safety_identifier",
-        "prompt_cache_key",
-        "prompt_cache_retention",
-        "prompt_cache_options",
-        "service_tier",
-    ],
+    ignored: &["stream_options"],
     unsupported: &[
         ("conversation", "use `previous_response_id`, or send the whole conversation in `input`"),
         ("background", "background responses are not supported"),

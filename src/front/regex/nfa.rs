@@ -74,16 +74,21 @@ impl Contexts {
     /// The contexts that a pattern distinguishes: one without anchors and word boundaries.
     fn new(hir: &Hir) -> Contexts {
         let looks = hir.properties().look_set();
-        let (before, after) = match (looks.contains_word(), looks.is_empty()) {
-            (true, _) => (3, 4),
-            (false, false) => (2, 2),
-            (false, true) => (1, 1),
-        };
-        let words = match looks.contains(Look::WordAscii) {
-            true => ["[0-9A-Za-z_]", "[^0-9A-Za-z_]"].map(ranges_of),
-            false => [Vec::new(), Vec::new()],
-        };
-        Contexts { before, after, words }
+        let without = |before, after| Contexts { before, after, words: Default::default() };
+        match (looks.contains(Look::WordAscii), looks.is_empty()) {
+            (true, _) => Contexts {
+                before: 3,
+                after: 4,
+                words: ["[0-9A-Za-z_]", "[^0-9A-Za-z_]"].map(ranges_of),
+            },
+            (false, false) => without(2, 2),
+            (false, true) => without(1, 1),
+        }
+    }
+
+    /// Whether the pattern has word boundaries.
+    fn has_words(&self) -> bool {
+        !self.words[0].is_empty()
     }
 
     /// All contexts.
@@ -198,7 +203,7 @@ impl PatternNfaBuilder<'_> {
     fn symbols(&mut self, from: u32, ranges: &[(u32, u32)], to: u32) {
         self.edges += ranges.len();
         fuel::charge(ranges.len());
-        if self.contexts.after <= WORD {
+        if !self.contexts.has_words() {
             let read = READ.min(self.contexts.before - 1);
             self.edges_of(from, ANY, ranges, self.at(to, read, ANY));
             return;

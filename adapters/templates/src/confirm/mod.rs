@@ -139,7 +139,8 @@ impl CaseOutcome {
 
 /// What is known of a template that refuses tools.
 pub(crate) const TOOLS_REFUSED: &str = "the template refuses all requests with tools: it may \
-     want tools of another shape than OpenAI's, {\"type\": \"function\", \"function\": {\"name\": ...}}";
+     want tools of another shape than OpenAI's, \
+     {\"type\": \"function\", \"function\": {\"name\": ...}}";
 
 /// The outcomes of turns, one a line. Several turns share the line of a failed compilation or of a
 /// refusal.
